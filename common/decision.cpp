@@ -1,0 +1,34 @@
+// Matching a working directory against the caller's roots.
+#include "common/decision.hpp"
+
+#include "common/escape.hpp"
+#include "common/root_path.hpp"
+
+namespace pi_agent {
+
+namespace {
+
+std::string refusal_text(const Account &caller, const AccessRules &rules, const std::vector<RootCandidate> &roots, const std::string &cwd)
+{
+    std::string text = "denied: " + escape_for_display(cwd) + " is outside the project roots of " + caller.name + " (" +
+                       to_string(rules.where) + ", " + rules.entry + ".roots):";
+    for (const auto &root : roots) text += " " + root.path;
+    return text + "; change into one of them, or ask the administrator for another root";
+}
+
+} // namespace
+
+std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &rules, const std::vector<RootCandidate> &roots,
+                                      const std::string &cwd)
+{
+    std::optional<std::size_t> best;
+    for (std::size_t index = 0; index < roots.size(); ++index) {
+        if (!is_within(cwd, roots[index].path)) continue;
+        if (!best || roots[index].path.size() > roots[*best].path.size()) best = index;
+    }
+    if (!best) return Refused{refusal_text(caller, rules, roots, cwd)};
+    const std::string &root = roots[*best].path;
+    return Allowed{*best, cwd.size() > root.size() ? cwd.substr(root.size() + 1) : std::string()};
+}
+
+} // namespace pi_agent

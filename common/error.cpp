@@ -1,0 +1,52 @@
+// Texts of the failure classes.
+#include "common/error.hpp"
+
+#include <cstring>
+
+namespace pi_agent {
+
+SystemFailure::SystemFailure(int error_number, const std::string &action)
+    : Failure(ExitStatus::system_failure, action + ": " + std::strerror(error_number)), error_number_(error_number)
+{
+}
+
+void throw_errno(const std::string &action)
+{
+    throw SystemFailure(errno, action);
+}
+
+std::string to_string(const Position &position)
+{
+    if (position.line == 0) return position.file;
+    return position.file + ":" + std::to_string(position.line) + ":" + std::to_string(position.column);
+}
+
+std::string to_string(const Diagnostic &diagnostic)
+{
+    std::string text = to_string(diagnostic.where) + ": ";
+    if (!diagnostic.key.empty()) text += diagnostic.key + ": ";
+    text += diagnostic.problem;
+    if (!diagnostic.remedy.empty()) text += "; " + diagnostic.remedy;
+    return text;
+}
+
+namespace {
+
+std::string join_lines(const std::vector<Diagnostic> &diagnostics)
+{
+    std::string text;
+    for (const auto &diagnostic : diagnostics) {
+        if (!text.empty()) text += '\n';
+        text += to_string(diagnostic);
+    }
+    return text;
+}
+
+} // namespace
+
+PolicyError::PolicyError(std::vector<Diagnostic> diagnostics)
+    : Failure(ExitStatus::configuration, join_lines(diagnostics)), diagnostics_(std::move(diagnostics))
+{
+}
+
+} // namespace pi_agent

@@ -1,0 +1,59 @@
+// Owning and borrowed file descriptors.
+#pragma once
+
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+// Borrowed: never closes. Valid as long as its owner lives.
+class FdRef {
+public:
+    explicit constexpr FdRef(int fd) noexcept : fd_(fd) {}
+    [[nodiscard]] constexpr int get() const noexcept { return fd_; }
+
+private:
+    int fd_;
+};
+
+// Owns one descriptor, or none. close(2) is never retried: Linux releases the descriptor even on EINTR.
+class UniqueFd {
+public:
+    constexpr UniqueFd() noexcept = default;
+    // Takes ownership of `fd`.
+    static UniqueFd adopt(int fd) noexcept
+    {
+        UniqueFd owner;
+        owner.fd_ = fd;
+        return owner;
+    }
+    UniqueFd(UniqueFd &&other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+    UniqueFd &operator=(UniqueFd &&other) noexcept
+    {
+        if (this != &other) {
+            reset();
+            fd_ = std::exchange(other.fd_, -1);
+        }
+        return *this;
+    }
+    UniqueFd(const UniqueFd &) = delete;
+    UniqueFd &operator=(const UniqueFd &) = delete;
+    ~UniqueFd() { reset(); }
+
+    [[nodiscard]] int get() const noexcept { return fd_; }
+    [[nodiscard]] bool is_open() const noexcept { return fd_ >= 0; }
+    explicit operator bool() const noexcept { return is_open(); }
+    operator FdRef() const noexcept { return FdRef(fd_); } // NOLINT(google-explicit-constructor): borrowing is always safe
+    // Gives ownership away.
+    [[nodiscard]] int release() noexcept { return std::exchange(fd_, -1); }
+    void reset() noexcept
+    {
+        if (fd_ >= 0) ::close(fd_);
+        fd_ = -1;
+    }
+
+private:
+    int fd_ = -1;
+};
+
+} // namespace pi_agent

@@ -1,0 +1,75 @@
+// The one home of the set*id calls: claiming root, and giving it up for good.
+#include "common/identity.hpp"
+
+#include "common/error.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <grp.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+AsRoot AsRoot::claim()
+{
+    uid_t real_uid = 1, effective_uid = 1, saved_uid = 1;
+    gid_t real_gid = 1, effective_gid = 1, saved_gid = 1;
+    if (getresuid(&real_uid, &effective_uid, &saved_uid) != 0 || getresgid(&real_gid, &effective_gid, &saved_gid) != 0)
+        throw_errno("reading the process's ids");
+    if (real_uid != 0 || effective_uid != 0 || saved_uid != 0 || real_gid != 0 || effective_gid != 0 || saved_gid != 0)
+        throw Failure(ExitStatus::denied, "this program works only as root; users type `pi`");
+    return AsRoot();
+}
+
+namespace {
+
+void check_ids(const Account &account)
+{
+    uid_t real_uid = 0, effective_uid = 0, saved_uid = 0;
+    gid_t real_gid = 0, effective_gid = 0, saved_gid = 0;
+    if (getresuid(&real_uid, &effective_uid, &saved_uid) != 0 || getresgid(&real_gid, &effective_gid, &saved_gid) != 0)
+        throw_errno("reading the process's ids");
+    const uid_t uid = account.uid.value();
+    const gid_t gid = account.gid.value();
+    if (real_uid != uid || effective_uid != uid || saved_uid != uid || real_gid != gid || effective_gid != gid || saved_gid != gid)
+        throw Failure(ExitStatus::internal, "the process did not become uid " + std::to_string(uid));
+}
+
+void check_groups(std::vector<gid_t> expected)
+{
+    const int count = getgroups(0, nullptr);
+    if (count < 0) throw_errno("reading the process's groups");
+    std::vector<gid_t> actual(static_cast<std::size_t>(count));
+    if (getgroups(count, actual.data()) != count) throw_errno("reading the process's groups");
+    std::sort(expected.begin(), expected.end());
+    expected.erase(std::unique(expected.begin(), expected.end()), expected.end());
+    std::sort(actual.begin(), actual.end());
+    actual.erase(std::unique(actual.begin(), actual.end()), actual.end());
+    if (actual != expected) throw Failure(ExitStatus::internal, "the process did not take the account's groups");
+}
+
+} // namespace
+
+AsUser become_user([[maybe_unused]] AsRoot root, const Account &account)
+{
+    const uid_t uid = account.uid.value();
+    const gid_t gid = account.gid.value();
+    if (uid == 0 || uid == static_cast<uid_t>(-1) || gid == static_cast<gid_t>(-1))
+        throw Failure(ExitStatus::internal, "refusing to become uid " + std::to_string(uid));
+    // Groups first: after the uid is gone they can no longer be changed (CVE-2026-35535 was this order, unchecked).
+    if (setgroups(account.groups.size(), account.groups.data()) != 0) throw_errno("setgroups for " + account.name);
+    if (setresgid(gid, gid, gid) != 0) throw_errno("setresgid for " + account.name);
+    if (setresuid(uid, uid, uid) != 0) throw_errno("setresuid for " + account.name);
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("setting no_new_privs");
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) throw_errno("clearing dumpable");
+    check_ids(account);
+    check_groups(account.groups);
+    // Try to regain: success means the drop was not real, and nothing after this line may run.
+    if (setuid(0) == 0 || seteuid(0) == 0 || setresuid(0, 0, 0) == 0) std::abort();
+    if (gid != 0 && (setgid(0) == 0 || setegid(0) == 0)) std::abort();
+    check_ids(account);
+    return AsUser(account.uid);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,92 @@
+// The walk that trusted files and project roots share.
+#include "common/path_walk.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+
+#include <climits>
+#include <deque>
+#include <fcntl.h>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int most_links = 40; // as the kernel's own limit
+
+std::deque<std::string> components_of(std::string_view path)
+{
+    std::deque<std::string> parts;
+    while (!path.empty()) {
+        const auto length = std::min(path.find('/'), path.size());
+        const auto part = path.substr(0, length);
+        if (!part.empty() && part != ".") parts.emplace_back(part);
+        path.remove_prefix(std::min(length + 1, path.size()));
+    }
+    return parts;
+}
+
+std::string path_of_entry(const std::string &directory, const std::string &name)
+{
+    if (name == "..") {
+        const auto slash = directory.rfind('/');
+        return slash == 0 ? "/" : directory.substr(0, slash);
+    }
+    return directory == "/" ? "/" + name : directory + "/" + name;
+}
+
+PathStep open_step(int directory, const std::string &name, std::string path)
+{
+    // O_DIRECTORY first: O_PATH alone would open an automount point without mounting what belongs there.
+    constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    int fd = ::openat(directory, name.c_str(), flags | O_DIRECTORY);
+    if (fd < 0 && errno == ENOTDIR) fd = ::openat(directory, name.c_str(), flags);
+    if (fd < 0) throw_errno("cannot open " + escape_for_display(path));
+    PathStep step{std::move(path), UniqueFd::adopt(fd)};
+    if (::fstat(fd, &step.status) != 0) throw_errno("cannot examine " + escape_for_display(step.path));
+    return step;
+}
+
+std::string link_target(const PathStep &link)
+{
+    std::vector<char> target(PATH_MAX);
+    const auto length = ::readlinkat(link.fd.get(), "", target.data(), target.size());
+    if (length < 0) throw_errno("cannot read the symbolic link " + escape_for_display(link.path));
+    if (length == 0 || static_cast<std::size_t>(length) >= target.size()) {
+        throw SystemFailure(ENAMETOOLONG, "cannot read the symbolic link " + escape_for_display(link.path));
+    }
+    return {target.data(), static_cast<std::size_t>(length)};
+}
+
+} // namespace
+
+PathStep walk_path(const std::string &path, const StepJudge &judge)
+{
+    if (path.empty() || path.front() != '/' || path.find('\0') != std::string::npos) {
+        throw SystemFailure(EINVAL, "cannot open " + escape_for_display(path) + " (not an absolute path)");
+    }
+    auto current = open_step(AT_FDCWD, "/", "/");
+    judge(current, current);
+    auto pending = components_of(path);
+    int links = 0;
+    while (!pending.empty()) {
+        const auto name = std::move(pending.front());
+        pending.pop_front();
+        auto entry = open_step(current.fd.get(), name, path_of_entry(current.path, name));
+        judge(current, entry);
+        if (!S_ISLNK(entry.status.st_mode)) {
+            current = std::move(entry);
+            continue;
+        }
+        if (++links > most_links) throw SystemFailure(ELOOP, "cannot open " + escape_for_display(path));
+        const auto target = link_target(entry);
+        const auto parts = components_of(target);
+        pending.insert(pending.begin(), parts.begin(), parts.end());
+        if (target.front() == '/') current = open_step(AT_FDCWD, "/", "/");
+    }
+    return current;
+}
+
+} // namespace pi_agent

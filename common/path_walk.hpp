@@ -1,0 +1,26 @@
+// Walks an absolute path by descriptor, one component at a time, so that each step is judged before the next is taken.
+#pragma once
+
+#include "common/fd.hpp"
+
+#include <functional>
+#include <string>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+// One opened step of a walk.
+struct PathStep {
+    std::string path;      // as walked, with followed links replaced by their targets
+    UniqueFd fd;           // O_PATH; of the link itself where it is a symbolic link
+    struct stat status {}; // of `fd`
+};
+
+// Sees `entry` and the directory that holds it ("/" is its own holder) before the walk goes on. Refuses by throwing.
+using StepJudge = std::function<void(const PathStep &holder, const PathStep &entry)>;
+
+// Opens `path` and returns its last step, which is never a symbolic link. A link that `judge` lets pass is followed.
+// Throws SystemFailure naming the step that could not be opened.
+PathStep walk_path(const std::string &path, const StepJudge &judge);
+
+} // namespace pi_agent

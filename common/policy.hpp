@@ -1,0 +1,72 @@
+// The policy as types: what /etc/pi-agent/policy.yaml may say, after it was checked.
+#pragma once
+
+#include "common/error.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// "~/projects" or "/srv/app", as written; resolved by the user it is for (common/root_path.hpp).
+struct RootSpec {
+    std::string text;
+    Position where;
+};
+
+enum class Accounts { unspecified, shared, per_user };
+
+struct AgentPolicy {
+    std::string binary = "/usr/lib/pi-agent/agent/bin/pi";
+    Position binary_where;
+    std::string user = "pi-agent";
+    std::string group = "pi-agent";
+    Accounts accounts = Accounts::unspecified; // never where more than one user is possible: the loader refuses that
+    bool create_user = true;
+    std::string binary_name = "pi";
+    std::string state_dir = "/var/lib/pi-agent";
+    Position where; // of the section, or of the policy where there is none
+};
+
+struct WrapperPolicy {
+    bool enable = true; // false: the emergency stop, no launch
+    std::string command_name = "pi";
+    bool hide_direct_binary = true;
+    Position where;
+};
+
+using Environment = std::map<std::string, std::string>;
+using EnvironmentPlaces = std::map<std::string, Position>; // where the policy sets each
+
+// One entry of `users`: an account, or a group where the key began with '%'.
+struct UserEntry {
+    std::string name; // without the '%'
+    bool is_group = false;
+    Position where;
+    std::vector<RootSpec> roots;
+    std::optional<std::string> config; // config directory: relative to home, or absolute
+    std::optional<std::string> run_as;
+    Environment env;
+    EnvironmentPlaces env_where;
+};
+
+struct Policy {
+    AgentPolicy agent;
+    WrapperPolicy wrapper;
+    std::vector<UserEntry> users;
+    nlohmann::json settings = nlohmann::json::object(); // managed, merged over the host's settings.json
+    Environment env;                                    // managed
+    EnvironmentPlaces env_where;
+};
+
+// "users.alice" or "users.%devs": how diagnostics and explanations name an entry.
+std::string entry_key(const UserEntry &entry);
+
+// The agent account that serves `user` under this policy.
+std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);
+
+} // namespace pi_agent

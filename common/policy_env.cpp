@@ -1,0 +1,96 @@
+// Which environment variables a policy may set, and which it had better not.
+#include "common/policy_env.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::array<std::string_view, 8> own_names = {
+    "HOME", "USER", "LOGNAME", "SHELL", "PATH", "TMPDIR", "PI_CODING_AGENT_DIR", "SANDBOX_RUNTIME"};
+constexpr std::array<std::string_view, 3> start_up_names = {"GLIBC_TUNABLES", "BASH_ENV", "ENV"};
+constexpr std::array<std::string_view, 10> secret_words = {"KEY",    "TOKEN", "SECRET",     "SECRETS",    "PASSWORD",
+                                                           "PASSWD", "PASS",  "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"};
+
+bool begins_with(std::string_view text, std::string_view prefix) noexcept
+{
+    return text.substr(0, prefix.size()) == prefix;
+}
+
+template <std::size_t size>
+bool holds(const std::array<std::string_view, size> &words, std::string_view word) noexcept
+{
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+bool is_variable_name(std::string_view name) noexcept
+{
+    const auto is_start = [](char byte) { return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || byte == '_'; };
+    if (name.empty() || !is_start(name.front())) return false;
+    return std::all_of(name.begin(), name.end(), [&](char byte) { return is_start(byte) || (byte >= '0' && byte <= '9'); });
+}
+
+// API_KEY, githubToken and DB_PASSWORD_2 do; KEYBOARD and MONKEY do not.
+bool has_secret_word(std::string_view name)
+{
+    std::string word;
+    bool was_lower = false;
+    for (const char byte : name) {
+        const bool lower = byte >= 'a' && byte <= 'z';
+        const bool upper = byte >= 'A' && byte <= 'Z';
+        if ((!lower && !upper) || (upper && was_lower)) {
+            if (holds(secret_words, word)) return true;
+            word.clear();
+        }
+        if (lower || upper) word += static_cast<char>(lower ? byte - 'a' + 'A' : byte);
+        was_lower = lower;
+    }
+    return holds(secret_words, word) || holds(secret_words, begins_with(word, "API") ? std::string_view(word).substr(3) : word);
+}
+
+// "scheme://user:password@host"
+bool has_password_in_url(std::string_view value) noexcept
+{
+    const auto scheme = value.find("://");
+    if (scheme == std::string_view::npos) return false;
+    const auto authority = value.substr(scheme + 3, value.find_first_of("/?#", scheme + 3) - (scheme + 3));
+    const auto at = authority.rfind('@');
+    return at != std::string_view::npos && authority.substr(0, at).find(':') != std::string_view::npos;
+}
+
+void find_in(const Environment &env, const EnvironmentPlaces &places, const std::string &key, std::vector<Diagnostic> &found)
+{
+    for (const auto &[name, value] : env) {
+        const bool by_name = has_secret_word(name);
+        if (!by_name && !has_password_in_url(value)) continue;
+        const auto place = places.find(name);
+        found.push_back({place == places.end() ? Position{} : place->second, key + "." + name,
+                         by_name ? "looks like a secret, and every user of this host can read the policy"
+                                 : "holds a password, and every user of this host can read the policy",
+                         "keep it out of the policy (a root-only file for such values, env_files, is not supported yet)"});
+    }
+}
+
+} // namespace
+
+std::optional<std::string> problem_of_env_name(const std::string &name)
+{
+    if (!is_variable_name(name)) return "is not a variable name";
+    if (holds(own_names, name) || begins_with(name, "PI_AGENT_")) return "is set by pi-agent itself";
+    if (holds(start_up_names, name) || begins_with(name, "LD_")) return "changes programs before they begin";
+    return std::nullopt;
+}
+
+std::vector<Diagnostic> find_exposed_secrets(const Policy &policy)
+{
+    std::vector<Diagnostic> found;
+    find_in(policy.env, policy.env_where, "env", found);
+    for (const auto &entry : policy.users)
+        find_in(entry.env, entry.env_where, entry_key(entry) + ".env", found);
+    return found;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,24 @@
+// Reads the policy from trusted files (YAML) into types; the one home of yaml-cpp.
+#pragma once
+
+#include "common/policy.hpp"
+
+namespace pi_agent {
+
+// The policy's main file, fixed when the product is built (meson option), never taken from argv or environment.
+extern const char *const policy_path;
+
+// One YAML text and the name that diagnostics give it.
+struct PolicySource {
+    std::string name;
+    std::string text;
+};
+
+// Parses and joins `sources` (the main file first, then policy.d in lexical order). Throws PolicyError with every diagnostic found.
+Policy parse_policy(const std::vector<PolicySource> &sources);
+
+// Reads `main_file` and policy.d/*.yaml beside it through trusted paths (common/trusted_file.hpp) and parses them.
+// Throws PolicyError (also for a file that others can write) or SystemFailure.
+Policy load_policy(const std::string &main_file);
+
+} // namespace pi_agent

@@ -1,0 +1,78 @@
+// Paths in a policy, judged by their text alone.
+#include "common/policy_paths.hpp"
+
+#include "common/escape.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace pi_agent {
+
+namespace {
+
+// "" , "." and ".." between slashes make two texts of one path, and ".." leads out of it.
+bool has_odd_component(std::string_view path) noexcept
+{
+    while (true) {
+        const auto length = std::min(path.find('/'), path.size());
+        const auto part = path.substr(0, length);
+        if (part.empty() || part == "." || part == "..") return true;
+        if (length == path.size()) return false;
+        path.remove_prefix(length + 1);
+    }
+}
+
+PathProblem odd_component()
+{
+    return {"holds '//', '.' or '..'", "write the path without them"};
+}
+
+} // namespace
+
+std::string without_trailing_slashes(std::string path)
+{
+    while (path.size() > 1 && path.back() == '/')
+        path.pop_back();
+    return path;
+}
+
+std::optional<PathProblem> problem_of_root(const std::string &path)
+{
+    if (path == "/") return PathProblem{"is the whole file system", "name the directory of a project, or one that holds projects"};
+    if (path == "~") return PathProblem{"is a home directory itself", "name a directory below it, e.g. ~/projects"};
+    const bool below_home = path.substr(0, 2) == "~/";
+    if (!below_home && path.front() == '~') return PathProblem{"names another user's home", "write it as an absolute path"};
+    if (!below_home && path.front() != '/') return PathProblem{"is not absolute", "begin it with '/' or '~/'"};
+    const auto rest = std::string_view(path).substr(below_home ? 2 : 1);
+    if (has_odd_component(rest)) return odd_component();
+    if (!is_property_safe(rest)) {
+        return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -",
+                           "rename the directory, or name one above it (to show it under an alias is not supported yet)"};
+    }
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_config_directory(const std::string &path)
+{
+    if (path == "/") return PathProblem{"is the whole file system", "name the agent's config directory, e.g. .pi/agent"};
+    if (path.front() == '~') return PathProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
+    if (has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0))) return odd_component();
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_binary(const std::string &path)
+{
+    // The places that only packages and administrators fill, and that the session's root tree can show as a whole.
+    constexpr std::array<std::string_view, 3> places = {"/usr/", "/opt/", "/nix/"};
+    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
+    if (!is_property_safe(path))
+        return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -", "install the agent under another name"};
+    const bool placed =
+        std::any_of(places.begin(), places.end(), [&path](std::string_view place) { return path.substr(0, place.size()) == place; });
+    if (!placed) return PathProblem{"lies in none of /usr, /opt and /nix", "install the agent there; other places are not supported yet"};
+    return std::nullopt;
+}
+
+} // namespace pi_agent

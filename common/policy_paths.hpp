@@ -1,0 +1,26 @@
+// Rules for the text of paths in a policy; what they are on the host is found out later, as their user.
+#pragma once
+
+#include <optional>
+#include <string>
+
+namespace pi_agent {
+
+struct PathProblem {
+    std::string text;
+    std::string remedy;
+};
+
+// "/a/" and "/a//" become "/a"; "/" stays.
+std::string without_trailing_slashes(std::string path);
+
+// A project root: absolute, or "~/" and more. Its bytes reach unit properties (design rule 2), so its alphabet is theirs.
+std::optional<PathProblem> problem_of_root(const std::string &path);
+
+// A config directory: absolute, or relative to the home. Opened only with its user's rights, so any printable name will do.
+std::optional<PathProblem> problem_of_config_directory(const std::string &path);
+
+// The agent's program.
+std::optional<PathProblem> problem_of_binary(const std::string &path);
+
+} // namespace pi_agent

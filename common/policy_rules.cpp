@@ -1,0 +1,99 @@
+// Who may use pi, and which accounts serve them.
+#include "common/policy_rules.hpp"
+
+#include "common/account.hpp"
+
+#include <algorithm>
+#include <map>
+
+namespace pi_agent {
+
+namespace {
+
+bool several_users_possible(const Policy &policy) noexcept
+{
+    return policy.users.size() > 1 ||
+           std::any_of(policy.users.begin(), policy.users.end(), [](const UserEntry &entry) { return entry.is_group; });
+}
+
+void check_accounts_said(const Policy &policy, Problems &problems)
+{
+    if (policy.agent.accounts != Accounts::unspecified || !several_users_possible(policy)) return;
+    problems.add(policy.agent.where, "agent.accounts", "missing, and more than one user is possible",
+                 "say 'per-user' (an agent account each), or 'shared' (one for all: their agents can reach each other's state)");
+}
+
+class AccountRules {
+public:
+    AccountRules(const Policy &policy, Problems &problems) : policy_(policy), problems_(problems)
+    {
+        for (const auto &entry : policy.users) {
+            if (!entry.is_group) users_.emplace(entry.name, &entry);
+        }
+    }
+
+    // The agent must be nobody who can start it, or the isolation would end at its own account.
+    void check_account_is_nobodys(const std::string &account, const Position &where, const std::string &key)
+    {
+        if (account == "root") problems_.add(where, key, "the agent's account cannot be root", "name an account of its own");
+        const auto user = users_.find(account);
+        if (user == users_.end()) return;
+        problems_.add(where, key,
+                      "the agent's account " + quote(account) + " is a user of this policy (" + to_string(user->second->where) + ")",
+                      "name an account of its own");
+    }
+
+    void check_entry(const UserEntry &entry)
+    {
+        const auto key = entry_key(entry);
+        if (!entry.is_group && entry.name == "root")
+            problems_.add(entry.where, key, "root cannot be a user of pi", "name the account that works with it");
+        if (entry.run_as) check_account_is_nobodys(*entry.run_as, entry.where, key + ".run_as");
+        if (policy_.agent.accounts != Accounts::per_user) return;
+        if (!entry.is_group) {
+            check_own_account(entry, key);
+        } else if (entry.run_as) {
+            problems_.add(entry.where, key + ".run_as", "one account for all members of a group, but agent.accounts is 'per-user'",
+                          "remove run_as, or say 'shared'");
+        }
+    }
+
+private:
+    void check_own_account(const UserEntry &entry, const std::string &key)
+    {
+        const auto account = agent_account_name(policy_, entry.name, entry.run_as);
+        if (!is_plain_name(account)) {
+            problems_.add(entry.where, key, "the account name " + quote(account) + " is longer than 32",
+                          "give this user a run_as, or shorten agent.user");
+        } else if (!entry.run_as) {
+            check_account_is_nobodys(account, entry.where, key);
+        }
+        const auto [other, is_new] = accounts_.emplace(account, &entry);
+        if (is_new) return;
+        problems_.add(entry.where, key,
+                      "has the account " + quote(account) + " of " + entry_key(*other->second) + " (" + to_string(other->second->where) +
+                          "), but agent.accounts is 'per-user'",
+                      "give each a run_as of its own, or say 'shared'");
+    }
+
+    const Policy &policy_;
+    Problems &problems_;
+    std::map<std::string, const UserEntry *> users_;
+    std::map<std::string, const UserEntry *> accounts_; // per-user: whose each is
+};
+
+} // namespace
+
+void check_policy_rules(const Policy &policy, Problems &problems)
+{
+    if (policy.users.empty() && policy.wrapper.enable) {
+        problems.add({policy.wrapper.where.file}, "users", "nobody is authorised", "add a user, or say 'wrapper: {enable: false}'");
+    }
+    check_accounts_said(policy, problems);
+    AccountRules rules(policy, problems);
+    if (policy.agent.accounts != Accounts::per_user) rules.check_account_is_nobodys(policy.agent.user, policy.agent.where, "agent.user");
+    for (const auto &entry : policy.users)
+        rules.check_entry(entry);
+}
+
+} // namespace pi_agent

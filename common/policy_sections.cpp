@@ -1,0 +1,240 @@
+// The sections of the policy, each a table of its keys.
+#include "common/policy_sections.hpp"
+
+#include "common/account.hpp"
+#include "common/policy_env.hpp"
+#include "common/policy_paths.hpp"
+#include "common/policy_values.hpp"
+
+namespace pi_agent {
+
+namespace {
+
+using Reader = std::function<void(const PolicyValue &)>;
+
+Reader into_name(std::string &target, Problems &problems)
+{
+    return [&](const PolicyValue &value) { target = read_name(value, problems).value_or(target); };
+}
+
+Reader into_bool(bool &target, Problems &problems)
+{
+    return [&](const PolicyValue &value) { target = read_bool(value, problems).value_or(target); };
+}
+
+// For a key of which only today's behaviour is there yet.
+Reader only(std::vector<std::string_view> now, std::vector<std::string_view> later, Problems &problems)
+{
+    return
+        [now = std::move(now), later = std::move(later), &problems](const PolicyValue &value) { read_choice(value, now, later, problems); };
+}
+
+Reader unsupported(Problems &problems)
+{
+    return [&](const PolicyValue &value) { refuse_unsupported(value, problems); };
+}
+
+void read_accounts(const PolicyValue &value, AgentPolicy &agent, Problems &problems)
+{
+    const auto choice = read_choice(value, {"shared", "per-user"}, {}, problems);
+    if (choice) agent.accounts = *choice == "shared" ? Accounts::shared : Accounts::per_user;
+}
+
+void read_binary(const PolicyValue &value, AgentPolicy &agent, Problems &problems)
+{
+    const auto path = read_line(value, problems);
+    if (!path) return;
+    agent.binary_where = value.where;
+    if (const auto problem = problem_of_binary(*path)) {
+        problems.add(value.where, value.key, quote(*path) + " " + problem->text, problem->remedy);
+    } else {
+        agent.binary = *path;
+    }
+}
+
+// A value that may not differ from its default until a later step.
+void read_fixed(const PolicyValue &value, const std::string &fixed, Problems &problems)
+{
+    const auto text = read_line(value, problems);
+    if (text && *text != fixed) {
+        problems.add(value.where, value.key, "another value than " + quote(fixed) + " is not supported yet",
+                     "use " + quote(fixed) + " or remove the key");
+    }
+}
+
+void read_agent(const PolicyValue &section, Policy &policy, Problems &problems)
+{
+    auto &agent = policy.agent;
+    agent.where = section.where;
+    read_section(section,
+                 {{"binary", [&](const PolicyValue &value) { read_binary(value, agent, problems); }},
+                  {"user", into_name(agent.user, problems)},
+                  {"group", into_name(agent.group, problems)},
+                  {"accounts", [&](const PolicyValue &value) { read_accounts(value, agent, problems); }},
+                  {"create_user", into_bool(agent.create_user, problems)},
+                  {"binary_name", into_name(agent.binary_name, problems)},
+                  {"state_dir", [&](const PolicyValue &value) { read_fixed(value, agent.state_dir, problems); }}},
+                 problems);
+}
+
+void read_wrapper(const PolicyValue &section, Policy &policy, Problems &problems)
+{
+    auto &wrapper = policy.wrapper;
+    wrapper.where = section.where;
+    read_section(section,
+                 {{"enable",
+                   [&](const PolicyValue &value) {
+                       wrapper.where = value.where;
+                       wrapper.enable = read_bool(value, problems).value_or(wrapper.enable);
+                   }},
+                  {"command_name", [&](const PolicyValue &value) { read_fixed(value, wrapper.command_name, problems); }},
+                  {"hide_direct_binary", into_bool(wrapper.hide_direct_binary, problems)}},
+                 problems);
+}
+
+void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places, Problems &problems)
+{
+    const auto entries = read_entries(section, problems);
+    if (!entries) return;
+    for (std::size_t index = 0; index < entries->size(); ++index) {
+        const auto &value = (*entries)[index];
+        const auto &name = section.node.entries[index].key;
+        if (const auto problem = problem_of_env_name(name)) {
+            problems.add(section.node.entries[index].where, value.key, *problem, "remove it");
+            continue;
+        }
+        if (auto text = read_text(value, problems)) {
+            env[name] = std::move(*text);
+            places[name] = section.node.entries[index].where;
+        }
+    }
+}
+
+void read_roots(const PolicyValue &section, UserEntry &entry, Problems &problems)
+{
+    const auto items = read_items(section, problems);
+    if (!items) return;
+    if (items->empty()) problems.add(section.where, section.key, "is empty", "name at least one directory, or remove the user");
+    for (const auto &item : *items) {
+        if (item.node.kind == YamlNode::Kind::null) {
+            problems.add(item.where, item.key, "is nothing, or the home directory itself (~)",
+                         "name a directory below it, e.g. ~/projects");
+            continue;
+        }
+        const auto text = read_line(item, problems);
+        if (!text) continue;
+        const auto root = without_trailing_slashes(*text);
+        if (const auto problem = problem_of_root(root)) {
+            problems.add(item.where, item.key, quote(*text) + " " + problem->text, problem->remedy);
+        } else {
+            entry.roots.push_back({root, item.where});
+        }
+    }
+}
+
+void read_config_directory(const PolicyValue &value, UserEntry &entry, Problems &problems)
+{
+    const auto text = read_line(value, problems);
+    if (!text) return;
+    const auto path = without_trailing_slashes(*text);
+    if (const auto problem = problem_of_config_directory(path)) {
+        problems.add(value.where, value.key, quote(*text) + " " + problem->text, problem->remedy);
+    } else {
+        entry.config = path;
+    }
+}
+
+UserEntry read_user(const PolicyValue &section, const YamlEntry &yaml, Problems &problems)
+{
+    UserEntry entry;
+    entry.is_group = !yaml.key.empty() && yaml.key.front() == '%';
+    entry.name = entry.is_group ? yaml.key.substr(1) : yaml.key;
+    entry.where = yaml.where;
+    if (!is_plain_name(entry.name)) {
+        problems.add(yaml.where, section.key, quote(yaml.key) + " is not the plain name of a user, or of a group after '%'",
+                     "use at most 32 of a-z, 0-9, '_', '-' and '.', beginning with a letter or '_'");
+    }
+    bool has_roots = section.node.kind != YamlNode::Kind::mapping; // then the wrong type is what to report
+    read_section(section,
+                 {{"roots",
+                   [&](const PolicyValue &value) {
+                       has_roots = true;
+                       read_roots(value, entry, problems);
+                   }},
+                  {"config", [&](const PolicyValue &value) { read_config_directory(value, entry, problems); }},
+                  {"run_as", [&](const PolicyValue &value) { entry.run_as = read_name(value, problems); }},
+                  {"env", [&](const PolicyValue &value) { read_env(value, entry.env, entry.env_where, problems); }}},
+                 problems);
+    if (!has_roots) problems.add(yaml.where, section.key, "has no roots", "add 'roots' with at least one directory, or remove the user");
+    return entry;
+}
+
+void read_users(const PolicyValue &section, Policy &policy, Problems &problems)
+{
+    const auto entries = read_entries(section, problems);
+    if (!entries) return;
+    for (std::size_t index = 0; index < entries->size(); ++index) {
+        policy.users.push_back(read_user((*entries)[index], section.node.entries[index], problems));
+    }
+}
+
+void read_settings(const PolicyValue &section, Policy &policy, Problems &problems)
+{
+    if (!read_entries(section, problems)) return;
+    policy.settings = read_json(section, problems);
+}
+
+} // namespace
+
+Policy read_policy(const YamlNode &root, Problems &problems)
+{
+    Policy policy;
+    policy.agent.where = policy.agent.binary_where = policy.wrapper.where = {root.where.file};
+    const auto later = unsupported(problems);
+    const Reader checked_before = [](const PolicyValue &) {};
+    const auto section = [&](auto read) -> Reader {
+        return [&policy, &problems, read](const PolicyValue &value) { read(value, policy, problems); };
+    };
+    const auto group = [&](std::vector<KeyRule> rules) -> Reader {
+        return [&problems, rules = std::move(rules)](const PolicyValue &value) { read_section(value, rules, problems); };
+    };
+    read_section({root, "", root.where},
+                 {{"version", checked_before},
+                  {"agent", section(read_agent)},
+                  {"wrapper", section(read_wrapper)},
+                  {"sandbox", group({{"method", only({"systemd"}, {"none", "bwrap", "podman", "docker"}, problems)}})},
+                  {"users", section(read_users)},
+                  {"projects", group({{"paths", only({"host"}, {"alias"}, problems)},
+                                      {"scope", only({"root"}, {"project"}, problems)},
+                                      {"ownership", only({"idmap"}, {"none"}, problems)},
+                                      {"protect", later},
+                                      {"mask", later}})},
+                  {"config", group({{"classes", later}})},
+                  {"settings", section(read_settings)},
+                  {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where, problems); }},
+                  {"network", only({"full"}, {"loopback", "none"}, problems)},
+                  {"settings_lock", later},
+                  {"env_files", later},
+                  {"host_env_files", later},
+                  {"toolchains", later},
+                  {"view", later},
+                  {"scratch", later},
+                  {"limits", later},
+                  {"hardening", later}},
+                 problems);
+    return policy;
+}
+
+void read_version(const YamlNode &root, bool required, Problems &problems)
+{
+    for (const auto &entry : root.entries) {
+        if (entry.key != "version") continue;
+        const auto value = value_of(entry, "");
+        const bool one = value.node.kind == YamlNode::Kind::scalar && !value.node.quoted && value.node.text == "1";
+        if (!one) problems.add(value.where, "version", "must be the number 1, found " + describe(value.node), "write 'version: 1'");
+        return;
+    }
+    if (required) problems.add({root.where.file}, "version", "missing", "begin the policy with 'version: 1'");
+}
+
+} // namespace pi_agent

@@ -1,0 +1,201 @@
+// Strict readers of policy values.
+#include "common/policy_values.hpp"
+
+#include "common/account.hpp"
+#include "common/escape.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace pi_agent {
+
+namespace {
+
+void report_type(const PolicyValue &value, const std::string &wanted, const std::string &remedy, Problems &problems)
+{
+    problems.add(value.where, value.key, "must be " + wanted + ", found " + describe(value.node), remedy);
+}
+
+bool has_control_character(std::string_view text) noexcept
+{
+    return std::any_of(text.begin(), text.end(), [](char byte) { return static_cast<unsigned char>(byte) < 0x20 || byte == 0x7F; });
+}
+
+template <typename Number>
+nlohmann::json read_number(const PolicyValue &value, Problems &problems)
+{
+    Number number{};
+    const auto &text = value.node.text;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (error == std::errc() && end == text.data() + text.size()) return number;
+    problems.add(value.where, value.key, "the number " + text.substr(0, 40) + " is too large to be kept exactly",
+                 "put it in quotes to make it text");
+    return nullptr;
+}
+
+nlohmann::json read_json_scalar(const PolicyValue &value, Problems &problems)
+{
+    switch (meaning_of_scalar(value.node)) {
+    case ScalarMeaning::text:
+        return value.node.text;
+    case ScalarMeaning::null:
+        return nullptr;
+    case ScalarMeaning::boolean:
+        return value.node.text == "true";
+    case ScalarMeaning::integer:
+        return read_number<std::int64_t>(value, problems);
+    case ScalarMeaning::real:
+        return read_number<double>(value, problems);
+    case ScalarMeaning::odd:
+        break;
+    }
+    problems.add(value.where, value.key, "must be written as in JSON, found " + describe(value.node),
+                 "write true, false, null or a decimal number, or put it in quotes to make it text");
+    return nullptr;
+}
+
+} // namespace
+
+PolicyValue value_of(const YamlEntry &entry, const std::string &parent_key)
+{
+    const auto name = escape_for_display(entry.key);
+    // A missing value stands, for yaml-cpp, wherever the next thing begins: its key is the better place.
+    const auto &where = entry.value.kind == YamlNode::Kind::null ? entry.where : entry.value.where;
+    return {entry.value, parent_key.empty() ? name : parent_key + "." + name, where};
+}
+
+void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules, Problems &problems)
+{
+    if (section.node.kind != YamlNode::Kind::mapping) {
+        report_type(section, "a mapping", "write its keys indented below it, or remove it", problems);
+        return;
+    }
+    std::vector<std::string_view> names;
+    for (const auto &rule : rules)
+        names.push_back(rule.name);
+    for (const auto &entry : section.node.entries) {
+        const auto rule = std::find_if(rules.begin(), rules.end(), [&entry](const KeyRule &known) { return known.name == entry.key; });
+        const auto value = value_of(entry, section.key);
+        if (rule != rules.end()) {
+            rule->read(value);
+        } else {
+            problems.add(entry.where, value.key, "unknown key" + did_you_mean(entry.key, names),
+                         fmt::format("known here: {}", fmt::join(names, ", ")));
+        }
+    }
+}
+
+std::optional<std::vector<PolicyValue>> read_entries(const PolicyValue &mapping, Problems &problems)
+{
+    if (mapping.node.kind != YamlNode::Kind::mapping) {
+        report_type(mapping, "a mapping", "write 'name: value' lines indented below it", problems);
+        return std::nullopt;
+    }
+    std::vector<PolicyValue> values;
+    for (const auto &entry : mapping.node.entries)
+        values.push_back(value_of(entry, mapping.key));
+    return values;
+}
+
+std::optional<std::vector<PolicyValue>> read_items(const PolicyValue &list, Problems &problems)
+{
+    if (list.node.kind != YamlNode::Kind::sequence) {
+        report_type(list, "a list", "write [a, b], or '- a' lines below it", problems);
+        return std::nullopt;
+    }
+    std::vector<PolicyValue> values;
+    for (const auto &item : list.node.items)
+        values.push_back({item, fmt::format("{}[{}]", list.key, values.size()), item.where});
+    return values;
+}
+
+std::optional<bool> read_bool(const PolicyValue &value, Problems &problems)
+{
+    if (value.node.kind == YamlNode::Kind::scalar && meaning_of_scalar(value.node) == ScalarMeaning::boolean)
+        return value.node.text == "true";
+    report_type(value, "true or false", "write true or false, without quotes", problems);
+    return std::nullopt;
+}
+
+std::optional<std::string> read_text(const PolicyValue &value, Problems &problems)
+{
+    if (value.node.kind != YamlNode::Kind::scalar || meaning_of_scalar(value.node) != ScalarMeaning::text) {
+        report_type(value, "text", value.node.kind == YamlNode::Kind::scalar ? "put it in quotes" : "write one value", problems);
+        return std::nullopt;
+    }
+    if (value.node.text.find('\0') != std::string::npos) {
+        problems.add(value.where, value.key, "holds a NUL character", "remove it");
+        return std::nullopt;
+    }
+    return value.node.text;
+}
+
+std::optional<std::string> read_line(const PolicyValue &value, Problems &problems)
+{
+    auto text = read_text(value, problems);
+    if (!text) return std::nullopt;
+    if (!text->empty() && !has_control_character(*text)) return text;
+    problems.add(value.where, value.key, text->empty() ? "is empty" : "holds a control character: " + quote(*text),
+                 "correct it or remove the key");
+    return std::nullopt;
+}
+
+std::optional<std::string> read_name(const PolicyValue &value, Problems &problems)
+{
+    auto name = read_line(value, problems);
+    if (!name || is_plain_name(*name)) return name;
+    problems.add(value.where, value.key, quote(*name) + " is not a plain name",
+                 "use at most 32 of a-z, 0-9, '_', '-' and '.', beginning with a letter or '_'");
+    return std::nullopt;
+}
+
+std::optional<std::string> read_choice(const PolicyValue &value, const std::vector<std::string_view> &now,
+                                       const std::vector<std::string_view> &later, Problems &problems)
+{
+    const auto text = read_line(value, problems);
+    if (!text) return std::nullopt;
+    if (std::find(now.begin(), now.end(), *text) != now.end()) return text;
+    const auto remedy = fmt::format("use {}", fmt::join(now, " or "));
+    if (std::find(later.begin(), later.end(), *text) != later.end()) {
+        problems.add(value.where, value.key, "the value " + quote(*text) + " is not supported yet", remedy);
+        return std::nullopt;
+    }
+    auto known = now;
+    known.insert(known.end(), later.begin(), later.end());
+    const auto hint = *text == "noop" ? std::string("; did you mean 'none'?") : did_you_mean(*text, known);
+    problems.add(value.where, value.key, "unknown value " + quote(*text) + hint, remedy);
+    return std::nullopt;
+}
+
+void refuse_unsupported(const PolicyValue &value, Problems &problems)
+{
+    problems.add(value.where, value.key, "not supported yet", "remove it");
+}
+
+nlohmann::json read_json(const PolicyValue &value, Problems &problems)
+{
+    switch (value.node.kind) {
+    case YamlNode::Kind::null:
+        return nullptr;
+    case YamlNode::Kind::scalar:
+        return read_json_scalar(value, problems);
+    case YamlNode::Kind::sequence: {
+        auto list = nlohmann::json::array();
+        const auto items = read_items(value, problems);
+        for (const auto &item : *items)
+            list.push_back(read_json(item, problems));
+        return list;
+    }
+    case YamlNode::Kind::mapping:
+        break;
+    }
+    auto object = nlohmann::json::object();
+    for (const auto &entry : value.node.entries)
+        object[entry.key] = read_json(value_of(entry, value.key), problems);
+    return object;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,55 @@
+// Typed, strict readers of single policy values: each reports what it refuses and returns nothing then.
+#pragma once
+
+#include "common/problems.hpp"
+#include "common/yaml_tree.hpp"
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+// A value of the policy with the dotted key and the place that diagnostics name.
+struct PolicyValue {
+    const YamlNode &node;
+    std::string key;
+    Position where;
+};
+
+// The value of `entry`, which lies in a mapping called `parent_key` ("" for the top).
+PolicyValue value_of(const YamlEntry &entry, const std::string &parent_key);
+
+// One key that a section knows, and what reads its value.
+struct KeyRule {
+    std::string_view name;
+    std::function<void(const PolicyValue &)> read;
+};
+
+// Hands each value of a mapping to its rule; unknown keys are reported with the nearest known one.
+void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules, Problems &problems);
+
+// The values of a mapping whose keys are free, or of a list.
+std::optional<std::vector<PolicyValue>> read_entries(const PolicyValue &mapping, Problems &problems);
+std::optional<std::vector<PolicyValue>> read_items(const PolicyValue &list, Problems &problems);
+
+std::optional<bool> read_bool(const PolicyValue &value, Problems &problems);
+// Text as it stands: numbers and booleans without quotes are refused, and NUL.
+std::optional<std::string> read_text(const PolicyValue &value, Problems &problems);
+// Text without control characters, not empty: names, paths, choices.
+std::optional<std::string> read_line(const PolicyValue &value, Problems &problems);
+// A name of a user, group or program (is_plain_name).
+std::optional<std::string> read_name(const PolicyValue &value, Problems &problems);
+// One of `now`; one of `later` is "not supported yet".
+std::optional<std::string> read_choice(const PolicyValue &value, const std::vector<std::string_view> &now,
+                                       const std::vector<std::string_view> &later, Problems &problems);
+// For a key whose feature is not there yet: never ignored, whatever its value.
+void refuse_unsupported(const PolicyValue &value, Problems &problems);
+
+// Any YAML value as JSON; what YAML readers disagree about is reported, and null stands in its place.
+nlohmann::json read_json(const PolicyValue &value, Problems &problems);
+
+} // namespace pi_agent

@@ -1,0 +1,30 @@
+// Collects what is wrong with a policy, so that an administrator sees all of it at once.
+#pragma once
+
+#include "common/error.hpp"
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+class Problems {
+public:
+    void add(Position where, std::string key, std::string problem, std::string remedy);
+    [[nodiscard]] bool empty() const noexcept { return diagnostics_.empty(); }
+    // Throws PolicyError when anything was added.
+    void throw_if_any() const;
+
+private:
+    std::vector<Diagnostic> diagnostics_;
+    bool full_ = false;
+};
+
+// "; did you mean 'x'?" for the candidate that `word` misspells, or "". For the end of a diagnostic's problem.
+std::string did_you_mean(std::string_view word, const std::vector<std::string_view> &candidates);
+
+// "'text'" with everything escaped that could deceive a reader, and cut where it is long.
+std::string quote(std::string_view text);
+
+} // namespace pi_agent

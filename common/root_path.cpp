@@ -1,0 +1,116 @@
+// Project roots on the host, as their user reaches them.
+#include "common/root_path.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/path_walk.hpp"
+#include "common/policy_paths.hpp"
+#include "common/problems.hpp"
+
+#include <climits>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+namespace {
+
+struct Refusal {
+    std::string text;
+};
+
+bool only_root_can_change(const struct stat &status) noexcept
+{
+    return status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// Directories may be anybody's: the user works there. A link decides where the root is, so only root may have set it.
+void judge(const PathStep &holder, const PathStep &entry)
+{
+    if (!S_ISLNK(entry.status.st_mode)) return;
+    if (entry.status.st_uid == 0 && only_root_can_change(holder.status)) return;
+    throw Refusal{"it is reached through the symbolic link " + escape_for_display(entry.path) +
+                  ", which someone other than root can change; name the directory that the link leads to"};
+}
+
+std::string path_behind(FdRef fd)
+{
+    std::vector<char> path(PATH_MAX);
+    const auto length = ::readlink(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), path.data(), path.size());
+    if (length < 0) throw_errno("cannot find the path of a descriptor in /proc/self/fd");
+    return {path.data(), static_cast<std::size_t>(length)};
+}
+
+bool is_same(const struct stat &left, const struct stat &right) noexcept
+{
+    return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+}
+
+// True when `directory` is the home of `user` or holds it: compared by identity, so that no bind mount or link hides it.
+bool holds_home(const struct stat &directory, const Account &user)
+{
+    constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    auto step = UniqueFd::adopt(::open(user.home.c_str(), flags)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    if (!step) return false;                                       // nobody's home is there to be given away
+    struct stat last {};
+    for (int depth = 0; depth < PATH_MAX; ++depth) {
+        struct stat status {};
+        if (::fstat(step.get(), &status) != 0) throw_errno("cannot examine the home directory of " + user.name);
+        if (is_same(status, directory)) return true;
+        if (depth > 0 && is_same(status, last)) return false; // ".." of "/" is "/"
+        last = status;
+        step = UniqueFd::adopt(::openat(step.get(), "..", flags)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+        if (!step) throw_errno("cannot open a directory above the home directory of " + user.name);
+    }
+    return false;
+}
+
+ResolvedRoot resolve(const std::string &text, const Account &user)
+{
+    auto step = walk_path(expand_home(text, user), judge);
+    if (!S_ISDIR(step.status.st_mode)) throw Refusal{"it is not a directory"};
+    auto path = path_behind(step.fd);
+    if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user)) {
+        throw Refusal{"it is " + quote(path) + ", a home directory itself or one that holds it; name a directory below"};
+    }
+    if (path.front() != '/' || problem_of_root(path)) {
+        throw Refusal{"it leads to " + quote(path) +
+                      ", and a path may only hold A-Z a-z 0-9 / _ . : = @ - (an alias is not supported yet)"};
+    }
+    return {std::move(path), std::move(step.fd)};
+}
+
+} // namespace
+
+std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user)
+{
+    const auto problem = [&root](const std::string &text) {
+        return RootProblem{root.where, "the root " + quote(root.text) + " cannot be used: " + text};
+    };
+    if (const auto wrong = problem_of_root(root.text)) return problem("it " + wrong->text + "; " + wrong->remedy);
+    try {
+        return resolve(root.text, user);
+    } catch (const Refusal &refusal) {
+        return problem(refusal.text);
+    } catch (const SystemFailure &failure) {
+        return problem(failure.what());
+    }
+}
+
+std::string expand_home(const std::string &text, const Account &user)
+{
+    if (text != "~" && text.substr(0, 2) != "~/") return text;
+    const auto home = without_trailing_slashes(user.home);
+    if (text == "~") return home;
+    return (home == "/" ? "" : home) + text.substr(1);
+}
+
+bool is_within(const std::string &path, const std::string &root) noexcept
+{
+    if (root == "/") return !path.empty() && path.front() == '/';
+    return path.compare(0, root.size(), root) == 0 && (path.size() == root.size() || path[root.size()] == '/');
+}
+
+} // namespace pi_agent

@@ -1,0 +1,118 @@
+// Files that only root can have written.
+#include "common/trusted_file.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/path_walk.hpp"
+
+#include <algorithm>
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <memory>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+[[noreturn]] void refuse(const std::string &what, const std::string &wanted, const PathStep &step, const std::string &why,
+                         const std::string &remedy)
+{
+    const auto subject = step.path == wanted ? "" : "; " + escape_for_display(step.path);
+    throw Failure(ExitStatus::configuration, fmt::format("the {} {} cannot be trusted{} {}; run: {} {}", what, escape_for_display(wanted),
+                                                         subject.empty() ? ": it" : subject, why, remedy, escape_for_display(step.path)));
+}
+
+// The Nix store is writable by the group of its build users and sticky: they can add to it, but neither change nor replace root's entries.
+bool is_nix_store(const PathStep &step) noexcept
+{
+    return step.path == "/nix/store" && (step.status.st_mode & S_ISVTX) != 0 && (step.status.st_mode & S_IWOTH) == 0;
+}
+
+void require_only_root_can_change(const std::string &what, const std::string &wanted, const PathStep &step)
+{
+    if (step.status.st_uid != 0) {
+        refuse(what, wanted, step, fmt::format("belongs to uid {}, not to root", step.status.st_uid), "chown -h root");
+    }
+    if (S_ISLNK(step.status.st_mode)) return; // a link's own mode says nothing; its directory was judged before it
+    if ((step.status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !is_nix_store(step)) {
+        refuse(what, wanted, step, fmt::format("is writable by others than root (mode {:04o})", step.status.st_mode & 07777U),
+               "chmod g-w,o-w");
+    }
+}
+
+PathStep walk_trusted(const std::string &path, const std::string &what)
+{
+    return walk_path(path, [&](const PathStep &, const PathStep &entry) { require_only_root_can_change(what, path, entry); });
+}
+
+// Opens what an O_PATH descriptor holds: nobody but root could have exchanged it, and /proc leads to the very same file.
+UniqueFd reopen(const PathStep &step, int flags)
+{
+    const auto link = fmt::format("/proc/self/fd/{}", step.fd.get());
+    const int fd = ::open(link.c_str(), flags | O_CLOEXEC); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    if (fd < 0) throw_errno("cannot open " + escape_for_display(step.path));
+    return UniqueFd::adopt(fd);
+}
+
+} // namespace
+
+UniqueFd open_trusted(const std::string &path, int flags, const std::string &what)
+{
+    auto step = walk_trusted(path, what);
+    if ((flags & O_DIRECTORY) != 0 && !S_ISDIR(step.status.st_mode))
+        throw SystemFailure(ENOTDIR, "cannot open " + escape_for_display(path));
+    if ((flags & O_PATH) != 0) return std::move(step.fd);
+    return reopen(step, flags & ~O_NOFOLLOW);
+}
+
+std::string read_trusted_file(const std::string &path, std::size_t limit, const std::string &what)
+{
+    const auto step = walk_trusted(path, what);
+    if (!S_ISREG(step.status.st_mode)) {
+        throw Failure(ExitStatus::configuration, fmt::format("the {} {} is not a regular file", what, escape_for_display(path)));
+    }
+    const auto fd = reopen(step, O_RDONLY | O_NONBLOCK);
+    std::string content;
+    std::vector<char> chunk(64U << 10U);
+    for (;;) {
+        const auto count = ::read(fd.get(), chunk.data(), chunk.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno("cannot read " + escape_for_display(path));
+        if (count == 0) return content;
+        content.append(chunk.data(), static_cast<std::size_t>(count));
+        if (content.size() > limit) {
+            throw Failure(ExitStatus::configuration,
+                          fmt::format("the {} {} is larger than {} bytes; split it or shorten it", what, escape_for_display(path), limit));
+        }
+    }
+}
+
+std::vector<std::string> list_trusted_directory(const std::string &path, const std::string &suffix, const std::string &what)
+{
+    UniqueFd fd;
+    try {
+        fd = open_trusted(path, O_RDONLY | O_DIRECTORY, what);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT) return {};
+        throw;
+    }
+    const std::unique_ptr<DIR, int (*)(DIR *)> stream(::fdopendir(fd.get()), &::closedir);
+    if (!stream) throw_errno("cannot list " + escape_for_display(path));
+    static_cast<void>(fd.release()); // the stream owns it now
+    std::vector<std::string> names;
+    for (;;) {
+        errno = 0;
+        const auto *entry = ::readdir(stream.get());
+        if (entry == nullptr && errno != 0) throw_errno("cannot list " + escape_for_display(path));
+        if (entry == nullptr) break;
+        const std::string name = entry->d_name;
+        const bool fits = name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+        if (fits && name.front() != '.') names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,166 @@
+// Starting the agent and waiting for it, inside its unit.
+#include "runner/agent_process.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/request.hpp"
+
+#include <array>
+#include <csignal>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/openat2.h>
+#include <poll.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+std::vector<char *> pointers(const std::vector<std::string> &texts)
+{
+    std::vector<char *> list;
+    list.reserve(texts.size() + 1);
+    for (const auto &text : texts) list.push_back(const_cast<char *>(text.c_str())); // NOLINT(cppcoreguidelines-pro-type-const-cast): execve(2) does not write
+    list.push_back(nullptr);
+    return list;
+}
+
+void take_descriptors(const std::array<UniqueFd, 3> &stdio)
+{
+    // First above the standard ones: one of the three could itself be 0, 1 or 2.
+    std::array<int, 3> copies{};
+    for (std::size_t index = 0; index < 3; ++index) {
+        copies[index] = fcntl(stdio[index].get(), F_DUPFD_CLOEXEC, 3);
+        if (copies[index] < 0) throw_errno("copying a standard descriptor");
+    }
+    for (int fd = 0; fd < 3; ++fd)
+        if (dup2(copies[static_cast<std::size_t>(fd)], fd) < 0) throw_errno("placing a standard descriptor");
+    if (close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) != 0) throw_errno("marking descriptors close-on-exec");
+}
+
+void restore_signals()
+{
+    for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL); // best_effort: some numbers cannot be set, and need not be
+    sigset_t none;
+    sigemptyset(&none);
+    if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) throw_errno("unblocking signals");
+}
+
+ExecEnded decode_status(int status)
+{
+    if (WIFSIGNALED(status)) return ExecEnded{true, WTERMSIG(status)};
+    return ExecEnded{false, WEXITSTATUS(status)};
+}
+
+// True when `agent` was among those that ended.
+bool reap(pid_t agent, ExecEnded &ended)
+{
+    bool found = false;
+    int status = 0;
+    for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
+        if (pid != agent) continue;
+        ended = decode_status(status);
+        found = true;
+    }
+    return found;
+}
+
+} // namespace
+
+void enter_working_directory(const LaunchRecord &record)
+{
+    const UniqueFd root = UniqueFd::adopt(open(record.project.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!root) throw_errno("opening the project " + record.project);
+    open_how how{};
+    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+    const std::string below = record.below.empty() ? "." : record.below;
+    const UniqueFd cwd = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, root.get(), below.c_str(), &how, sizeof how)));
+    if (!cwd) throw_errno("opening the working directory " + escape_for_display(record.below) + " in " + record.project);
+    struct stat facts {};
+    if (fstat(cwd.get(), &facts) != 0) throw_errno("examining the working directory");
+    if (facts.st_ino != record.cwd_inode)
+        throw Failure(ExitStatus::denied, "denied: the working directory was exchanged while the session was being prepared; cd to it again");
+    if (fchdir(cwd.get()) != 0) throw_errno("entering the working directory");
+}
+
+pid_t start_agent(const ReceivedLaunch &launch)
+{
+    const std::vector<char *> arguments = pointers(launch.record.arguments);
+    const std::vector<char *> environment = pointers(launch.record.environment);
+    std::array<int, 2> report{};
+    if (pipe2(report.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
+    UniqueFd from_child = UniqueFd::adopt(report[0]);
+    UniqueFd to_parent = UniqueFd::adopt(report[1]);
+    const pid_t agent = fork();
+    if (agent < 0) throw_errno("starting the agent");
+    if (agent == 0) {
+        int problem = 0;
+        try {
+            restore_signals();
+            take_descriptors(launch.stdio);
+            execve(launch.record.binary.c_str(), arguments.data(), environment.data());
+            problem = errno;
+        } catch (const SystemFailure &failure) {
+            problem = failure.error_number();
+        }
+        // The pipe survived close_range: it is only marked, and this write is its one use.
+        if (write(to_parent.get(), &problem, sizeof problem) != sizeof problem) _exit(126);
+        _exit(127);
+    }
+    to_parent.reset();
+    int problem = 0;
+    ssize_t length = 0;
+    do {
+        length = read(from_child.get(), &problem, sizeof problem);
+    } while (length < 0 && errno == EINTR);
+    if (length == 0) return agent; // closed by a successful exec
+    int status = 0;
+    waitpid(agent, &status, 0);
+    throw Failure(ExitStatus::configuration, "the agent " + launch.record.binary + " cannot be run: " + SystemFailure(problem, "execve").what() +
+                                                 "; the policy's agent.binary must be an executable that the agent's group may run");
+}
+
+ExecEnded wait_for_agent(pid_t agent, FdRef control)
+{
+    sigset_t watched;
+    sigemptyset(&watched);
+    sigaddset(&watched, SIGCHLD);
+    const UniqueFd children = UniqueFd::adopt(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!children) throw_errno("watching the agent");
+    ExecEnded ended{false, 0};
+    bool connected = true;
+    for (;;) {
+        if (reap(agent, ended)) return ended;
+        std::array<pollfd, 2> waits{pollfd{children.get(), POLLIN, 0}, pollfd{connected ? control.get() : -1, POLLIN, 0}};
+        if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) throw_errno("waiting for the agent");
+        signalfd_siginfo information{};
+        while (read(children.get(), &information, sizeof information) > 0) {
+        }
+        if (waits[1].revents == 0) continue;
+        const std::optional<Packet> packet = receive_packet(control, in_seconds(1));
+        connected = packet.has_value(); // without a runner the unit is being stopped: systemd ends us
+        if (packet) kill(agent, decode_signal(packet->bytes));
+    }
+}
+
+void end_like(const ExecEnded &ended)
+{
+    if (!ended.by_signal) _exit(ended.value);
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    signal(ended.value, SIG_DFL);
+    sigset_t none_blocked;
+    sigemptyset(&none_blocked);
+    sigprocmask(SIG_SETMASK, &none_blocked, nullptr);
+    kill(getpid(), ended.value);
+    _exit(128 + ended.value); // a signal that does not end a process, or the first process of a PID namespace
+}
+
+} // namespace pi_agent

@@ -1,0 +1,104 @@
+// File operations that never leave the directory they begin in.
+#include "runner/beneath.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <memory>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int depth_limit = 1024;
+
+UniqueFd try_open_beneath(FdRef top, const std::string &path, int flags)
+{
+    open_how how{};
+    how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOFOLLOW;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, top.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
+}
+
+UniqueFd make_directory(FdRef parent, const std::string &name)
+{
+    for (int attempt = 0; attempt < 3; ++attempt) {
+        if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating " + escape_for_display(name));
+        UniqueFd directory = try_open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+        if (directory) return directory;
+        if (errno == EACCES && fchmodat(parent.get(), name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0) continue;
+        // A link or a file in a directory's place: it is the agent's own doing, and goes.
+        if (unlinkat(parent.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("replacing " + escape_for_display(name));
+    }
+    throw Failure(ExitStatus::system_failure, escape_for_display(name) + " in the agent's home changes while it is being written; end the agent's other sessions and try again");
+}
+
+void remove_content(FdRef directory, int depth)
+{
+    if (depth > depth_limit) throw Failure(ExitStatus::system_failure, "a directory in the agent's home is nested too deep to be removed");
+    const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (copy < 0) throw_errno("listing a directory");
+    const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(copy), closedir);
+    if (!stream) throw_errno("listing a directory");
+    std::vector<std::string> names;
+    while (const dirent *entry = readdir(stream.get())) {
+        const std::string name = entry->d_name;
+        if (name != "." && name != "..") names.push_back(name);
+    }
+    for (const auto &name : names) {
+        if (unlinkat(directory.get(), name.c_str(), 0) == 0 || errno == ENOENT) continue;
+        if (errno != EISDIR && errno != EPERM) throw_errno("removing " + escape_for_display(name));
+        UniqueFd child = try_open_beneath(directory, name, O_RDONLY | O_DIRECTORY);
+        if (!child) throw_errno("removing " + escape_for_display(name));
+        remove_content(child, depth + 1);
+        if (unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing " + escape_for_display(name));
+    }
+}
+
+} // namespace
+
+std::pair<std::string, std::string> split_last(const std::string &path)
+{
+    const std::size_t slash = path.rfind('/');
+    if (slash == std::string::npos) return {"", path};
+    return {path.substr(0, slash), path.substr(slash + 1)};
+}
+
+UniqueFd open_beneath(FdRef top, const std::string &path, int flags)
+{
+    UniqueFd fd = try_open_beneath(top, path, flags);
+    if (!fd) throw_errno("opening " + escape_for_display(path));
+    return fd;
+}
+
+UniqueFd ensure_directory_beneath(FdRef top, const std::string &path)
+{
+    UniqueFd current = open_beneath(top, "", O_RDONLY | O_DIRECTORY);
+    std::size_t start = 0;
+    while (start < path.size()) {
+        const std::size_t slash = std::min(path.find('/', start), path.size());
+        current = make_directory(current, path.substr(start, slash - start));
+        start = slash + 1;
+    }
+    return current;
+}
+
+void remove_beneath(FdRef parent, const std::string &name)
+{
+    if (unlinkat(parent.get(), name.c_str(), 0) == 0 || errno == ENOENT) return;
+    if (errno != EISDIR && errno != EPERM) throw_errno("removing " + escape_for_display(name));
+    {
+        const UniqueFd directory = open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+        remove_content(directory, 0);
+    }
+    if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing " + escape_for_display(name));
+}
+
+} // namespace pi_agent

@@ -1,0 +1,23 @@
+// File operations beneath a directory whose content an attacker can rearrange at any moment: no link is followed, nothing above is reached.
+#pragma once
+
+#include "common/fd.hpp"
+
+#include <string>
+
+namespace pi_agent {
+
+// Opens `path` (relative, components separated by '/') beneath `top`, following no symbolic link (openat2(2), RESOLVE_BENEATH). `flags` as
+// for open(2). Throws SystemFailure; ELOOP or EXDEV mean that something on the way is a link.
+UniqueFd open_beneath(FdRef top, const std::string &path, int flags);
+
+// Makes every component of `path` a directory, replacing what is no directory. Returns the last one, O_RDONLY.
+UniqueFd ensure_directory_beneath(FdRef top, const std::string &path);
+
+// Removes `name` in `parent` and, for a directory, all beneath it, by descriptor, crossing no link. A missing entry is fine.
+void remove_beneath(FdRef parent, const std::string &name);
+
+// "a/b/c" -> {"a/b", "c"}; {"", "c"} where there is no slash.
+std::pair<std::string, std::string> split_last(const std::string &path);
+
+} // namespace pi_agent

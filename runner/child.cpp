@@ -1,0 +1,139 @@
+// Forked children under another identity, with deadlines.
+#include "runner/child.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <exception>
+#include <linux/close_range.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr char answer_tag = 'A';
+constexpr char progress_tag = 'P';
+constexpr char failure_tag = 'F';
+constexpr rlim_t child_cpu_seconds = 60;
+
+void close_all_but(std::vector<int> keep)
+{
+    std::sort(keep.begin(), keep.end());
+    unsigned next = 3;
+    for (const int fd : keep) {
+        if (fd < 3) continue;
+        if (static_cast<unsigned>(fd) > next && close_range(next, static_cast<unsigned>(fd) - 1, 0) != 0) throw_errno("closing descriptors");
+        next = static_cast<unsigned>(fd) + 1;
+    }
+    if (close_range(next, ~0U, 0) != 0) throw_errno("closing descriptors");
+}
+
+void limit_child()
+{
+    const rlimit cpu{child_cpu_seconds, child_cpu_seconds};
+    if (setrlimit(RLIMIT_CPU, &cpu) != 0) throw_errno("limiting a child");
+}
+
+void send_failure(FdRef channel, ExitStatus status, const std::string &text) noexcept
+{
+    try {
+        Encoder encoder;
+        encoder.number(static_cast<std::uint64_t>(status)).text(std::string_view(text).substr(0, packet_limit / 2));
+        send_packet(channel, failure_tag + encoder.bytes(), {}, in_seconds(child_patience_seconds));
+    } catch (...) { // NOLINT(bugprone-empty-catch): the parent sees a child that died without a word
+    }
+}
+
+// The kernel forgets the parent-death signal when the uid changes, so it is asked for afterwards, and the parent is looked for once more.
+void die_with_parent(pid_t parent)
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
+    if (getppid() != parent) _exit(1);
+}
+
+[[noreturn]] void run_child(AsRoot root, pid_t parent, const Account &identity, const std::vector<int> &keep, FdRef channel,
+                            const std::function<void(const AsUser &, FdRef)> &task)
+{
+    try {
+        std::vector<int> descriptors = keep;
+        descriptors.push_back(channel.get());
+        close_all_but(std::move(descriptors));
+        limit_child();
+        const AsUser user = become_user(std::move(root), identity);
+        die_with_parent(parent);
+        // --- not root from here: identity is final, and nothing is thrown past this function ---
+        task(user, channel);
+        _exit(0);
+    } catch (const Failure &failure) {
+        send_failure(channel, failure.status(), failure.what());
+    } catch (const std::exception &failure) {
+        send_failure(channel, ExitStatus::internal, failure.what());
+    } catch (...) {
+        send_failure(channel, ExitStatus::internal, "unknown error");
+    }
+    _exit(1);
+}
+
+} // namespace
+
+Child::Child(const AsRoot &root, const std::string &name, const Account &identity, const std::vector<int> &keep,
+             const std::function<void(const AsUser &, FdRef)> &task)
+    : name_(name)
+{
+    auto [own, theirs] = make_channel();
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ < 0) throw_errno("starting the " + name);
+    if (pid_ == 0) run_child(root.for_child(), parent, identity, keep, theirs, task);
+    channel_ = std::move(own);
+}
+
+Child::~Child()
+{
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    int status = 0;
+    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+    }
+}
+
+std::optional<Packet> Child::receive_one()
+{
+    std::optional<Packet> packet;
+    try {
+        packet = receive_packet(channel_, in_seconds(child_patience_seconds));
+    } catch (const DeadlineExceeded &) {
+        throw Failure(ExitStatus::system_failure, "the " + name_ + " made no progress for " + std::to_string(child_patience_seconds) +
+                                                      " seconds and was stopped; is a file system on the way not answering?");
+    }
+    if (!packet) throw Failure(ExitStatus::system_failure, "the " + name_ + " was killed");
+    const char tag = packet->bytes[0];
+    packet->bytes.erase(0, 1);
+    if (tag == progress_tag) return std::nullopt;
+    if (tag == answer_tag) return packet;
+    if (tag != failure_tag) throw ProtocolError("the " + name_ + " sent an unknown message");
+    Decoder decoder(packet->bytes);
+    const auto status = static_cast<ExitStatus>(decoder.number());
+    throw Failure(status, decoder.text());
+}
+
+Packet Child::receive()
+{
+    for (;;)
+        if (std::optional<Packet> packet = receive_one()) return std::move(*packet);
+}
+
+void send_answer(FdRef channel, std::string_view bytes, const std::vector<int> &fds)
+{
+    send_packet(channel, std::string(1, answer_tag).append(bytes), fds, in_seconds(child_patience_seconds));
+}
+
+void send_progress(FdRef channel)
+{
+    send_packet(channel, std::string(1, progress_tag), {}, in_seconds(child_patience_seconds));
+}
+
+} // namespace pi_agent

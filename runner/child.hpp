@@ -1,0 +1,44 @@
+// A forked child that becomes somebody else, does one task, and answers over a channel. Root never waits for it without a deadline (design rule 8).
+#pragma once
+
+#include "common/channel.hpp"
+#include "common/identity.hpp"
+
+#include <functional>
+#include <sys/types.h>
+#include <vector>
+
+namespace pi_agent {
+
+constexpr int child_patience_seconds = 5; // without progress
+
+// Owns the child: killed and reaped at the latest when this goes.
+class Child {
+public:
+    // Forks; the child closes every descriptor but its channel and `keep`, becomes `identity` for good, and runs `task`. What `task`
+    // throws reaches the parent as a failure. `keep` are borrowed: the numbers are the same in the child. `name` is for error messages.
+    Child(const AsRoot &root, const std::string &name, const Account &identity, const std::vector<int> &keep,
+          const std::function<void(const AsUser &, FdRef channel)> &task);
+    Child(const Child &) = delete;
+    Child &operator=(const Child &) = delete;
+    Child(Child &&) = delete;
+    Child &operator=(Child &&) = delete;
+    ~Child();
+
+    // The next answer. Throws the child's own Failure, or Failure(system_failure) when it died or made no progress in time.
+    Packet receive();
+    // The same for one message; nothing when it only reported progress.
+    std::optional<Packet> receive_one();
+    [[nodiscard]] FdRef channel() const noexcept { return channel_; }
+
+private:
+    std::string name_;
+    pid_t pid_ = -1;
+    UniqueFd channel_;
+};
+
+// For tasks: messages that Child::receive understands.
+void send_answer(FdRef channel, std::string_view bytes, const std::vector<int> &fds = {});
+void send_progress(FdRef channel); // "still alive and working": restarts the parent's patience
+
+} // namespace pi_agent

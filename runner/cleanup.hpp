@@ -1,0 +1,13 @@
+// Removes one session's mounts and directories after its unit has ended: run by the unit itself (ExecStopPost=), for when no runner is left.
+#pragma once
+
+#include "common/identity.hpp"
+
+#include <string>
+
+namespace pi_agent {
+
+// Idempotent. Waits briefly for other processes of the unit to go and throws Failure when they stay.
+void clean_up_after_unit(const AsRoot &root, const std::string &session_id);
+
+} // namespace pi_agent

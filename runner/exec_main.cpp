@@ -1,0 +1,81 @@
+// pi-agent-exec: the first process of the agent's unit. Receives the launch record, restricts itself for good, runs the agent, reports its end.
+#include "common/channel.hpp"
+#include "common/error.hpp"
+#include "runner/agent_process.hpp"
+#include "runner/landlock.hpp"
+#include "runner/launch_record.hpp"
+#include "runner/seccomp_filter.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+namespace {
+
+using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
+
+constexpr int patience_seconds = 30;
+
+// Every signal waits: systemd's TERM is for the agent, and a helper that died of it would cut the agent's last output off.
+void block_signals()
+{
+    sigset_t all;
+    sigfillset(&all);
+    if (sigprocmask(SIG_SETMASK, &all, nullptr) != 0) throw_errno("blocking signals");
+}
+
+UniqueFd take_control_socket()
+{
+    int type = 0;
+    socklen_t length = sizeof type;
+    if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
+        throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
+    UniqueFd control = UniqueFd::adopt(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!control || !null || dup2(null.get(), STDIN_FILENO) < 0) throw_errno("taking the control socket");
+    return control;
+}
+
+ExecEnded run(FdRef control)
+{
+    send_packet(control, encode(ExecMessage(ExecReady{})), {}, in_seconds(patience_seconds));
+    ReceivedLaunch launch = receive_launch(control, in_seconds(patience_seconds));
+    enter_working_directory(launch.record);
+    scope_with_landlock();
+    install_seccomp_filter();
+    // --- restricted from here: this process and the agent alike ---
+    const pid_t agent = start_agent(launch);
+    for (auto &fd : launch.stdio) fd.reset(); // the agent's end of a pipe must be the last one
+    return wait_for_agent(agent, control);
+}
+
+} // namespace
+
+int main()
+{
+    // Same uid as the agent: not dumpable, so that it cannot be traced or read through /proc.
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return static_cast<int>(ExitStatus::system_failure);
+    UniqueFd control;
+    try {
+        control = take_control_socket();
+        block_signals();
+        const ExecEnded ended = run(control);
+        send_packet(control, encode(ExecMessage(ended)), {}, in_seconds(1));
+        end_like(ended);
+    } catch (const std::exception &failure) {
+        const auto *known = dynamic_cast<const Failure *>(&failure);
+        const ExitStatus status = known == nullptr ? ExitStatus::internal : known->status();
+        if (!control) {
+            std::fprintf(stderr, "pi-agent-exec: %s\n", failure.what());
+            return static_cast<int>(status);
+        }
+        try {
+            send_packet(control, encode(ExecMessage(ExecFailed{failure.what()})), {}, in_seconds(1));
+        } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the runner is gone; systemd still has the status
+        }
+        return static_cast<int>(status);
+    }
+}

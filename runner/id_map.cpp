@@ -1,0 +1,83 @@
+// Builds the user namespace that carries a project mount's id map.
+#include "runner/id_map.hpp"
+
+#include "common/error.hpp"
+
+#include <algorithm>
+#include <csignal>
+#include <cstdint>
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::uint64_t id_count = 4'294'967'295; // 2^32 - 1: the last one means "no id"
+
+std::string line(std::uint64_t inside, std::uint64_t outside, std::uint64_t count)
+{
+    if (count == 0) return "";
+    return std::to_string(inside) + " " + std::to_string(outside) + " " + std::to_string(count) + "\n";
+}
+
+void write_map(const std::string &path, const std::string &text)
+{
+    const UniqueFd file = UniqueFd::adopt(open(path.c_str(), O_WRONLY | O_CLOEXEC));
+    if (!file || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw_errno("writing " + path);
+}
+
+// A process that only holds a new user namespace open until it is killed.
+class Holder {
+public:
+    Holder()
+    {
+        pid_ = static_cast<pid_t>(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+        if (pid_ == 0) {
+            for (;;) pause();
+        }
+        if (pid_ < 0)
+            throw Failure(ExitStatus::unavailable, std::string(SystemFailure(errno, "creating a user namespace for the id map").what()) +
+                                                       "; root needs one: is user.max_user_namespaces 0? set it to at least 1000 with sysctl");
+    }
+    Holder(const Holder &) = delete;
+    Holder &operator=(const Holder &) = delete;
+    Holder(Holder &&) = delete;
+    Holder &operator=(Holder &&) = delete;
+    ~Holder()
+    {
+        kill(pid_, SIGKILL);
+        int status = 0;
+        while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
+        }
+    }
+    [[nodiscard]] std::string proc() const { return "/proc/" + std::to_string(pid_); }
+
+private:
+    pid_t pid_ = -1;
+};
+
+} // namespace
+
+std::string swap_map(std::uint32_t first, std::uint32_t second)
+{
+    if (first == second) return line(0, 0, id_count);
+    const std::uint64_t low = std::min(first, second);
+    const std::uint64_t high = std::max(first, second);
+    return line(0, 0, low) + line(low, high, 1) + line(low + 1, low + 1, high - low - 1) + line(high, low, 1) + line(high + 1, high + 1, id_count - high - 1);
+}
+
+UniqueFd make_id_map(const AsRoot & /*root*/, const Account &user, const Account &agent)
+{
+    const Holder holder;
+    write_map(holder.proc() + "/uid_map", swap_map(user.uid.value(), agent.uid.value()));
+    write_map(holder.proc() + "/gid_map", swap_map(user.gid.value(), agent.gid.value()));
+    UniqueFd map = UniqueFd::adopt(open((holder.proc() + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
+    if (!map) throw_errno("opening the id map");
+    return map;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,19 @@
+// The id map of a project mount: the identity, with the user's and the agent's ids exchanged (design, launch step 6).
+#pragma once
+
+#include "common/account.hpp"
+#include "common/fd.hpp"
+#include "common/identity.hpp"
+
+#include <string>
+
+namespace pi_agent {
+
+// Lines for /proc/PID/uid_map or gid_map (user_namespaces(7)): every id maps to itself, `first` to `second` and back. A map of one id would
+// make every file of another owner unusable.
+std::string swap_map(std::uint32_t first, std::uint32_t second);
+
+// A user namespace with these maps, for mount_setattr(2). Nothing ever runs in it.
+UniqueFd make_id_map(const AsRoot &root, const Account &user, const Account &agent);
+
+} // namespace pi_agent

@@ -1,0 +1,13 @@
+// One session from an authenticated caller to the agent's end, phase by phase (design section 5).
+#pragma once
+
+#include "common/account.hpp"
+#include "common/identity.hpp"
+#include "common/request.hpp"
+
+namespace pi_agent {
+
+// Throws Failure for everything that ends before the agent has run. Leaves nothing mounted or on disk but the agent's own state.
+AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper);
+
+} // namespace pi_agent

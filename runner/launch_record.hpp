@@ -1,0 +1,44 @@
+// What the runner tells pi-agent-exec over the control socket, and what comes back. Arguments and environment travel only here (design rule 3).
+#pragma once
+
+#include "common/channel.hpp"
+
+#include <array>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pi_agent {
+
+struct LaunchRecord {
+    std::string binary;
+    std::vector<std::string> arguments;   // argv, argv[0] included
+    std::vector<std::string> environment; // NAME=VALUE, complete
+    std::string project;                  // the root's path inside
+    std::string below;                    // the working directory beneath it, any bytes
+    std::uint64_t cwd_inode = 0;          // what the runner's reader opened; must be found again
+};
+
+struct ReceivedLaunch {
+    LaunchRecord record;
+    std::array<UniqueFd, 3> stdio;
+};
+
+void send_launch(FdRef channel, const LaunchRecord &record, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
+// Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
+ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
+
+// From pi-agent-exec: first `ready`, then `failed` or `ended`. A hostile peer's hints: systemd's own account decides.
+struct ExecReady {};
+struct ExecFailed {
+    std::string text;
+};
+struct ExecEnded {
+    bool by_signal;
+    int value;
+};
+using ExecMessage = std::variant<ExecReady, ExecFailed, ExecEnded>;
+std::string encode(const ExecMessage &message);
+ExecMessage decode_exec_message(std::string_view bytes);
+
+} // namespace pi_agent

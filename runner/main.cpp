@@ -1,0 +1,67 @@
+// pi-agent-runner: called by sudo without arguments, with the wrapper's socket as standard input. Root.
+#include "common/error.hpp"
+#include "common/identity.hpp"
+#include "common/request.hpp"
+#include "runner/authenticate.hpp"
+#include "runner/launch.hpp"
+#include "runner/process_state.hpp"
+#include "runner/record.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
+
+// Before the caller is known there is only standard error, which may be anything: a pipe that nobody reads must not keep root.
+int refuse_on_stderr(const Failure &failure)
+{
+    alarm(2);
+    std::fprintf(stderr, "pi-agent-runner: %s\n", failure.what());
+    return static_cast<int>(failure.status());
+}
+
+int report(FdRef wrapper, const Account &caller, const Failure &failure)
+{
+    record_refused(caller.name, failure.what());
+    try {
+        send_packet(wrapper, encode(RunnerMessage(FailureReport{failure.status(), failure.what()})), {}, in_seconds(1));
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: the wrapper is gone, the journal has it
+    }
+    return static_cast<int>(failure.status());
+}
+
+int serve(const AsRoot &root, const Account &caller, FdRef wrapper)
+{
+    try {
+        const AgentEnded ended = run_session(root, caller, wrapper);
+        send_packet(wrapper, encode(RunnerMessage(ended)), {}, in_seconds(1));
+        return 0;
+    } catch (const Failure &failure) {
+        return report(wrapper, caller, failure);
+    } catch (const std::exception &failure) {
+        return report(wrapper, caller, Failure(ExitStatus::internal, std::string("internal error: ") + failure.what()));
+    }
+}
+
+} // namespace
+
+int main(int argc, char ** /*argv*/)
+{
+    try {
+        // --- root from here: everything that the caller chose is taken back or checked, in this order ---
+        const std::optional<std::string> sudo_uid = take_sudo_uid();
+        const AsRoot root = AsRoot::claim();
+        if (argc != 1) throw Failure(ExitStatus::denied, "denied: this program takes no arguments");
+        const Account caller = authenticate(root, FdRef(STDIN_FILENO), sudo_uid);
+        const UniqueFd wrapper = take_channel(root);
+        return serve(root, caller, wrapper);
+    } catch (const Failure &failure) {
+        return refuse_on_stderr(failure);
+    } catch (const std::exception &failure) {
+        return refuse_on_stderr(Failure(ExitStatus::internal, failure.what()));
+    }
+}

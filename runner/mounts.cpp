@@ -1,0 +1,125 @@
+// The one home of the mount calls.
+#include "runner/mounts.hpp"
+
+#include "common/error.hpp"
+
+#include <array>
+#include <charconv>
+#include <fcntl.h>
+#include <fstream>
+#include <linux/mount.h>
+#include <sstream>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+// <sys/mount.h> and <linux/mount.h> cannot be included together with the glibc of Debian 12.
+extern "C" int mount(const char *, const char *, const char *, unsigned long, const void *) noexcept;
+extern "C" int umount2(const char *, int) noexcept;
+
+namespace pi_agent {
+
+namespace {
+
+constexpr unsigned long mount_shared = 1UL << 20U; // MS_SHARED
+constexpr int unmount_detach = 2;                  // MNT_DETACH
+constexpr int unmount_nofollow = 8;                // UMOUNT_NOFOLLOW
+constexpr std::uint64_t propagation_private = 1UL << 18U; // MS_PRIVATE
+
+int configure(const UniqueFd &context, unsigned command, const char *key, const void *value)
+{
+    return static_cast<int>(syscall(SYS_fsconfig, context.get(), command, key, value, 0));
+}
+
+std::string unescape(const std::string &text)
+{
+    std::string plain;
+    for (std::size_t index = 0; index < text.size(); ++index) {
+        const bool escape = text[index] == '\\' && index + 3 < text.size();
+        if (!escape) {
+            plain += text[index];
+            continue;
+        }
+        plain += static_cast<char>((text[index + 1] - '0') * 64 + (text[index + 2] - '0') * 8 + (text[index + 3] - '0'));
+        index += 3;
+    }
+    return plain;
+}
+
+} // namespace
+
+DetachedMount clone_mount(const AsRoot & /*root*/, FdRef source, Submounts submounts, const MountAttributes &attributes)
+{
+    const unsigned recursive = submounts == Submounts::take_along ? AT_RECURSIVE : 0U;
+    DetachedMount mount{UniqueFd::adopt(static_cast<int>(
+        syscall(SYS_open_tree, source.get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | static_cast<unsigned>(AT_EMPTY_PATH) | recursive)))};
+    if (!mount.fd) throw_errno("copying a mount");
+    mount_attr attribute{};
+    attribute.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    if (attributes.read_only) attribute.attr_set |= MOUNT_ATTR_RDONLY;
+    attribute.propagation = propagation_private;
+    if (attributes.id_map != nullptr) {
+        attribute.attr_set |= MOUNT_ATTR_IDMAP;
+        attribute.userns_fd = static_cast<std::uint64_t>(attributes.id_map->get());
+    }
+    if (syscall(SYS_mount_setattr, mount.fd.get(), "", static_cast<unsigned>(AT_EMPTY_PATH) | recursive, &attribute, sizeof attribute) != 0)
+        throw_errno(attributes.id_map != nullptr ? "id-mapping a mount" : "setting a mount's attributes");
+    return mount;
+}
+
+DetachedMount new_filesystem(const AsRoot & /*root*/, const char *type, const std::vector<MountOption> &options, bool read_only)
+{
+    const UniqueFd context = UniqueFd::adopt(static_cast<int>(syscall(SYS_fsopen, type, FSOPEN_CLOEXEC)));
+    if (!context) throw_errno(std::string("opening a new ") + type);
+    for (const auto &option : options)
+        if (configure(context, FSCONFIG_SET_STRING, option.key, option.value.c_str()) != 0) throw_errno(std::string("configuring a new ") + type + ": " + option.key);
+    if (configure(context, FSCONFIG_CMD_CREATE, nullptr, nullptr) != 0) throw_errno(std::string("creating a new ") + type);
+    unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+    if (std::string(type) != "devpts") attributes |= MOUNT_ATTR_NODEV;
+    if (read_only) attributes |= MOUNT_ATTR_RDONLY;
+    DetachedMount mount{UniqueFd::adopt(static_cast<int>(syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, attributes)))};
+    if (!mount.fd) throw_errno(std::string("mounting a new ") + type);
+    return mount;
+}
+
+void attach(const AsRoot & /*root*/, const DetachedMount &mount, FdRef target)
+{
+    if (syscall(SYS_move_mount, mount.fd.get(), "", target.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) throw_errno("attaching a mount");
+}
+
+bool detach_at(const AsRoot & /*root*/, const std::string &path)
+{
+    if (umount2(path.c_str(), unmount_detach | unmount_nofollow) == 0) return true;
+    if (errno != EINVAL && errno != ENOENT) throw_errno("unmounting " + path);
+    return false;
+}
+
+void make_shared(const AsRoot & /*root*/, const std::string &path)
+{
+    if (mount(nullptr, path.c_str(), nullptr, mount_shared, nullptr) != 0) throw_errno("making " + path + " shared");
+}
+
+std::vector<MountEntry> list_mounts()
+{
+    std::ifstream file("/proc/self/mountinfo");
+    std::vector<MountEntry> mounts;
+    std::string text;
+    while (std::getline(file, text)) {
+        std::istringstream fields(text);
+        MountEntry entry{};
+        std::string device;
+        std::string root;
+        std::string word;
+        fields >> entry.id >> entry.parent >> device >> root >> word;
+        entry.point = unescape(word);
+        while (fields >> word && word != "-") {
+        }
+        fields >> entry.type >> word;
+        entry.source = unescape(word);
+        if (!fields) throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
+        mounts.push_back(entry);
+    }
+    if (mounts.empty()) throw Failure(ExitStatus::system_failure, "/proc/self/mountinfo cannot be read");
+    return mounts;
+}
+
+} // namespace pi_agent

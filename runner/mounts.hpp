@@ -1,0 +1,57 @@
+// The one home of the mount calls: each takes root, works on descriptors, and attaches nothing whose attributes were not set before.
+#pragma once
+
+#include "common/fd.hpp"
+#include "common/identity.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// A mount that is not in any tree yet (open_tree(2), fsmount(2)); it vanishes when dropped.
+struct DetachedMount {
+    UniqueFd fd;
+};
+
+enum class Submounts { leave_out, take_along };
+
+struct MountAttributes {
+    bool read_only = false;
+    const UniqueFd *id_map = nullptr; // a user namespace, borrowed
+};
+
+// A private, nosuid, nodev copy of the mount and directory (or file) behind `source`. Made private while detached: a copy that stays in the
+// host's peer group would put mounts made inside onto the host. Throws SystemFailure; EINVAL or EPERM with an id map: the file system cannot.
+DetachedMount clone_mount(const AsRoot &root, FdRef source, Submounts submounts, const MountAttributes &attributes);
+
+struct MountOption {
+    const char *key;
+    std::string value;
+};
+
+// A new file system instance ("tmpfs", "devpts"), nosuid, noexec, and for tmpfs nodev.
+DetachedMount new_filesystem(const AsRoot &root, const char *type, const std::vector<MountOption> &options, bool read_only);
+
+// Puts it on the directory or file behind `target`.
+void attach(const AsRoot &root, const DetachedMount &mount, FdRef target);
+
+// Takes away whatever is mounted exactly at `path` (all of it, lazily, following no link). False when nothing was.
+bool detach_at(const AsRoot &root, const std::string &path);
+
+// Makes the mount behind `path` shared, so that what is unmounted below it goes everywhere at once.
+void make_shared(const AsRoot &root, const std::string &path);
+
+// One line of /proc/self/mountinfo (proc(5)), unescaped.
+struct MountEntry {
+    std::uint64_t id;
+    std::uint64_t parent;
+    std::string point;
+    std::string type;
+    std::string source;
+};
+
+std::vector<MountEntry> list_mounts();
+
+} // namespace pi_agent

@@ -1,0 +1,144 @@
+// Takes back everything that a caller can choose for a program run by sudo.
+#include "runner/process_state.hpp"
+
+#include "common/error.hpp"
+
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <linux/ioprio.h>
+#include <linux/securebits.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr rlim_t descriptor_limit = 4096;
+
+void reset_limits()
+{
+    for (int resource = 0; resource < RLIM_NLIMITS; ++resource) {
+        const auto kind = static_cast<__rlimit_resource>(resource);
+        rlimit limit{};
+        // PID 1 has the host's own limits; the caller could only have lowered them.
+        if (prlimit(1, kind, nullptr, &limit) != 0) throw_errno("reading resource limit " + std::to_string(resource) + " of PID 1");
+        if (kind == RLIMIT_CORE) limit = rlimit{0, 0};
+        if (kind == RLIMIT_NOFILE && limit.rlim_cur > descriptor_limit) limit.rlim_cur = descriptor_limit;
+        if (setrlimit(kind, &limit) != 0)
+            throw_errno("resetting resource limit " + std::to_string(resource) + " (lowered by the caller; raise it in the calling shell)");
+    }
+}
+
+void reset_scheduling()
+{
+    if (setpriority(PRIO_PROCESS, 0, 0) != 0) throw_errno("resetting the nice value");
+    const sched_param parameters{};
+    if (sched_setscheduler(0, SCHED_OTHER, &parameters) != 0) throw_errno("resetting the scheduling policy");
+    if (syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_NONE, 0)) != 0) throw_errno("resetting the I/O priority");
+    cpu_set_t processors;
+    CPU_ZERO(&processors);
+    if (sched_getaffinity(1, sizeof processors, &processors) != 0) throw_errno("reading the processors of PID 1");
+    if (sched_setaffinity(0, sizeof processors, &processors) != 0) throw_errno("resetting the processors");
+    const UniqueFd oom = UniqueFd::adopt(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+    if (!oom || write(oom.get(), "0", 1) != 1) throw_errno("resetting oom_score_adj");
+}
+
+void reset_signals()
+{
+    for (int number = 1; number < NSIG; ++number) {
+        struct sigaction action {};
+        action.sa_handler = SIG_DFL;
+        if (number == SIGPIPE) action.sa_handler = SIG_IGN; // a peer that closes is an errno here, not a death
+        // The two that cannot be caught, and the two that the C library keeps, answer EINVAL.
+        if (sigaction(number, &action, nullptr) != 0 && errno != EINVAL) throw_errno("resetting signals");
+    }
+    sigset_t none;
+    sigemptyset(&none);
+    if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) throw_errno("unblocking signals");
+    const itimerval off{};
+    for (const auto timer : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF})
+        if (setitimer(timer, &off, nullptr) != 0) throw_errno("stopping timers");
+}
+
+void leave_session()
+{
+    if (getsid(0) == getpid()) {
+        const UniqueFd terminal = UniqueFd::adopt(open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
+        if (!terminal) return; // leads a session that has no terminal: nobody can signal it from a keyboard
+        if (signal(SIGHUP, SIG_IGN) == SIG_ERR || ioctl(terminal.get(), TIOCNOTTY) != 0) throw_errno("giving up the terminal");
+        signal(SIGHUP, SIG_DFL);
+        return;
+    }
+    if (setsid() >= 0) return;
+    // A group leader must join another group of its session first (setsid(2)).
+    if (setpgid(0, getpgid(getppid())) != 0 || setsid() < 0) throw_errno("leaving the caller's session");
+}
+
+} // namespace
+
+std::optional<std::string> take_sudo_uid()
+{
+    std::optional<std::string> value;
+    if (const char *text = std::getenv("SUDO_UID")) value = text;
+    if (clearenv() != 0) throw Failure(ExitStatus::system_failure, "the environment could not be emptied");
+    return value;
+}
+
+UniqueFd take_channel(const AsRoot & /*root*/)
+{
+    UniqueFd channel = UniqueFd::adopt(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+    if (!channel) throw Failure(ExitStatus::denied, "standard input is closed; this program is run by `pi`, not by hand");
+    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!null) throw_errno("opening /dev/null");
+    for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+        if (dup2(null.get(), fd) < 0) throw_errno("replacing a standard descriptor");
+    UniqueFd kept = UniqueFd::adopt(dup3(channel.get(), 3, O_CLOEXEC));
+    if (channel.get() == 3) {
+        kept = std::move(channel);
+    } else if (!kept) {
+        throw_errno("keeping the wrapper's socket");
+    }
+    if (close_range(4, ~0U, 0) != 0) throw_errno("closing inherited descriptors");
+    static_cast<void>(channel.release()); // closed above
+    return kept;
+}
+
+void require_host_namespaces(const AsRoot & /*root*/)
+{
+    for (const char *name : {"mnt", "pid", "user", "cgroup"}) {
+        struct stat own {};
+        struct stat host {};
+        const std::string suffix = std::string("/ns/") + name;
+        if (stat(("/proc/self" + suffix).c_str(), &own) != 0) throw_errno("reading /proc/self" + suffix);
+        if (stat(("/proc/1" + suffix).c_str(), &host) != 0) throw_errno("reading /proc/1" + suffix);
+        if (own.st_dev != host.st_dev || own.st_ino != host.st_ino)
+            throw Failure(ExitStatus::denied, std::string("denied: called from another ") + name +
+                                                  " namespace than the host's; run pi from an ordinary shell of this host");
+    }
+}
+
+void reset_process_state(const AsRoot & /*root*/)
+{
+    reset_signals();
+    reset_limits();
+    reset_scheduling();
+    leave_session();
+    umask(077);
+    if (chdir("/") != 0) throw_errno("changing to /");
+    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) throw_errno("clearing dumpable");
+    if (prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) != 0) throw_errno("clearing the parent-death signal");
+    if (prctl(PR_SET_KEEPCAPS, 0, 0, 0, 0) != 0) throw_errno("clearing keep_caps");
+    if (prctl(PR_GET_SECUREBITS, 0, 0, 0, 0) != 0) throw Failure(ExitStatus::denied, "denied: called with securebits set");
+}
+
+} // namespace pi_agent

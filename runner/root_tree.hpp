@@ -1,0 +1,30 @@
+// The session's root tree: what the agent sees as its file system, built by descriptor before the unit starts (design, launch step 6).
+#pragma once
+
+#include "common/account.hpp"
+#include "runner/project.hpp"
+#include "runner/session_directory.hpp"
+#include "runner/state_directory.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// Something of the session directory that the unit shows at another path.
+struct Bind {
+    std::string source;
+    std::string target;
+    bool read_only;
+};
+
+struct RootTree {
+    std::string path;                 // the unit's RootDirectory=
+    std::vector<Bind> binds;          // the unit's BindPaths= and BindReadOnlyPaths=
+    std::vector<std::string> covered; // mounts inside the project that are hidden; any bytes
+};
+
+RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project, const StateDirectory &state,
+                         const Account &user, const Account &agent);
+
+} // namespace pi_agent

@@ -1,0 +1,205 @@
+// Creating and removing the mount points of a session.
+#include "runner/session_directory.hpp"
+
+#include "common/error.hpp"
+#include "common/trusted_file.hpp"
+#include "runner/beneath.hpp"
+#include "runner/mounts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <dirent.h>
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <memory>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+const char *const sessions_directory = "/run/pi-agent/sessions";
+
+namespace {
+
+constexpr const char *parent_directory = "/run/pi-agent";
+
+// Opened on the shared tmpfs and nowhere else.
+UniqueFd open_sessions()
+{
+    return open_trusted(sessions_directory, O_RDONLY | O_DIRECTORY, "directory of sessions");
+}
+
+bool is_tmpfs_of_its_own(FdRef sessions)
+{
+    struct statx own {};
+    struct statx above {};
+    if (statx(sessions.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &own) != 0 || statx(sessions.get(), "..", 0, STATX_MNT_ID, &above) != 0)
+        throw_errno("examining the directory of sessions");
+    struct statfs facts {};
+    if (fstatfs(sessions.get(), &facts) != 0) throw_errno("examining the directory of sessions");
+    return own.stx_mnt_id != above.stx_mnt_id && facts.f_type == TMPFS_MAGIC;
+}
+
+// The first session after boot mounts the tmpfs that all share. The lock is root's own and held for this alone.
+void mount_sessions(const AsRoot &root)
+{
+    const UniqueFd run = open_trusted("/run", O_RDONLY | O_DIRECTORY, "directory");
+    if (mkdirat(run.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + parent_directory);
+    const UniqueFd parent = open_trusted(parent_directory, O_RDONLY | O_DIRECTORY, "directory");
+    if (fchmod(parent.get(), 0700) != 0) throw_errno(std::string("setting the mode of ") + parent_directory);
+    if (mkdirat(parent.get(), "sessions", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + sessions_directory);
+    if (is_tmpfs_of_its_own(open_sessions())) return;
+    while (flock(parent.get(), LOCK_EX) != 0)
+        if (errno != EINTR) throw_errno(std::string("locking ") + parent_directory);
+    const UniqueFd sessions = open_sessions();
+    if (is_tmpfs_of_its_own(sessions)) return; // another start was faster
+    const DetachedMount tmpfs = new_filesystem(root, "tmpfs", {{"source", "pi-agent-sessions"}, {"mode", "0700"}, {"size", "16m"}, {"nr_inodes", "200000"}}, false);
+    attach(root, tmpfs, sessions);
+    make_shared(root, sessions_directory);
+}
+
+UniqueFd try_open_session(FdRef sessions, const std::string &id)
+{
+    return UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+std::vector<std::string> names_in(FdRef directory)
+{
+    const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (copy < 0) throw_errno("listing a session directory");
+    const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(copy), closedir);
+    if (!stream) throw_errno("listing a session directory");
+    std::vector<std::string> names;
+    while (const dirent *entry = readdir(stream.get())) {
+        const std::string name = entry->d_name;
+        if (name != "." && name != "..") names.push_back(name);
+    }
+    return names;
+}
+
+// Removes directories, and the links and empty files that stand for mount points, without ever leaving this tmpfs: openat2 refuses to cross
+// into a mount, so a project that could not be unmounted is out of reach.
+void remove_skeleton(FdRef directory)
+{
+    for (const auto &name : names_in(directory)) {
+        open_how how{};
+        how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+        how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+        const UniqueFd child = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
+        if (child) remove_skeleton(child);
+        else if (errno == ENOENT) continue; // the unit's own cleanup may be at work too
+        else if (errno != ENOTDIR && errno != ELOOP) throw_errno("removing a session's mount points");
+        if (unlinkat(directory.get(), name.c_str(), child ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT) throw_errno("removing a session's mount points");
+    }
+}
+
+void unmount_all(const AsRoot &root, const std::string &path)
+{
+    for (int round = 0; round < 3; ++round) {
+        std::vector<MountEntry> mounts = list_mounts();
+        std::reverse(mounts.begin(), mounts.end());
+        bool found = false;
+        for (const auto &mount : mounts)
+            if (mount.point.compare(0, path.size() + 1, path + "/") == 0) found = detach_at(root, mount.point) || found;
+        if (!found) return;
+    }
+}
+
+} // namespace
+
+std::string make_session_id()
+{
+    std::array<unsigned char, 16> bytes{};
+    if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) throw_errno("getting random bytes");
+    std::string id;
+    for (const unsigned char byte : bytes) {
+        id += "0123456789abcdef"[byte >> 4U];
+        id += "0123456789abcdef"[byte & 15U];
+    }
+    return id;
+}
+
+bool is_session_id(const std::string &text) noexcept
+{
+    return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+std::string scope_name(const std::string &id)
+{
+    return "pi-agent-run-" + id + ".scope";
+}
+
+std::string service_name(const std::string &id)
+{
+    return "pi-agent-" + id + ".service";
+}
+
+SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string &id)
+{
+    mount_sessions(root);
+    const UniqueFd sessions = open_sessions();
+    if (mkdirat(sessions.get(), id.c_str(), 0700) != 0) throw_errno("creating the session directory");
+    SessionDirectory session;
+    session.path_ = std::string(sessions_directory) + "/" + id;
+    session.fd_ = try_open_session(sessions, id);
+    if (!session.fd_ || flock(session.fd_.get(), LOCK_EX | LOCK_NB) != 0) throw_errno("locking the session directory");
+    return session;
+}
+
+UniqueFd SessionDirectory::make_directory(const std::string &relative) const
+{
+    UniqueFd current = open_beneath(fd_, "", O_RDONLY | O_DIRECTORY);
+    std::size_t start = 0;
+    while (start < relative.size()) {
+        const std::size_t slash = std::min(relative.find('/', start), relative.size());
+        const std::string name = relative.substr(start, slash - start);
+        if (mkdirat(current.get(), name.c_str(), 0755) == 0) {
+            if (fchmodat(current.get(), name.c_str(), 0755, 0) != 0) throw_errno("setting the mode of a mount point");
+        } else if (errno != EEXIST) {
+            throw_errno("creating a mount point");
+        }
+        current = open_beneath(current, name, O_RDONLY | O_DIRECTORY);
+        start = slash + 1;
+    }
+    return current;
+}
+
+void SessionDirectory::make_link(const std::string &relative, const std::string &target) const
+{
+    const auto [directory, name] = split_last(relative);
+    const UniqueFd parent = make_directory(directory);
+    if (symlinkat(target.c_str(), parent.get(), name.c_str()) != 0) throw_errno("creating a link in the session directory");
+}
+
+void remove_session(const AsRoot &root, const std::string &id)
+{
+    if (!is_session_id(id)) throw Failure(ExitStatus::usage, "not a session id");
+    const UniqueFd sessions = open_sessions();
+    {
+        const UniqueFd session = try_open_session(sessions, id);
+        if (!session && errno == ENOENT) return;
+        if (!session) throw_errno("opening the session directory");
+        unmount_all(root, std::string(sessions_directory) + "/" + id);
+        remove_skeleton(session);
+    }
+    if (unlinkat(sessions.get(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing the session directory");
+}
+
+std::vector<std::string> find_orphans(const AsRoot & /*root*/)
+{
+    std::vector<std::string> orphans;
+    const UniqueFd sessions = open_sessions();
+    for (const auto &name : names_in(sessions)) {
+        if (!is_session_id(name)) continue;
+        const UniqueFd session = try_open_session(sessions, name);
+        if (session && flock(session.get(), LOCK_EX | LOCK_NB) == 0) orphans.push_back(name);
+    }
+    return orphans;
+}
+
+} // namespace pi_agent

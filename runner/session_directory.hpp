@@ -1,0 +1,41 @@
+// One session's directory below /run/pi-agent/sessions: mount points only, on a small tmpfs that all sessions share.
+#pragma once
+
+#include "common/fd.hpp"
+#include "common/identity.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+extern const char *const sessions_directory; // /run/pi-agent/sessions
+
+// 128 random bits in hex: part of unit names and paths, so its alphabet is fixed.
+std::string make_session_id();
+bool is_session_id(const std::string &text) noexcept;
+std::string scope_name(const std::string &id);   // pi-agent-run-ID.scope
+std::string service_name(const std::string &id); // pi-agent-ID.service
+
+// The directory of one session. Locked for as long as this lives, so that a sweep can tell it from an orphan's.
+class SessionDirectory {
+public:
+    static SessionDirectory create(const AsRoot &root, const std::string &id);
+    [[nodiscard]] const std::string &path() const noexcept { return path_; }
+    [[nodiscard]] FdRef fd() const noexcept { return fd_; }
+    // Makes the directories of `relative` (root-owned, 0755) and returns the last one, for mounting on.
+    UniqueFd make_directory(const std::string &relative) const;
+    void make_link(const std::string &relative, const std::string &target) const;
+
+private:
+    std::string path_;
+    UniqueFd fd_;
+};
+
+// Unmounts and removes what a session left; finding nothing is fine. It never deletes a file: directories, links it made, mount points.
+void remove_session(const AsRoot &root, const std::string &id);
+
+// Sessions whose runner is gone (their lock is free).
+std::vector<std::string> find_orphans(const AsRoot &root);
+
+} // namespace pi_agent

@@ -1,0 +1,69 @@
+// Creates, checks and locks the state of one user.
+#include "runner/state_directory.hpp"
+
+#include "common/channel.hpp"
+#include "common/error.hpp"
+#include "common/trusted_file.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int lock_patience_seconds = 5;
+
+// Opens `name` beneath a directory that only root can write, creating it first if need be. Ownership is given only to what was just made.
+UniqueFd enter(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path)
+{
+    const bool made = mkdirat(parent.get(), name, 0700) == 0;
+    if (!made && errno != EEXIST) throw_errno("creating " + path);
+    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory) throw_errno("opening " + path);
+    if (made && (fchown(directory.get(), uid, gid) != 0 || fchmod(directory.get(), mode) != 0)) throw_errno("setting owner and mode of " + path);
+    struct stat facts {};
+    if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
+    if (facts.st_uid != uid || facts.st_gid != gid)
+        throw Failure(ExitStatus::configuration, path + " belongs to " + std::to_string(facts.st_uid) + ":" + std::to_string(facts.st_gid) + " but must belong to " +
+                                                     std::to_string(uid) + ":" + std::to_string(gid) +
+                                                     "; was the agent's account changed? move the directory away, or change its owner by hand");
+    if ((facts.st_mode & 07777) != mode && fchmod(directory.get(), mode) != 0) throw_errno("setting the mode of " + path);
+    return directory;
+}
+
+UniqueFd take_lock(FdRef meta, const std::string &user)
+{
+    UniqueFd lock = UniqueFd::adopt(openat(meta.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!lock) throw_errno("opening the state lock of " + user);
+    const Deadline deadline = in_seconds(lock_patience_seconds);
+    while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking the state of " + user);
+        if (Clock::now() >= deadline)
+            throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
+                                                 std::to_string(lock_patience_seconds) + " seconds; try again, or look for it with: systemctl list-units 'pi-agent*'");
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return lock;
+}
+
+} // namespace
+
+StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &state_dir, const std::string &user, const Account &agent)
+{
+    const UniqueFd top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
+    const UniqueFd users = enter(top, "users", 0711, 0, 0, state_dir + "/users");
+    const std::string user_path = state_dir + "/users/" + user;
+    const UniqueFd own = enter(users, user.c_str(), 0711, 0, 0, user_path);
+    const UniqueFd meta = enter(own, "meta", 0700, 0, 0, user_path + "/meta");
+    StateDirectory state;
+    state.lock = take_lock(meta, user);
+    state.home_path = user_path + "/home";
+    state.home = enter(own, "home", 0700, agent.uid.value(), agent.gid.value(), state.home_path);
+    return state;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,23 @@
+// The persistent state of one user: HOME of their agent, and what only root knows of it.
+#pragma once
+
+#include "common/account.hpp"
+#include "common/fd.hpp"
+#include "common/identity.hpp"
+
+#include <string>
+
+namespace pi_agent {
+
+// Every component of these paths but the last of `home` belongs to root, so the agent cannot exchange them.
+struct StateDirectory {
+    std::string home_path; // <state_dir>/users/USER/home
+    UniqueFd home;         // O_RDONLY directory
+    UniqueFd lock;         // held while state is touched; release by reset()
+};
+
+// Creates what is missing, checks owners and modes, and takes the user's lock. Throws Failure(configuration) when the home belongs to
+// another account, Failure(limit) when another start of the same user holds the lock for more than five seconds.
+StateDirectory open_state_directory(const AsRoot &root, const std::string &state_dir, const std::string &user, const Account &agent);
+
+} // namespace pi_agent

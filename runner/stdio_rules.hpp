@@ -1,0 +1,15 @@
+// Which descriptors a caller may hand to the agent as stdin, stdout and stderr (design rule 4).
+#pragma once
+
+#include "common/fd.hpp"
+
+#include <array>
+#include <string>
+
+namespace pi_agent {
+
+// Throws Failure(denied) unless each is a FIFO, regular file, socket, or /dev/null, /dev/zero or /dev/full: a directory reaches host
+// files through "..", an O_PATH descriptor is a directory in disguise, and a terminal can be typed into.
+void check_stdio(const std::array<UniqueFd, 3> &stdio);
+
+} // namespace pi_agent

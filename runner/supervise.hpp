@@ -1,0 +1,28 @@
+// From the unit's start to its end: hands the launch record over, passes signals on, ends the unit when the wrapper is gone.
+#pragma once
+
+#include "common/request.hpp"
+#include "runner/launch_record.hpp"
+#include "runner/systemd_bus.hpp"
+
+#include <array>
+#include <string>
+
+namespace pi_agent {
+
+// Blocks the signals that end the runner, to be read in supervise. Before the unit exists, so that none is lost.
+UniqueFd watch_termination();
+
+struct Session {
+    std::string service;           // unit name
+    FdRef wrapper;                 // the user's wrapper
+    FdRef control;                 // pi-agent-exec
+    FdRef termination;             // from watch_termination
+    const LaunchRecord &record;
+    std::array<UniqueFd, 3> stdio; // dropped as soon as it is handed over
+};
+
+// Returns when the unit has ended, in every case. Throws Failure when the agent was never started.
+AgentEnded supervise(SystemdBus &systemd, Session session);
+
+} // namespace pi_agent

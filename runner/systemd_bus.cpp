@@ -1,0 +1,277 @@
+// The one seam towards systemd; serves sdbus-c++ 1.2 and 2.x.
+#include "runner/systemd_bus.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+
+#include <sdbus-c++/sdbus-c++.h>
+
+#include <map>
+#include <set>
+#include <type_traits>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *service_name_on_bus = "org.freedesktop.systemd1";
+constexpr const char *manager_path = "/org/freedesktop/systemd1";
+constexpr const char *manager_interface = "org.freedesktop.systemd1.Manager";
+constexpr const char *unit_interface = "org.freedesktop.systemd1.Unit";
+constexpr const char *service_interface = "org.freedesktop.systemd1.Service";
+constexpr const char *properties_interface = "org.freedesktop.DBus.Properties";
+
+using BusProperty = sdbus::Struct<std::string, sdbus::Variant>;
+using AuxiliaryUnit = sdbus::Struct<std::string, std::vector<BusProperty>>;
+
+[[noreturn]] void refuse(const std::string &action, const sdbus::Error &error)
+{
+    throw Failure(ExitStatus::unavailable, action + " failed: " + escape_for_display(error.getMessage()) + "; does this host run systemd and its system bus? see: systemctl status");
+}
+
+// Design rule 2: a newline in a path property was once run as a command by root. No byte outside the alphabet leaves this file.
+const std::string &safe(const std::string &text)
+{
+    if (!is_property_safe(text)) throw Failure(ExitStatus::internal, "a unit property would contain " + escape_for_display(text));
+    return text;
+}
+
+const std::vector<std::string> &safe(const std::vector<std::string> &texts)
+{
+    for (const auto &text : texts) safe(text);
+    return texts;
+}
+
+struct ToVariant {
+    sdbus::Variant operator()(bool value) const { return sdbus::Variant(value); }
+    sdbus::Variant operator()(std::uint32_t value) const { return sdbus::Variant(value); }
+    sdbus::Variant operator()(std::uint64_t value) const { return sdbus::Variant(value); }
+    sdbus::Variant operator()(SignedNumber value) const { return sdbus::Variant(value.value); }
+    sdbus::Variant operator()(const std::string &value) const { return sdbus::Variant(safe(value)); }
+    sdbus::Variant operator()(const std::vector<std::string> &value) const { return sdbus::Variant(safe(value)); }
+    sdbus::Variant operator()(const NameFilter &value) const
+    {
+        return sdbus::Variant(sdbus::Struct<bool, std::vector<std::string>>{value.allow, safe(value.names)});
+    }
+    sdbus::Variant operator()(const BindList &value) const
+    {
+        constexpr std::uint64_t recursive = 1U << 14U; // MS_REC, as systemd.exec(5) "rbind"
+        std::vector<sdbus::Struct<std::string, std::string, bool, std::uint64_t>> list;
+        for (const auto &bind : value.binds) list.emplace_back(safe(bind.source), safe(bind.target), false, recursive);
+        return sdbus::Variant(list);
+    }
+    sdbus::Variant operator()(const TemporaryFileSystems &value) const
+    {
+        std::vector<sdbus::Struct<std::string, std::string>> list;
+        for (const auto &[path, options] : value.entries) list.emplace_back(safe(path), safe(options));
+        return sdbus::Variant(list);
+    }
+    sdbus::Variant operator()(const Command &value) const
+    {
+        std::vector<sdbus::Struct<std::string, std::vector<std::string>, std::vector<std::string>>> list;
+        list.emplace_back(safe(value.arguments.at(0)), safe(value.arguments), safe(value.flags));
+        return sdbus::Variant(list);
+    }
+};
+
+std::vector<BusProperty> to_bus(const std::vector<UnitProperty> &properties)
+{
+    std::vector<BusProperty> list;
+    list.reserve(properties.size());
+    for (const auto &property : properties) list.emplace_back(property.name, std::visit(ToVariant{}, property.value));
+    return list;
+}
+
+} // namespace
+
+class SystemdBus::Connection {
+public:
+    Connection() : bus_(sdbus::createSystemBusConnection()), manager_(make_proxy(manager_path))
+    {
+        manager_->uponSignal("JobRemoved").onInterface(manager_interface).call([this](std::uint32_t, const sdbus::ObjectPath &job, const std::string &, const std::string &result) {
+            finished_jobs_[job] = result;
+        });
+        finish(*manager_);
+        manager_->callMethod("Subscribe").onInterface(manager_interface);
+    }
+
+    sdbus::ObjectPath start_unit(const std::string &name, const std::vector<BusProperty> &properties)
+    {
+        sdbus::ObjectPath job;
+        manager_->callMethod("StartTransientUnit").onInterface(manager_interface).withArguments(name, std::string("fail"), properties, std::vector<AuxiliaryUnit>{}).storeResultsTo(job);
+        return job;
+    }
+
+    void watch(const std::string &name)
+    {
+        sdbus::ObjectPath path;
+        manager_->callMethod("GetUnit").onInterface(manager_interface).withArguments(name).storeResultsTo(path);
+        unit_ = make_proxy(path);
+        // The content is read afresh each time; the signal only wakes the loop.
+        unit_->uponSignal("PropertiesChanged")
+            .onInterface(properties_interface)
+            .call([](const std::string &, const std::map<std::string, sdbus::Variant> &, const std::vector<std::string> &) {});
+        finish(*unit_);
+    }
+
+    void stop(const std::string &name)
+    {
+        try {
+            sdbus::ObjectPath job;
+            manager_->callMethod("StopUnit").onInterface(manager_interface).withArguments(name, std::string("replace")).storeResultsTo(job);
+        } catch (const sdbus::Error &error) {
+            if (error.getName() != "org.freedesktop.systemd1.NoSuchUnit") throw;
+        }
+    }
+
+    bool exists(const std::string &name)
+    {
+        try {
+            sdbus::ObjectPath path;
+            manager_->callMethod("GetUnit").onInterface(manager_interface).withArguments(name).storeResultsTo(path);
+            return true;
+        } catch (const sdbus::Error &error) {
+            if (error.getName() != "org.freedesktop.systemd1.NoSuchUnit") throw;
+            return false;
+        }
+    }
+
+    template <typename Value> Value unit_property(const char *interface, const char *name)
+    {
+        sdbus::Variant value;
+        unit_->callMethod("Get").onInterface(properties_interface).withArguments(std::string(interface), std::string(name)).storeResultsTo(value);
+        return value.get<Value>();
+    }
+
+    std::string wait_for_job(const sdbus::ObjectPath &job, Deadline deadline)
+    {
+        for (;;) {
+            process();
+            const auto found = finished_jobs_.find(job);
+            if (found != finished_jobs_.end()) return found->second;
+            if (!wait_for_input(FdRef(bus_->getEventLoopPollData().fd), deadline)) throw DeadlineExceeded("systemd did not finish a job in time");
+        }
+    }
+
+    void process()
+    {
+#if defined(SDBUS_CPP_2)
+        while (bus_->processPendingEvent()) {
+        }
+#else
+        while (bus_->processPendingRequest()) {
+        }
+#endif
+    }
+
+    [[nodiscard]] int fd() const { return bus_->getEventLoopPollData().fd; }
+
+private:
+    std::unique_ptr<sdbus::IProxy> make_proxy(const std::string &path)
+    {
+#if defined(SDBUS_CPP_2)
+        return sdbus::createProxy(*bus_, sdbus::ServiceName(service_name_on_bus), sdbus::ObjectPath(path));
+#else
+        return sdbus::createProxy(*bus_, service_name_on_bus, path);
+#endif
+    }
+
+    static void finish([[maybe_unused]] sdbus::IProxy &proxy)
+    {
+#if !defined(SDBUS_CPP_2)
+        proxy.finishRegistration();
+#endif
+    }
+
+    std::unique_ptr<sdbus::IConnection> bus_;
+    std::map<std::string, std::string> finished_jobs_;
+    std::unique_ptr<sdbus::IProxy> manager_;
+    std::unique_ptr<sdbus::IProxy> unit_;
+};
+
+SystemdBus::SystemdBus(const AsRoot & /*root*/)
+{
+    try {
+        connection_ = std::make_unique<Connection>();
+    } catch (const sdbus::Error &error) {
+        refuse("connecting to systemd", error);
+    }
+}
+
+SystemdBus::~SystemdBus() = default;
+
+void SystemdBus::enter_scope(const std::string &name, const std::vector<UnitProperty> &properties, Deadline deadline)
+{
+    try {
+        std::vector<BusProperty> list = to_bus(properties);
+        list.emplace_back("PIDs", sdbus::Variant(std::vector<std::uint32_t>{static_cast<std::uint32_t>(getpid())}));
+        const std::string result = connection_->wait_for_job(connection_->start_unit(safe(name), list), deadline);
+        if (result != "done") throw Failure(ExitStatus::unavailable, "systemd could not make the runner's scope: " + result + "; see: journalctl -u " + name);
+    } catch (const sdbus::Error &error) {
+        refuse("making the runner's scope", error);
+    }
+}
+
+void SystemdBus::start_service(const std::string &name, const std::vector<UnitProperty> &properties, FdRef standard_input)
+{
+    try {
+        std::vector<BusProperty> list = to_bus(properties);
+        list.emplace_back("StandardInputFileDescriptor", sdbus::Variant(sdbus::UnixFd(standard_input.get())));
+        connection_->start_unit(safe(name), list);
+        connection_->watch(name);
+    } catch (const sdbus::Error &error) {
+        refuse("starting the session's unit", error);
+    }
+}
+
+void SystemdBus::stop_unit(const std::string &name)
+{
+    try {
+        connection_->stop(safe(name));
+    } catch (const sdbus::Error &error) {
+        refuse("stopping " + name, error);
+    }
+}
+
+bool SystemdBus::unit_exists(const std::string &name)
+{
+    try {
+        return connection_->exists(safe(name));
+    } catch (const sdbus::Error &error) {
+        refuse("asking for " + name, error);
+    }
+}
+
+ServiceResult SystemdBus::service_result()
+{
+    try {
+        const auto state = connection_->unit_property<std::string>(unit_interface, "ActiveState");
+        // Before its start job has run, a new unit is inactive too.
+        const auto job = connection_->unit_property<sdbus::Struct<std::uint32_t, sdbus::ObjectPath>>(unit_interface, "Job");
+        ServiceResult result{(state == "inactive" || state == "failed") && job.get<0>() == 0, "", 0, 0};
+        if (!result.ended) return result;
+        result.result = connection_->unit_property<std::string>(service_interface, "Result");
+        result.code = connection_->unit_property<std::int32_t>(service_interface, "ExecMainCode");
+        result.status = connection_->unit_property<std::int32_t>(service_interface, "ExecMainStatus");
+        return result;
+    } catch (const sdbus::Error &error) {
+        refuse("reading the session's result", error);
+    }
+}
+
+FdRef SystemdBus::fd() const
+{
+    return FdRef(connection_->fd());
+}
+
+void SystemdBus::process()
+{
+    try {
+        connection_->process();
+    } catch (const sdbus::Error &error) {
+        refuse("listening to systemd", error);
+    }
+}
+
+} // namespace pi_agent

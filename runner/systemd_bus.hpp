@@ -1,0 +1,52 @@
+// The one seam towards systemd (org.freedesktop.systemd1(5)); the one home of sdbus-c++. Every text that leaves here is in the property alphabet.
+#pragma once
+
+#include "common/channel.hpp"
+#include "common/fd.hpp"
+#include "common/identity.hpp"
+#include "runner/unit_properties.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// What systemd knows of a service's main process, in the words of systemctl show.
+struct ServiceResult {
+    bool ended;         // ActiveState is inactive or failed
+    std::string result; // "success", "exit-code", "signal", "oom-kill", …
+    int code;           // CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0 when it never ran
+    int status;         // exit code or signal number
+};
+
+class SystemdBus {
+public:
+    // Throws Failure(unavailable) when systemd does not answer.
+    explicit SystemdBus(const AsRoot &root);
+    SystemdBus(const SystemdBus &) = delete;
+    SystemdBus &operator=(const SystemdBus &) = delete;
+    SystemdBus(SystemdBus &&) = delete;
+    SystemdBus &operator=(SystemdBus &&) = delete;
+    ~SystemdBus();
+
+    // Moves this process into a scope of its own and waits until it is there.
+    void enter_scope(const std::string &name, const std::vector<UnitProperty> &properties, Deadline deadline);
+    // Queues the start; `standard_input` becomes the service's stdin (borrowed, copied by systemd).
+    void start_service(const std::string &name, const std::vector<UnitProperty> &properties, FdRef standard_input);
+    // Queues the stop; a unit that is gone is fine.
+    void stop_unit(const std::string &name);
+    bool unit_exists(const std::string &name);
+    // Of the service that start_service started.
+    ServiceResult service_result();
+
+    // For poll(2): wait for input on fd, then call process().
+    [[nodiscard]] FdRef fd() const;
+    void process();
+
+private:
+    class Connection;
+    std::unique_ptr<Connection> connection_;
+};
+
+} // namespace pi_agent

@@ -1,0 +1,126 @@
+// The agent's unit as a table of properties (systemd.exec(5), systemd.resource-control(5)).
+#include "runner/unit_properties.hpp"
+
+#include "build_config.hpp"
+#include "runner/session_directory.hpp"
+
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::uint64_t second = 1'000'000; // microseconds
+
+bool lies_below(const std::string &path, const std::string &directory)
+{
+    return path.compare(0, directory.size() + 1, directory + "/") == 0;
+}
+
+// ProtectHome=yes would hide a project that lies below a home, so there it is "tmpfs". systemd 252 and 257 make those tmpfs writable
+// for everyone, so each is named again, read-only; the binds are put into them afterwards.
+void add_homes(const UnitPlan &plan, std::vector<UnitProperty> &properties)
+{
+    TemporaryFileSystems filesystems{{{"/dev/shm", "mode=1777"}}};
+    const bool below_home = lies_below(plan.project_path, "/home") || lies_below(plan.project_path, "/root");
+    properties.push_back({"ProtectHome", std::string(below_home ? "tmpfs" : "yes")});
+    if (below_home)
+        for (const char *home : {"/home", "/root", "/run/user"}) filesystems.entries.emplace_back(home, "ro");
+    properties.push_back({"TemporaryFileSystem", filesystems});
+}
+
+void add_binds(const UnitPlan &plan, std::vector<UnitProperty> &properties)
+{
+    BindList writable;
+    BindList read_only;
+    for (const auto &bind : plan.binds) (bind.read_only ? read_only : writable).binds.push_back(bind);
+    properties.push_back({"BindPaths", writable});
+    properties.push_back({"BindReadOnlyPaths", read_only});
+}
+
+// Beyond @system-service, which allows them: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into
+// other processes, keyrings or file handles. pi-agent-exec adds what needs arguments (runner/seccomp_filter.cpp).
+const NameFilter denied_calls{false,
+                              {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
+                               "ptrace", "add_key", "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at"}};
+
+} // namespace
+
+std::string slice_name(Uid user)
+{
+    return "pi-agent-u" + std::to_string(user.value()) + ".slice";
+}
+
+std::vector<UnitProperty> scope_properties(Uid user)
+{
+    return {
+        {"Description", std::string("pi-agent-runner")},
+        {"Slice", slice_name(user)},
+        {"CollectMode", std::string("inactive-or-failed")},
+    };
+}
+
+std::vector<UnitProperty> service_properties(const UnitPlan &plan)
+{
+    const std::string scope = scope_name(plan.session_id);
+    std::vector<UnitProperty> properties = {
+        // Lifetime: bound to the runner's scope, whatever kills the runner (design rule 9).
+        {"Description", std::string("pi-agent-session")}, // without one, systemd would log the command line
+        {"Slice", slice_name(plan.user)},
+        {"BindsTo", std::vector<std::string>{scope}},
+        {"After", std::vector<std::string>{scope}},
+        {"CollectMode", std::string("inactive-or-failed")},
+        {"AddRef", true}, // keeps the result readable until the runner has read it
+        {"Type", std::string("exec")},
+        {"KillMode", std::string("control-group")},
+        {"SendSIGKILL", true},
+        {"TimeoutStopUSec", 2 * second},
+        {"ExecStartEx", Command{{PI_AGENT_EXEC_PATH}, {}}},
+        {"ExecStopPostEx", Command{{PI_AGENT_CLEANUP_PATH, plan.session_id}, {"privileged"}}},
+        {"RootDirectoryStartOnly", true},
+        {"StandardOutput", std::string("null")},
+        {"StandardError", std::string("null")},
+        // Identity.
+        {"User", std::to_string(plan.agent.value())},
+        {"Group", std::to_string(plan.agent_group.value())},
+        {"UMask", std::uint32_t{0077}},
+        {"NoNewPrivileges", true},
+        {"CapabilityBoundingSet", std::uint64_t{0}},
+        {"AmbientCapabilities", std::uint64_t{0}},
+        {"KeyringMode", std::string("private")},
+        {"RemoveIPC", true},
+        {"LimitCORE", std::uint64_t{0}},
+        // File system.
+        {"RootDirectory", plan.root_directory},
+        {"ProtectSystem", std::string("strict")},
+        {"ReadWritePaths", std::vector<std::string>{plan.home_path, plan.project_path}},
+        {"PrivateTmp", true},
+        {"PrivateDevices", true},
+        {"DevicePolicy", std::string("closed")},
+        {"ProtectProc", std::string("invisible")},
+        {"PrivateIPC", true},
+        {"PrivateUsers", true},
+        // Kernel.
+        {"ProtectKernelTunables", true},
+        {"ProtectKernelModules", true},
+        {"ProtectKernelLogs", true},
+        {"ProtectControlGroups", true},
+        {"ProtectClock", true},
+        {"ProtectHostname", true},
+        {"RestrictNamespaces", std::uint64_t{0}},
+        {"RestrictRealtime", true},
+        {"RestrictSUIDSGID", true},
+        {"LockPersonality", true},
+        {"RestrictAddressFamilies", NameFilter{true, {"AF_UNIX", "AF_INET", "AF_INET6"}}},
+        {"SystemCallArchitectures", std::vector<std::string>{"native"}},
+        {"SystemCallFilter", NameFilter{true, {"@system-service", "landlock_create_ruleset", "landlock_restrict_self", "seccomp"}}},
+        {"SystemCallFilter", denied_calls},
+    };
+    std::vector<std::string> groups;
+    for (const Gid group : plan.groups) groups.push_back(std::to_string(group.value()));
+    if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
+    add_homes(plan, properties);
+    add_binds(plan, properties);
+    return properties;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,46 @@
+"""What system and attack tests share: a booted machine with the product, the real agent and a scripted model."""
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.dont_write_bytecode = True  # nothing is written into the checkout
+MACHINE_DIRECTORY = Path(__file__).resolve().parent / "machine"
+sys.path.insert(0, str(MACHINE_DIRECTORY))
+
+from cache import Build  # noqa: E402
+from machine import Machine  # noqa: E402
+from recipes import MACHINES  # noqa: E402
+
+STANDARD_POLICY = (MACHINE_DIRECTORY / "policy.yaml").read_text()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--machine", action="append", choices=MACHINES, help="only on this machine (default: all)")
+
+
+def pytest_generate_tests(metafunc):
+    if "machine_name" in metafunc.fixturenames:
+        names = metafunc.config.getoption("machine") or list(MACHINES)
+        metafunc.parametrize("machine_name", names, scope="session")
+
+
+@pytest.fixture(scope="session")
+def machine(machine_name):
+    """One machine for all tests, with the standard policy applied: a test leaves it as it found it."""
+    with Machine(f"tests-{os.getpid()}", machine_name) as booted:
+        booted.create()
+        booted.install(Build(machine_name))
+        booted.boot()
+        booted.install_policy(STANDARD_POLICY)
+        yield booted
+        booted.stop()
+
+
+@pytest.fixture
+def policy(machine):
+    """policy(text) applies another policy for one test; the standard one comes back afterwards."""
+    yield machine.install_policy
+    machine.install_policy(STANDARD_POLICY)

@@ -1,0 +1,115 @@
+"""Checks every file of the project against the house rules (rules.py) and names each finding with file and line."""
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import rules
+from sources import line_of, read_sources
+
+
+@dataclass(frozen=True)
+class Finding:
+    path: str
+    line: int
+    rule: str
+    text: str
+
+    def __str__(self):
+        return f"{self.path}:{self.line}: [{self.rule}] {self.text}"
+
+
+def check_homes(files):
+    """A dangerous thing outside its home, and a home that no longer needs its permission."""
+    product = [file for file in files if file.kind == "cpp" and file.top_directory in rules.PRODUCT_DIRECTORIES]
+    for name, pattern, homes, why in rules.HOMES:
+        used_by = set()
+        for file in product:
+            for match in pattern.finditer(file.code):
+                used_by.add(file.path)
+                if file.path not in homes:
+                    found = match.group().strip().rstrip("( ")
+                    yield Finding(file.path, line_of(file.code, match.start()), "one-home",
+                                  f"{found}: {name} belongs to {', '.join(homes)} ({why})")
+        for home in homes:
+            if home not in used_by:
+                yield Finding("tests/lint/rules.py", 1, "stale-home",
+                              f"{home} is listed as a home of {name} and does not use it; correct the table")
+
+
+def check_module_map(files):
+    """A source file that the module map does not name."""
+    page = "".join(file.text for file in files if file.path == rules.MODULE_MAP)
+    for file in files:
+        stem = Path(file.path).stem
+        if file.path.endswith(".cpp") and file.top_directory in rules.PRODUCT_DIRECTORIES and f"`{stem}`" not in page:
+            yield Finding(file.path, 1, "module-map", f"{rules.MODULE_MAP} does not name `{stem}`; add it to the row it belongs to")
+
+
+def check_forbidden_in_cpp(file):
+    if file.kind != "cpp":
+        return
+    for name, pattern, remedy in rules.FORBIDDEN_IN_CPP:
+        for match in pattern.finditer(file.code):
+            yield Finding(file.path, line_of(file.code, match.start()), name.replace(" ", "-"), remedy)
+
+
+def check_words(file):
+    for name, pattern, remedy in rules.FORBIDDEN_WORDS:
+        for match in pattern.finditer(file.text):
+            yield Finding(file.path, line_of(file.text, match.start()), name.replace(" ", "-"), f"{match.group()!r}: {remedy}")
+
+
+def check_purpose(file):
+    if file.kind and len(file.opening_comment()) < rules.MIN_PURPOSE_LENGTH:
+        yield Finding(file.path, 1, "purpose", "open the file with a comment that says its one purpose")
+
+
+def check_length(file):
+    if not file.kind:
+        return
+    limit = rules.MAX_LINES_TESTS if file.top_directory == "tests" else rules.MAX_LINES
+    count = len(file.text.splitlines())
+    if count > limit:
+        yield Finding(file.path, limit + 1, "length", f"{count} lines, the limit here is {limit}; split it by purpose")
+
+
+def check_name(file):
+    name = file.path.split("/")[-1]
+    if file.kind and "." in name and not rules.FILE_NAME.fullmatch(name):
+        yield Finding(file.path, 1, "file-name", f"{name} is not snake_case")
+
+
+def check_encoding(file):
+    if "\ufffd" in file.text:
+        yield Finding(file.path, line_of(file.text, file.text.index("\ufffd")), "encoding", "not valid UTF-8")
+
+
+EACH_FILE = (check_forbidden_in_cpp, check_words, check_purpose, check_length, check_name, check_encoding)
+
+
+def check_all(files):
+    findings = [*check_homes(files), *check_module_map(files)]
+    for file in files:
+        for check in EACH_FILE:
+            findings.extend(check(file))
+    return sorted(findings, key=lambda finding: (finding.path, finding.line, finding.rule))
+
+
+def main(arguments):
+    if len(arguments) != 1 or not Path(arguments[0], "meson.build").is_file():
+        print("usage: lint.py PROJECT_DIRECTORY", file=sys.stderr)
+        return 64
+    files = list(read_sources(Path(arguments[0])))
+    if not any(file.kind == "cpp" for file in files):
+        print(f"no C++ file under {arguments[0]}: nothing was checked", file=sys.stderr)
+        return 1
+    findings = check_all(files)
+    for finding in findings:
+        print(finding)
+    print(f"{len(files)} files, {len(findings)} findings")
+    return 1 if findings else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,217 @@
+"""Feeds bad and good snippets to every house rule: a rule that cannot fire, or fires on good code, fails here."""
+
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+import lint
+import rules
+from sources import SourceFile, code_of, read_sources
+
+PURPOSE = "// Says what this file is for, in a sentence.\n"
+
+# For each dangerous thing: lines that must be found outside its home.
+DANGEROUS = {
+    "yaml-cpp": ["#include <yaml-cpp/yaml.h>", '  #  include "yaml-cpp/node/node.h"'],
+    "sdbus-c++": ["#include <sdbus-c++/sdbus-c++.h>", "#include <systemd/sd-bus.h>"],
+    "libseccomp": ["#include <seccomp.h>", "#include <linux/seccomp.h>"],
+    "Landlock": ["#include <linux/landlock.h>"],
+    "changing identity": ["if (::setresuid(a, a, a) != 0) return;", "auto f = &setgroups;", "syscall(SYS_setuid, 0);", "seteuid(0);",
+                          "setgid(0);", "setfsuid(0);", "initgroups(name, gid);", "setreuid(1, 1);", "setresgid(1, 1, 1);"],
+    "mounting": ["umount2(path, MNT_DETACH);", "syscall(SYS_open_tree, fd);", "::move_mount(a);", "mount_setattr(fd);",
+                 "syscall(__NR_fsopen, name, 0);", "umount(path);", "pivot_root(a, b);"],
+    "mount(2)": ["mount(a, b, c, 0, nullptr);", "::mount (a);", "syscall(SYS_mount, a);", "chroot(path);", "x = ::mount(\n  a);"],
+    "namespaces": ["setns(fd, 0);", "::unshare(CLONE_NEWUSER);"],
+    "new processes": ["auto pid = fork();", "if (::fork() == 0) {}", "vfork();", "syscall(SYS_clone3, &a);", "posix_spawn(&pid);",
+                      "clone(f, stack, 0, nullptr);"],
+    "other programs": ["execve(path, argv, envp);", "::execv(path, argv);", "fexecve(fd, argv, envp);", "execlp(a, b);",
+                       "syscall(SYS_execveat, fd);"],
+}
+
+FORBIDDEN = {
+    "shell": ['system("ls");', "::system(text);", "std::system(text);", 'FILE *f = popen("ls", "r");'],
+    "new headers": ["#include <format>", "#include <expected>", "#include <source_location>"],
+}
+
+WORDS = {
+    "unfinished": ["// TO" + "DO: later", "# FIX" + "ME"],
+    "machine path": ["see /wo" + "rk/main", '"/wo' + 'rk/x"'],
+    "registry host": ["https://regis" + "try.example.org/x", "from py" + "pi.org"],
+}
+
+HARMLESS = [
+    "// mount(2), setuid, fork() and #include <yaml-cpp/yaml.h> in a comment",
+    "/* system(\n fork() */",
+    'const char *text = "mount(a) \\" setresuid fork()";',
+    'const char *raw = R"x(setuid " system( )x";',
+    "session.fork(); tree->mount(path); roots::mount(path);",
+    "const int mount = 1'000; const char quote = '\"'; const int fork_limit = 0;",
+    "rule(SCMP_SYS(open_tree)); rule(SCMP_SYS(setuid));",
+    "#include <sys/mount.h>\n#include <sys/syscall.h>",
+    "void remount(); struct mount_attr attributes{}; bool is_setuid(); void prefork();",
+    "#include <fmt/format.h>\n#include \"common/expected_format.hpp\"",
+]
+
+
+def cpp(code, path="wrapper/sample.cpp"):
+    return SourceFile(path, PURPOSE + code + "\n")
+
+
+def names_of(findings):
+    return {finding.rule for finding in findings}
+
+
+def misplaced(files):
+    return [finding for finding in lint.check_homes(files) if finding.rule == "one-home"]
+
+
+def each_file(file):
+    return [finding for check in lint.EACH_FILE for finding in check(file)]
+
+
+class Homes(unittest.TestCase):
+    def test_every_dangerous_thing_is_found_outside_its_home(self):
+        self.assertEqual(set(DANGEROUS), {home[0] for home in rules.HOMES}, "each row of rules.HOMES needs samples here")
+        for name, snippets in DANGEROUS.items():
+            for snippet in snippets:
+                with self.subTest(name=name, snippet=snippet):
+                    found = misplaced([cpp(snippet)])
+                    self.assertTrue(any(f": {name} belongs to" in finding.text for finding in found), found)
+                    self.assertEqual(found[0].path, "wrapper/sample.cpp")
+                    self.assertEqual(found[0].line, 2)
+
+    def test_every_dangerous_thing_is_allowed_in_its_home_and_in_tests(self):
+        for name, pattern, homes, _ in rules.HOMES:
+            for path in (*homes, "tests/attack/sample.cpp"):
+                with self.subTest(name=name, path=path):
+                    found = [finding for finding in misplaced([cpp(DANGEROUS[name][0], path)]) if f": {name} belongs to" in finding.text]
+                    self.assertEqual(found, [])
+
+    def test_a_header_beside_the_home_is_not_the_home(self):
+        self.assertTrue(misplaced([cpp("#include <yaml-cpp/yaml.h>", "common/yaml_tree.hpp")]))
+
+    def test_a_home_that_does_not_use_its_permission_is_found(self):
+        everything = [cpp(DANGEROUS[name][0], home) for name, _, homes, _ in rules.HOMES for home in homes]
+        merged = {}
+        for file in everything:
+            merged[file.path] = merged.get(file.path, PURPOSE) + file.text
+        files = [SourceFile(path, text) for path, text in merged.items()]
+        self.assertNotIn("stale-home", names_of(lint.check_homes(files)))
+        self.assertIn("stale-home", names_of(lint.check_homes(files[1:])))
+
+    def test_comments_strings_and_names_that_only_look_alike_are_left_alone(self):
+        for snippet in HARMLESS:
+            with self.subTest(snippet=snippet):
+                self.assertEqual(misplaced([cpp(snippet)]), [])
+                self.assertEqual(each_file(cpp(snippet)), [])
+
+
+class ModuleMap(unittest.TestCase):
+    def test_a_source_that_the_map_does_not_name_is_found(self):
+        sources = [cpp("int a;", "common/known.cpp"), cpp("int a;", "common/kno.cpp"), cpp("int a;", "tests/unit/other.cpp")]
+        page = SourceFile(rules.MODULE_MAP, "| `known` | `main` |")
+        self.assertEqual([finding.path for finding in lint.check_module_map([*sources, page])], ["common/kno.cpp"])
+        self.assertEqual(len(list(lint.check_module_map(sources))), 2)
+
+
+class EachFile(unittest.TestCase):
+    def test_forbidden_code_is_found_in_product_and_tests(self):
+        self.assertEqual(set(FORBIDDEN), {row[0] for row in rules.FORBIDDEN_IN_CPP})
+        for name, snippets in FORBIDDEN.items():
+            for snippet in snippets:
+                for path in ("runner/sample.cpp", "tests/unit/sample.cpp"):
+                    with self.subTest(snippet=snippet, path=path):
+                        self.assertEqual(names_of(each_file(cpp(snippet, path))), {name.replace(" ", "-")})
+
+    def test_forbidden_words_are_found_in_code_and_documents(self):
+        self.assertEqual(set(WORDS), {row[0] for row in rules.FORBIDDEN_WORDS})
+        for name, snippets in WORDS.items():
+            for snippet in snippets:
+                for file in (SourceFile("docs/page.md", snippet), SourceFile("meson.build", snippet)):
+                    with self.subTest(snippet=snippet, path=file.path):
+                        self.assertEqual(names_of(each_file(file)), {name.replace(" ", "-")})
+
+    def test_words_that_only_look_alike_are_left_alone(self):
+        for text in ("home/wo" + "rk/x", "~/.cargo/registry", "todo list", "the registry. Then", "registry.find(x)"):
+            self.assertEqual(each_file(SourceFile("docs/page.md", text)), [], text)
+
+    def test_a_source_without_a_purpose_is_found(self):
+        for path, text in (("common/a.cpp", "#pragma once\n"), ("common/a.hpp", "// utils\n"), ("common/a.cpp", "\n" + PURPOSE), ("common/a.cpp", ""),
+                           ("tests/a.py", "import os\n"), ("tests/a.py", "#!/usr/bin/env python3\nimport os\n"),
+                           ("tests/a.sh", "#!/bin/sh\nset -e\n"), ("try", "#!/bin/bash\nset -e\n")):
+            with self.subTest(path=path, text=text):
+                self.assertEqual(names_of(each_file(SourceFile(path, text))), {"purpose"})
+
+    def test_a_source_with_a_purpose_is_accepted(self):
+        for path, text in (("common/a.hpp", PURPOSE), ("tests/a.py", '"""Says what this file is for."""\n'),
+                           ("tests/a.py", '#!/usr/bin/env python3\n"""\nSays what this file is for.\n"""\n'),
+                           ("try", "#!/bin/sh\n# Says what this file is for.\n"), ("docs/a.md", "x"), ("a.txt", "#!/usr/bin/awk\n")):
+            with self.subTest(path=path, text=text):
+                self.assertEqual(each_file(SourceFile(path, text)), [])
+
+    def test_a_file_may_have_its_limit_of_lines_and_not_one_more(self):
+        for directory, limit in (("common", rules.MAX_LINES), ("tests/unit", rules.MAX_LINES_TESTS)):
+            fits = SourceFile(f"{directory}/a.cpp", PURPOSE + "int a;\n" * (limit - 1))
+            too_long = SourceFile(f"{directory}/a.cpp", fits.text + "int b;\n")
+            self.assertEqual(each_file(fits), [])
+            self.assertEqual(names_of(each_file(too_long)), {"length"})
+
+    def test_a_name_that_is_not_snake_case_is_found(self):
+        for name in ("RootPath.cpp", "root-path.hpp", "rootPath.py", "root path.sh"):
+            text = PURPOSE if name.endswith("pp") else "# Says what this file is for.\n"
+            self.assertEqual(names_of(each_file(SourceFile(f"common/{name}", text))), {"file-name"}, name)
+        self.assertEqual(each_file(SourceFile("tests/machine/start-it", "#!/bin/sh\n# Says what this file is for.\n")), [])
+
+    def test_bytes_that_are_not_utf_8_are_found(self):
+        self.assertEqual(names_of(each_file(cpp("// \ufffd"))), {"encoding"})
+
+
+class Sources(unittest.TestCase):
+    def test_blanking_keeps_every_line_where_it_was(self):
+        text = 'int a; /* x\n y */ int b; // z\nauto s = "q";\nauto r = R"(\n)";\n'
+        self.assertEqual([len(line) for line in code_of(text).split("\n")], [len(line) for line in text.split("\n")])
+        self.assertIn("int b;", code_of(text))
+        self.assertNotIn("q", code_of(text))
+
+    def test_build_directories_hidden_directories_and_binary_files_are_not_read(self):
+        with tempfile.TemporaryDirectory() as name:
+            root = Path(name)
+            for path in ("common/a.cpp", "build/meson-private/x", "build/b.cpp", ".git/c.cpp", ".ci/run", "tests/__pycache__/d.py"):
+                (root / path).parent.mkdir(parents=True, exist_ok=True)
+                (root / path).write_text("x")
+            (root / "image").write_bytes(b"\0\1")
+            self.assertEqual([file.path for file in read_sources(root)], [".ci/run", "common/a.cpp"])
+
+
+class Program(unittest.TestCase):
+    def run_lint(self, files):
+        with tempfile.TemporaryDirectory() as name:
+            for path, text in files.items():
+                (Path(name) / path).parent.mkdir(parents=True, exist_ok=True)
+                (Path(name) / path).write_text(text)
+            script = Path(__file__).with_name("lint.py")
+            return subprocess.run([sys.executable, "-B", script, name], capture_output=True, text=True, check=False)
+
+    def test_a_finding_is_named_with_file_and_line_and_fails(self):
+        outcome = self.run_lint({"meson.build": "", "wrapper/a.cpp": PURPOSE + 'int x = system("ls");\n'})
+        self.assertEqual(outcome.returncode, 1)
+        self.assertIn("wrapper/a.cpp:2: [shell]", outcome.stdout)
+
+    def test_a_clean_project_passes(self):
+        homes_named = "".join(f"`{Path(home).stem}`" for row in rules.HOMES for home in row[2])
+        files = {"meson.build": "", rules.MODULE_MAP: homes_named}
+        for name, _, homes, _ in rules.HOMES:
+            for home in homes:
+                files[home] = files.get(home, PURPOSE) + DANGEROUS[name][0] + "\n"
+        outcome = self.run_lint(files)
+        self.assertEqual((outcome.returncode, outcome.stderr), (0, ""), outcome.stdout)
+
+    def test_an_empty_project_does_not_pass(self):
+        self.assertEqual(self.run_lint({"meson.build": ""}).returncode, 1)
+        self.assertEqual(self.run_lint({"other": ""}).returncode, 64)
+
+
+if __name__ == "__main__":
+    unittest.main()

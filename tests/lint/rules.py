@@ -1,0 +1,74 @@
+"""The house rules as data: what is allowed where. The checks that apply them are in lint.py."""
+
+import re
+
+# One dangerous thing, one home: (name, pattern, files that may use it, why).
+# Only the product's own directories are held to it; tests may do what an attacker does.
+# A home that does not exist, or does not use what it is listed for, is a finding too: a permission nobody needs is a hole.
+PRODUCT_DIRECTORIES = ("common", "wrapper", "runner", "admin")
+
+
+def _include(header):
+    return re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"](?:[\w+./-]*/)?' + header, re.MULTILINE)
+
+
+def _call(*names):
+    """Names that are ordinary words too: only a call, or the number of the system call, counts."""
+    joined = "|".join(names)
+    return re.compile(r"(?<![\w.:])(?<!->)(?:(?:std\s*)?::\s*)?(?:" + joined + r")\s*\(|\b(?:SYS_|__NR_)(?:" + joined + r")\b")
+
+
+def _name(*names):
+    """Names that mean nothing but the system call: any mention counts, except a rule of the seccomp filter about it."""
+    return re.compile(r"(?<!SCMP_SYS\()\b(?:SYS_|__NR_)?(?:" + "|".join(names) + r")\b")
+
+
+HOMES = (
+    ("yaml-cpp", _include(r"yaml-cpp/"), ("common/yaml_tree.cpp",),
+     "lookups are lenient about duplicate keys and types; one file makes them strict"),
+    ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus)"), ("runner/systemd_bus.cpp",),
+     "the one file that talks to the bus enforces the alphabet of unit properties"),
+    ("libseccomp", _include(r"seccomp\.h"), ("runner/seccomp_filter.cpp",),
+     "the filter is one list that can be read in one place"),
+    ("Landlock", _include(r"linux/landlock\.h"), ("runner/landlock.cpp",),
+     "the kernel interface has versions; one file knows them"),
+    ("changing identity", _name(r"set(?:e|re|res|fs)?[ug]id", "setgroups", "initgroups"), ("common/identity.cpp",),
+     "becoming a user checks every id and tries to regain; nobody may do half of it"),
+    ("mounting", _name("umount2?", "move_mount", "open_tree", "mount_setattr", "fsopen", "fsmount", "fsconfig", "fspick",
+                       "pivot_root"), ("runner/mounts.cpp",),
+     "a clone is made private and id-mapped before it is attached; nobody may attach another way"),
+    ("mount(2)", _call("mount", "chroot"), ("runner/mounts.cpp",),
+     "as for mounting; the word is too common to forbid without its bracket"),
+    ("namespaces", _name("setns", "unshare"), ("runner/id_map.cpp",),
+     "the runner stays in the namespaces of PID 1; only the helper of an id map has one of its own"),
+    ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
+     ("wrapper/runner_process.cpp", "runner/child.cpp", "runner/agent_process.cpp"),
+     "a child needs its deadline, its limits and its closed descriptors"),
+    ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
+     ("wrapper/runner_process.cpp", "runner/agent_process.cpp"),
+     "argv and environment of another program are built where they can be read"),
+)
+
+# Never, in any C++ file: (name, pattern, what to do instead).
+FORBIDDEN_IN_CPP = (
+    ("shell", _call("system", "popen"), "start the program itself with an argument vector; a shell interprets what a user named"),
+    ("new headers", re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(?:format|expected|source_location|print)>", re.MULTILINE),
+     "g++ 12 or clang 14 lacks it; use fmt, std::variant or an exception"),
+)
+
+# Never, in any text file. Written so that this file does not match itself.
+FORBIDDEN_WORDS = (
+    ("unfinished", re.compile(r"\b(?:TO" r"DO|FIX" r"ME)\b"), "finish it, or write an issue and say in the documentation what is missing"),
+    ("machine path", re.compile(r"(?<![\w.}])/wo" r"rk/"), "a path of one developer's machine; use a path relative to the source"),
+    ("registry host", re.compile(r"\bregistry\.[a-z0-9-]+\.[a-z]{2,}\b|\b(?:pypi|npmjs|crates|rubygems)\.(?:org|com|io)\b"),
+     "which package registry is used is the administrator's choice; name the tool, not the host"),
+)
+
+# The page that names every source file of the product (its stem in backquotes), so that a newcomer finds them.
+MODULE_MAP = "docs/architecture.md"
+
+MAX_LINES = 300
+MAX_LINES_TESTS = 500
+# Commands without a suffix (try, install-host-packages) are named as users type them.
+FILE_NAME = re.compile(r"[a-z0-9_]+(?:\.[a-z0-9_]+)*")
+MIN_PURPOSE_LENGTH = 20  # characters; "// utils" is not a purpose

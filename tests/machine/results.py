@@ -1,0 +1,73 @@
+"""Collects single test cases from meson's and pytest's machine-readable results into one honest sum."""
+
+import json
+import re
+import xml.etree.ElementTree as ElementTree
+
+DOCTEST_SUMMARY = re.compile(r"\[doctest\] test cases: +(\d+) \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
+RANK = {"passed": 0, "skipped": 1, "failed": 2}
+
+
+class Results:
+    def __init__(self):
+        self.counts = dict.fromkeys(RANK, 0)
+        self.notes = []  # (outcome, what, why) of all that did not pass
+
+    def add(self, outcome, what="", why="", count=1):
+        self.counts[outcome] += count
+        if outcome != "passed" and count:
+            self.notes.append((outcome, what, why.strip() or "no reason given"))
+
+    def total(self):
+        return sum(self.counts.values())
+
+    def print(self):
+        for wanted in ("skipped", "failed"):
+            for outcome, what, why in self.notes:
+                if outcome == wanted:
+                    print(f"{outcome}: {what}: {why}")
+        skipped = f", {self.counts['skipped']} skipped" if self.counts["skipped"] else ""
+        print(f"{self.counts['passed']} passed, {self.counts['failed']} failed{skipped}", flush=True)
+
+    def add_meson(self, log, label):
+        """testlog.json of `meson test`: doctest programs count by their test cases, all others as one case each."""
+        for line in log.read_text().splitlines():
+            test = json.loads(line)
+            what = f"{label}: {test['name'].split(' / ')[-1]}"
+            output = test.get("stdout", "") + test.get("stderr", "")
+            summary = DOCTEST_SUMMARY.search(output)
+            if summary:
+                _, passed, failed, skipped = map(int, summary.groups())
+                self.add("passed", count=passed)
+                self.add("failed", what, excerpt(output), count=failed)
+                self.add("skipped", what, "switched off in its source", count=skipped)
+            if test["result"] == "SKIP":
+                self.add("skipped", what, excerpt(output))
+            elif test["result"] != "OK" and not (summary and failed):
+                self.add("failed", what, f"{test['result']}, status {test['returncode']}\n{excerpt(output)}")
+            elif not summary:
+                self.add("passed")
+
+    def add_junit(self, report, label):
+        """pytest's --junitxml; one case with several entries (its own and its teardown's) counts once, by the worst.
+
+        Returns the top directories below tests/ that had cases.
+        """
+        cases = {}
+        for case in ElementTree.parse(report).iter("testcase"):
+            name = f"{case.get('classname')}::{case.get('name')}"
+            outcome, why = "passed", ""
+            for child in case:
+                if child.tag in ("failure", "error"):
+                    outcome, why = "failed", child.get("message", "")
+                elif child.tag == "skipped":
+                    outcome, why = "skipped", child.get("message", "")
+            if name not in cases or RANK[outcome] > RANK[cases[name][0]]:
+                cases[name] = (outcome, why)
+        for name, (outcome, why) in cases.items():
+            self.add(outcome, f"{label}: {name}", why.split("\n")[0])
+        return {name.split(".")[1] for name in cases if name.startswith("tests.")}
+
+
+def excerpt(output):
+    return "\n".join(output.strip().splitlines()[-30:])

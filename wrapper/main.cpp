@@ -1,0 +1,87 @@
+// pi: the wrapper that a user types. Unprivileged; refuses early, hands the request to the root-only runner, ends as the agent ends.
+#include "build_config.hpp"
+#include "common/error.hpp"
+#include "common/policy_load.hpp"
+#include "common/request.hpp"
+#include "wrapper/options.hpp"
+#include "wrapper/refusal.hpp"
+#include "wrapper/session_client.hpp"
+
+#include <array>
+#include <cstdio>
+#include <exception>
+#include <fcntl.h>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
+
+// A closed standard descriptor would be taken by the next file that is opened.
+void open_missing_stdio()
+{
+    for (int fd = open("/dev/null", O_RDWR | O_CLOEXEC); fd >= 0; fd = open("/dev/null", O_RDWR | O_CLOEXEC)) {
+        if (fd > STDERR_FILENO) {
+            close(fd);
+            return;
+        }
+        if (fcntl(fd, F_SETFD, 0) != 0) return;
+    }
+}
+
+void refuse_terminals()
+{
+    constexpr std::array names = {"standard input", "standard output", "standard error"};
+    for (int fd = 0; fd < 3; ++fd)
+        if (isatty(fd) == 1)
+            throw Failure(ExitStatus::denied, std::string(names[static_cast<std::size_t>(fd)]) +
+                                                  " is a terminal, which is not supported yet; use pipes or files, e.g.: pi -p '…' </dev/null 2>&1 | cat");
+}
+
+std::vector<std::string> presentation_variables()
+{
+    std::vector<std::string> list;
+    for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+        const std::string assignment = *entry;
+        const std::size_t equals = assignment.find('=');
+        if (equals != std::string::npos && is_presentation_variable(std::string_view(assignment).substr(0, equals))) list.push_back(assignment);
+    }
+    return list;
+}
+
+int explain()
+{
+    execl(PI_AGENT_CTL_PATH, "pi-agentctl", "explain", static_cast<char *>(nullptr));
+    throw_errno(std::string("running ") + PI_AGENT_CTL_PATH);
+}
+
+AgentEnded run(WrapperOptions options)
+{
+    const UniqueFd cwd = UniqueFd::adopt(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!cwd) throw_errno("opening the working directory");
+    const std::string decision = refuse_early(cwd);
+    if (options.debug) std::fprintf(stderr, "pi: %s\n", decision.c_str());
+    refuse_terminals();
+    const Request request{std::move(options.agent_arguments), presentation_variables()};
+    return run_client(ClientInput{request, cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}});
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    open_missing_stdio();
+    try {
+        WrapperOptions options = parse_options(argc, argv);
+        if (options.help) return std::fputs(wrapper_help, stdout) < 0 ? static_cast<int>(ExitStatus::system_failure) : 0;
+        if (options.explain) return explain();
+        end_as(run(std::move(options)));
+    } catch (const Failure &failure) {
+        std::fprintf(stderr, "pi: %s\n", failure.what());
+        return static_cast<int>(failure.status());
+    } catch (const std::exception &failure) {
+        std::fprintf(stderr, "pi: internal error: %s\n", failure.what());
+        return static_cast<int>(ExitStatus::internal);
+    }
+}

@@ -1,0 +1,49 @@
+// The wrapper's own options.
+#include "wrapper/options.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+
+namespace pi_agent {
+
+const char *const wrapper_help = R"(pi runs the coding agent in this directory, as a user of its own, in a sandbox that the
+administrator's policy describes (/etc/pi-agent/policy.yaml). Every argument goes to the agent, except these, which come first:
+
+  --pi-agent-help      print this and stop; `pi --help` is the agent's own help
+  --pi-agent-explain   print what would be launched and why, launch nothing
+  --pi-agent-debug     tell on standard error what the wrapper does
+
+Exit status: the agent's own. pi-agent itself ends with 64 (a bad option), 69 (the sandbox cannot work here), 70 (a bug),
+71 (the operating system failed), 75 (limit or lock), 77 (denied) or 78 (invalid configuration), and says why on standard error.
+)";
+
+namespace {
+
+const std::string prefix = "--pi-agent-";
+
+[[noreturn]] void refuse(const std::string &option)
+{
+    if (option.compare(0, 18, "--pi-agent-tmpdir=") == 0 || option == "--pi-agent-tmpdir")
+        throw Failure(ExitStatus::usage, "--pi-agent-tmpdir is not supported yet; each session gets a private temporary directory");
+    throw Failure(ExitStatus::usage, "unknown option " + escape_for_display(option) + "; see: pi --pi-agent-help");
+}
+
+} // namespace
+
+WrapperOptions parse_options(int argc, const char *const *argv)
+{
+    WrapperOptions options;
+    int index = 1;
+    for (; index < argc; ++index) {
+        const std::string argument = argv[index];
+        if (argument.compare(0, prefix.size(), prefix) != 0) break;
+        if (argument == "--pi-agent-help") options.help = true;
+        else if (argument == "--pi-agent-explain") options.explain = true;
+        else if (argument == "--pi-agent-debug") options.debug = true;
+        else refuse(argument);
+    }
+    for (; index < argc; ++index) options.agent_arguments.emplace_back(argv[index]);
+    return options;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,21 @@
+// The wrapper's own options: they begin with --pi-agent- and come first; everything else is the agent's, untouched.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+struct WrapperOptions {
+    bool help = false;
+    bool explain = false;
+    bool debug = false;
+    std::vector<std::string> agent_arguments;
+};
+
+// Throws Failure(usage).
+WrapperOptions parse_options(int argc, const char *const *argv);
+
+extern const char *const wrapper_help;
+
+} // namespace pi_agent

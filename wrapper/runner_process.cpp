@@ -1,0 +1,91 @@
+// Starting the runner through sudo, and telling why that failed.
+#include "wrapper/runner_process.hpp"
+
+#include "build_config.hpp"
+#include "common/channel.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int exec_failed = 127;
+constexpr std::size_t complaint_limit = 4096;
+
+[[noreturn]] void become_sudo(int channel, int complaint)
+{
+    const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    // Above 2 first: a source could itself be a standard descriptor.
+    const int input = fcntl(channel, F_DUPFD_CLOEXEC, 3);
+    const int error = fcntl(complaint, F_DUPFD_CLOEXEC, 3);
+    sigset_t none;
+    sigemptyset(&none);
+    const bool ready = null >= 0 && input >= 0 && error >= 0 && setsid() >= 0 && dup2(input, 0) == 0 && dup2(null, 1) == 1 && dup2(error, 2) == 2 &&
+                       close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+    if (!ready) _exit(exec_failed);
+    std::array<const char *, 5> arguments = {"sudo", "-n", "--", PI_AGENT_RUNNER_PATH, nullptr};
+    std::array<const char *, 3> environment = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", nullptr};
+    execve(PI_AGENT_SUDO_PATH, const_cast<char *const *>(arguments.data()), const_cast<char *const *>(environment.data())); // NOLINT(cppcoreguidelines-pro-type-const-cast)
+    _exit(exec_failed);
+}
+
+} // namespace
+
+RunnerProcess::RunnerProcess()
+{
+    auto [own, theirs] = make_channel();
+    std::array<int, 2> pipe_ends{};
+    if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
+    complaint_ = UniqueFd::adopt(pipe_ends[0]);
+    const UniqueFd complaint_end = UniqueFd::adopt(pipe_ends[1]);
+    if (fcntl(complaint_.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("making a pipe");
+    pid_ = fork();
+    if (pid_ < 0) throw_errno("starting sudo");
+    if (pid_ == 0) become_sudo(theirs.get(), complaint_end.get());
+    channel_ = std::move(own);
+}
+
+void RunnerProcess::reap()
+{
+    if (!ended_ && waitpid(pid_, &status_, WNOHANG) == pid_) ended_ = true;
+}
+
+std::string RunnerProcess::read_complaint()
+{
+    std::array<char, complaint_limit> buffer{};
+    const ssize_t length = read(complaint_.get(), buffer.data(), buffer.size());
+    std::string text(buffer.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+    while (!text.empty() && text.back() == '\n') text.pop_back();
+    std::string shown;
+    for (std::size_t start = 0; start <= text.size();) {
+        const std::size_t newline = std::min(text.find('\n', start), text.size());
+        shown += (shown.empty() ? "" : " | ") + escape_for_display(text.substr(start, newline - start));
+        start = newline + 1;
+    }
+    return shown;
+}
+
+void RunnerProcess::explain_silence()
+{
+    if (!ended_ && waitpid(pid_, &status_, 0) == pid_) ended_ = true;
+    const std::string complaint = read_complaint();
+    const std::string words = complaint.empty() ? "" : ": " + complaint;
+    if (WIFSIGNALED(status_)) throw Failure(ExitStatus::system_failure, "sudo was killed by signal " + std::to_string(WTERMSIG(status_)) + ", the session was ended");
+    const int code = WEXITSTATUS(status_);
+    if (code == exec_failed) throw Failure(ExitStatus::unavailable, std::string(PI_AGENT_SUDO_PATH) + " could not be run; the administrator installs sudo");
+    if (complaint.find("pi-agent-runner:") != std::string::npos) throw Failure(ExitStatus::denied, "the runner refused" + words);
+    if (code == 1)
+        throw Failure(ExitStatus::denied, "sudo did not run the runner" + words + "; the administrator runs: pi-agentctl apply");
+    throw Failure(ExitStatus::system_failure, "the runner ended without a word (status " + std::to_string(code) + ")" + words + "; see: journalctl -t pi-agent-runner");
+}
+
+} // namespace pi_agent
