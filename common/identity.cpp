@@ -13,12 +13,11 @@ namespace pi_agent {
 
 AsRoot AsRoot::claim()
 {
-    uid_t real_uid = 1, effective_uid = 1, saved_uid = 1;
-    gid_t real_gid = 1, effective_gid = 1, saved_gid = 1;
-    if (getresuid(&real_uid, &effective_uid, &saved_uid) != 0 || getresgid(&real_gid, &effective_gid, &saved_gid) != 0)
-        throw_errno("reading the process's ids");
-    if (real_uid != 0 || effective_uid != 0 || saved_uid != 0 || real_gid != 0 || effective_gid != 0 || saved_gid != 0)
-        throw Failure(ExitStatus::denied, "this program works only as root; users type `pi`");
+    uid_t real = 1, effective = 1, saved = 1;
+    if (getresuid(&real, &effective, &saved) != 0) throw_errno("reading the process's ids");
+    if (real != 0 || effective != 0 || saved != 0) throw Failure(ExitStatus::denied, "this program works only as root; users type `pi`");
+    // Groups are whatever started us chose: sudo's target, or the agent's for a unit's ExecStopPost=.
+    if (setgroups(0, nullptr) != 0 || setresgid(0, 0, 0) != 0) throw_errno("taking root's own group");
     return AsRoot();
 }
 

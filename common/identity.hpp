@@ -11,7 +11,7 @@ namespace pi_agent {
 // Proof that this process is root with all three ids. Code that needs root takes it as a parameter.
 class AsRoot {
 public:
-    // Throws Failure(denied) unless real, effective and saved user and group ids are 0.
+    // Throws Failure(denied) unless real, effective and saved user ids are 0. Takes group 0 and no other.
     static AsRoot claim();
     // For a forked child that will become somebody else; the parent keeps its own claim.
     [[nodiscard]] AsRoot for_child() const noexcept { return AsRoot(); }

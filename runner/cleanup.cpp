@@ -3,11 +3,14 @@
 
 #include "common/channel.hpp"
 #include "common/error.hpp"
+#include "common/fd.hpp"
 #include "runner/session_directory.hpp"
 
 #include <algorithm>
 #include <chrono>
 #include <fstream>
+#include <sched.h>
+#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 
@@ -17,20 +20,18 @@ namespace {
 
 constexpr int patience_seconds = 5;
 
-// cgroup.procs of this process's own control group: version 1's systemd hierarchy where it is mounted, else version 2's (cgroups(7)).
-std::string own_process_list()
+// cgroup.procs of the unit's control group, in which this process runs: version 2's hierarchy, or version 1's that systemd names (cgroups(7)).
+std::string process_list_of(const std::string &unit)
 {
     std::ifstream file("/proc/self/cgroup");
-    std::string unified;
     std::string line;
     while (std::getline(file, line)) {
         const std::size_t path = line.find('/');
-        if (path == std::string::npos) continue;
-        if (line.compare(0, path, "0::") == 0) unified = line.substr(path);
-        if (line.find(":name=systemd:") != std::string::npos) return "/sys/fs/cgroup/systemd" + line.substr(path) + "/cgroup.procs";
+        if (path == std::string::npos || line.find("/" + unit, path) == std::string::npos) continue;
+        if (line.compare(0, path, "0::") == 0) return "/sys/fs/cgroup" + line.substr(path) + "/cgroup.procs";
+        if (line.find(":name=systemd:") < path) return "/sys/fs/cgroup/systemd" + line.substr(path) + "/cgroup.procs";
     }
-    if (unified.empty()) throw Failure(ExitStatus::system_failure, "/proc/self/cgroup cannot be read");
-    return "/sys/fs/cgroup" + unified + "/cgroup.procs";
+    throw Failure(ExitStatus::denied, "this program is run by the unit " + unit + ", not by hand");
 }
 
 bool others_are_left(const std::string &process_list)
@@ -43,13 +44,19 @@ bool others_are_left(const std::string &process_list)
     return false;
 }
 
+// systemd runs ExecStopPost= in a mount namespace like the unit's own, even with "+": what is unmounted there stays mounted on the host.
+void enter_host_mount_namespace()
+{
+    const UniqueFd host = UniqueFd::adopt(static_cast<int>(syscall(SYS_pidfd_open, 1, 0))); // there is no /proc in that namespace
+    if (!host || setns(host.get(), CLONE_NEWNS) != 0) throw_errno("entering the host's mount namespace");
+}
+
 } // namespace
 
 void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
 {
-    const std::string processes = own_process_list();
-    if (processes.find(service_name(session_id)) == std::string::npos)
-        throw Failure(ExitStatus::denied, "this program is run by the unit " + service_name(session_id) + ", not by hand");
+    enter_host_mount_namespace();
+    const std::string processes = process_list_of(service_name(session_id));
     const Deadline deadline = in_seconds(patience_seconds);
     while (others_are_left(processes)) {
         if (Clock::now() >= deadline) throw Failure(ExitStatus::system_failure, "the session still has processes; its directory is left to the next sweep");

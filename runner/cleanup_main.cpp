@@ -4,24 +4,27 @@
 #include "runner/cleanup.hpp"
 #include "runner/session_directory.hpp"
 
-#include <cstdio>
+#include "runner/record.hpp"
+
 #include <cstdlib>
 #include <exception>
+#include <string>
 
 int main(int argc, char **argv)
 {
+    const std::string id = argc == 2 ? argv[1] : "(none)";
     try {
         // --- root from here: started by systemd, with nothing of a user's in sight ---
         if (clearenv() != 0) throw pi_agent::Failure(pi_agent::ExitStatus::system_failure, "the environment could not be emptied");
         const pi_agent::AsRoot root = pi_agent::AsRoot::claim();
-        if (argc != 2 || !pi_agent::is_session_id(argv[1])) throw pi_agent::Failure(pi_agent::ExitStatus::usage, "usage: pi-agent-cleanup SESSION-ID");
-        pi_agent::clean_up_after_unit(root, argv[1]);
+        if (!pi_agent::is_session_id(id)) throw pi_agent::Failure(pi_agent::ExitStatus::usage, "usage: pi-agent-cleanup SESSION-ID");
+        pi_agent::clean_up_after_unit(root, id);
         return 0;
     } catch (const pi_agent::Failure &failure) {
-        std::fprintf(stderr, "pi-agent-cleanup: %s\n", failure.what());
+        pi_agent::record_problem(id, std::string("cleanup: ") + failure.what());
         return static_cast<int>(failure.status());
     } catch (const std::exception &failure) {
-        std::fprintf(stderr, "pi-agent-cleanup: %s\n", failure.what());
+        pi_agent::record_problem(id, std::string("cleanup: ") + failure.what());
         return static_cast<int>(pi_agent::ExitStatus::internal);
     }
 }

@@ -24,7 +24,7 @@ constexpr std::array host_directories = {"usr", "etc", "opt", "nix", "bin", "sbi
 // Empty: mount points of the unit's own file systems, and places that are hidden.
 constexpr std::array empty_directories = {"root/proc", "root/sys", "root/dev", "root/run", "root/tmp", "root/var/tmp", "root/home", "root/root",
                                           "root/srv", "root/mnt", "root/media", "run/user", "run/systemd/incoming", "sys/fs/cgroup", "sys/devices/system",
-                                          "pts", "project"};
+                                          "pts", "project", "home"};
 
 std::string read_link(const std::string &path)
 {
@@ -132,10 +132,9 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
 {
     // Every mount point first: once clones are attached, nothing of ours is created any more.
     for (const char *path : empty_directories) session.make_directory(path);
-    session.make_directory("root" + state.home_path);
 
     show_host(root, session);
-    attach(root, clone_mount(root, state.home, Submounts::leave_out, MountAttributes{}), session.make_directory("root" + state.home_path));
+    attach(root, clone_mount(root, state.home, Submounts::leave_out, MountAttributes{}), session.make_directory("home"));
     attach(root, new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}}, false), session.make_directory("pts"));
 
     const DetachedMount project_mount = clone_project(root, project, user, agent);
@@ -143,8 +142,9 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     RootTree tree;
     tree.path = session.path() + "/root";
     tree.covered = cover_submounts(root, session, project_mount, project.root_path);
-    tree.binds = {Bind{session.path() + "/project", project.root_path, false}, Bind{session.path() + "/run", "/run", true},
-                  Bind{session.path() + "/sys", "/sys", true}, Bind{session.path() + "/pts", "/dev/pts", false}};
+    tree.binds = {Bind{session.path() + "/home", state.home_path, false}, Bind{session.path() + "/project", project.root_path, false},
+                  Bind{session.path() + "/run", "/run", true}, Bind{session.path() + "/sys", "/sys", true},
+                  Bind{session.path() + "/pts", "/dev/pts", false}};
     return tree;
 }
 

@@ -4,6 +4,8 @@
 #include "build_config.hpp"
 #include "runner/session_directory.hpp"
 
+#include <cerrno>
+
 
 namespace pi_agent {
 
@@ -76,7 +78,6 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
         {"TimeoutStopUSec", 2 * second},
         {"ExecStartEx", Command{{PI_AGENT_EXEC_PATH}, {}}},
         {"ExecStopPostEx", Command{{PI_AGENT_CLEANUP_PATH, plan.session_id}, {"privileged"}}},
-        {"RootDirectoryStartOnly", true},
         {"StandardOutput", std::string("null")},
         {"StandardError", std::string("null")},
         // Identity.
@@ -114,6 +115,7 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
         {"SystemCallFilter", NameFilter{true, {"@system-service", "landlock_create_ruleset", "landlock_restrict_self", "seccomp"}}},
         {"SystemCallFilter", denied_calls},
+        {"SystemCallErrorNumber", SignedNumber{EPERM}}, // systemd's default is to kill
     };
     std::vector<std::string> groups;
     for (const Gid group : plan.groups) groups.push_back(std::to_string(group.value()));

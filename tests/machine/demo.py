@@ -61,10 +61,10 @@ def main():
     try:
         with Machine(f"try-{os.getpid()}", options.machine) as machine:
             prepare(machine)
-            fine = let_the_agent_work(machine)
+            fine = let_the_agent_work(machine) and show_what_happened(machine)
             if options.shell:
                 shell(machine)
-            return 0 if fine and show_what_happened(machine) else 1
+            return 0 if fine else 1
     except (CommandFailed, MachineError) as failure:
         print(f"try: {failure}", file=sys.stderr)
         return 1

@@ -1,0 +1,220 @@
+// Agent accounts on the host.
+#include "admin/accounts.hpp"
+
+#include "admin/program.hpp"
+#include "common/escape.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fmt/format.h>
+#include <grp.h>
+#include <map>
+#include <pwd.h>
+#include <set>
+#include <string_view>
+
+namespace pi_agent {
+
+namespace {
+
+// Membership is root by another name, or opens devices, logs and secrets that no agent may see.
+constexpr std::array<std::string_view, 22> powerful_groups = {"root",   "sudo",    "wheel",   "admin", "adm",          "disk",          "shadow", "docker",
+                                                              "podman", "lxd",     "incus",   "incus-admin", "libvirt", "libvirt-qemu", "kvm",   "kmem",
+                                                              "tty",    "systemd-journal", "input", "video", "staff", "utmp"};
+
+bool is_member(const Account &account, Gid group) noexcept
+{
+    return std::find(account.groups.begin(), account.groups.end(), group.value()) != account.groups.end();
+}
+
+// What systemd-sysusers takes as a name: no dot, at most 31 bytes.
+bool is_creatable(const std::string &name) noexcept
+{
+    return name.size() <= 31 && name.find('.') == std::string::npos;
+}
+
+// Users that the policy names or authorises through a group, today.
+std::vector<Account> policy_users(const Policy &policy, const MembersOf &members_of)
+{
+    std::vector<Account> users;
+    for (const auto &entry : policy.users) {
+        const auto names = entry.is_group ? members_of(entry.name) : std::vector<std::string>{entry.name};
+        for (const auto &name : names) {
+            if (auto account = find_account(name)) users.push_back(std::move(*account));
+        }
+    }
+    return users;
+}
+
+void check_account(const Policy &policy, const AgentAccount &agent, const Account &account, const std::map<uid_t, std::string> &users, Problems &problems)
+{
+    const auto refuse = [&](const std::string &problem) { problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " " + problem, "name another account"); };
+    if (account.uid == Uid(0)) refuse("is root under another name (uid 0)");
+    const auto user = users.find(account.uid.value());
+    if (user != users.end()) refuse("has the uid of " + quote(user->second) + ", a user of this policy");
+    for (const auto &group : forbidden_groups_of(policy, account)) {
+        problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " is in the group " + quote(group),
+                     fmt::format("take it out (gpasswd -d {} {}), or name another account", agent.name, group));
+    }
+}
+
+void check_program_stays_hidden(const Policy &policy, const std::vector<Account> &users, Problems &problems)
+{
+    const auto group = find_group(policy.agent.group);
+    if (!group || !policy.wrapper.hide_direct_binary) return;
+    for (const auto &user : users) {
+        if (!is_member(user, *group)) continue;
+        problems.add(policy.agent.where, "agent.group", "the user " + quote(user.name) + " is in the group " + quote(policy.agent.group) + " and can reach the agent's program",
+                     fmt::format("take the user out (gpasswd -d {} {}), or use a group of its own", user.name, policy.agent.group));
+    }
+}
+
+void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
+{
+    const auto same = [&account](const AgentAccount &other) { return other.name == account.name; };
+    const auto found = std::find_if(accounts.begin(), accounts.end(), same);
+    if (found == accounts.end()) {
+        accounts.push_back(std::move(account));
+    } else if (found->user != account.user) {
+        found->user.clear();
+    }
+}
+
+} // namespace
+
+std::vector<std::string> group_members(const std::string &group_name)
+{
+    std::set<std::string> names;
+    const auto *group = ::getgrnam(group_name.c_str()); // NOLINT(concurrency-mt-unsafe): this program has one thread
+    if (group == nullptr) return {};
+    const auto gid = group->gr_gid;
+    for (char **member = group->gr_mem; *member != nullptr; ++member) names.insert(*member);
+    ::setpwent();                                    // NOLINT(concurrency-mt-unsafe)
+    while (const auto *entry = ::getpwent()) {       // NOLINT(concurrency-mt-unsafe)
+        if (entry->pw_gid == gid) names.insert(entry->pw_name);
+    }
+    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
+    return {names.begin(), names.end()};
+}
+
+std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const MembersOf &members_of)
+{
+    std::vector<AgentAccount> accounts;
+    const bool per_user = policy.agent.accounts == Accounts::per_user;
+    if (!per_user) accounts.push_back({policy.agent.user, "", policy.agent.where, "agent.user"});
+    std::set<std::string> own_entries;
+    for (const auto &entry : policy.users) {
+        if (!entry.is_group) own_entries.insert(entry.name);
+    }
+    for (const auto &entry : policy.users) {
+        const auto key = entry_key(entry);
+        if (!entry.is_group) {
+            add_unique(accounts, {agent_account_name(policy, entry.name, entry.run_as), per_user || entry.run_as ? entry.name : "", entry.where, key});
+        } else if (entry.run_as) {
+            add_unique(accounts, {*entry.run_as, "", entry.where, key + ".run_as"});
+        } else if (per_user) {
+            for (const auto &member : members_of(entry.name)) {
+                const auto name = agent_account_name(policy, member, std::nullopt);
+                if (member == "root" || own_entries.count(member) != 0 || !is_plain_name(member) || !is_plain_name(name)) continue;
+                add_unique(accounts, {name, member, entry.where, key});
+            }
+        }
+    }
+    return accounts;
+}
+
+std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account &account)
+{
+    std::vector<std::string> found;
+    for (const auto gid : account.groups) {
+        const auto name = group_name(Gid(gid));
+        const bool powerful = gid == 0 || (name && std::find(powerful_groups.begin(), powerful_groups.end(), *name) != powerful_groups.end());
+        const bool authorised = name && std::any_of(policy.users.begin(), policy.users.end(), [&](const UserEntry &entry) { return entry.is_group && entry.name == *name; });
+        if (powerful || authorised) found.push_back(name.value_or(std::to_string(gid)));
+    }
+    return found;
+}
+
+void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> &needed, Problems &problems)
+{
+    if (std::find(powerful_groups.begin(), powerful_groups.end(), policy.agent.group) != powerful_groups.end()) {
+        problems.add(policy.agent.where, "agent.group", quote(policy.agent.group) + " is a group of administrators", "use a group of its own");
+    }
+    const auto users = policy_users(policy, group_members);
+    std::map<uid_t, std::string> by_uid;
+    for (const auto &user : users) by_uid.emplace(user.uid.value(), user.name);
+    for (const auto &agent : needed) {
+        if (const auto account = find_account(agent.name)) check_account(policy, agent, *account, by_uid, problems);
+    }
+    check_program_stays_hidden(policy, users, problems);
+}
+
+MissingAccounts find_missing(const Policy &policy, const std::vector<AgentAccount> &needed)
+{
+    MissingAccounts missing;
+    const auto group = find_group(policy.agent.group);
+    missing.group = !group.has_value();
+    for (const auto &agent : needed) {
+        const auto account = find_account(agent.name);
+        if (!account) {
+            missing.accounts.push_back(agent);
+        } else if (!group || !is_member(*account, *group)) {
+            missing.members.push_back(agent.name);
+        }
+    }
+    return missing;
+}
+
+std::string sysusers_text(const Policy &policy, const MissingAccounts &missing)
+{
+    const auto &agent = policy.agent;
+    std::string text;
+    if (missing.group) text += fmt::format("g {} - -\n", agent.group);
+    for (const auto &account : missing.accounts) {
+        const bool main = account.name == agent.user;
+        // An account of one user has a group of its own: files that agents make are nobody else's by group either.
+        const auto id = main ? "-:" + agent.group : std::string("-");
+        const auto purpose = account.user.empty() ? "pi-agent" : "pi-agent of " + account.user;
+        text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, agent.state_dir);
+        if (!main) text += fmt::format("m {} {}\n", account.name, agent.group);
+    }
+    for (const auto &member : missing.members) text += fmt::format("m {} {}\n", member, agent.group);
+    return text;
+}
+
+void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::vector<AgentAccount> &needed, Changes &changes)
+{
+    const auto missing = find_missing(policy, needed);
+    std::vector<std::string> orders;
+    Problems problems;
+    const auto want = [&](const Position &where, const std::string &key, const std::string &thing, const std::string &order) {
+        orders.push_back(order);
+        if (!policy.agent.create_user) problems.add(where, key, thing, order + ", or say 'create_user: true'");
+    };
+    if (missing.group) want(policy.agent.where, "agent.group", "there is no group " + policy.agent.group, "create the group " + policy.agent.group);
+    for (const auto &agent : missing.accounts) {
+        want(agent.where, agent.key, "there is no account " + agent.name, "create the account " + agent.name);
+        if (policy.agent.create_user && !is_creatable(agent.name)) {
+            problems.add(agent.where, agent.key, "systemd-sysusers cannot create the account " + quote(agent.name) + ": a dot, or more than 31 characters",
+                         "give this user a run_as, or create the account yourself");
+        }
+    }
+    for (const auto &member : missing.members) {
+        want(policy.agent.where, "agent.group", "the account " + member + " is not in the group " + policy.agent.group, "add the account " + member + " to the group " + policy.agent.group);
+    }
+    problems.throw_if_any();
+    if (orders.empty()) return;
+    const auto create = [&] {
+        const auto result = run_program({"systemd-sysusers", "-"}, sysusers_text(policy, missing));
+        if (result.status != 0) throw Failure(ExitStatus::system_failure, "systemd-sysusers cannot create the agents' accounts: " + escape_for_display(result.output));
+    };
+    // One call makes them all; the others only say so.
+    for (const auto &order : orders) changes.make(order, [&] { if (&order == &orders.front()) create(); });
+    if (changes.dry_run()) return;
+    const auto left = find_missing(policy, needed);
+    if (left.group || !left.accounts.empty() || !left.members.empty()) {
+        throw Failure(ExitStatus::system_failure, "systemd-sysusers reported success, but an account or membership is still missing: run 'pi-agentctl apply' again, or create it yourself");
+    }
+}
+
+} // namespace pi_agent

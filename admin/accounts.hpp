@@ -1,0 +1,48 @@
+// The accounts that agents run as: which the policy needs, what is wrong with those there are, and making those that are missing.
+#pragma once
+
+#include "admin/changes.hpp"
+#include "common/account.hpp"
+#include "common/identity.hpp"
+#include "common/policy.hpp"
+#include "common/problems.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+struct AgentAccount {
+    std::string name;
+    std::string user; // whose agent, "" for an account of several
+    Position where;   // what in the policy asks for it
+    std::string key;
+};
+
+// Names of the members of a group, primary and supplementary.
+std::vector<std::string> group_members(const std::string &group);
+using MembersOf = std::function<std::vector<std::string>(const std::string &group)>;
+
+// Every account that an agent may run as under `policy`, each once. Group entries count the members of today.
+std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const MembersOf &members_of);
+
+// Groups of `account` through which an agent could become root, read what only administrators may, or have a user's rights.
+std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account &account);
+
+// Reports accounts that exist but must not be an agent's, and users that could reach the agent's program by its group.
+void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> &needed, Problems &problems);
+
+// What is missing, as input of systemd-sysusers (sysusers.d(5)).
+struct MissingAccounts {
+    bool group = false;
+    std::vector<AgentAccount> accounts;
+    std::vector<std::string> members; // existing accounts that are not in the agents' group
+};
+MissingAccounts find_missing(const Policy &policy, const std::vector<AgentAccount> &needed);
+std::string sysusers_text(const Policy &policy, const MissingAccounts &missing);
+
+// Makes what is missing; where the policy says `create_user: false` that is a PolicyError.
+void create_accounts(const AsRoot &root, const Policy &policy, const std::vector<AgentAccount> &needed, Changes &changes);
+
+} // namespace pi_agent

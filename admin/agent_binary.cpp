@@ -1,0 +1,120 @@
+// Looking at the agent's program, and closing the way to it.
+#include "admin/agent_binary.hpp"
+
+#include "common/account.hpp"
+#include "common/error.hpp"
+#include "common/fd.hpp"
+#include "common/root_path.hpp"
+#include "common/trusted_file.hpp"
+
+#include <climits>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr mode_t hidden_mode = 0750;
+constexpr mode_t open_mode = 0755;
+
+std::string parent_of(const std::string &path)
+{
+    return path.substr(0, path.rfind('/'));
+}
+
+std::string read_link(const std::string &path)
+{
+    std::vector<char> target(PATH_MAX);
+    const auto length = ::readlink(path.c_str(), target.data(), target.size());
+    if (length < 0) throw_errno("cannot read the link " + path);
+    return {target.data(), static_cast<std::size_t>(length)};
+}
+
+std::string canonical_path(const std::string &path, int flags)
+{
+    const auto fd = open_trusted(path, O_PATH | flags, "agent's program");
+    return read_link(fmt::format("/proc/self/fd/{}", fd.get()));
+}
+
+// The wrapper lies beside this program. An agent.binary that is the wrapper would start itself, and hiding it would hide pi.
+bool is_wrapper(const struct stat &program)
+{
+    struct stat wrapper {};
+    const auto path = parent_of(read_link("/proc/self/exe")) + "/pi";
+    return ::stat(path.c_str(), &wrapper) == 0 && wrapper.st_dev == program.st_dev && wrapper.st_ino == program.st_ino;
+}
+
+std::optional<std::string> problem_of_program(const struct stat &status)
+{
+    if (!S_ISREG(status.st_mode)) return "is not a regular file";
+    if ((status.st_mode & (S_IXUSR | S_IXGRP | S_IXOTH)) == 0) return "is not executable";
+    if ((status.st_mode & (S_ISUID | S_ISGID)) != 0) return "is setuid or setgid";
+    if (is_wrapper(status)) return "is pi-agent's own wrapper";
+    return std::nullopt;
+}
+
+void set_owner_and_mode(const std::string &path, Gid group, mode_t mode)
+{
+    const auto fd = open_trusted(path, O_RDONLY | O_NONBLOCK, "agent's program");
+    if (::fchown(fd.get(), 0, group.value()) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
+}
+
+} // namespace
+
+std::optional<HidingPlace> choose_hiding_place(const std::string &directory, const std::string &program)
+{
+    if (is_within(program, "/nix")) return std::nullopt;
+    const auto tree = parent_of(directory);
+    const bool own_tree = tree == "/usr/lib/pi-agent/agent" || (is_within(tree, "/opt") && tree != "/opt");
+    if (own_tree && directory == tree + "/bin" && is_within(program, tree)) return HidingPlace{tree, true};
+    return HidingPlace{program, false};
+}
+
+bool check_agent_binary(const Policy &policy, Problems &problems)
+{
+    const auto &agent = policy.agent;
+    const auto report = [&](const std::string &problem, const std::string &remedy) { problems.add(agent.binary_where, "agent.binary", problem, remedy); };
+    try {
+        const auto fd = open_trusted(agent.binary, O_PATH, "agent's program");
+        struct stat status {};
+        if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + agent.binary);
+        if (const auto problem = problem_of_program(status)) report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == EACCES) return false;
+        report(failure.what(), "install the agent there, or name where it is");
+    } catch (const Failure &failure) {
+        report(failure.what(), "");
+    }
+    return true;
+}
+
+void hide_agent_binary(const AsRoot & /*root*/, const Policy &policy, Changes &changes)
+{
+    const auto &binary = policy.agent.binary;
+    const auto place = choose_hiding_place(canonical_path(parent_of(binary), O_DIRECTORY), canonical_path(binary, 0));
+    const bool hide = policy.wrapper.hide_direct_binary;
+    if (!place) {
+        if (!hide) return;
+        throw PolicyError({{policy.agent.binary_where, "agent.binary", quote(binary) + " lies in the Nix store, where nothing can be hidden", "say 'wrapper: {hide_direct_binary: false}'"}});
+    }
+    const auto group = find_group(policy.agent.group);
+    struct stat status {};
+    const auto fd = open_trusted(place->path, O_PATH, "agent's program");
+    if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + place->path);
+    const bool hidden = group && status.st_gid == group->value() && (status.st_mode & 07777U) == hidden_mode;
+    if (hide && !hidden) {
+        const auto scope = place->whole_tree ? "the agent's directory " : "only the agent's program, for its directory is not its own: ";
+        changes.make(fmt::format("hide {}{} (root:{} {:04o})", scope, place->path, policy.agent.group, hidden_mode), [&] {
+            if (!group) throw Failure(ExitStatus::internal, "the group " + policy.agent.group + " is not there yet");
+            set_owner_and_mode(place->path, *group, hidden_mode);
+        });
+    } else if (!hide && hidden) {
+        changes.make(fmt::format("show {} again (root:root {:04o})", place->path, open_mode), [&] { set_owner_and_mode(place->path, Gid(0), open_mode); });
+    }
+}
+
+} // namespace pi_agent

@@ -1,0 +1,64 @@
+// The order in which a host is changed: the sudo rule comes last, so that nobody can start what is not ready.
+#include "admin/apply.hpp"
+
+#include "admin/accounts.hpp"
+#include "admin/agent_binary.hpp"
+#include "admin/check.hpp"
+#include "admin/directories.hpp"
+#include "admin/sudoers.hpp"
+#include "build_config.hpp"
+#include "common/policy_load.hpp"
+
+#include <fcntl.h>
+#include <sys/file.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *sudoers_directory = "/etc/sudoers.d";
+constexpr const char *lock_path = "/run/pi-agentctl.lock";
+
+// Two at once would take each other's temporary files. Nobody but root can open the lock, so nobody else can hold it.
+UniqueFd take_lock(const AsRoot & /*root*/)
+{
+    auto lock = UniqueFd::adopt(::open(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    if (!lock) throw_errno(std::string("cannot open ") + lock_path);
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+    if (errno == EWOULDBLOCK) throw Failure(ExitStatus::limit, "another 'pi-agentctl apply' is running; wait for it");
+    throw_errno(std::string("cannot lock ") + lock_path);
+}
+
+void enable(const AsRoot &root, const Policy &policy, const Observer &observer, Changes &changes)
+{
+    Problems problems;
+    check_host(policy, observer, problems);
+    problems.throw_if_any();
+    const auto accounts = needed_agent_accounts(policy, group_members);
+    create_accounts(root, policy, accounts, changes);
+    make_state_directories(root, policy, changes);
+    hide_agent_binary(root, policy, changes);
+    install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH), changes);
+}
+
+} // namespace
+
+void run_apply(bool dry_run, std::ostream &out)
+{
+    const auto observer = Observer::self();
+    if (!observer.root()) throw Failure(ExitStatus::denied, "apply changes the host, so only root can run it; try 'sudo pi-agentctl apply'");
+    const auto &root = *observer.root();
+    const auto lock = take_lock(root);
+    const auto policy = load_policy(policy_path);
+    Changes changes(dry_run, out);
+    if (policy.wrapper.enable) {
+        enable(root, policy, observer, changes);
+    } else {
+        // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes.
+        out << to_string(policy.wrapper.where) << ": wrapper.enable is false: nobody may start pi\n";
+        remove_sudoers(root, sudoers_directory, changes);
+    }
+    if (changes.count() == 0) out << "nothing to do\n";
+}
+
+} // namespace pi_agent

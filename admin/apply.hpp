@@ -1,0 +1,11 @@
+// pi-agentctl apply: makes the host what the policy says.
+#pragma once
+
+#include <ostream>
+
+namespace pi_agent {
+
+// Root only. Says each change on `out`; a second run has nothing to do. Throws before the first change when the policy does not fit the host.
+void run_apply(bool dry_run, std::ostream &out);
+
+} // namespace pi_agent

@@ -1,0 +1,108 @@
+// The policy held against itself and against the host.
+#include "admin/check.hpp"
+
+#include "admin/accounts.hpp"
+#include "admin/agent_binary.hpp"
+#include "common/escape.hpp"
+#include "common/policy_env.hpp"
+#include "common/policy_load.hpp"
+#include "common/yaml_tree.hpp"
+
+#include <cstdlib>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+void check_roots(const UserEntry &entry, const Account &user, const Observer &observer, Problems &problems, Unverified &unverified)
+{
+    const auto findings = observer.resolve_roots(entry.roots, user);
+    for (std::size_t index = 0; index < findings.size(); ++index) {
+        const auto key = fmt::format("{}.roots[{}]", entry_key(entry), index);
+        if (findings[index].kind == Finding::Kind::unusable) {
+            problems.add(entry.roots[index].where, key, findings[index].text, "");
+        } else if (findings[index].kind == Finding::Kind::unknown) {
+            unverified.push_back(fmt::format("{} ({}): {}", key, entry.roots[index].text, findings[index].text));
+        }
+    }
+}
+
+void check_entry(const UserEntry &entry, const Observer &observer, Problems &problems, Unverified &unverified)
+{
+    const auto key = entry_key(entry);
+    if (entry.is_group) {
+        if (!find_group(entry.name)) problems.add(entry.where, key, "there is no group " + quote(entry.name) + " on this host", "create it, or remove the entry");
+        unverified.push_back(key + ": the roots of a group are verified for each member when that member starts pi");
+        return;
+    }
+    const auto user = find_account(entry.name);
+    if (!user) {
+        problems.add(entry.where, key, "there is no user " + quote(entry.name) + " on this host", "create the account, or remove the entry");
+    } else if (user->uid == Uid(0)) {
+        problems.add(entry.where, key, quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
+    } else {
+        check_roots(entry, *user, observer, problems, unverified);
+    }
+}
+
+// A draft is data that somebody wants judged, so nobody need trust its directory; only what is installed must be root's.
+std::string read_draft(const std::string &path)
+{
+    const auto fd = UniqueFd::adopt(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    struct stat status {};
+    if (!fd || ::fstat(fd.get(), &status) != 0) throw_errno("cannot open " + escape_for_display(path));
+    if (!S_ISREG(status.st_mode)) throw Failure(ExitStatus::configuration, escape_for_display(path) + " is not a regular file");
+    std::string text(yaml_size_limit + 1, '\0');
+    std::size_t size = 0;
+    while (size < text.size()) {
+        const auto count = ::read(fd.get(), text.data() + size, text.size() - size);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno("cannot read " + escape_for_display(path));
+        if (count == 0) break;
+        size += static_cast<std::size_t>(count);
+    }
+    text.resize(size);
+    return text;
+}
+
+bool is_installed_policy(const std::string &path)
+{
+    struct stat given {};
+    struct stat installed {};
+    return ::stat(path.c_str(), &given) == 0 && ::stat(policy_path, &installed) == 0 && given.st_dev == installed.st_dev && given.st_ino == installed.st_ino;
+}
+
+} // namespace
+
+Unverified check_host(const Policy &policy, const Observer &observer, Problems &problems)
+{
+    Unverified unverified;
+    for (const auto &entry : policy.users) check_entry(entry, observer, problems, unverified);
+    if (!check_agent_binary(policy, problems)) unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
+    check_agent_accounts(policy, needed_agent_accounts(policy, group_members), problems);
+    return unverified;
+}
+
+Policy load_for_check(const std::optional<std::string> &draft)
+{
+    if (!draft || is_installed_policy(*draft)) return load_policy(policy_path);
+    return parse_policy({{escape_for_display(*draft), read_draft(*draft)}});
+}
+
+void run_check(const std::optional<std::string> &draft, std::ostream &out, std::ostream &warnings)
+{
+    const auto policy = load_for_check(draft);
+    for (const auto &secret : find_exposed_secrets(policy)) warnings << "pi-agentctl: warning: " << to_string(secret) << '\n';
+    Problems problems;
+    const auto unverified = check_host(policy, Observer::self(), problems);
+    problems.throw_if_any();
+    out << fmt::format("policy is valid: {} {} authorised{}\n", policy.users.size(), policy.users.size() == 1 ? "entry" : "entries",
+                       policy.wrapper.enable ? "" : ", but the wrapper is disabled: nobody can start pi");
+    for (const auto &text : unverified) out << "not verified: " << text << '\n';
+}
+
+} // namespace pi_agent

@@ -1,0 +1,84 @@
+// Making root's directories without following what somebody else put in their place.
+#include "admin/directories.hpp"
+
+#include "common/error.hpp"
+#include "common/fd.hpp"
+#include "common/trusted_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <optional>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr mode_t directory_mode = 0711;
+
+// Nothing when it is absent, and that is only a dry run's business.
+std::optional<UniqueFd> open_parent(const std::string &path, const Changes &changes)
+{
+    try {
+        return open_trusted(path, O_PATH | O_DIRECTORY, "state directory");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT && changes.dry_run()) return std::nullopt;
+        throw;
+    }
+}
+
+void set_owner_and_mode(FdRef directory, const std::string &path)
+{
+    if (::fchown(directory.get(), 0, 0) != 0 || ::fchmod(directory.get(), directory_mode) != 0) throw_errno("cannot set owner and mode of " + path);
+}
+
+UniqueFd open_below(FdRef parent, const std::string &name)
+{
+    return UniqueFd::adopt(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+}
+
+void create(FdRef parent, const std::string &name, const std::string &path)
+{
+    if (::mkdirat(parent.get(), name.c_str(), 0700) != 0) throw_errno("cannot create " + path);
+    const auto directory = open_below(parent, name);
+    if (!directory) throw_errno("cannot open " + path);
+    set_owner_and_mode(directory, path);
+}
+
+void check_present(FdRef directory, const std::string &path, Changes &changes)
+{
+    struct stat status {};
+    if (::fstat(directory.get(), &status) != 0) throw_errno("cannot examine " + path);
+    if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        // Whoever could write here may have left something; taking it over would make that trusted.
+        throw Failure(ExitStatus::configuration, fmt::format("{} belongs to uid {} with mode {:04o}, so others than root could fill it; move it away and run this again",
+                                                             path, status.st_uid, status.st_mode & 07777U));
+    }
+    if (status.st_gid == 0 && (status.st_mode & 07777U) == directory_mode) return;
+    changes.make(fmt::format("set the directory {} to root:root {:04o}", path, directory_mode), [&] { set_owner_and_mode(directory, path); });
+}
+
+void make_directory(const std::string &parent_path, const std::string &name, Changes &changes)
+{
+    const auto path = parent_path + "/" + name;
+    const auto order = fmt::format("create the directory {} (root {:04o})", path, directory_mode);
+    const auto parent = open_parent(parent_path, changes);
+    if (!parent) return changes.make(order, [] {});
+    const auto directory = open_below(*parent, name);
+    if (directory) return check_present(directory, path, changes);
+    if (errno != ENOENT) throw_errno("cannot open the directory " + path);
+    changes.make(order, [&] { create(*parent, name, path); });
+}
+
+} // namespace
+
+void make_state_directories(const AsRoot & /*root*/, const Policy &policy, Changes &changes)
+{
+    const auto &state = policy.agent.state_dir;
+    const auto slash = state.rfind('/');
+    make_directory(state.substr(0, slash), state.substr(slash + 1), changes);
+    for (const auto *name : {"users", "sessions"}) make_directory(state, name, changes);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,77 @@
+// Explaining, with the same functions that decide.
+#include "admin/explain.hpp"
+
+#include "common/decision.hpp"
+#include "common/policy_load.hpp"
+#include "common/problems.hpp"
+
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+ExplainedDirectory explain_directory(const Account &user, const AccessRules &rules, const std::vector<ExplainedRoot> &roots, const Finding &directory,
+                                     const std::string &asked)
+{
+    if (directory.kind == Finding::Kind::unknown) return {asked, std::nullopt, directory.text};
+    if (directory.kind == Finding::Kind::unusable) return {asked, false, directory.text};
+    std::vector<RootCandidate> candidates;
+    for (const auto &root : roots) {
+        if (root.finding.kind == Finding::Kind::usable) candidates.push_back({root.finding.text, root.granted.by_group, root.granted.spec.where});
+    }
+    const auto decision = decide(user, rules, candidates, directory.text);
+    if (const auto *refused = std::get_if<Refused>(&decision)) return {directory.text, false, refused->text};
+    const auto &root = candidates[std::get<Allowed>(decision).root];
+    return {directory.text, true, "it lies in the root " + root.path + " (" + to_string(root.where) + ")"};
+}
+
+Account account_to_explain(const std::optional<std::string> &name, const Observer &observer)
+{
+    if (!name && observer.root()) throw Failure(ExitStatus::usage, "root is no user of pi; say whose access to explain: --user NAME");
+    const auto account = name ? find_account(*name) : find_account(Uid(::geteuid()));
+    if (!account) throw Failure(ExitStatus::usage, "there is no user " + quote(name.value_or(std::to_string(::geteuid()))) + " on this host");
+    return *account;
+}
+
+} // namespace
+
+Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
+                    const std::optional<std::string> &directory)
+{
+    Explanation explanation{user,
+                            policy_file,
+                            policy.wrapper.enable,
+                            policy.wrapper.where,
+                            find_access_rules(policy, user, policy_file),
+                            {},
+                            std::nullopt,
+                            false,
+                            policy.agent.state_dir + "/users/" + user.name + "/home",
+                            policy.agent.binary};
+    const auto *rules = std::get_if<AccessRules>(&explanation.access);
+    if (rules == nullptr) return explanation;
+    std::vector<RootSpec> specs;
+    for (const auto &root : rules->roots) specs.push_back(root.spec);
+    auto findings = observer.resolve_roots(specs, user);
+    for (std::size_t index = 0; index < findings.size(); ++index) explanation.roots.push_back({rules->roots[index], std::move(findings[index])});
+    explanation.account_exists = find_account(rules->agent_account).has_value();
+    if (directory) {
+        const auto finding = observer.resolve_directory(*directory, user);
+        explanation.directory = explain_directory(user, *rules, explanation.roots, finding, *directory);
+    }
+    return explanation;
+}
+
+void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out)
+{
+    const auto observer = Observer::self();
+    const auto user = account_to_explain(user_name, observer);
+    const auto policy = load_policy(policy_path);
+    // The caller's own directory says nothing about another user.
+    const auto asked = directory || user_name ? directory : std::optional<std::string>(".");
+    const auto explanation = explain(policy, policy_path, observer, user, asked);
+    out << (json ? to_json(explanation).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n" : to_text(explanation));
+}
+
+} // namespace pi_agent

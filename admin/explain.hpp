@@ -1,0 +1,50 @@
+// pi-agentctl explain: what the policy grants to a user, and what a start of pi in a directory would come to.
+#pragma once
+
+#include "admin/user_view.hpp"
+#include "common/access_rules.hpp"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <ostream>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pi_agent {
+
+struct ExplainedRoot {
+    GrantedRoot granted;
+    Finding finding;
+};
+
+// One directory held against the roots; `allowed` is unset when a root or the directory could not be verified.
+struct ExplainedDirectory {
+    std::string path;
+    std::optional<bool> allowed;
+    std::string text; // the root that holds it, or why not
+};
+
+struct Explanation {
+    Account user;
+    std::string policy_file;
+    bool wrapper_enabled;
+    Position wrapper_where;
+    std::variant<AccessRules, NotAuthorised> access;
+    std::vector<ExplainedRoot> roots;
+    std::optional<ExplainedDirectory> directory;
+    bool account_exists = false;
+    std::string home;    // of the agent
+    std::string program; // the agent's
+};
+
+Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
+                    const std::optional<std::string> &directory);
+
+std::string to_text(const Explanation &explanation);
+nlohmann::json to_json(const Explanation &explanation);
+
+// The command. Without `user_name` it explains the caller, in the current directory unless `directory` says another.
+void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
+
+} // namespace pi_agent

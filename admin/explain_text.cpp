@@ -1,0 +1,109 @@
+// An explanation as text for people and as JSON for programs.
+#include "admin/explain.hpp"
+
+#include "common/escape.hpp"
+
+#include <fmt/format.h>
+
+namespace pi_agent {
+
+namespace {
+
+std::string root_line(const ExplainedRoot &root)
+{
+    const auto &spec = root.granted.spec;
+    const auto by_group = root.granted.by_group ? fmt::format(", by group {}", group_name(*root.granted.by_group).value_or(std::to_string(root.granted.by_group->value()))) : "";
+    const auto place = fmt::format("{} ({}{})", spec.text, to_string(spec.where), by_group);
+    switch (root.finding.kind) {
+    case Finding::Kind::usable: return fmt::format("  {} is {}\n", place, root.finding.text);
+    case Finding::Kind::unusable: return fmt::format("  {}: unusable: {}\n", place, root.finding.text);
+    case Finding::Kind::unknown: break;
+    }
+    return fmt::format("  {}: not verified: {}\n", place, root.finding.text);
+}
+
+std::string access_text(const Explanation &explanation, const AccessRules &rules)
+{
+    std::string text = fmt::format("user:     {} (uid {})\n", explanation.user.name, explanation.user.uid.value());
+    text += fmt::format("entry:    {} ({})\n", rules.entry, to_string(rules.where));
+    text += fmt::format("agent as: {}{}\n", rules.agent_account, explanation.account_exists ? "" : " (no such account yet: run 'pi-agentctl apply')");
+    text += fmt::format("config:   {}\n", escape_for_display(rules.config_directory));
+    text += "roots:\n";
+    for (const auto &root : explanation.roots) text += root_line(root);
+    if (!rules.env.empty()) {
+        text += "sets:     ";
+        for (const auto &[name, value] : rules.env) text += (name == rules.env.begin()->first ? "" : ", ") + name;
+        text += '\n';
+    }
+    return text;
+}
+
+std::string directory_text(const ExplainedDirectory &directory)
+{
+    const auto *verdict = !directory.allowed ? "not verified" : *directory.allowed ? "allowed" : "refused";
+    return fmt::format("in:       {}\n          {}: {}\n", escape_for_display(directory.path), verdict, directory.text);
+}
+
+std::string unit_text(const Explanation &explanation, const AccessRules &rules)
+{
+    return fmt::format("a start:  runs {} as {} with HOME={},\n"
+                       "          in the hardened unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);\n"
+                       "          writable there: that home, a temporary directory of its own, and the project's root\n",
+                       explanation.program, rules.agent_account, explanation.home);
+}
+
+const char *name_of(Finding::Kind kind)
+{
+    return kind == Finding::Kind::usable ? "usable" : kind == Finding::Kind::unusable ? "unusable" : "not verified";
+}
+
+nlohmann::json root_json(const ExplainedRoot &root)
+{
+    nlohmann::json json = {{"text", root.granted.spec.text}, {"where", to_string(root.granted.spec.where)}, {"state", name_of(root.finding.kind)}};
+    json[root.finding.kind == Finding::Kind::usable ? "path" : "reason"] = root.finding.text;
+    if (root.granted.by_group) json["group"] = group_name(*root.granted.by_group).value_or(std::to_string(root.granted.by_group->value()));
+    return json;
+}
+
+} // namespace
+
+std::string to_text(const Explanation &explanation)
+{
+    std::string text;
+    if (!explanation.wrapper_enabled) text += to_string(explanation.wrapper_where) + ": wrapper.enable is false: nobody can start pi\n";
+    if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) return text + "not authorised: " + refused->text + "\n";
+    const auto &rules = std::get<AccessRules>(explanation.access);
+    text += access_text(explanation, rules);
+    if (explanation.directory) text += directory_text(*explanation.directory);
+    return text + unit_text(explanation, rules);
+}
+
+nlohmann::json to_json(const Explanation &explanation)
+{
+    nlohmann::json json = {{"user", explanation.user.name},
+                           {"uid", explanation.user.uid.value()},
+                           {"policy", explanation.policy_file},
+                           {"wrapper_enabled", explanation.wrapper_enabled}};
+    const auto *rules = std::get_if<AccessRules>(&explanation.access);
+    json["authorised"] = rules != nullptr;
+    if (rules == nullptr) {
+        json["reason"] = std::get<NotAuthorised>(explanation.access).text;
+        return json;
+    }
+    json["entry"] = rules->entry;
+    json["where"] = to_string(rules->where);
+    json["agent"] = {{"account", rules->agent_account}, {"account_exists", explanation.account_exists}, {"home", explanation.home}, {"program", explanation.program}};
+    json["config_directory"] = rules->config_directory;
+    json["env"] = nlohmann::json::array(); // names only: values may be private to whoever asks for another user
+    for (const auto &[name, value] : rules->env) json["env"].push_back(name);
+    json["roots"] = nlohmann::json::array();
+    for (const auto &root : explanation.roots) json["roots"].push_back(root_json(root));
+    json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
+    if (const auto &directory = explanation.directory) {
+        json["directory"] = {{"path", directory->path}, {directory->allowed.value_or(false) ? "root" : "reason", directory->text}};
+        json["directory"]["allowed"] = directory->allowed ? nlohmann::json(*directory->allowed) : nlohmann::json(nullptr);
+    }
+    return json;
+}
+
+} // namespace pi_agent

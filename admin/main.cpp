@@ -1,0 +1,94 @@
+// pi-agentctl: the administrators' tool. Reads its command line and runs one command.
+#include "admin/apply.hpp"
+#include "admin/check.hpp"
+#include "admin/explain.hpp"
+#include "build_config.hpp"
+#include "common/error.hpp"
+
+#include <CLI/CLI.hpp>
+#include <functional>
+#include <iostream>
+
+namespace {
+
+using namespace pi_agent;
+
+// The value of an option that may be left out.
+std::optional<std::string> given(const CLI::Option *option, const std::string &value)
+{
+    return option->count() > 0 ? std::optional<std::string>(value) : std::nullopt;
+}
+
+// What the command line asks for.
+using Command = std::function<void()>;
+
+Command parse_command_line(int argc, char **argv)
+{
+    CLI::App app("Administers pi-agent: checks its policy, makes the host follow it, and explains what it grants.", "pi-agentctl");
+    app.set_version_flag("--version", "pi-agentctl " PI_AGENT_VERSION_TEXT);
+    app.set_help_all_flag("--help-all", "Print the help of every command and exit");
+    app.require_subcommand(1);
+    app.footer("The policy is " PI_AGENT_POLICY_PATH ". Exit status: 0 done, 64 usage, 71 the system refused, 75 another apply is running,\n"
+               "77 denied, 78 the policy or the host is not valid.");
+
+    std::string file;
+    auto *check = app.add_subcommand("check", "Check the policy and whether this host fits it; as root, the roots of every user too");
+    const auto *file_option = check->add_option("FILE", file, "A draft to check instead of the installed policy, alone and without policy.d");
+
+    bool dry_run = false;
+    auto *apply = app.add_subcommand("apply", "Make the host follow the policy: accounts, directories, the agent's program, the sudo rule");
+    apply->add_flag("--dry-run", dry_run, "Say what would change, and change nothing");
+
+    std::string user;
+    std::string directory;
+    bool json = false;
+    auto *explain = app.add_subcommand("explain", "Explain what the policy grants to a user, and where");
+    const auto *user_option = explain->add_option("--user", user, "Whose access; without it your own")->type_name("NAME");
+    const auto *directory_option = explain->add_option("--cwd", directory, "The directory to start pi in")->type_name("DIRECTORY");
+    explain->add_flag("--json", json, "Print JSON");
+
+    try {
+        app.parse(argc, argv);
+    } catch (const CLI::CallForAllHelp &) {
+        return [help = app.help("", CLI::AppFormatMode::All)] { std::cout << help; };
+    } catch (const CLI::CallForHelp &) {
+        return [help = app.help()] { std::cout << help; };
+    } catch (const CLI::CallForVersion &version) {
+        return [text = std::string(version.what())] { std::cout << text << '\n'; };
+    } catch (const CLI::ParseError &error) {
+        throw Failure(ExitStatus::usage, std::string(error.what()) + "; see 'pi-agentctl --help'");
+    }
+    if (check->parsed()) return [draft = given(file_option, file)] { run_check(draft, std::cout, std::cerr); };
+    if (apply->parsed()) return [dry_run] { run_apply(dry_run, std::cout); };
+    return [name = given(user_option, user), cwd = given(directory_option, directory), json] { run_explain(name, cwd, json, std::cout); };
+}
+
+// Each line of `text` after the name of the program.
+void print_failure(const std::string &text)
+{
+    std::size_t start = 0;
+    while (start <= text.size()) {
+        const auto end = std::min(text.find('\n', start), text.size());
+        std::cerr << "pi-agentctl: " << text.substr(start, end - start) << '\n';
+        start = end + 1;
+    }
+}
+
+} // namespace
+
+int main(int argc, char **argv)
+{
+    try {
+        parse_command_line(argc, argv)();
+        std::cout.flush();
+        if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
+        return 0;
+    } catch (const Failure &failure) {
+        std::cout.flush();
+        print_failure(failure.what());
+        return static_cast<int>(failure.status());
+    } catch (const std::exception &failure) {
+        print_failure(std::string("a bug of pi-agent: ") + failure.what());
+        return static_cast<int>(ExitStatus::internal);
+    }
+}

@@ -1,0 +1,119 @@
+// Starting visudo and systemd-sysusers.
+#include "admin/program.hpp"
+
+#include "common/error.hpp"
+#include "common/fd.hpp"
+
+#include <array>
+#include <fcntl.h>
+#include <spawn.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::array<const char *, 5> program_directories = {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/", "/run/current-system/sw/bin/"};
+constexpr const char *program_path_variable = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin";
+constexpr std::size_t output_limit = std::size_t{1} << 20U;
+
+std::string find_program(const std::string &name)
+{
+    for (const auto *directory : program_directories) {
+        auto path = directory + name;
+        if (::access(path.c_str(), X_OK) == 0) return path;
+    }
+    throw Failure(ExitStatus::configuration, "the program " + name + " is not installed, and pi-agent needs it; install the package that brings it");
+}
+
+// A file in memory instead of a pipe: the program may read it whenever it likes, and nobody waits for anybody.
+UniqueFd make_input(std::string_view text)
+{
+    auto fd = UniqueFd::adopt(::memfd_create("input", MFD_CLOEXEC));
+    if (!fd) throw_errno("cannot make the input of a program");
+    while (!text.empty()) {
+        const auto count = ::write(fd.get(), text.data(), text.size());
+        if (count < 0) throw_errno("cannot write the input of a program");
+        text.remove_prefix(static_cast<std::size_t>(count));
+    }
+    if (::lseek(fd.get(), 0, SEEK_SET) != 0) throw_errno("cannot rewind the input of a program");
+    return fd;
+}
+
+class FileActions {
+public:
+    FileActions() { check(::posix_spawn_file_actions_init(&actions_)); }
+    ~FileActions() { ::posix_spawn_file_actions_destroy(&actions_); }
+    FileActions(const FileActions &) = delete;
+    FileActions &operator=(const FileActions &) = delete;
+
+    void give(FdRef fd, int number) { check(::posix_spawn_file_actions_adddup2(&actions_, fd.get(), number)); }
+    [[nodiscard]] const posix_spawn_file_actions_t *get() const noexcept { return &actions_; }
+
+private:
+    static void check(int error)
+    {
+        if (error != 0) throw SystemFailure(error, "cannot prepare a program");
+    }
+    posix_spawn_file_actions_t actions_{};
+};
+
+pid_t start(const std::vector<std::string> &arguments, FdRef input, FdRef output)
+{
+    const auto path = find_program(arguments.front());
+    FileActions actions;
+    actions.give(input, STDIN_FILENO);
+    actions.give(output, STDOUT_FILENO);
+    actions.give(output, STDERR_FILENO);
+    std::vector<std::string> texts = arguments;
+    std::vector<char *> argv;
+    for (auto &text : texts) argv.push_back(text.data());
+    argv.push_back(nullptr);
+    std::array<std::string, 2> variables = {program_path_variable, "LC_ALL=C"};
+    const std::array<char *, 3> environment = {variables[0].data(), variables[1].data(), nullptr};
+    pid_t pid = -1;
+    const int error = ::posix_spawn(&pid, path.c_str(), actions.get(), nullptr, argv.data(), environment.data());
+    if (error != 0) throw SystemFailure(error, "cannot start " + path);
+    return pid;
+}
+
+std::string read_all(FdRef fd)
+{
+    std::string text;
+    std::array<char, 4096> chunk{};
+    for (;;) {
+        const auto count = ::read(fd.get(), chunk.data(), chunk.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno("cannot read the output of a program");
+        if (count == 0) return text;
+        if (text.size() < output_limit) text.append(chunk.data(), static_cast<std::size_t>(count));
+    }
+}
+
+int wait_for(pid_t pid)
+{
+    int status = 0;
+    while (::waitpid(pid, &status, 0) < 0) {
+        if (errno != EINTR) throw_errno("cannot wait for a program");
+    }
+    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+} // namespace
+
+ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input)
+{
+    const auto standard_input = make_input(input);
+    std::array<int, 2> ends{};
+    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
+    const auto output = UniqueFd::adopt(ends[0]);
+    auto their_end = UniqueFd::adopt(ends[1]);
+    const auto pid = start(arguments, standard_input, their_end);
+    their_end.reset(); // or its end would never be seen
+    auto text = read_all(output);
+    return {wait_for(pid), std::move(text)};
+}
+
+} // namespace pi_agent

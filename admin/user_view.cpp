@@ -1,0 +1,102 @@
+// Looking with a user's rights.
+#include "admin/user_view.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/root_path.hpp"
+#include "runner/child.hpp"
+
+#include <climits>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <functional>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+// One question, asked with the rights of the user.
+using Question = std::function<Finding()>;
+
+Finding find_root(const RootSpec &root, const Account &user)
+{
+    const auto result = resolve_root(root, user);
+    if (const auto *problem = std::get_if<RootProblem>(&result)) return {Finding::Kind::unusable, problem->text};
+    return {Finding::Kind::usable, std::get<ResolvedRoot>(result).path};
+}
+
+Finding find_directory(const std::string &path)
+{
+    const auto problem = [&path](const std::string &why) { return Finding{Finding::Kind::unusable, "cannot open " + escape_for_display(path) + ": " + why}; };
+    const auto fd = UniqueFd::adopt(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    if (!fd) return problem(fmt::format("{}", SystemFailure(errno, "open").what()));
+    std::vector<char> target(PATH_MAX);
+    const auto length = ::readlink(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), target.data(), target.size());
+    if (length <= 0) return problem("its path cannot be read");
+    return {Finding::Kind::usable, std::string(target.data(), static_cast<std::size_t>(length))};
+}
+
+std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const std::vector<Question> &questions)
+{
+    Child child(root, "look for " + user.name, user, {}, [&questions](const AsUser &, FdRef channel) {
+        for (const auto &question : questions) {
+            const auto finding = question();
+            Encoder answer;
+            answer.number(static_cast<std::uint64_t>(finding.kind)).text(finding.text);
+            send_answer(channel, answer.bytes());
+        }
+    });
+    std::vector<Finding> findings;
+    while (findings.size() < questions.size()) {
+        const auto packet = child.receive();
+        Decoder answer(packet.bytes);
+        const bool usable = answer.number() == static_cast<std::uint64_t>(Finding::Kind::usable);
+        findings.push_back({usable ? Finding::Kind::usable : Finding::Kind::unusable, answer.text()});
+        answer.end();
+    }
+    return findings;
+}
+
+std::vector<Finding> ask(const Observer &observer, const Account &user, const std::vector<Question> &questions)
+{
+    std::vector<Finding> findings;
+    if (!observer.can_look_for(user)) return {questions.size(), {Finding::Kind::unknown, "only root or " + user.name + " can verify this"}};
+    if (observer.root()) {
+        try {
+            return ask_in_child(*observer.root(), user, questions);
+        } catch (const Failure &failure) { // a file system that does not answer is a finding too
+            return {questions.size(), {Finding::Kind::unusable, failure.what()}};
+        }
+    }
+    for (const auto &question : questions) findings.push_back(question());
+    return findings;
+}
+
+} // namespace
+
+Observer Observer::self()
+{
+    Observer observer;
+    if (::geteuid() == 0) observer.root_ = AsRoot::claim();
+    return observer;
+}
+
+bool Observer::can_look_for(const Account &user) const noexcept
+{
+    return user.uid != Uid(0) && (root_.has_value() || user.uid == Uid(::geteuid()));
+}
+
+std::vector<Finding> Observer::resolve_roots(const std::vector<RootSpec> &roots, const Account &user) const
+{
+    std::vector<Question> questions;
+    for (const auto &root : roots) questions.emplace_back([&root, &user] { return find_root(root, user); });
+    return ask(*this, user, questions);
+}
+
+Finding Observer::resolve_directory(const std::string &path, const Account &user) const
+{
+    return ask(*this, user, {[&path] { return find_directory(path); }}).front();
+}
+
+} // namespace pi_agent

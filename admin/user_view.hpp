@@ -1,0 +1,40 @@
+// What a user can reach, found out with that user's rights: as the user, or as root through a child that became the user.
+#pragma once
+
+#include "common/account.hpp"
+#include "common/identity.hpp"
+#include "common/policy.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+struct Finding {
+    enum class Kind { usable, unusable, unknown };
+    Kind kind;
+    std::string text; // the canonical path, or why not
+};
+
+// Who is looking. Root can look for everybody, anybody else only for themselves.
+class Observer {
+public:
+    // The process's own identity, claimed once.
+    static Observer self();
+
+    [[nodiscard]] bool can_look_for(const Account &user) const noexcept;
+    // Set when this process is root.
+    [[nodiscard]] const std::optional<AsRoot> &root() const noexcept { return root_; }
+
+    // One finding for each root; all unknown when this process cannot look for `user`.
+    [[nodiscard]] std::vector<Finding> resolve_roots(const std::vector<RootSpec> &roots, const Account &user) const;
+    // The canonical path of a directory, as `user` reaches it.
+    [[nodiscard]] Finding resolve_directory(const std::string &path, const Account &user) const;
+
+private:
+    Observer() = default;
+    std::optional<AsRoot> root_;
+};
+
+} // namespace pi_agent
