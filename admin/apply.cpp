@@ -7,6 +7,7 @@
 #include "admin/directories.hpp"
 #include "admin/sudoers.hpp"
 #include "build_config.hpp"
+#include "common/fd.hpp"
 #include "common/policy_load.hpp"
 
 #include <fcntl.h>

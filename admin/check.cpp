@@ -4,6 +4,7 @@
 #include "admin/accounts.hpp"
 #include "admin/agent_binary.hpp"
 #include "common/escape.hpp"
+#include "common/fd.hpp"
 #include "common/policy_env.hpp"
 #include "common/policy_load.hpp"
 #include "common/yaml_tree.hpp"
@@ -71,6 +72,7 @@ std::string read_draft(const std::string &path)
 
 bool is_installed_policy(const std::string &path)
 {
+    if (path == policy_path) return true; // absent, or not ours to look at
     struct stat given {};
     struct stat installed {};
     return ::stat(path.c_str(), &given) == 0 && ::stat(policy_path, &installed) == 0 && given.st_dev == installed.st_dev && given.st_ino == installed.st_ino;

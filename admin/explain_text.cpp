@@ -94,7 +94,7 @@ nlohmann::json to_json(const Explanation &explanation)
     json["where"] = to_string(rules->where);
     json["agent"] = {{"account", rules->agent_account}, {"account_exists", explanation.account_exists}, {"home", explanation.home}, {"program", explanation.program}};
     json["config_directory"] = rules->config_directory;
-    json["env"] = nlohmann::json::array(); // names only: values may be private to whoever asks for another user
+    json["env"] = nlohmann::json::array(); // names are enough to explain
     for (const auto &[name, value] : rules->env) json["env"].push_back(name);
     json["roots"] = nlohmann::json::array();
     for (const auto &root : explanation.roots) json["roots"].push_back(root_json(root));

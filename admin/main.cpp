@@ -27,7 +27,7 @@ Command parse_command_line(int argc, char **argv)
     CLI::App app("Administers pi-agent: checks its policy, makes the host follow it, and explains what it grants.", "pi-agentctl");
     app.set_version_flag("--version", "pi-agentctl " PI_AGENT_VERSION_TEXT);
     app.set_help_all_flag("--help-all", "Print the help of every command and exit");
-    app.require_subcommand(1);
+    app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
     app.footer("The policy is " PI_AGENT_POLICY_PATH ". Exit status: 0 done, 64 usage, 71 the system refused, 75 another apply is running,\n"
                "77 denied, 78 the policy or the host is not valid.");
 
@@ -60,6 +60,7 @@ Command parse_command_line(int argc, char **argv)
     }
     if (check->parsed()) return [draft = given(file_option, file)] { run_check(draft, std::cout, std::cerr); };
     if (apply->parsed()) return [dry_run] { run_apply(dry_run, std::cout); };
+    if (!explain->parsed()) throw Failure(ExitStatus::usage, "no command given: check, apply or explain; see 'pi-agentctl --help'");
     return [name = given(user_option, user), cwd = given(directory_option, directory), json] { run_explain(name, cwd, json, std::cout); };
 }
 

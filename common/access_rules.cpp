@@ -21,13 +21,7 @@ std::optional<std::string> problem_of_caller(const Policy &policy, const Account
         return "the account name " + name +
                " cannot be used; it may hold at most 32 of a-z, 0-9, '_', '-' and '.', and begins with a letter or '_'";
     }
-    const auto &agent = policy.agent;
-    const bool run_as =
-        std::any_of(policy.users.begin(), policy.users.end(), [&](const UserEntry &entry) { return entry.run_as == caller.name; });
-    const auto prefix = agent.user + "-";
-    const bool per_user = agent.accounts == Accounts::per_user && caller.name.substr(0, prefix.size()) == prefix;
-    if (caller.name == agent.user || run_as || per_user)
-        return "the account " + name + " is an agent's own; pi cannot be started from inside";
+    if (is_agent_account(policy, caller.name)) return "the account " + name + " is an agent's own; pi cannot be started from inside";
     return std::nullopt;
 }
 

@@ -12,9 +12,9 @@ namespace pi_agent {
 struct Account {
     std::string name;
     Uid uid;
-    Gid gid;                    // primary group
-    std::string home;           // absolute, as in the user database; not resolved
-    std::vector<gid_t> groups;  // all groups, the primary one included
+    Gid gid;                   // primary group
+    std::string home;          // absolute, as in the user database; not resolved
+    std::vector<gid_t> groups; // all groups, the primary one included
 };
 
 // Each returns nothing when there is no such entry, and throws SystemFailure when the database fails.

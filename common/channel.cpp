@@ -111,7 +111,8 @@ std::optional<Packet> receive_packet(FdRef channel, Deadline deadline)
 
 void send_record(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline)
 {
-    if (bytes.size() > record_limit) throw Failure(ExitStatus::usage, "arguments and environment are larger than " + std::to_string(record_limit) + " bytes");
+    if (bytes.size() > record_limit)
+        throw Failure(ExitStatus::usage, "arguments and environment are larger than " + std::to_string(record_limit) + " bytes");
     send_packet(channel, Encoder().number(record_magic).number(bytes.size()).bytes(), fds, deadline);
     for (std::size_t sent = 0; sent < bytes.size(); sent += packet_limit)
         send_packet(channel, bytes.substr(sent, packet_limit), {}, deadline);
@@ -140,7 +141,8 @@ std::optional<Packet> receive_record(FdRef channel, Deadline deadline)
 
 Encoder &Encoder::number(std::uint64_t value)
 {
-    for (unsigned shift = 0; shift < 64; shift += 8) bytes_.push_back(static_cast<char>((value >> shift) & 0xffU));
+    for (unsigned shift = 0; shift < 64; shift += 8)
+        bytes_.push_back(static_cast<char>((value >> shift) & 0xffU));
     return *this;
 }
 
@@ -154,7 +156,8 @@ Encoder &Encoder::text(std::string_view value)
 Encoder &Encoder::texts(const std::vector<std::string> &values)
 {
     number(values.size());
-    for (const auto &value : values) text(value);
+    for (const auto &value : values)
+        text(value);
     return *this;
 }
 
@@ -162,7 +165,8 @@ std::uint64_t Decoder::number()
 {
     if (rest_.size() < 8) throw ProtocolError("a message ends too early");
     std::uint64_t value = 0;
-    for (unsigned index = 0; index < 8; ++index) value |= static_cast<std::uint64_t>(static_cast<unsigned char>(rest_[index])) << (8 * index);
+    for (unsigned index = 0; index < 8; ++index)
+        value |= static_cast<std::uint64_t>(static_cast<unsigned char>(rest_[index])) << (8 * index);
     rest_.remove_prefix(8);
     return value;
 }
@@ -183,7 +187,8 @@ std::vector<std::string> Decoder::texts(std::size_t limit)
     if (count > limit || count > rest_.size() / 8) throw ProtocolError("a message counts more entries than it holds");
     std::vector<std::string> values;
     values.reserve(count);
-    for (std::uint64_t index = 0; index < count; ++index) values.push_back(text());
+    for (std::uint64_t index = 0; index < count; ++index)
+        values.push_back(text());
     return values;
 }
 

@@ -1,6 +1,7 @@
 // The one home of the set*id calls: claiming root, and giving it up for good.
 #include "common/identity.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 
 #include <algorithm>
@@ -61,7 +62,7 @@ AsUser become_user([[maybe_unused]] AsRoot root, const Account &account)
     if (setresgid(gid, gid, gid) != 0) throw_errno("setresgid for " + account.name);
     if (setresuid(uid, uid, uid) != 0) throw_errno("setresuid for " + account.name);
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("setting no_new_privs");
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) throw_errno("clearing dumpable");
+    if (prctl(PR_SET_DUMPABLE, defence_is_on("children-not-dumpable") ? 0 : 1, 0, 0, 0) != 0) throw_errno("clearing dumpable");
     check_ids(account);
     check_groups(account.groups);
     // Try to regain: success means the drop was not real, and nothing after this line may run.

@@ -1,6 +1,8 @@
 // What follows from a policy without asking the host.
 #include "common/policy.hpp"
 
+#include <algorithm>
+
 namespace pi_agent {
 
 std::string entry_key(const UserEntry &entry)
@@ -12,6 +14,14 @@ std::string agent_account_name(const Policy &policy, const std::string &user, co
 {
     if (run_as) return *run_as;
     return policy.agent.accounts == Accounts::per_user ? policy.agent.user + "-" + user : policy.agent.user;
+}
+
+bool is_agent_account(const Policy &policy, const std::string &name)
+{
+    const auto prefix = policy.agent.user + "-";
+    const bool per_user = policy.agent.accounts == Accounts::per_user && name.compare(0, prefix.size(), prefix) == 0;
+    const auto runs_as_name = [&name](const UserEntry &entry) { return entry.run_as == name; };
+    return name == policy.agent.user || per_user || std::any_of(policy.users.begin(), policy.users.end(), runs_as_name);
 }
 
 } // namespace pi_agent

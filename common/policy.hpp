@@ -69,4 +69,7 @@ std::string entry_key(const UserEntry &entry);
 // The agent account that serves `user` under this policy.
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);
 
+// True when `name` is an account that an agent runs as, or would for some user: never a user of pi, whatever its groups.
+bool is_agent_account(const Policy &policy, const std::string &name);
+
 } // namespace pi_agent

@@ -10,7 +10,8 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::array names = {"root", "sudo", "wheel", "admin", "adm", "disk", "shadow", "kmem", "docker", "podman", "lxd", "incus-admin", "libvirt", "kvm", "systemd-journal", "tty"};
+constexpr std::array names = {"root",   "sudo",   "wheel", "admin",       "adm",     "disk", "shadow",          "kmem",
+                              "docker", "podman", "lxd",   "incus-admin", "libvirt", "kvm",  "systemd-journal", "tty"};
 
 } // namespace
 

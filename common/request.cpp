@@ -19,13 +19,30 @@ constexpr std::size_t text_limit = 16 * 1024; // of a message for the user
 
 // pi-contract: what describes the terminal, and nothing that could reach into the agent.
 constexpr std::array presentation_names = {
-    std::string_view("TERM"), std::string_view("COLORTERM"), std::string_view("COLORFGBG"), std::string_view("LANG"),
-    std::string_view("TERM_PROGRAM"), std::string_view("TERM_PROGRAM_VERSION"), std::string_view("TERMINAL_EMULATOR"),
-    std::string_view("KITTY_WINDOW_ID"), std::string_view("GHOSTTY_RESOURCES_DIR"), std::string_view("WEZTERM_PANE"),
-    std::string_view("ITERM_SESSION_ID"), std::string_view("ALACRITTY_WINDOW_ID"), std::string_view("WT_SESSION"),
-    std::string_view("TMUX"), std::string_view("STY"), std::string_view("ZELLIJ"), std::string_view("SSH_CONNECTION"),
-    std::string_view("SSH_CLIENT"), std::string_view("SSH_TTY"), std::string_view("NO_COLOR"), std::string_view("FORCE_COLOR"),
-    std::string_view("VISUAL"), std::string_view("EDITOR"), std::string_view("TZ"),
+    std::string_view("TERM"),
+    std::string_view("COLORTERM"),
+    std::string_view("COLORFGBG"),
+    std::string_view("LANG"),
+    std::string_view("TERM_PROGRAM"),
+    std::string_view("TERM_PROGRAM_VERSION"),
+    std::string_view("TERMINAL_EMULATOR"),
+    std::string_view("KITTY_WINDOW_ID"),
+    std::string_view("GHOSTTY_RESOURCES_DIR"),
+    std::string_view("WEZTERM_PANE"),
+    std::string_view("ITERM_SESSION_ID"),
+    std::string_view("ALACRITTY_WINDOW_ID"),
+    std::string_view("WT_SESSION"),
+    std::string_view("TMUX"),
+    std::string_view("STY"),
+    std::string_view("ZELLIJ"),
+    std::string_view("SSH_CONNECTION"),
+    std::string_view("SSH_CLIENT"),
+    std::string_view("SSH_TTY"),
+    std::string_view("NO_COLOR"),
+    std::string_view("FORCE_COLOR"),
+    std::string_view("VISUAL"),
+    std::string_view("EDITOR"),
+    std::string_view("TZ"),
 };
 
 void check_argument(const std::string &argument)
@@ -52,7 +69,8 @@ bool is_presentation_variable(std::string_view name) noexcept
 
 void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline)
 {
-    const std::string bytes = Encoder().number(request_type).texts(request.arguments).texts(request.presentation).bytes();
+    const std::string bytes =
+        Encoder().number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask).bytes();
     send_record(channel, bytes, {cwd.get(), stdio[0], stdio[1], stdio[2]}, deadline);
 }
 
@@ -67,11 +85,15 @@ ReceivedRequest receive_request(FdRef channel, Deadline deadline)
     ReceivedRequest received;
     received.request.arguments = decoder.texts(argument_count_limit);
     received.request.presentation = decoder.texts(presentation_names.size() + 32);
+    const std::uint64_t mask = decoder.number();
     decoder.end();
+    if (mask > 0777) throw ProtocolError("the request carries an impossible umask");
+    received.request.umask = static_cast<unsigned>(mask);
     std::for_each(received.request.arguments.begin(), received.request.arguments.end(), check_argument);
     std::for_each(received.request.presentation.begin(), received.request.presentation.end(), check_presentation);
     received.cwd = std::move(record->fds[0]);
-    for (std::size_t index = 0; index < 3; ++index) received.stdio[index] = std::move(record->fds[index + 1]);
+    for (std::size_t index = 0; index < 3; ++index)
+        received.stdio[index] = std::move(record->fds[index + 1]);
     return received;
 }
 
@@ -79,7 +101,9 @@ std::string encode(const RunnerMessage &message)
 {
     Encoder encoder;
     if (const auto *failure = std::get_if<FailureReport>(&message))
-        encoder.number(failure_type).number(static_cast<std::uint64_t>(failure->status)).text(std::string_view(failure->text).substr(0, text_limit));
+        encoder.number(failure_type)
+            .number(static_cast<std::uint64_t>(failure->status))
+            .text(std::string_view(failure->text).substr(0, text_limit));
     else if (const auto *notice = std::get_if<Notice>(&message))
         encoder.number(notice_type).text(std::string_view(notice->text).substr(0, text_limit));
     else if (const auto *ended = std::get_if<AgentEnded>(&message))

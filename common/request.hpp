@@ -17,6 +17,7 @@ bool is_presentation_variable(std::string_view name) noexcept;
 struct Request {
     std::vector<std::string> arguments;    // of the agent, without argv[0]; no NUL bytes
     std::vector<std::string> presentation; // NAME=VALUE, presentation variables only
+    unsigned umask = 077;                  // of the caller: new files in the project get the modes that the caller's own would
 };
 
 // A request with its descriptors: all owned, close-on-exec, nothing known about them yet.

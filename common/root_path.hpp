@@ -1,4 +1,5 @@
-// Resolves a project root as its user: every step is opened with that user's rights, and no symbolic link that the user could change is followed.
+// Resolves a project root as its user: every step is opened with that user's rights, and no symbolic link that the user could change is
+// followed.
 #pragma once
 
 #include "common/account.hpp"

@@ -25,7 +25,8 @@ std::vector<char *> pointers(const std::vector<std::string> &texts)
 {
     std::vector<char *> list;
     list.reserve(texts.size() + 1);
-    for (const auto &text : texts) list.push_back(const_cast<char *>(text.c_str())); // NOLINT(cppcoreguidelines-pro-type-const-cast): execve(2) does not write
+    for (const auto &text : texts)
+        list.push_back(const_cast<char *>(text.c_str())); // NOLINT(cppcoreguidelines-pro-type-const-cast): execve(2) does not write
     list.push_back(nullptr);
     return list;
 }
@@ -45,7 +46,8 @@ void take_descriptors(const std::array<UniqueFd, 3> &stdio)
 
 void restore_signals()
 {
-    for (int number = 1; number < NSIG; ++number) signal(number, SIG_DFL); // best_effort: some numbers cannot be set, and need not be
+    for (int number = 1; number < NSIG; ++number)
+        signal(number, SIG_DFL); // best_effort: some numbers cannot be set, and need not be
     sigset_t none;
     sigemptyset(&none);
     if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) throw_errno("unblocking signals");
@@ -89,7 +91,8 @@ void enter_working_directory(const LaunchRecord &record)
     struct stat facts {};
     if (fstat(current.get(), &facts) != 0) throw_errno("examining the working directory");
     if (facts.st_ino != record.cwd_inode)
-        throw Failure(ExitStatus::denied, "denied: the working directory was exchanged while the session was being prepared; cd to it again");
+        throw Failure(ExitStatus::denied,
+                      "denied: the working directory was exchanged while the session was being prepared; cd to it again");
     if (fchdir(current.get()) != 0) throw_errno("entering the working directory");
 }
 
@@ -108,6 +111,7 @@ pid_t start_agent(const ReceivedLaunch &launch)
         try {
             restore_signals();
             take_descriptors(launch.stdio);
+            umask(launch.record.umask);
             execve(launch.record.binary.c_str(), arguments.data(), environment.data());
             problem = errno;
         } catch (const SystemFailure &failure) {
@@ -126,7 +130,8 @@ pid_t start_agent(const ReceivedLaunch &launch)
     if (length == 0) return agent; // closed by a successful exec
     int status = 0;
     waitpid(agent, &status, 0);
-    throw Failure(ExitStatus::configuration, "the agent " + launch.record.binary + " cannot be run: " + SystemFailure(problem, "execve").what() +
+    throw Failure(ExitStatus::configuration, "the agent " + launch.record.binary +
+                                                 " cannot be run: " + SystemFailure(problem, "execve").what() +
                                                  "; the policy's agent.binary must be an executable that the agent's group may run");
 }
 

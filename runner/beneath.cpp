@@ -1,6 +1,7 @@
 // File operations that never leave the directory they begin in.
 #include "runner/beneath.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 
@@ -24,6 +25,10 @@ UniqueFd try_open_beneath(FdRef top, const std::string &path, int flags)
     open_how how{};
     how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOFOLLOW;
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    if (!defence_is_on("beneath")) {
+        how.resolve = 0;
+        how.flags &= ~static_cast<std::uint64_t>(O_NOFOLLOW);
+    }
     return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, top.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
 }
 
@@ -37,7 +42,9 @@ UniqueFd make_directory(FdRef parent, const std::string &name)
         // A link or a file in a directory's place: it is the agent's own doing, and goes.
         if (unlinkat(parent.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("replacing " + escape_for_display(name));
     }
-    throw Failure(ExitStatus::system_failure, escape_for_display(name) + " in the agent's home changes while it is being written; end the agent's other sessions and try again");
+    throw Failure(ExitStatus::system_failure,
+                  escape_for_display(name) +
+                      " in the agent's home changes while it is being written; end the agent's other sessions and try again");
 }
 
 void remove_content(FdRef directory, int depth)
@@ -58,7 +65,8 @@ void remove_content(FdRef directory, int depth)
         UniqueFd child = try_open_beneath(directory, name, O_RDONLY | O_DIRECTORY);
         if (!child) throw_errno("removing " + escape_for_display(name));
         remove_content(child, depth + 1);
-        if (unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing " + escape_for_display(name));
+        if (unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+            throw_errno("removing " + escape_for_display(name));
     }
 }
 

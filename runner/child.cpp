@@ -25,7 +25,8 @@ void close_all_but(std::vector<int> keep)
     unsigned next = 3;
     for (const int fd : keep) {
         if (fd < 3) continue;
-        if (static_cast<unsigned>(fd) > next && close_range(next, static_cast<unsigned>(fd) - 1, 0) != 0) throw_errno("closing descriptors");
+        if (static_cast<unsigned>(fd) > next && close_range(next, static_cast<unsigned>(fd) - 1, 0) != 0)
+            throw_errno("closing descriptors");
         next = static_cast<unsigned>(fd) + 1;
     }
     if (close_range(next, ~0U, 0) != 0) throw_errno("closing descriptors");

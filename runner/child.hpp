@@ -1,4 +1,5 @@
-// A forked child that becomes somebody else, does one task, and answers over a channel. Root never waits for it without a deadline (design rule 8).
+// A forked child that becomes somebody else, does one task, and answers over a channel. Root never waits for it without a deadline (design
+// rule 8).
 #pragma once
 
 #include "common/channel.hpp"

@@ -20,7 +20,8 @@ namespace {
 
 constexpr int patience_seconds = 5;
 
-// cgroup.procs of the unit's control group, in which this process runs: version 2's hierarchy, or version 1's that systemd names (cgroups(7)).
+// cgroup.procs of the unit's control group, in which this process runs: version 2's hierarchy, or version 1's that systemd names
+// (cgroups(7)).
 std::string process_list_of(const std::string &unit)
 {
     std::ifstream file("/proc/self/cgroup");
@@ -59,7 +60,8 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
     const std::string processes = process_list_of(service_name(session_id));
     const Deadline deadline = in_seconds(patience_seconds);
     while (others_are_left(processes)) {
-        if (Clock::now() >= deadline) throw Failure(ExitStatus::system_failure, "the session still has processes; its directory is left to the next sweep");
+        if (Clock::now() >= deadline)
+            throw Failure(ExitStatus::system_failure, "the session still has processes; its directory is left to the next sweep");
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     remove_session(root, session_id);

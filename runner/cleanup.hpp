@@ -1,4 +1,5 @@
-// Removes one session's mounts and directories after its unit has ended: run by the unit itself (ExecStopPost=), for when no runner is left.
+// Removes one session's mounts and directories after its unit has ended: run by the unit itself (ExecStopPost=), for when no runner is
+// left.
 #pragma once
 
 #include "common/identity.hpp"

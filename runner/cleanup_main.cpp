@@ -1,4 +1,5 @@
-// pi-agent-cleanup: removes what a session left, run by the session's unit as it stops. Root; one argument, the session id, set by the runner.
+// pi-agent-cleanup: removes what a session left, run by the session's unit as it stops. Root; one argument, the session id, set by the
+// runner.
 #include "common/error.hpp"
 #include "common/identity.hpp"
 #include "runner/cleanup.hpp"

@@ -22,8 +22,8 @@ void rethrow_reader_failure(Child &reader)
 
 } // namespace
 
-std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const std::string &config_directory, FdRef home,
-                                     const nlohmann::json &managed)
+std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const std::string &config_directory,
+                                     FdRef home, const nlohmann::json &managed)
 {
     auto [sending, receiving] = make_channel();
     Child writer(root, "writer of the config", agent, {home.get(), receiving.get()},
@@ -37,17 +37,21 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
     bool reading = true;
     bool writing = true;
     while (reading || writing) {
-        std::array<pollfd, 2> waits{pollfd{reading ? reader.channel().get() : -1, POLLIN, 0}, pollfd{writing ? writer.channel().get() : -1, POLLIN, 0}};
+        std::array<pollfd, 2> waits{pollfd{reading ? reader.channel().get() : -1, POLLIN, 0},
+                                    pollfd{writing ? writer.channel().get() : -1, POLLIN, 0}};
         const int ready = poll(waits.data(), waits.size(), child_patience_seconds * 1000);
         if (ready < 0 && errno != EINTR) throw_errno("waiting for the config sync");
         if (ready == 0)
-            throw Failure(ExitStatus::system_failure, "reading " + config_directory + " made no progress for " + std::to_string(child_patience_seconds) +
+            throw Failure(ExitStatus::system_failure, "reading " + config_directory + " made no progress for " +
+                                                          std::to_string(child_patience_seconds) +
                                                           " seconds and was stopped; is a file system not answering?");
         if (ready < 0) continue;
         if (waits[0].revents != 0) {
             if (const std::optional<Packet> packet = reader.receive_one()) {
-                if (packet->bytes.empty()) reading = false;
-                else skipped.push_back(packet->bytes);
+                if (packet->bytes.empty())
+                    reading = false;
+                else
+                    skipped.push_back(packet->bytes);
             }
         } else if (waits[1].revents != 0) {
             try {

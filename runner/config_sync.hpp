@@ -13,7 +13,7 @@
 namespace pi_agent {
 
 // Returns what was skipped, one text each. Throws what reader or writer could not do. Root itself reads and writes nothing here.
-std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const std::string &config_directory, FdRef home,
-                                     const nlohmann::json &managed);
+std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const std::string &config_directory,
+                                     FdRef home, const nlohmann::json &managed);
 
 } // namespace pi_agent

@@ -40,10 +40,12 @@ std::vector<std::string> compose_environment(const EnvironmentInput &input)
         merged[assignment.substr(0, equals)] = assignment.substr(equals + 1);
     }
     for (const Environment &layer : {input.managed, input.per_user, own_variables(input)})
-        for (const auto &[name, value] : layer) merged[name] = value;
+        for (const auto &[name, value] : layer)
+            merged[name] = value;
     std::vector<std::string> list;
     list.reserve(merged.size());
-    for (const auto &[name, value] : merged) list.push_back(name + "=" + value);
+    for (const auto &[name, value] : merged)
+        list.push_back(name + "=" + value);
     return list;
 }
 

@@ -1,5 +1,7 @@
-// pi-agent-exec: the first process of the agent's unit. Receives the launch record, restricts itself for good, runs the agent, reports its end.
+// pi-agent-exec: the first process of the agent's unit. Receives the launch record, restricts itself for good, runs the agent, reports its
+// end.
 #include "common/channel.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "runner/agent_process.hpp"
 #include "runner/landlock.hpp"
@@ -48,7 +50,8 @@ ExecEnded run(FdRef control)
     install_seccomp_filter();
     // --- restricted from here: this process and the agent alike ---
     const pid_t agent = start_agent(launch);
-    for (auto &fd : launch.stdio) fd.reset(); // the agent's end of a pipe must be the last one
+    for (auto &fd : launch.stdio)
+        fd.reset(); // the agent's end of a pipe must be the last one
     return wait_for_agent(agent, control);
 }
 
@@ -57,7 +60,7 @@ ExecEnded run(FdRef control)
 int main()
 {
     // Same uid as the agent: not dumpable, so that it cannot be traced or read through /proc.
-    if (prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return static_cast<int>(ExitStatus::system_failure);
+    if (defence_is_on("exec-not-dumpable") && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return static_cast<int>(ExitStatus::system_failure);
     UniqueFd control;
     try {
         control = take_control_socket();

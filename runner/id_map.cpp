@@ -37,11 +37,13 @@ public:
     {
         pid_ = static_cast<pid_t>(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
         if (pid_ == 0) {
-            for (;;) pause();
+            for (;;)
+                pause();
         }
         if (pid_ < 0)
-            throw Failure(ExitStatus::unavailable, std::string(SystemFailure(errno, "creating a user namespace for the id map").what()) +
-                                                       "; root needs one: is user.max_user_namespaces 0? set it to at least 1000 with sysctl");
+            throw Failure(ExitStatus::unavailable,
+                          std::string(SystemFailure(errno, "creating a user namespace for the id map").what()) +
+                              "; root needs one: is user.max_user_namespaces 0? set it to at least 1000 with sysctl");
     }
     Holder(const Holder &) = delete;
     Holder &operator=(const Holder &) = delete;
@@ -67,7 +69,8 @@ std::string swap_map(std::uint32_t first, std::uint32_t second)
     if (first == second) return line(0, 0, id_count);
     const std::uint64_t low = std::min(first, second);
     const std::uint64_t high = std::max(first, second);
-    return line(0, 0, low) + line(low, high, 1) + line(low + 1, low + 1, high - low - 1) + line(high, low, 1) + line(high + 1, high + 1, id_count - high - 1);
+    return line(0, 0, low) + line(low, high, 1) + line(low + 1, low + 1, high - low - 1) + line(high, low, 1) +
+           line(high + 1, high + 1, id_count - high - 1);
 }
 
 UniqueFd make_id_map(const AsRoot & /*root*/, const Account &user, const Account &agent)

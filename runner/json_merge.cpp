@@ -25,14 +25,16 @@ std::string place_in(const std::string &text, std::size_t byte)
 nlohmann::json parse_json_object(const std::string &text, const std::string &name)
 {
     const auto refuse_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json &) {
-        if (depth > depth_limit) throw Failure(ExitStatus::configuration, name + ": nested deeper than " + std::to_string(depth_limit) + " levels");
+        if (depth > depth_limit)
+            throw Failure(ExitStatus::configuration, name + ": nested deeper than " + std::to_string(depth_limit) + " levels");
         return true;
     };
     nlohmann::json document;
     try {
         document = nlohmann::json::parse(text, refuse_depth);
     } catch (const nlohmann::json::parse_error &error) {
-        throw Failure(ExitStatus::configuration, name + ":" + place_in(text, error.byte) + ": this is not valid JSON; correct it there, nothing was changed");
+        throw Failure(ExitStatus::configuration,
+                      name + ":" + place_in(text, error.byte) + ": this is not valid JSON; correct it there, nothing was changed");
     }
     if (!document.is_object()) throw Failure(ExitStatus::configuration, name + ":1:1: the top level must be an object, {…}");
     return document;

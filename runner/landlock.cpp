@@ -1,6 +1,7 @@
 // Landlock scopes for the session.
 #include "runner/landlock.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fd.hpp"
 
@@ -28,6 +29,7 @@ constexpr long first_version_with_scopes = 6;
 
 bool scope_with_landlock()
 {
+    if (!defence_is_on("landlock")) return false;
     const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0, create_ruleset_version);
     if (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP) throw_errno("asking for Landlock");
     if (version < first_version_with_scopes) return false; // also -1: no Landlock in this kernel, or not enabled

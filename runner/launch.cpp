@@ -2,6 +2,7 @@
 #include "runner/launch.hpp"
 
 #include "common/access_rules.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
@@ -37,7 +38,8 @@ Policy load_enabled_policy()
 {
     Policy policy = load_policy(policy_path);
     if (!policy.wrapper.enable)
-        throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) + ", wrapper.enable: false)");
+        throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) +
+                                              ", wrapper.enable: false)");
     return policy;
 }
 
@@ -53,13 +55,17 @@ Account find_agent(const AccessRules &rules, const Account &caller)
 {
     const std::optional<Account> agent = find_account(rules.agent_account);
     if (!agent)
-        throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " (" + to_string(rules.where) + ") does not exist; the administrator runs: pi-agentctl apply");
+        throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " (" + to_string(rules.where) +
+                                                     ") does not exist; the administrator runs: pi-agentctl apply");
     if (agent->uid.value() == 0 || agent->uid == caller.uid || agent->gid.value() == 0)
-        throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " (" + to_string(rules.where) + ") must be neither root's nor the caller's own");
+        throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " (" + to_string(rules.where) +
+                                                     ") must be neither root's nor the caller's own");
     for (const gid_t group : agent->groups)
         if (is_privileged_group(Gid(group)))
-            throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " is in the group " + group_name(Gid(group)).value_or(std::to_string(group)) +
-                                                         ", which opens the host to it; the administrator removes it: gpasswd -d " + rules.agent_account + " GROUP");
+            throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " is in the group " +
+                                                         group_name(Gid(group)).value_or(std::to_string(group)) +
+                                                         ", which opens the host to it; the administrator removes it: gpasswd -d " +
+                                                         rules.agent_account + " GROUP");
     return *agent;
 }
 
@@ -69,8 +75,11 @@ OpenedProject open_allowed_project(const AsRoot &root, const Account &caller, co
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
     auto &project = std::get<OpenedProject>(opened);
     if (project.by_group && is_privileged_group(*project.by_group))
-        throw Failure(ExitStatus::configuration, "the root " + project.root_path + " is granted by a group that opens the host (root, sudo, docker, …); grant it by user or by another group");
-    if (caller.gid.value() == 0) throw Failure(ExitStatus::denied, "denied: your primary group is root's, and the agent's files would carry it");
+        throw Failure(ExitStatus::configuration,
+                      "the root " + project.root_path +
+                          " is granted by a group that opens the host (root, sudo, docker, …); grant it by user or by another group");
+    if (caller.gid.value() == 0)
+        throw Failure(ExitStatus::denied, "denied: your primary group is root's, and the agent's files would carry it");
     return std::move(project);
 }
 
@@ -106,23 +115,27 @@ void sweep(const AsRoot &root, SystemdBus &systemd)
     }
 }
 
-UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project, const StateDirectory &state, const RootTree &tree)
+UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
+                   const StateDirectory &state, const RootTree &tree)
 {
     UnitPlan plan{id, caller.uid, agent.uid, agent.gid, {}, tree.path, tree.binds, state.home_path, project.root_path};
     if (project.by_group) plan.groups.push_back(*project.by_group);
     return plan;
 }
 
-LaunchRecord plan_launch(const std::string &id, const Policy &policy, const AccessRules &rules, const Account &agent, Request request, const OpenedProject &project, const StateDirectory &state)
+LaunchRecord plan_launch(const std::string &id, const Policy &policy, const AccessRules &rules, const Account &agent, Request request,
+                         const OpenedProject &project, const StateDirectory &state)
 {
     LaunchRecord record;
     record.binary = policy.agent.binary;
     record.arguments = {policy.agent.binary_name};
     record.arguments.insert(record.arguments.end(), request.arguments.begin(), request.arguments.end());
-    record.environment = compose_environment({std::move(request.presentation), policy.env, rules.env, state.home_path, agent.name, policy.agent.binary, id});
+    record.environment =
+        compose_environment({std::move(request.presentation), policy.env, rules.env, state.home_path, agent.name, policy.agent.binary, id});
     record.project = project.root_path;
     record.below = project.below;
     record.cwd_inode = project.cwd_inode;
+    record.umask = request.umask;
     return record;
 }
 
@@ -135,7 +148,7 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     // Out of the caller's control group before anything else: from here the caller can neither freeze nor kill this process.
     const std::string id = make_session_id();
     SystemdBus systemd(root);
-    systemd.enter_scope(scope_name(id), scope_properties(caller.uid), in_seconds(scope_patience_seconds));
+    if (defence_is_on("own-scope")) systemd.enter_scope(scope_name(id), scope_properties(caller.uid), in_seconds(scope_patience_seconds));
     reset_process_state(root);
     const UniqueFd termination = watch_termination();
 
@@ -152,11 +165,13 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     const SessionEnd end(root, id);
     sweep(root, systemd);
     StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent);
-    for (const auto &skipped : sync_config(root, caller, agent, rules.config_directory, state.home, policy.settings)) notify(wrapper, skipped);
+    for (const auto &skipped : sync_config(root, caller, agent, rules.config_directory, state.home, policy.settings))
+        notify(wrapper, skipped);
     state.lock.reset();
     const RootTree tree = build_root_tree(root, session, project, state, caller, agent);
     for (const auto &path : tree.covered)
-        notify(wrapper, "not shown to the agent: " + project.root_path + "/" + escape_for_display(path) + " (another file system mounted inside the root)");
+        notify(wrapper, "not shown to the agent: " + project.root_path + "/" + escape_for_display(path) +
+                            " (another file system mounted inside the root)");
 
     // Launch and supervise.
     auto [control, launcher] = make_channel();
@@ -164,7 +179,8 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     launcher.reset();
     const LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(received.request), project, state);
     record_started(id, caller, agent, project.root_path);
-    const AgentEnded ended = supervise(systemd, Session{service_name(id), wrapper, control, termination, record, std::move(received.stdio)});
+    const AgentEnded ended =
+        supervise(systemd, Session{service_name(id), wrapper, control, termination, record, std::move(received.stdio)});
     record_ended(id, ended);
     return ended;
 }

@@ -24,6 +24,7 @@ void send_launch(FdRef channel, const LaunchRecord &record, const std::array<Uni
                                   .text(record.project)
                                   .text(record.below)
                                   .number(record.cwd_inode)
+                                  .number(record.umask)
                                   .bytes();
     send_record(channel, bytes, {stdio[0].get(), stdio[1].get(), stdio[2].get()}, deadline);
 }
@@ -41,17 +42,22 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     launch.record.project = decoder.text();
     launch.record.below = decoder.text();
     launch.record.cwd_inode = decoder.number();
+    launch.record.umask = static_cast<unsigned>(decoder.number() & 0777U);
     decoder.end();
-    for (std::size_t index = 0; index < 3; ++index) launch.stdio[index] = std::move(packet->fds[index]);
+    for (std::size_t index = 0; index < 3; ++index)
+        launch.stdio[index] = std::move(packet->fds[index]);
     return launch;
 }
 
 std::string encode(const ExecMessage &message)
 {
     Encoder encoder;
-    if (std::holds_alternative<ExecReady>(message)) encoder.number(ready_type);
-    else if (const auto *failed = std::get_if<ExecFailed>(&message)) encoder.number(failed_type).text(std::string_view(failed->text).substr(0, text_limit));
-    else if (const auto *ended = std::get_if<ExecEnded>(&message)) encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
+    if (std::holds_alternative<ExecReady>(message))
+        encoder.number(ready_type);
+    else if (const auto *failed = std::get_if<ExecFailed>(&message))
+        encoder.number(failed_type).text(std::string_view(failed->text).substr(0, text_limit));
+    else if (const auto *ended = std::get_if<ExecEnded>(&message))
+        encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
     return encoder.bytes();
 }
 

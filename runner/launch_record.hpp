@@ -1,4 +1,5 @@
-// What the runner tells pi-agent-exec over the control socket, and what comes back. Arguments and environment travel only here (design rule 3).
+// What the runner tells pi-agent-exec over the control socket, and what comes back. Arguments and environment travel only here (design rule
+// 3).
 #pragma once
 
 #include "common/channel.hpp"
@@ -17,6 +18,7 @@ struct LaunchRecord {
     std::string project;                  // the root's path inside
     std::string below;                    // the working directory beneath it, any bytes
     std::uint64_t cwd_inode = 0;          // what the runner's reader opened; must be found again
+    unsigned umask = 077;
 };
 
 struct ReceivedLaunch {

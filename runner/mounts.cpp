@@ -1,6 +1,7 @@
 // The one home of the mount calls.
 #include "runner/mounts.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 
 #include <array>
@@ -20,9 +21,9 @@ namespace pi_agent {
 
 namespace {
 
-constexpr unsigned long mount_shared = 1UL << 20U; // MS_SHARED
-constexpr int unmount_detach = 2;                  // MNT_DETACH
-constexpr int unmount_nofollow = 8;                // UMOUNT_NOFOLLOW
+constexpr unsigned long mount_shared = 1UL << 20U;        // MS_SHARED
+constexpr int unmount_detach = 2;                         // MNT_DETACH
+constexpr int unmount_nofollow = 8;                       // UMOUNT_NOFOLLOW
 constexpr std::uint64_t propagation_private = 1UL << 18U; // MS_PRIVATE
 
 int configure(const UniqueFd &context, unsigned command, const char *key, const void *value)
@@ -54,9 +55,9 @@ DetachedMount clone_mount(const AsRoot & /*root*/, FdRef source, Submounts submo
         syscall(SYS_open_tree, source.get(), "", OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | static_cast<unsigned>(AT_EMPTY_PATH) | recursive)))};
     if (!mount.fd) throw_errno("copying a mount");
     mount_attr attribute{};
-    attribute.attr_set = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV;
+    attribute.attr_set = defence_is_on("nosuid-clones") ? MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV : 0;
     if (attributes.read_only) attribute.attr_set |= MOUNT_ATTR_RDONLY;
-    attribute.propagation = propagation_private;
+    if (defence_is_on("private-clones")) attribute.propagation = propagation_private;
     if (attributes.id_map != nullptr) {
         attribute.attr_set |= MOUNT_ATTR_IDMAP;
         attribute.userns_fd = static_cast<std::uint64_t>(attributes.id_map->get());
@@ -71,7 +72,8 @@ DetachedMount new_filesystem(const AsRoot & /*root*/, const char *type, const st
     const UniqueFd context = UniqueFd::adopt(static_cast<int>(syscall(SYS_fsopen, type, FSOPEN_CLOEXEC)));
     if (!context) throw_errno(std::string("opening a new ") + type);
     for (const auto &option : options)
-        if (configure(context, FSCONFIG_SET_STRING, option.key, option.value.c_str()) != 0) throw_errno(std::string("configuring a new ") + type + ": " + option.key);
+        if (configure(context, FSCONFIG_SET_STRING, option.key, option.value.c_str()) != 0)
+            throw_errno(std::string("configuring a new ") + type + ": " + option.key);
     if (configure(context, FSCONFIG_CMD_CREATE, nullptr, nullptr) != 0) throw_errno(std::string("creating a new ") + type);
     unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
     if (std::string(type) != "devpts") attributes |= MOUNT_ATTR_NODEV;
@@ -83,7 +85,8 @@ DetachedMount new_filesystem(const AsRoot & /*root*/, const char *type, const st
 
 void attach(const AsRoot & /*root*/, const DetachedMount &mount, FdRef target)
 {
-    if (syscall(SYS_move_mount, mount.fd.get(), "", target.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0) throw_errno("attaching a mount");
+    if (syscall(SYS_move_mount, mount.fd.get(), "", target.get(), "", MOVE_MOUNT_F_EMPTY_PATH | MOVE_MOUNT_T_EMPTY_PATH) != 0)
+        throw_errno("attaching a mount");
 }
 
 bool detach_at(const AsRoot & /*root*/, const std::string &path)

@@ -23,7 +23,8 @@ struct MountAttributes {
 };
 
 // A private, nosuid, nodev copy of the mount and directory (or file) behind `source`. Made private while detached: a copy that stays in the
-// host's peer group would put mounts made inside onto the host. Throws SystemFailure; EINVAL or EPERM with an id map: the file system cannot.
+// host's peer group would put mounts made inside onto the host. Throws SystemFailure; EINVAL or EPERM with an id map: the file system
+// cannot.
 DetachedMount clone_mount(const AsRoot &root, FdRef source, Submounts submounts, const MountAttributes &attributes);
 
 struct MountOption {

@@ -12,13 +12,15 @@ namespace pi_agent {
 // Copies the one variable that is used, SUDO_UID, and empties the environment, so that no library reads the rest.
 std::optional<std::string> take_sudo_uid();
 
-// Moves stdin, the wrapper's socket, to a descriptor of its own; stdin, stdout and stderr become /dev/null and every other descriptor is closed.
+// Moves stdin, the wrapper's socket, to a descriptor of its own; stdin, stdout and stderr become /dev/null and every other descriptor is
+// closed.
 UniqueFd take_channel(const AsRoot &root);
 
 // Throws Failure(denied) unless mount, pid, user and cgroup namespaces are those of PID 1: in others, paths and ids mean something else.
 void require_host_namespaces(const AsRoot &root);
 
-// Sets resource limits, scheduling, signals, timers, umask, session and process attributes to what PID 1 has or a fixed value. Throws when one cannot be set.
+// Sets resource limits, scheduling, signals, timers, umask, session and process attributes to what PID 1 has or a fixed value. Throws when
+// one cannot be set.
 void reset_process_state(const AsRoot &root);
 
 } // namespace pi_agent

@@ -1,6 +1,7 @@
 // Re-opens the claimed working directory and the granted roots in a child that is the caller, and decides in the parent.
 #include "runner/project.hpp"
 
+#include "common/defence.hpp"
 #include "common/escape.hpp"
 #include "common/root_path.hpp"
 #include "runner/child.hpp"
@@ -26,8 +27,10 @@ struct Place {
 Place place_of(FdRef fd)
 {
     struct statx facts {};
-    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO | STATX_MNT_ID, &facts) != 0) throw_errno("examining the working directory");
-    if ((facts.stx_mask & STATX_MNT_ID) == 0) throw Failure(ExitStatus::unavailable, "this kernel does not tell mount ids (Linux 5.8 does)");
+    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO | STATX_MNT_ID, &facts) != 0)
+        throw_errno("examining the working directory");
+    if ((facts.stx_mask & STATX_MNT_ID) == 0)
+        throw Failure(ExitStatus::unavailable, "this kernel does not tell mount ids (Linux 5.8 does)");
     const std::uint64_t device = (static_cast<std::uint64_t>(facts.stx_dev_major) << 32U) | facts.stx_dev_minor;
     return Place{device, facts.stx_ino, facts.stx_mnt_id};
 }
@@ -55,11 +58,12 @@ UniqueFd reopen_cwd(FdRef claimed)
     const std::string path = path_of(claimed);
     UniqueFd actual = open_directory_without_links(path);
     if (!actual)
-        throw Failure(ExitStatus::denied, "denied: the working directory " + escape_for_display(path) +
-                                              " cannot be opened by its path (" + SystemFailure(errno, "open").what() + "); was it deleted or renamed? cd to it again");
+        throw Failure(ExitStatus::denied, "denied: the working directory " + escape_for_display(path) + " cannot be opened by its path (" +
+                                              SystemFailure(errno, "open").what() + "); was it deleted or renamed? cd to it again");
     const Place told = place_of(claimed);
     const Place found = place_of(actual);
-    if (told.device != found.device || told.inode != found.inode || told.mount != found.mount)
+    const bool same = told.device == found.device && told.inode == found.inode && told.mount == found.mount;
+    if (!same && defence_is_on("cwd-identity"))
         throw Failure(ExitStatus::denied, "denied: the working directory is not the one that " + escape_for_display(path) +
                                               " names on this host; cd to it again in an ordinary shell");
     struct stat searched {};
@@ -118,10 +122,12 @@ std::variant<OpenedProject, Refused> open_project(const AsRoot &root, const Acco
     auto &allowed = std::get<Allowed>(decision);
     if (mounts[allowed.root] != cwd_mount)
         return Refused{"denied: " + escape_for_display(path_of(cwd)) + " lies on another file system that is mounted inside the root " +
-                       candidates[allowed.root].path + ", and those are not shown to the agent; ask the administrator to make it a root of its own"};
+                       candidates[allowed.root].path +
+                       ", and those are not shown to the agent; ask the administrator to make it a root of its own"};
     if (!is_property_safe(candidates[allowed.root].path))
         throw PolicyError({Diagnostic{candidates[allowed.root].where, rules.entry + ".roots",
-                                      "the root is really " + escape_for_display(candidates[allowed.root].path) + ", a name that cannot be given to systemd",
+                                      "the root is really " + escape_for_display(candidates[allowed.root].path) +
+                                          ", a name that cannot be given to systemd",
                                       "rename it to use only letters, digits and / _ . : = @ -"}});
     project.root_path = candidates[allowed.root].path;
     project.root = std::move(descriptors[allowed.root]);

@@ -26,8 +26,9 @@ constexpr int transfer_patience_seconds = 300; // the writer may be busy with a 
 
 // pi-contract: what the agent owns inside, and what never leaves the host. Top-level names of the config directory.
 constexpr std::array agent_owned = {
-    std::string_view("sessions"), std::string_view("bin"), std::string_view("git"), std::string_view("npm"), std::string_view("tmp"),
-    std::string_view("models-store.json"), std::string_view("trust.json"), std::string_view("crashes.json"), std::string_view("mcp-auth.json"),
+    std::string_view("sessions"),   std::string_view("bin"),          std::string_view("git"),
+    std::string_view("npm"),        std::string_view("tmp"),          std::string_view("models-store.json"),
+    std::string_view("trust.json"), std::string_view("crashes.json"), std::string_view("mcp-auth.json"),
 };
 
 bool ends_with(std::string_view text, std::string_view ending) noexcept
@@ -39,8 +40,8 @@ bool is_left_out(std::string_view path)
 {
     const bool top_level = path.find('/') == std::string_view::npos;
     if (!top_level) return false;
-    return std::find(agent_owned.begin(), agent_owned.end(), path) != agent_owned.end() || ends_with(path, ".lock") || ends_with(path, ".log") ||
-           path.substr(0, 17) == "mcp-auth-refresh-";
+    return std::find(agent_owned.begin(), agent_owned.end(), path) != agent_owned.end() || ends_with(path, ".lock") ||
+           ends_with(path, ".log") || path.substr(0, 17) == "mcp-auth-refresh-";
 }
 
 struct Directory {
@@ -61,7 +62,8 @@ public:
             if (fstat(place.get(), &facts) != 0) throw_errno("examining " + top_ + "/settings.json");
             if (S_ISREG(facts.st_mode)) file = reopen(place);
             if (!file)
-                throw Failure(ExitStatus::configuration, escape_for_display(top_) + "/settings.json is not a file that you can read; correct it, nothing was changed");
+                throw Failure(ExitStatus::configuration,
+                              escape_for_display(top_) + "/settings.json is not a file that you can read; correct it, nothing was changed");
         } else if (errno != ENOENT) {
             throw Failure(ExitStatus::configuration, SystemFailure(errno, "opening " + escape_for_display(top_) + "/settings.json").what());
         }
@@ -72,7 +74,8 @@ public:
     {
         struct stat facts {};
         if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + shown(path));
-        const bool loop = std::any_of(above_.begin(), above_.end(), [&](const Directory &d) { return d.device == facts.st_dev && d.inode == facts.st_ino; });
+        const bool loop = std::any_of(above_.begin(), above_.end(),
+                                      [&](const Directory &d) { return d.device == facts.st_dev && d.inode == facts.st_ino; });
         if (loop) return skip(path, "a link back to a directory above it");
         if (above_.size() >= depth_limit) return skip(path, "nested too deep");
         above_.push_back(Directory{facts.st_dev, facts.st_ino});
@@ -103,14 +106,16 @@ private:
     // O_PATH first and a look at the type: opening a FIFO would wait, opening a device may act.
     static UniqueFd reopen(FdRef place)
     {
-        return UniqueFd::adopt(open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+        return UniqueFd::adopt(
+            open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     }
 
     void visit(FdRef parent, const std::string &name, const std::string &path)
     {
         if (is_left_out(path) || path == "settings.json") return;
         if (++entries_ > entry_limit)
-            throw Failure(ExitStatus::configuration, escape_for_display(top_) + " holds more than " + std::to_string(entry_limit) + " entries; is it really the config directory?");
+            throw Failure(ExitStatus::configuration, escape_for_display(top_) + " holds more than " + std::to_string(entry_limit) +
+                                                         " entries; is it really the config directory?");
         if (entries_ % 64 == 0) send_progress(channel_);
         const UniqueFd place = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_PATH | O_CLOEXEC));
         if (!place) return skip(path, errno == ELOOP ? "a loop of links" : SystemFailure(errno, "opening").what());
@@ -119,7 +124,9 @@ private:
         if (!S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) return skip(path, "neither a file nor a directory");
         UniqueFd fd = reopen(place);
         if (!fd) return skip(path, SystemFailure(errno, "opening").what());
-        SyncMessage message{SyncStep::directory, path, facts.st_mode & 0777, facts.st_mtim.tv_sec, facts.st_mtim.tv_nsec, static_cast<std::uint64_t>(facts.st_size)};
+        SyncMessage message{SyncStep::directory,   path,
+                            facts.st_mode & 0777,  facts.st_mtim.tv_sec,
+                            facts.st_mtim.tv_nsec, static_cast<std::uint64_t>(facts.st_size)};
         if (S_ISDIR(facts.st_mode)) {
             send(message, UniqueFd());
             enter(std::move(fd), path);
@@ -136,7 +143,8 @@ private:
 
     void send(const SyncMessage &message, const UniqueFd &fd)
     {
-        send_packet(transfer_, encode(message), fd ? std::vector<int>{fd.get()} : std::vector<int>{}, in_seconds(transfer_patience_seconds));
+        send_packet(transfer_, encode(message), fd ? std::vector<int>{fd.get()} : std::vector<int>{},
+                    in_seconds(transfer_patience_seconds));
     }
 
     std::string top_;
@@ -154,9 +162,10 @@ void read_config(const AsUser & /*user*/, const std::string &config_directory, F
     Walk walk(config_directory, transfer, channel);
     UniqueFd top = UniqueFd::adopt(open(config_directory.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
     if (!top && errno != ENOENT)
-        throw Failure(ExitStatus::configuration, "your config directory cannot be used: " +
-                                                     std::string(SystemFailure(errno, "opening " + escape_for_display(config_directory)).what()) +
-                                                     "; make it a directory that you can read, or ask the administrator to set users.*.config");
+        throw Failure(ExitStatus::configuration,
+                      "your config directory cannot be used: " +
+                          std::string(SystemFailure(errno, "opening " + escape_for_display(config_directory)).what()) +
+                          "; make it a directory that you can read, or ask the administrator to set users.*.config");
     if (top) {
         walk.send_settings(top);
         walk.enter(std::move(top), "");

@@ -1,4 +1,5 @@
-// The reading half of the config sync: runs as the user, opens everything the user's config names, follows links with the user's rights only.
+// The reading half of the config sync: runs as the user, opens everything the user's config names, follows links with the user's rights
+// only.
 #pragma once
 
 #include "common/fd.hpp"

@@ -1,6 +1,7 @@
 // Builds the session's root tree out of read-only clones, the agent's home and the id-mapped project.
 #include "runner/root_tree.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/trusted_file.hpp"
@@ -22,9 +23,10 @@ namespace {
 // Shown read-only where the host has them; links of a merged /usr are made again as links.
 constexpr std::array host_directories = {"usr", "etc", "opt", "nix", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 // Empty: mount points of the unit's own file systems, and places that are hidden.
-constexpr std::array empty_directories = {"root/proc", "root/sys", "root/dev", "root/run", "root/tmp", "root/var/tmp", "root/home", "root/root",
-                                          "root/srv", "root/mnt", "root/media", "run/user", "run/systemd/incoming", "sys/fs/cgroup", "sys/devices/system",
-                                          "pts", "project", "home"};
+constexpr std::array empty_directories = {
+    "root/proc",          "root/sys", "root/dev", "root/run",   "root/tmp", "root/var/tmp",         "root/home",
+    "root/root",          "root/srv", "root/mnt", "root/media", "run/user", "run/systemd/incoming", "sys/fs/cgroup",
+    "sys/devices/system", "pts",      "project",  "home"};
 
 std::string read_link(const std::string &path)
 {
@@ -45,8 +47,10 @@ void show_host(const AsRoot &root, const SessionDirectory &session)
     for (const std::string name : host_directories) {
         struct stat facts {};
         if (lstat(("/" + name).c_str(), &facts) != 0) continue; // this host has none
-        if (S_ISLNK(facts.st_mode)) session.make_link("root/" + name, read_link("/" + name));
-        else show_read_only(root, session, "/" + name, "root/" + name);
+        if (S_ISLNK(facts.st_mode))
+            session.make_link("root/" + name, read_link("/" + name));
+        else
+            show_read_only(root, session, "/" + name, "root/" + name);
     }
     show_read_only(root, session, "/sys/devices/system", "sys/devices/system"); // processors and memory: what tools size themselves by
 }
@@ -54,7 +58,8 @@ void show_host(const AsRoot &root, const SessionDirectory &session)
 const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef directory)
 {
     struct statx facts {};
-    if (statx(directory.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &facts) != 0) throw_errno("examining the project's mount");
+    if (statx(directory.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &facts) != 0)
+        throw_errno("examining the project's mount");
     const auto found = std::find_if(mounts.begin(), mounts.end(), [&](const MountEntry &entry) { return entry.id == facts.stx_mnt_id; });
     return found == mounts.end() ? nullptr : &*found;
 }
@@ -69,11 +74,14 @@ DetachedMount clone_project(const AsRoot &root, const OpenedProject &project, co
         const MountEntry *mount = mount_that_holds(mounts, project.root);
         const std::string where = mount == nullptr ? "" : " (" + mount->type + " mounted at " + escape_for_display(mount->point) + ")";
         if (failure.error_number() == EPERM)
-            throw Failure(ExitStatus::unavailable, "the file system of " + project.root_path + where + " is id-mapped already and cannot be mapped again; move the project to another mount");
+            throw Failure(ExitStatus::unavailable,
+                          "the file system of " + project.root_path + where +
+                              " is id-mapped already and cannot be mapped again; move the project to another mount");
         if (failure.error_number() != EINVAL) throw;
-        throw Failure(ExitStatus::unavailable, "the file system of " + project.root_path + where +
-                                                   " does not support id-mapped mounts on this kernel, so the agent's files could not be made yours; "
-                                                   "move the project to ext4, xfs or btrfs, or use a newer kernel");
+        throw Failure(ExitStatus::unavailable,
+                      "the file system of " + project.root_path + where +
+                          " does not support id-mapped mounts on this kernel, so the agent's files could not be made yours; "
+                          "move the project to ext4, xfs or btrfs, or use a newer kernel");
     }
 }
 
@@ -90,7 +98,9 @@ std::vector<std::string> submounts_of(const std::string &root_path)
 
 bool lies_below_another(const std::string &path, const std::vector<std::string> &paths)
 {
-    return std::any_of(paths.begin(), paths.end(), [&](const std::string &other) { return path.size() > other.size() && path.compare(0, other.size() + 1, other + "/") == 0; });
+    return std::any_of(paths.begin(), paths.end(), [&](const std::string &other) {
+        return path.size() > other.size() && path.compare(0, other.size() + 1, other + "/") == 0;
+    });
 }
 
 // A clone that leaves submounts out would show what they cover, so each gets an empty read-only stand-in.
@@ -100,7 +110,9 @@ void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMo
     struct stat facts {};
     if (fstat(target.get(), &facts) != 0) throw_errno("examining a mount point in the project");
     if (S_ISDIR(facts.st_mode)) {
-        attach(root, new_filesystem(root, "tmpfs", {{"source", "pi-agent-hidden"}, {"mode", "0555"}, {"size", "4k"}, {"nr_inodes", "2"}}, true), target);
+        attach(root,
+               new_filesystem(root, "tmpfs", {{"source", "pi-agent-hidden"}, {"mode", "0555"}, {"size", "4k"}, {"nr_inodes", "2"}}, true),
+               target);
         return;
     }
     const UniqueFd empty = UniqueFd::adopt(openat(session.fd().get(), "empty", O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0444));
@@ -108,20 +120,25 @@ void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMo
     attach(root, clone_mount(root, empty, Submounts::leave_out, MountAttributes{true, nullptr}), target);
 }
 
-// The user may rename directories meanwhile: afterwards the host's mount points and our stand-ins must be at the same places, else a stand-in
-// sits beside what it should hide.
-std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project, const std::string &root_path)
+// The user may rename directories meanwhile: afterwards the host's mount points and our stand-ins must be at the same places, else a
+// stand-in sits beside what it should hide.
+std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project,
+                                         const std::string &root_path)
 {
     const std::string shown_at = session.path() + "/project";
     std::vector<std::string> covered;
+    if (!defence_is_on("cover-submounts")) return {};
     for (const auto &path : submounts_of(root_path))
         if (!lies_below_another(path, submounts_of(root_path))) covered.push_back(path);
-    for (const auto &path : covered) cover(root, session, project, path);
+    for (const auto &path : covered)
+        cover(root, session, project, path);
     std::vector<std::string> host_now;
     const std::vector<std::string> all_now = submounts_of(root_path);
-    std::copy_if(all_now.begin(), all_now.end(), std::back_inserter(host_now), [&](const std::string &path) { return !lies_below_another(path, all_now); });
+    std::copy_if(all_now.begin(), all_now.end(), std::back_inserter(host_now),
+                 [&](const std::string &path) { return !lies_below_another(path, all_now); });
     if (host_now != covered || submounts_of(shown_at) != covered)
-        throw Failure(ExitStatus::system_failure, "mounts inside " + root_path + " changed while the session was being prepared; try again");
+        throw Failure(ExitStatus::system_failure,
+                      "mounts inside " + root_path + " changed while the session was being prepared; try again");
     return covered;
 }
 
@@ -131,7 +148,8 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
                          const Account &user, const Account &agent)
 {
     // Every mount point first: once clones are attached, nothing of ours is created any more.
-    for (const char *path : empty_directories) session.make_directory(path);
+    for (const char *path : empty_directories)
+        session.make_directory(path);
 
     show_host(root, session);
     attach(root, clone_mount(root, state.home, Submounts::leave_out, MountAttributes{}), session.make_directory("home"));

@@ -1,6 +1,7 @@
 // System calls that the agent never makes, by number and by argument.
 #include "runner/seccomp_filter.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 
 #include <array>
@@ -18,12 +19,53 @@ namespace {
 
 using Filter = std::unique_ptr<void, void (*)(scmp_filter_ctx)>;
 
-// Around other restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and file handles, or out of the view.
+// Around other restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and file handles, or out of the
+// view.
 constexpr std::array denied = {
-    "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd", "ptrace",
-    "add_key", "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at", "bpf", "perf_event_open", "mount", "umount2", "open_tree", "move_mount",
-    "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr", "pivot_root", "chroot", "unshare", "setns", "init_module", "finit_module", "delete_module",
-    "kexec_load", "kexec_file_load", "quotactl", "quotactl_fd", "swapon", "swapoff", "reboot", "acct", "settimeofday", "clock_settime", "clock_adjtime", "adjtimex",
+    "io_uring_setup",
+    "io_uring_enter",
+    "io_uring_register",
+    "userfaultfd",
+    "process_vm_readv",
+    "process_vm_writev",
+    "kcmp",
+    "pidfd_getfd",
+    "ptrace",
+    "add_key",
+    "request_key",
+    "keyctl",
+    "name_to_handle_at",
+    "open_by_handle_at",
+    "bpf",
+    "perf_event_open",
+    "mount",
+    "umount2",
+    "open_tree",
+    "move_mount",
+    "fsopen",
+    "fsconfig",
+    "fsmount",
+    "fspick",
+    "mount_setattr",
+    "pivot_root",
+    "chroot",
+    "unshare",
+    "setns",
+    "init_module",
+    "finit_module",
+    "delete_module",
+    "kexec_load",
+    "kexec_file_load",
+    "quotactl",
+    "quotactl_fd",
+    "swapon",
+    "swapoff",
+    "reboot",
+    "acct",
+    "settimeofday",
+    "clock_settime",
+    "clock_adjtime",
+    "adjtimex",
 };
 
 // Their arguments lie in memory, where a filter cannot look; with ENOSYS libraries fall back to calls that it can judge.
@@ -36,8 +78,8 @@ struct ModeCall {
 
 // Calls that can set the setuid or setgid bit of a file that then belongs to the user on the host.
 constexpr std::array mode_calls = {
-    ModeCall{"chmod", 1},  ModeCall{"fchmod", 1},  ModeCall{"fchmodat", 2}, ModeCall{"fchmodat2", 2}, ModeCall{"mkdir", 1},
-    ModeCall{"mkdirat", 2}, ModeCall{"mknod", 1}, ModeCall{"mknodat", 2},  ModeCall{"creat", 1},
+    ModeCall{"chmod", 1},   ModeCall{"fchmod", 1}, ModeCall{"fchmodat", 2}, ModeCall{"fchmodat2", 2}, ModeCall{"mkdir", 1},
+    ModeCall{"mkdirat", 2}, ModeCall{"mknod", 1},  ModeCall{"mknodat", 2},  ModeCall{"creat", 1},
 };
 
 void check(int result, const char *what)
@@ -58,17 +100,20 @@ void deny_mode_bits(const Filter &filter)
         int number = 0;
         if (!is_known(call.name, number)) continue;
         for (const unsigned bit : {S_ISUID, S_ISGID})
-            check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), number, 1, SCMP_CMP(call.argument, SCMP_CMP_MASKED_EQ, bit, bit)), call.name);
+            check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), number, 1, SCMP_CMP(call.argument, SCMP_CMP_MASKED_EQ, bit, bit)),
+                  call.name);
     }
     // open with O_CREAT or O_TMPFILE: the mode counts only then.
-    for (const auto &[name, flags_argument] : {std::pair<const char *, unsigned>{"open", 1}, std::pair<const char *, unsigned>{"openat", 2}}) {
+    for (const auto &[name, flags_argument] :
+         {std::pair<const char *, unsigned>{"open", 1}, std::pair<const char *, unsigned>{"openat", 2}}) {
         int number = 0;
         if (!is_known(name, number)) continue;
         for (const unsigned bit : {S_ISUID, S_ISGID})
             for (const int flag : {O_CREAT, O_TMPFILE & ~O_DIRECTORY})
-                check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), number, 2,
-                                       SCMP_CMP(flags_argument, SCMP_CMP_MASKED_EQ, static_cast<scmp_datum_t>(flag), static_cast<scmp_datum_t>(flag)),
-                                       SCMP_CMP(flags_argument + 1, SCMP_CMP_MASKED_EQ, bit, bit)),
+                check(seccomp_rule_add(
+                          filter.get(), SCMP_ACT_ERRNO(EPERM), number, 2,
+                          SCMP_CMP(flags_argument, SCMP_CMP_MASKED_EQ, static_cast<scmp_datum_t>(flag), static_cast<scmp_datum_t>(flag)),
+                          SCMP_CMP(flags_argument + 1, SCMP_CMP_MASKED_EQ, bit, bit)),
                       name);
     }
 }
@@ -78,13 +123,15 @@ void deny_terminal_injection(const Filter &filter)
 {
     constexpr scmp_datum_t low_half = 0xffffffff;
     for (const unsigned long request : {static_cast<unsigned long>(TIOCSTI), static_cast<unsigned long>(TIOCLINUX)})
-        check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1, SCMP_CMP(1, SCMP_CMP_MASKED_EQ, low_half, request)), "ioctl");
+        check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1, SCMP_CMP(1, SCMP_CMP_MASKED_EQ, low_half, request)),
+              "ioctl");
 }
 
 } // namespace
 
 void install_seccomp_filter()
 {
+    if (!defence_is_on("seccomp-filter")) return;
     const Filter filter(seccomp_init(SCMP_ACT_ALLOW), seccomp_release);
     if (!filter) throw Failure(ExitStatus::unavailable, "seccomp: no filter could be made");
     // A call made as another architecture (32-bit, x32) ends the process.

@@ -58,7 +58,8 @@ void mount_sessions(const AsRoot &root)
         if (errno != EINTR) throw_errno(std::string("locking ") + parent_directory);
     const UniqueFd sessions = open_sessions();
     if (is_tmpfs_of_its_own(sessions)) return; // another start was faster
-    const DetachedMount tmpfs = new_filesystem(root, "tmpfs", {{"source", "pi-agent-sessions"}, {"mode", "0700"}, {"size", "16m"}, {"nr_inodes", "200000"}}, false);
+    const DetachedMount tmpfs =
+        new_filesystem(root, "tmpfs", {{"source", "pi-agent-sessions"}, {"mode", "0700"}, {"size", "16m"}, {"nr_inodes", "200000"}}, false);
     attach(root, tmpfs, sessions);
     make_shared(root, sessions_directory);
 }
@@ -91,10 +92,14 @@ void remove_skeleton(FdRef directory)
         how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
         how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
         const UniqueFd child = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
-        if (child) remove_skeleton(child);
-        else if (errno == ENOENT) continue; // the unit's own cleanup may be at work too
-        else if (errno != ENOTDIR && errno != ELOOP) throw_errno("removing a session's mount points");
-        if (unlinkat(directory.get(), name.c_str(), child ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT) throw_errno("removing a session's mount points");
+        if (child)
+            remove_skeleton(child);
+        else if (errno == ENOENT)
+            continue; // the unit's own cleanup may be at work too
+        else if (errno != ENOTDIR && errno != ELOOP)
+            throw_errno("removing a session's mount points");
+        if (unlinkat(directory.get(), name.c_str(), child ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
+            throw_errno("removing a session's mount points");
     }
 }
 

@@ -24,13 +24,15 @@ UniqueFd enter(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid
     if (!made && errno != EEXIST) throw_errno("creating " + path);
     UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!directory) throw_errno("opening " + path);
-    if (made && (fchown(directory.get(), uid, gid) != 0 || fchmod(directory.get(), mode) != 0)) throw_errno("setting owner and mode of " + path);
+    if (made && (fchown(directory.get(), uid, gid) != 0 || fchmod(directory.get(), mode) != 0))
+        throw_errno("setting owner and mode of " + path);
     struct stat facts {};
     if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
     if (facts.st_uid != uid || facts.st_gid != gid)
-        throw Failure(ExitStatus::configuration, path + " belongs to " + std::to_string(facts.st_uid) + ":" + std::to_string(facts.st_gid) + " but must belong to " +
-                                                     std::to_string(uid) + ":" + std::to_string(gid) +
-                                                     "; was the agent's account changed? move the directory away, or change its owner by hand");
+        throw Failure(ExitStatus::configuration,
+                      path + " belongs to " + std::to_string(facts.st_uid) + ":" + std::to_string(facts.st_gid) + " but must belong to " +
+                          std::to_string(uid) + ":" + std::to_string(gid) +
+                          "; was the agent's account changed? move the directory away, or change its owner by hand");
     if ((facts.st_mode & 07777) != mode && fchmod(directory.get(), mode) != 0) throw_errno("setting the mode of " + path);
     return directory;
 }
@@ -44,7 +46,8 @@ UniqueFd take_lock(FdRef meta, const std::string &user)
         if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking the state of " + user);
         if (Clock::now() >= deadline)
             throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
-                                                 std::to_string(lock_patience_seconds) + " seconds; try again, or look for it with: systemctl list-units 'pi-agent*'");
+                                                 std::to_string(lock_patience_seconds) +
+                                                 " seconds; try again, or look for it with: systemctl list-units 'pi-agent*'");
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return lock;

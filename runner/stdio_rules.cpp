@@ -1,6 +1,7 @@
 // Which descriptors a caller may hand to the agent.
 #include "runner/stdio_rules.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 
 #include <fcntl.h>
@@ -25,7 +26,8 @@ const char *what_is_wrong(FdRef fd)
     if ((flags & O_PATH) != 0) return "a path descriptor";
     struct statx facts {};
     // DONT_SYNC: a FUSE file system of the caller is not asked, so it cannot keep root waiting.
-    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &facts) != 0) throw_errno("examining a descriptor of the request");
+    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &facts) != 0)
+        throw_errno("examining a descriptor of the request");
     switch (facts.stx_mode & S_IFMT) {
     case S_IFIFO:
     case S_IFREG:
@@ -46,10 +48,12 @@ const char *what_is_wrong(FdRef fd)
 
 void check_stdio(const std::array<UniqueFd, 3> &stdio)
 {
+    if (!defence_is_on("stdio-rules")) return;
     for (std::size_t index = 0; index < stdio.size(); ++index)
         if (const char *problem = what_is_wrong(stdio[index]))
-            throw Failure(ExitStatus::denied, std::string("denied: ") + names[index] + " is " + problem +
-                                                  "; the agent gets only pipes, regular files, sockets, /dev/null, /dev/zero and /dev/full");
+            throw Failure(ExitStatus::denied,
+                          std::string("denied: ") + names[index] + " is " + problem +
+                              "; the agent gets only pipes, regular files, sockets, /dev/null, /dev/zero and /dev/full");
 }
 
 } // namespace pi_agent

@@ -30,9 +30,12 @@ public:
             systemd_.process();
             const ServiceResult result = systemd_.service_result();
             if (result.ended) return conclude(result);
-            if (launched_ && !stopping_) wait(std::nullopt);
+            if (launched_ && !stopping_)
+                wait(std::nullopt);
             else if (!wait(deadline)) {
-                if (stopping_) throw Failure(ExitStatus::system_failure, "the session's unit " + session_.service + " does not stop; see: systemctl status " + session_.service);
+                if (stopping_)
+                    throw Failure(ExitStatus::system_failure,
+                                  "the session's unit " + session_.service + " does not stop; see: systemctl status " + session_.service);
                 problem_ = "the session's unit did not come up within " + std::to_string(start_patience_seconds) + " seconds";
                 stop();
             }
@@ -54,7 +57,8 @@ private:
             timeout = static_cast<int>(left) + 1;
         }
         std::array<pollfd, 4> waits{pollfd{systemd_.fd().get(), POLLIN, 0}, pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
-                                    pollfd{wrapper_open_ ? session_.wrapper.get() : -1, POLLIN, 0}, pollfd{session_.termination.get(), POLLIN, 0}};
+                                    pollfd{wrapper_open_ ? session_.wrapper.get() : -1, POLLIN, 0},
+                                    pollfd{session_.termination.get(), POLLIN, 0}};
         if (poll(waits.data(), waits.size(), timeout) < 0 && errno != EINTR) throw_errno("waiting for the session");
         if (waits[1].revents != 0) hear_launcher();
         if (waits[2].revents != 0) hear_wrapper();
@@ -69,8 +73,10 @@ private:
             control_open_ = packet.has_value();
             if (!packet) return;
             const ExecMessage message = decode_exec_message(packet->bytes);
-            if (std::holds_alternative<ExecReady>(message) && !launched_) hand_over();
-            else if (const auto *failed = std::get_if<ExecFailed>(&message)) problem_ = failed->text;
+            if (std::holds_alternative<ExecReady>(message) && !launched_)
+                hand_over();
+            else if (const auto *failed = std::get_if<ExecFailed>(&message))
+                problem_ = failed->text;
         } catch (const ProtocolError &) {
             control_open_ = false; // the agent may have taken its launcher over; systemd's account decides
         }
@@ -85,7 +91,8 @@ private:
             problem_ = failure.what();
             stop();
         }
-        for (auto &fd : session_.stdio) fd.reset(); // the agent's end of a pipe must be the last one
+        for (auto &fd : session_.stdio)
+            fd.reset(); // the agent's end of a pipe must be the last one
     }
 
     void hear_wrapper()
@@ -118,15 +125,20 @@ private:
 
     AgentEnded conclude(const ServiceResult &result)
     {
-        while (control_open_ && wait_for_input(session_.control, Clock::now())) hear_launcher();
+        while (control_open_ && wait_for_input(session_.control, Clock::now()))
+            hear_launcher();
         if (!launched_ || !problem_.empty()) {
             std::string text = "the agent was not started: ";
-            if (!problem_.empty()) text += escape_for_display(problem_);
-            else text += "systemd could not prepare the sandbox (" + result.result + ", status " + std::to_string(result.status) + ")";
+            if (!problem_.empty())
+                text += escape_for_display(problem_);
+            else
+                text += "systemd could not prepare the sandbox (" + result.result + ", status " + std::to_string(result.status) + ")";
             if (stopping_ && problem_.empty()) text = "the session was ended before the agent was started";
             // pi-agent-exec ends with the status of its own failure.
-            const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) && result.status <= static_cast<int>(ExitStatus::configuration);
-            throw Failure(launched_ && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable, text + "; see: journalctl -u " + session_.service);
+            const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) &&
+                               result.status <= static_cast<int>(ExitStatus::configuration);
+            throw Failure(launched_ && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable,
+                          text + "; see: journalctl -u " + session_.service);
         }
         return AgentEnded{result.code != CLD_EXITED, result.status};
     }
@@ -147,7 +159,8 @@ UniqueFd watch_termination()
 {
     sigset_t watched;
     sigemptyset(&watched);
-    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT}) sigaddset(&watched, number);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+        sigaddset(&watched, number);
     if (sigprocmask(SIG_BLOCK, &watched, nullptr) != 0) throw_errno("blocking signals");
     UniqueFd fd = UniqueFd::adopt(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!fd) throw_errno("watching signals");

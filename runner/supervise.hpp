@@ -14,10 +14,10 @@ namespace pi_agent {
 UniqueFd watch_termination();
 
 struct Session {
-    std::string service;           // unit name
-    FdRef wrapper;                 // the user's wrapper
-    FdRef control;                 // pi-agent-exec
-    FdRef termination;             // from watch_termination
+    std::string service; // unit name
+    FdRef wrapper;       // the user's wrapper
+    FdRef control;       // pi-agent-exec
+    FdRef termination;   // from watch_termination
     const LaunchRecord &record;
     std::array<UniqueFd, 3> stdio; // dropped as soon as it is handed over
 };

@@ -1,4 +1,5 @@
-// The one seam towards systemd (org.freedesktop.systemd1(5)); the one home of sdbus-c++. Every text that leaves here is in the property alphabet.
+// The one seam towards systemd (org.freedesktop.systemd1(5)); the one home of sdbus-c++. Every text that leaves here is in the property
+// alphabet.
 #pragma once
 
 #include "common/channel.hpp"

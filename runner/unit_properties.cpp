@@ -6,7 +6,6 @@
 
 #include <cerrno>
 
-
 namespace pi_agent {
 
 namespace {
@@ -26,7 +25,8 @@ void add_homes(const UnitPlan &plan, std::vector<UnitProperty> &properties)
     const bool below_home = lies_below(plan.project_path, "/home") || lies_below(plan.project_path, "/root");
     properties.push_back({"ProtectHome", std::string(below_home ? "tmpfs" : "yes")});
     if (below_home)
-        for (const char *home : {"/home", "/root", "/run/user"}) filesystems.entries.emplace_back(home, "ro");
+        for (const char *home : {"/home", "/root", "/run/user"})
+            filesystems.entries.emplace_back(home, "ro");
     properties.push_back({"TemporaryFileSystem", filesystems});
 }
 
@@ -34,7 +34,8 @@ void add_binds(const UnitPlan &plan, std::vector<UnitProperty> &properties)
 {
     BindList writable;
     BindList read_only;
-    for (const auto &bind : plan.binds) (bind.read_only ? read_only : writable).binds.push_back(bind);
+    for (const auto &bind : plan.binds)
+        (bind.read_only ? read_only : writable).binds.push_back(bind);
     properties.push_back({"BindPaths", writable});
     properties.push_back({"BindReadOnlyPaths", read_only});
 }
@@ -42,8 +43,9 @@ void add_binds(const UnitPlan &plan, std::vector<UnitProperty> &properties)
 // Beyond @system-service, which allows them: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into
 // other processes, keyrings or file handles. pi-agent-exec adds what needs arguments (runner/seccomp_filter.cpp).
 const NameFilter denied_calls{false,
-                              {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv", "process_vm_writev", "kcmp", "pidfd_getfd",
-                               "ptrace", "add_key", "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at"}};
+                              {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv",
+                               "process_vm_writev", "kcmp", "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl",
+                               "name_to_handle_at", "open_by_handle_at"}};
 
 } // namespace
 
@@ -118,7 +120,8 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
         {"SystemCallErrorNumber", SignedNumber{EPERM}}, // systemd's default is to kill
     };
     std::vector<std::string> groups;
-    for (const Gid group : plan.groups) groups.push_back(std::to_string(group.value()));
+    for (const Gid group : plan.groups)
+        groups.push_back(std::to_string(group.value()));
     if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
     add_homes(plan, properties);
     add_binds(plan, properties);

@@ -29,7 +29,8 @@ struct Command { // a(sasas), one command
 struct SignedNumber { // i
     std::int32_t value;
 };
-using PropertyValue = std::variant<bool, std::uint32_t, std::uint64_t, SignedNumber, std::string, std::vector<std::string>, NameFilter, BindList, TemporaryFileSystems, Command>;
+using PropertyValue = std::variant<bool, std::uint32_t, std::uint64_t, SignedNumber, std::string, std::vector<std::string>, NameFilter,
+                                   BindList, TemporaryFileSystems, Command>;
 
 struct UnitProperty {
     std::string name;
@@ -38,7 +39,7 @@ struct UnitProperty {
 
 struct UnitPlan {
     std::string session_id;
-    Uid user;                // the caller
+    Uid user; // the caller
     Uid agent;
     Gid agent_group;
     std::vector<Gid> groups; // supplementary: the group that granted the root

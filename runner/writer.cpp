@@ -61,7 +61,8 @@ public:
         if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
             if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST) throw_errno("replacing " + escape_for_display(name_));
             remove_beneath(directory_, name_);
-            if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) throw_errno("replacing " + escape_for_display(name_));
+            if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0)
+                throw_errno("replacing " + escape_for_display(name_));
         }
         committed_ = true;
     }
@@ -128,7 +129,8 @@ public:
     {
         nlohmann::json settings = nlohmann::json::object();
         if (host) settings = parse_json_object(read_bounded(host, settings_limit, "your settings.json"), "your settings.json");
-        const std::string text = merge_managed(std::move(settings), managed).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+        const std::string text =
+            merge_managed(std::move(settings), managed).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
         if (current_text("settings.json") == text) return;
         Replacement file(top_, "settings.json");
         write_all(file.fd(), text);

@@ -12,6 +12,7 @@
 #include <exception>
 #include <fcntl.h>
 #include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace {
@@ -35,8 +36,9 @@ void refuse_terminals()
     constexpr std::array names = {"standard input", "standard output", "standard error"};
     for (int fd = 0; fd < 3; ++fd)
         if (isatty(fd) == 1)
-            throw Failure(ExitStatus::denied, std::string(names[static_cast<std::size_t>(fd)]) +
-                                                  " is a terminal, which is not supported yet; use pipes or files, e.g.: pi -p '…' </dev/null 2>&1 | cat");
+            throw Failure(ExitStatus::denied,
+                          std::string(names[static_cast<std::size_t>(fd)]) +
+                              " is a terminal, which is not supported yet; use pipes or files, e.g.: pi -p '…' </dev/null 2>&1 | cat");
 }
 
 std::vector<std::string> presentation_variables()
@@ -45,7 +47,8 @@ std::vector<std::string> presentation_variables()
     for (char **entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
         const std::string assignment = *entry;
         const std::size_t equals = assignment.find('=');
-        if (equals != std::string::npos && is_presentation_variable(std::string_view(assignment).substr(0, equals))) list.push_back(assignment);
+        if (equals != std::string::npos && is_presentation_variable(std::string_view(assignment).substr(0, equals)))
+            list.push_back(assignment);
     }
     return list;
 }
@@ -63,7 +66,9 @@ AgentEnded run(WrapperOptions options)
     const std::string decision = refuse_early(cwd);
     if (options.debug) std::fprintf(stderr, "pi: %s\n", decision.c_str());
     refuse_terminals();
-    const Request request{std::move(options.agent_arguments), presentation_variables()};
+    const mode_t mask = umask(0);
+    umask(mask);
+    const Request request{std::move(options.agent_arguments), presentation_variables(), mask};
     return run_client(ClientInput{request, cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}});
 }
 

@@ -37,12 +37,17 @@ WrapperOptions parse_options(int argc, const char *const *argv)
     for (; index < argc; ++index) {
         const std::string argument = argv[index];
         if (argument.compare(0, prefix.size(), prefix) != 0) break;
-        if (argument == "--pi-agent-help") options.help = true;
-        else if (argument == "--pi-agent-explain") options.explain = true;
-        else if (argument == "--pi-agent-debug") options.debug = true;
-        else refuse(argument);
+        if (argument == "--pi-agent-help")
+            options.help = true;
+        else if (argument == "--pi-agent-explain")
+            options.explain = true;
+        else if (argument == "--pi-agent-debug")
+            options.debug = true;
+        else
+            refuse(argument);
     }
-    for (; index < argc; ++index) options.agent_arguments.emplace_back(argv[index]);
+    for (; index < argc; ++index)
+        options.agent_arguments.emplace_back(argv[index]);
     return options;
 }
 

@@ -25,13 +25,15 @@ std::string path_of_cwd(FdRef cwd)
     if (facts.st_nlink == 0) throw Failure(ExitStatus::denied, "denied: the working directory was deleted; cd to one that exists");
     std::array<char, PATH_MAX> buffer{};
     const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(cwd.get())).c_str(), buffer.data(), buffer.size());
-    if (length <= 0 || static_cast<std::size_t>(length) >= buffer.size()) throw Failure(ExitStatus::denied, "denied: the working directory has no path");
+    if (length <= 0 || static_cast<std::size_t>(length) >= buffer.size())
+        throw Failure(ExitStatus::denied, "denied: the working directory has no path");
     return std::string(buffer.data(), static_cast<std::size_t>(length));
 }
 
 Account find_caller()
 {
-    if (getuid() == 0 || geteuid() != getuid()) throw Failure(ExitStatus::denied, "denied: root does not run the agent; type `pi` as an ordinary user");
+    if (getuid() == 0 || geteuid() != getuid())
+        throw Failure(ExitStatus::denied, "denied: root does not run the agent; type `pi` as an ordinary user");
     std::optional<Account> caller = find_account(Uid(getuid()));
     if (!caller) throw Failure(ExitStatus::denied, "denied: uid " + std::to_string(getuid()) + " is not in the user database");
     return *caller;
@@ -42,24 +44,28 @@ Account find_caller()
 std::string refuse_early(FdRef cwd)
 {
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
-        throw Failure(ExitStatus::unavailable, "this shell may gain no privileges (no_new_privs), so sudo cannot work; are you inside an agent's session already? use an ordinary shell");
+        throw Failure(ExitStatus::unavailable, "this shell may gain no privileges (no_new_privs), so sudo cannot work; are you inside an "
+                                               "agent's session already? use an ordinary shell");
     const Account caller = find_caller();
     const Policy policy = load_policy(policy_path);
     if (!policy.wrapper.enable)
-        throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) + ", wrapper.enable: false)");
+        throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) +
+                                              ", wrapper.enable: false)");
     auto found = find_access_rules(policy, caller, policy_path);
     if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(ExitStatus::denied, refused->text);
     const AccessRules &rules = std::get<AccessRules>(found);
     std::vector<RootCandidate> candidates;
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, caller);
-        if (const auto *problem = std::get_if<RootProblem>(&resolved)) throw PolicyError({Diagnostic{problem->where, rules.entry + ".roots", problem->text, ""}});
+        if (const auto *problem = std::get_if<RootProblem>(&resolved))
+            throw PolicyError({Diagnostic{problem->where, rules.entry + ".roots", problem->text, ""}});
         candidates.push_back(RootCandidate{std::get<ResolvedRoot>(resolved).path, granted.by_group, granted.spec.where});
     }
     const std::string path = path_of_cwd(cwd);
     auto decision = decide(caller, rules, candidates, path);
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(ExitStatus::denied, refused->text);
-    return "allowed: " + escape_for_display(path) + " lies in the root " + candidates[std::get<Allowed>(decision).root].path + " (" + rules.entry + ", " + to_string(rules.where) + ")";
+    return "allowed: " + escape_for_display(path) + " lies in the root " + candidates[std::get<Allowed>(decision).root].path + " (" +
+           rules.entry + ", " + to_string(rules.where) + ")";
 }
 
 } // namespace pi_agent

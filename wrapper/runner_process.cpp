@@ -29,12 +29,14 @@ constexpr std::size_t complaint_limit = 4096;
     const int error = fcntl(complaint, F_DUPFD_CLOEXEC, 3);
     sigset_t none;
     sigemptyset(&none);
-    const bool ready = null >= 0 && input >= 0 && error >= 0 && setsid() >= 0 && dup2(input, 0) == 0 && dup2(null, 1) == 1 && dup2(error, 2) == 2 &&
-                       close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+    const bool ready = null >= 0 && input >= 0 && error >= 0 && setsid() >= 0 && dup2(input, 0) == 0 && dup2(null, 1) == 1 &&
+                       dup2(error, 2) == 2 && close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
+                       sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
     if (!ready) _exit(exec_failed);
     std::array<const char *, 5> arguments = {"sudo", "-n", "--", PI_AGENT_RUNNER_PATH, nullptr};
     std::array<const char *, 3> environment = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", nullptr};
-    execve(PI_AGENT_SUDO_PATH, const_cast<char *const *>(arguments.data()), const_cast<char *const *>(environment.data())); // NOLINT(cppcoreguidelines-pro-type-const-cast)
+    execve(PI_AGENT_SUDO_PATH, const_cast<char *const *>(arguments.data()),
+           const_cast<char *const *>(environment.data())); // NOLINT(cppcoreguidelines-pro-type-const-cast)
     _exit(exec_failed);
 }
 
@@ -64,7 +66,8 @@ std::string RunnerProcess::read_complaint()
     std::array<char, complaint_limit> buffer{};
     const ssize_t length = read(complaint_.get(), buffer.data(), buffer.size());
     std::string text(buffer.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
-    while (!text.empty() && text.back() == '\n') text.pop_back();
+    while (!text.empty() && text.back() == '\n')
+        text.pop_back();
     std::string shown;
     for (std::size_t start = 0; start <= text.size();) {
         const std::size_t newline = std::min(text.find('\n', start), text.size());
@@ -79,13 +82,16 @@ void RunnerProcess::explain_silence()
     if (!ended_ && waitpid(pid_, &status_, 0) == pid_) ended_ = true;
     const std::string complaint = read_complaint();
     const std::string words = complaint.empty() ? "" : ": " + complaint;
-    if (WIFSIGNALED(status_)) throw Failure(ExitStatus::system_failure, "sudo was killed by signal " + std::to_string(WTERMSIG(status_)) + ", the session was ended");
+    if (WIFSIGNALED(status_))
+        throw Failure(ExitStatus::system_failure,
+                      "sudo was killed by signal " + std::to_string(WTERMSIG(status_)) + ", the session was ended");
     const int code = WEXITSTATUS(status_);
-    if (code == exec_failed) throw Failure(ExitStatus::unavailable, std::string(PI_AGENT_SUDO_PATH) + " could not be run; the administrator installs sudo");
+    if (code == exec_failed)
+        throw Failure(ExitStatus::unavailable, std::string(PI_AGENT_SUDO_PATH) + " could not be run; the administrator installs sudo");
     if (complaint.find("pi-agent-runner:") != std::string::npos) throw Failure(ExitStatus::denied, "the runner refused" + words);
-    if (code == 1)
-        throw Failure(ExitStatus::denied, "sudo did not run the runner" + words + "; the administrator runs: pi-agentctl apply");
-    throw Failure(ExitStatus::system_failure, "the runner ended without a word (status " + std::to_string(code) + ")" + words + "; see: journalctl -t pi-agent-runner");
+    if (code == 1) throw Failure(ExitStatus::denied, "sudo did not run the runner" + words + "; the administrator runs: pi-agentctl apply");
+    throw Failure(ExitStatus::system_failure,
+                  "the runner ended without a word (status " + std::to_string(code) + ")" + words + "; see: journalctl -t pi-agent-runner");
 }
 
 } // namespace pi_agent

@@ -43,7 +43,8 @@ UniqueFd watch_signals()
 void let_go_of_input_and_output()
 {
     const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!null || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0) throw_errno("letting go of standard input and output");
+    if (!null || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0)
+        throw_errno("letting go of standard input and output");
 }
 
 class Client {
@@ -63,7 +64,9 @@ public:
             const int timeout = leaving_ ? farewell_patience_seconds * 1000 : -1;
             const int ready = poll(waits.data(), waits.size(), timeout);
             if (ready < 0 && errno != EINTR) throw_errno("waiting for the runner");
-            if (ready == 0) throw Failure(ExitStatus::system_failure, "sudo ended and the runner does not answer; see: systemctl list-units 'pi-agent*'");
+            if (ready == 0)
+                throw Failure(ExitStatus::system_failure,
+                              "sudo ended and the runner does not answer; see: systemctl list-units 'pi-agent*'");
             if (waits[1].revents != 0) hear_signals();
             if (waits[0].revents == 0) continue;
             std::optional<Packet> packet = receive_packet(runner_.channel(), in_seconds(1));

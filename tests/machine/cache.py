@@ -81,17 +81,19 @@ def machine_root(name):
     return made_once(CACHE / name / f"root-{digest(recipe.release, recipe.packages, contents)}", make)
 
 
-def build_root(name):
+def build_root(name, tools=False):
     """The root that the product is built in: same release as the machine, with compilers; never booted."""
     recipe = MACHINES[name]
+    packages = recipe.build_packages + (recipe.tool_packages if tools else ())
+    kind = "tools-root" if tools else "build-root"
 
     def make(root):
-        say(f"making the build root of machine {name}")
-        bootstrap(recipe.release, recipe.build_packages, root)
+        say(f"making the {kind} of machine {name}")
+        bootstrap(recipe.release, packages, root)
         for mount_point in ("src", "build", "dest"):
             (root / mount_point).mkdir()
 
-    return made_once(CACHE / name / f"build-root-{digest(recipe.release, recipe.build_packages)}", make)
+    return made_once(CACHE / name / f"{kind}-{digest(recipe.release, packages)}", make)
 
 
 def agent_tree(version):
@@ -121,9 +123,9 @@ def agent_tree(version):
 class Build:
     """One build directory for one checkout on one machine; commands run in the build root, the checkout read-only."""
 
-    def __init__(self, name, source=SOURCE, variant="product", options=(), environment=()):
+    def __init__(self, name, source=SOURCE, variant="product", options=(), environment=(), tools=False):
         self.name = name
-        self.root = build_root(name)
+        self.root = build_root(name, tools)
         self.source = Path(source).resolve()
         self.directory = CACHE / name / f"build-{variant}-{digest(self.root.name, str(self.source))}"
         self.options = ["--prefix=/usr", "--libexecdir=libexec", "--sysconfdir=/etc", "-Dwerror=true", *options]
@@ -153,10 +155,17 @@ class Build:
                 self.directory.mkdir()
                 self._quietly(["meson", "setup", "/build", "/src", *self.options])
 
-    def compile(self):
+    def compile(self, everything=False):
+        """Builds what is installed; `everything`: the unit tests too."""
         self.setup()
+        targets = [] if everything else self._installed_targets()
         with locked(self.directory):
-            self._quietly(["meson", "compile", "-C", "/build", "-j", str(os.cpu_count())])
+            self._quietly(["ninja", "-C", "/build", "-j", str(os.cpu_count()), *targets])
+
+    def _installed_targets(self):
+        targets = json.loads((self.directory / "meson-info/intro-targets.json").read_text())
+        files = [file for target in targets if target["installed"] for file in target["filename"]]
+        return [os.path.relpath(file, "/build") for file in files]
 
     def tests_of(self, suite, only=None):
         """Names of the tests of a suite of meson; with `only`, of those that have it in their name."""

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 class MachineRecipe:
     release: str
     packages: tuple  # what the booted machine has, beside a minimal Debian
-    build_packages: tuple  # what the product is built and linted with, in a root of its own that is never booted
+    build_packages: tuple  # what the product is built with, in a root of its own that is never booted
+    tool_packages: tuple  # what lint and the second compiler need beside these, in a third root
 
 
 @dataclass(frozen=True)
@@ -26,14 +27,15 @@ COMMON = (
 COMMON_BUILD = (
     "ca-certificates cmake doctest-dev g++ git libcli11-dev libfmt-dev libsdbus-c++-dev libseccomp-dev libspdlog-dev"
     " libsystemd-dev libyaml-cpp-dev meson ninja-build nlohmann-json3-dev pkg-config python3"
-    " clang clang-format clang-tidy python3-yaml shellcheck"
 ).split()
+TOOLS = "clang clang-format clang-tidy shellcheck".split()
 
 MACHINES = {
     "bookworm": MachineRecipe(
         release="bookworm",
         packages=(*COMMON, "libfmt9", "libsdbus-c++1", "libseccomp2", "libspdlog1.10", "libsystemd0", "libyaml-cpp0.7"),
         build_packages=(*COMMON_BUILD,),
+        tool_packages=(*TOOLS,),
     ),
 }
 
