@@ -1,5 +1,6 @@
 // Encoding of the request and of the messages between wrapper and runner.
 #include "common/request.hpp"
+#include "common/defence.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -47,13 +48,14 @@ constexpr std::array presentation_names = {
 
 void check_argument(const std::string &argument)
 {
-    if (argument.find('\0') != std::string::npos) throw ProtocolError("an argument contains a NUL byte");
+    if (argument.find('\0') != std::string::npos && defence_is_on("nul-arguments")) throw ProtocolError("an argument contains a NUL byte");
 }
 
 void check_presentation(const std::string &assignment)
 {
     const std::size_t equals = assignment.find('=');
-    if (equals == std::string::npos || !is_presentation_variable(std::string_view(assignment).substr(0, equals)))
+    const bool known = equals != std::string::npos && is_presentation_variable(std::string_view(assignment).substr(0, equals));
+    if (!known && defence_is_on("presentation-names"))
         throw ProtocolError("the request carries an environment variable that is never passed on");
     if (assignment.find('\0') != std::string::npos) throw ProtocolError("an environment value contains a NUL byte");
 }
@@ -78,7 +80,7 @@ ReceivedRequest receive_request(FdRef channel, Deadline deadline)
 {
     std::optional<Packet> record = receive_record(channel, deadline);
     if (!record) throw ProtocolError("the connection was closed before a request came");
-    if (record->fds.size() != 4)
+    if (record->fds.size() != 4 && defence_is_on("descriptor-count"))
         throw ProtocolError("a request carries exactly four descriptors, this one has " + std::to_string(record->fds.size()));
     Decoder decoder(record->bytes);
     if (decoder.number() != request_type) throw ProtocolError("the first message is not a request");

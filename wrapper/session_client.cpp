@@ -2,7 +2,6 @@
 #include "wrapper/session_client.hpp"
 
 #include "common/error.hpp"
-#include "common/escape.hpp"
 #include "wrapper/runner_process.hpp"
 
 #include <csignal>
@@ -80,7 +79,7 @@ private:
     {
         if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->text);
         if (const auto *notice = std::get_if<Notice>(&message)) {
-            std::fprintf(stderr, "pi: %s\n", escape_for_display(notice->text).c_str());
+            std::fprintf(stderr, "pi: %s\n", notice->text.c_str()); // root's words: names in them are escaped already
             return std::nullopt;
         }
         return std::get<AgentEnded>(message);
