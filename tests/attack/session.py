@@ -1,6 +1,7 @@
 """One session in the background, and the processes that belong to it."""
 
 import contextlib
+import select
 import time
 
 READY_SECONDS = 20
@@ -18,8 +19,10 @@ class Session:
         self.scope = f"pi-agent-run-{self.id}.scope"
 
     def _first_line(self):
-        line = self.process.stdout.readline().decode()
+        ready, _, _ = select.select([self.process.stdout], [], [], READY_SECONDS)
+        line = self.process.stdout.readline().decode() if ready else ""
         if len(line.split(" ")[0].strip()) != 32:
+            self.process.kill_all()
             _, complaint = self.process.communicate(timeout=READY_SECONDS)
             raise AssertionError(f"the session did not start: {line!r} {complaint.decode(errors='replace')}")
         return line

@@ -4,7 +4,7 @@ import os
 import signal
 import time
 
-for number in range(1, signal.NSIG):
+for number in set(range(1, signal.NSIG)) - {signal.SIGCHLD}:
     try:
         signal.signal(number, signal.SIG_IGN)
     except (OSError, ValueError):  # KILL, STOP and those that the C library keeps

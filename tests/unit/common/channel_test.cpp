@@ -54,9 +54,9 @@ TEST_CASE("a packet arrives with its bytes and its descriptors, which close on e
 TEST_CASE("packets keep their order and their borders")
 {
     auto [left, right] = make_channel();
-    for (const auto *text : {"one", "two", "three"})
+    for (const std::string text : {"one", "two", "three"})
         send_packet(left, text, {}, soon());
-    for (const auto *text : {"one", "two", "three"})
+    for (const std::string text : {"one", "two", "three"})
         CHECK(receive_packet(right, soon())->bytes == text);
 }
 
@@ -86,10 +86,10 @@ TEST_CASE("an empty, an oversized or an overloaded packet is never sent")
 TEST_CASE("a refused packet leaks none of its descriptors")
 {
     struct Row {
-        const char *what;
+        std::string what;
         std::size_t bytes;
         std::size_t descriptors;
-        const char *refusal;
+        std::string refusal;
     };
     const std::vector<Row> rows = {
         {"a byte too many", packet_limit + 1, 0, "larger than 32768 bytes"},
@@ -206,9 +206,9 @@ TEST_CASE("a record beyond the limit is neither sent nor received")
 TEST_CASE("a record that breaks the protocol is refused by name")
 {
     struct Row {
-        const char *what;
+        std::string what;
         std::vector<std::string> packets;
-        const char *refusal;
+        std::string refusal;
     };
     const std::string foreign = Encoder().number(0x4142434445464748).number(1).bytes();
     const std::vector<Row> rows = {

@@ -43,7 +43,7 @@ std::string status_line(const std::string &name)
 TEST_CASE("whoever is not root with all three ids cannot claim it" * doctest::skip(not_root()))
 {
     struct Row {
-        const char *what;
+        std::string what;
         uid_t real, effective, saved;
     };
     for (const Row &row : {Row{"a user", 12345, 12345, 12345}, Row{"a setuid program", 12345, 0, 0}, Row{"root in disguise", 0, 12345, 0},
@@ -71,7 +71,7 @@ TEST_CASE("becoming a user takes exactly its ids and groups, and no capability s
 {
     struct Row {
         Account account;
-        const char *groups;
+        std::string groups;
     };
     const std::vector<Row> rows = {
         {somebody(12345, 12346, {12346}), "12346"},

@@ -15,7 +15,7 @@ TEST_CASE("root's group is privileged by its number, whatever it is called")
 TEST_CASE("groups of this host that reach past file permissions are privileged")
 {
     int found = 0;
-    for (const auto *name : {"sudo", "wheel", "adm", "disk", "shadow", "kmem", "docker", "podman", "lxd", "libvirt", "kvm", "tty"}) {
+    for (const std::string name : {"sudo", "wheel", "adm", "disk", "shadow", "kmem", "docker", "podman", "lxd", "libvirt", "kvm", "tty"}) {
         const auto gid = find_group(name);
         if (!gid) continue;
         ++found;
@@ -27,7 +27,7 @@ TEST_CASE("groups of this host that reach past file permissions are privileged")
 TEST_CASE("ordinary groups and numbers without a group are not privileged")
 {
     int found = 0;
-    for (const auto *name : {"users", "nogroup", "nobody", "games", "daemon"}) {
+    for (const std::string name : {"users", "nogroup", "nobody", "games", "daemon"}) {
         const auto gid = find_group(name);
         if (!gid) continue;
         ++found;

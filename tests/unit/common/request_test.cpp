@@ -43,50 +43,50 @@ Caught refusal_of(const std::string &bytes, std::size_t descriptors = 4)
 
 TEST_CASE("only variables that describe terminal and language are presentation")
 {
-    for (const auto *name :
+    for (const std::string name :
          {"TERM", "COLORTERM", "LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TZ", "NO_COLOR", "EDITOR", "SSH_TTY", "TMUX"})
         CHECK_MESSAGE(is_presentation_variable(name), name);
-    for (const auto *name : {"",
-                             "PATH",
-                             "HOME",
-                             "USER",
-                             "SHELL",
-                             "LD_PRELOAD",
-                             "LD_LIBRARY_PATH",
-                             "NODE_OPTIONS",
-                             "PERL5OPT",
-                             "BASH_ENV",
-                             "ENV",
-                             "PYTHONSTARTUP",
-                             "LC_",
-                             "LC_all",
-                             "LC_A1",
-                             "LC_ALL=x",
-                             "lc_all",
-                             "term",
-                             "TERM ",
-                             " TERM",
-                             "TERMX",
-                             "TER",
-                             "LC",
-                             "LANGUAGE",
-                             "LOCPATH",
-                             "NLSPATH",
-                             "GCONV_PATH",
-                             "SUDO_UID",
-                             "SUDO_USER",
-                             "TERMINFO",
-                             "IFS",
-                             "PS4",
-                             "GIT_DIR",
-                             "GIT_SSH_COMMAND",
-                             "http_proxy",
-                             "PI_AGENT_X",
-                             "LC_A\nPATH",
-                             "GIT_PAGER",
-                             "PAGER",
-                             "DISPLAY",
-                             "SSH_AUTH_SOCK"}) {
+    for (const std::string name : {"",
+                                   "PATH",
+                                   "HOME",
+                                   "USER",
+                                   "SHELL",
+                                   "LD_PRELOAD",
+                                   "LD_LIBRARY_PATH",
+                                   "NODE_OPTIONS",
+                                   "PERL5OPT",
+                                   "BASH_ENV",
+                                   "ENV",
+                                   "PYTHONSTARTUP",
+                                   "LC_",
+                                   "LC_all",
+                                   "LC_A1",
+                                   "LC_ALL=x",
+                                   "lc_all",
+                                   "term",
+                                   "TERM ",
+                                   " TERM",
+                                   "TERMX",
+                                   "TER",
+                                   "LC",
+                                   "LANGUAGE",
+                                   "LOCPATH",
+                                   "NLSPATH",
+                                   "GCONV_PATH",
+                                   "SUDO_UID",
+                                   "SUDO_USER",
+                                   "TERMINFO",
+                                   "IFS",
+                                   "PS4",
+                                   "GIT_DIR",
+                                   "GIT_SSH_COMMAND",
+                                   "http_proxy",
+                                   "PI_AGENT_X",
+                                   "LC_A\nPATH",
+                                   "GIT_PAGER",
+                                   "PAGER",
+                                   "DISPLAY",
+                                   "SSH_AUTH_SOCK"}) {
         CHECK_FALSE_MESSAGE(is_presentation_variable(name), name);
     }
     CHECK_FALSE(is_presentation_variable(std::string_view("TERM\0", 5)));
@@ -124,9 +124,9 @@ TEST_CASE("a request without arguments and with either border of the umask is a 
 TEST_CASE("what is not exactly one request is refused, and its descriptors are closed")
 {
     struct Row {
-        const char *what;
+        std::string what;
         std::string bytes;
-        const char *refusal;
+        std::string refusal;
     };
     const std::string good = request_bytes({"-p"}, {"TERM=x"}, 022);
     const std::vector<Row> rows = {

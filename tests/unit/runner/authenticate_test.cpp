@@ -111,10 +111,10 @@ TEST_CASE("sudo's word and the socket's creator must agree" * doctest::skip(not_
 {
     constexpr uid_t unknown = 4123456789U; // of no account
     struct Row {
-        const char *what;
+        std::string what;
         uid_t creator;
         std::optional<std::string> sudo_uid;
-        const char *refusal;
+        std::string refusal;
     };
     const std::vector<Row> rows = {
         {"no sudo", 65534, std::nullopt, "77 denied: not called through sudo"},

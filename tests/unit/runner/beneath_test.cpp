@@ -127,7 +127,7 @@ TEST_CASE("follows no link and reaches nothing above")
     place.link("magic", "/proc/self/cwd");
     place.link("root", "/");
     struct Row {
-        const char *path;
+        std::string path;
         int error;
     };
     for (const Row &row : {Row{"absolute/canary", ELOOP},
@@ -191,8 +191,8 @@ TEST_CASE("replaces what stands in a directory's place, and never goes through i
         if (kind == "link to itself") place.link(at, fs::path(at).filename());
         if (kind == "FIFO") REQUIRE(::mkfifo((place / at).c_str(), 0600) == 0);
     };
-    for (const auto *kind : {"file", "link out", "link to a file", "dangling link", "link to itself", "FIFO"}) {
-        for (const auto *at : {"a", "a/b", "a/b/c"}) {
+    for (const std::string kind : {"file", "link out", "link to a file", "dangling link", "link to itself", "FIFO"}) {
+        for (const std::string at : {"a", "a/b", "a/b/c"}) {
             CAPTURE(kind);
             CAPTURE(at);
             const Place place;
@@ -210,7 +210,7 @@ TEST_CASE("makes nothing above the top or in a path that is not plain")
 {
     const Place place;
     const FdRef top = place.top;
-    for (const auto *path : {"..", "../outside/new", "a/../../outside/new", "/etc/pi-agent-unit-test", "a//b"}) {
+    for (const std::string path : {"..", "../outside/new", "a/../../outside/new", "/etc/pi-agent-unit-test", "a//b"}) {
         CAPTURE(path);
         CHECK(errno_of([&] { return ensure_directory_beneath(top, path); }) != 0);
     }
@@ -243,7 +243,7 @@ TEST_CASE("removes files, links, trees and what is not there")
     place.link("tree/a/out", place.directory / "outside");
     place.link("tree/up", "../../outside");
     REQUIRE(::mkfifo((place / "tree/fifo").c_str(), 0600) == 0);
-    for (const auto *name : {"file", "link", "file_link", "tree", "none"}) {
+    for (const std::string name : {"file", "link", "file_link", "tree", "none"}) {
         CAPTURE(name);
         CHECK_NOTHROW(remove_beneath(place.top, name));
         CHECK_FALSE(fs::exists(fs::symlink_status(place / name)));
@@ -286,7 +286,7 @@ TEST_CASE("a directory that was made unwritable is made usable again, and no oth
     REQUIRE(::chmod(directory.path().c_str(), 0777) == 0);
     CHECK(as_somebody([&] {
               const std::string top_path = directory.make("top");
-              for (const auto *name : {"closed", "open"})
+              for (const std::string name : {"closed", "open"})
                   fs::create_directory(top_path + "/" + name);
               if (::chmod((top_path + "/closed").c_str(), 0555) != 0 || ::chmod((top_path + "/open").c_str(), 0755) != 0)
                   return std::string("set-up failed");
@@ -346,7 +346,7 @@ TEST_CASE("a link swapped in while a tree is removed or made costs nothing outsi
     int rounds = 0;
     const Deadline end = Clock::now() + std::chrono::milliseconds(600);
     while (Clock::now() < end) {
-        for (const auto *name : {"tree", "link"}) // either may be the link now, and this test must not follow it
+        for (const std::string name : {"tree", "link"}) // either may be the link now, and this test must not follow it
             fs::remove_all(place / name);
         place.link("link", place.directory / "outside");
         place.make("tree/kept");

@@ -118,7 +118,7 @@ TEST_CASE("what cannot be read is named, and the rest arrives" * doctest::skip(n
     both.place.link("config/stolen", both.place / "secret");
     const auto skipped = both.sync();
     CHECK(skipped.size() == 3);
-    for (const auto *name : {"closed", "fifo", "stolen"})
+    for (const std::string name : {"closed", "fifo", "stolen"})
         CHECK_MESSAGE(std::any_of(skipped.begin(), skipped.end(), [&](const auto &text) { return has(text, both.config + "/" + name); }),
                       name);
     CHECK(both.inside("kept") == "x");

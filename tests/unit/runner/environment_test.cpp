@@ -52,11 +52,11 @@ TEST_CASE("the host's tools are found before the agent's own directory, and noth
 TEST_CASE("each layer wins over those below it, and the product over all")
 {
     struct Row {
-        const char *name;
+        std::string name;
         std::vector<std::string> presentation;
         Environment managed;
         Environment per_user;
-        const char *value;
+        std::string value;
     };
     const std::vector<Row> rows = {
         {"TERM", {"TERM=xterm"}, {}, {}, "xterm"},

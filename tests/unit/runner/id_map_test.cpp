@@ -49,7 +49,7 @@ TEST_CASE("the map is written as the kernel reads it")
 {
     struct Row {
         std::uint32_t first, second;
-        const char *text;
+        std::string text;
     };
     const std::vector<Row> rows = {
         {1000, 2000, "0 0 1000\n1000 2000 1\n1001 1001 999\n2000 1000 1\n2001 2001 4294965294\n"},
@@ -107,7 +107,7 @@ TEST_CASE("the kernel takes the map, for users and groups" * doctest::skip(not_r
         const UniqueFd map = make_id_map(AsRoot::claim(), user, agent);
         if (::setns(map.get(), CLONE_NEWUSER) != 0) throw_errno("setns");
         std::string text;
-        for (const auto *name : {"/proc/self/uid_map", "/proc/self/gid_map"}) {
+        for (const std::string name : {"/proc/self/uid_map", "/proc/self/gid_map"}) {
             std::ifstream file(name);
             for (const auto &extent : extents_of(std::string(std::istreambuf_iterator<char>(file), {})))
                 text += std::to_string(extent.inside) + " " + std::to_string(extent.outside) + " " + std::to_string(extent.count) + "\n";

@@ -22,7 +22,8 @@ std::string nested(std::size_t levels)
 
 TEST_CASE("an object is parsed as it stands")
 {
-    for (const auto *text : {"{}", " \n\t{ } \n", R"({"a": [1, -2.5e3, "x", true, null, {"b": {}}]})", R"({"\u00e9\n": "\ud83d\ude00"})"})
+    for (const std::string text :
+         {"{}", " \n\t{ } \n", R"({"a": [1, -2.5e3, "x", true, null, {"b": {}}]})", R"({"\u00e9\n": "\ud83d\ude00"})"})
         CHECK(parse_json_object(text, "s") == json::parse(text));
 }
 
@@ -30,7 +31,7 @@ TEST_CASE("what is no JSON is refused with file, line and column")
 {
     struct Row {
         std::string text;
-        const char *place;
+        std::string place;
     };
     const std::vector<Row> rows = {
         {"", "s.json:1:1: "},
@@ -73,7 +74,7 @@ TEST_CASE("a refusal repeats nothing of the content")
 
 TEST_CASE("the top level must be an object")
 {
-    for (const auto *text : {"[]", "null", "1", "\"x\"", "true", "[{}]"}) {
+    for (const std::string text : {"[]", "null", "1", "\"x\"", "true", "[{}]"}) {
         const Caught caught = failure_of([&] { return parse_json_object(text, "s.json"); });
         CHECK(caught.status == 78);
         CHECK(has(caught.text, "s.json:1:1: the top level must be an object"));
@@ -98,7 +99,7 @@ TEST_CASE("nesting is bounded at 128 levels, long before anything recurses too d
 TEST_CASE("managed values win; objects merge, everything else is replaced")
 {
     struct Row {
-        const char *host, *managed, *merged;
+        std::string host, managed, merged;
     };
     const std::vector<Row> rows = {
         {"{}", "{}", "{}"},

@@ -59,7 +59,7 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
 TEST_CASE("what is not exactly one launch record is refused, and its descriptors are closed")
 {
     struct Row {
-        const char *what;
+        std::string what;
         std::string bytes;
         std::size_t descriptors;
     };

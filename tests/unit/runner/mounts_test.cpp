@@ -13,9 +13,9 @@ using namespace pi_agent::test;
 TEST_CASE("a line of mountinfo is taken apart, whatever optional fields it has")
 {
     struct Row {
-        const char *line;
+        std::string line;
         std::uint64_t id, parent;
-        const char *point, *type, *source;
+        std::string point, type, source;
     };
     const std::vector<Row> rows = {
         {"36 35 98:0 /mnt1 /mnt2 rw,noatime master:1 - ext3 /dev/root rw,errors=continue", 36, 35, "/mnt2", "ext3", "/dev/root"},
@@ -45,8 +45,9 @@ TEST_CASE("a line of mountinfo is taken apart, whatever optional fields it has")
 
 TEST_CASE("a line of another form is a failure, never half a mount")
 {
-    for (const auto *line : {"", "x", "36", "36 35 98:0 /mnt1 /mnt2 rw", "36 35 98:0 /mnt1 /mnt2 rw -", "36 35 98:0 /mnt1 /mnt2 rw - ext3",
-                             "x 35 98:0 /mnt1 /mnt2 rw - ext3 /dev/root rw", "36 x 98:0 /mnt1 /mnt2 rw - ext3 /dev/root rw"}) {
+    for (const std::string line :
+         {"", "x", "36", "36 35 98:0 /mnt1 /mnt2 rw", "36 35 98:0 /mnt1 /mnt2 rw -", "36 35 98:0 /mnt1 /mnt2 rw - ext3",
+          "x 35 98:0 /mnt1 /mnt2 rw - ext3 /dev/root rw", "36 x 98:0 /mnt1 /mnt2 rw - ext3 /dev/root rw"}) {
         CAPTURE(line);
         CHECK(failure_of([&] { return parse_mount(line); }).status == 70);
     }

@@ -150,7 +150,7 @@ TEST_CASE("the host's own namespaces are recognised, and others refused by name"
         return;
     }
     struct Row {
-        const char *name;
+        std::string name;
         int flag;
     };
     for (const Row &row : {Row{"mnt", CLONE_NEWNS}, {"pid", CLONE_NEWPID}, {"user", CLONE_NEWUSER}, {"cgroup", CLONE_NEWCGROUP}}) {

@@ -214,7 +214,7 @@ TEST_CASE("a root that the caller cannot reach is the policy's error, with its p
 TEST_CASE("a root whose name systemd would misread is refused with its place" * doctest::skip(not_root()))
 {
     const Caller caller;
-    for (const auto *name : {"home/my project", "home/x\nExecStopPost=+y", "home/100%"}) {
+    for (const std::string name : {"home/my project", "home/x\nExecStopPost=+y", "home/100%"}) {
         CAPTURE(name);
         const std::string root = caller.own(name);
         const Caught caught = failure_of([&] { return caller.open(path_fd(root), {root}); });

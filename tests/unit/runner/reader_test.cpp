@@ -43,7 +43,7 @@ struct Reading {
 
 std::string content_of(FdRef fd)
 {
-    std::string text(1U << 20U, '\0');
+    std::string text(4096, '\0');
     const ssize_t length = ::read(fd.get(), text.data(), text.size());
     REQUIRE(length >= 0);
     return text.substr(0, static_cast<std::size_t>(length));
@@ -212,7 +212,7 @@ TEST_CASE("links are followed with the user's rights and no others" * doctest::s
     CHECK(reading.find("absolute")->content == "mine");
     CHECK(reading.find("store")->message.step == SyncStep::directory);
     CHECK(reading.find("store/file")->content == "shared");
-    for (const auto *name : {"key", "below", "secrets", "shadow"}) {
+    for (const std::string name : {"key", "below", "secrets", "shadow"}) {
         CAPTURE(name);
         CHECK(reading.find(name) == nullptr);
         CHECK(reading.was_skipped(host.config + "/" + name, "Permission denied"));
@@ -235,7 +235,7 @@ TEST_CASE("what is neither file nor directory is skipped without being opened" *
     host.write("kept", "x");
     const Reading reading = read_as_user(host.config);
     CHECK(reading.failure.status == 0);
-    for (const auto *name : {"fifo", "socket", "null", "fifo_link"})
+    for (const std::string name : {"fifo", "socket", "null", "fifo_link"})
         CHECK_MESSAGE(reading.was_skipped(host.config + "/" + name, "neither a file nor a directory"), name);
     CHECK(reading.find("kept")->content == "x");
     CHECK(reading.sent.size() == 3);
@@ -270,7 +270,7 @@ TEST_CASE("what the agent owns, locks and logs stay at the top, and the same nam
         host.write(name, "x");
         host.write("below/" + name, "x");
     }
-    for (const auto *name : {"sessions", "bin", "git", "npm", "tmp"}) {
+    for (const std::string name : {"sessions", "bin", "git", "npm", "tmp"}) {
         host.make(name);
         host.write(std::string(name) + "/file", "x");
         host.make(std::string("below/") + name);
@@ -296,11 +296,11 @@ TEST_CASE("credentials are a seed, at the top only" * doctest::skip(not_root()))
 TEST_CASE("names of any bytes travel as they are and are escaped in notices" * doctest::skip(not_root()))
 {
     const Host host;
-    for (const auto *name : {"a b", "q'\"", "line\nbreak", "\xff\xfe", "%n$HOME", "\\", "-rf", ".hidden"})
+    for (const std::string name : {"a b", "q'\"", "line\nbreak", "\xff\xfe", "%n$HOME", "\\", "-rf", ".hidden"})
         host.write(name, name);
     REQUIRE(::mkfifo((host.config + "/x\n\x1b[31m").c_str(), 0666) == 0);
     const Reading reading = read_as_user(host.config);
-    for (const auto *name : {"a b", "q'\"", "line\nbreak", "\xff\xfe", "%n$HOME", "\\", "-rf", ".hidden"}) {
+    for (const std::string name : {"a b", "q'\"", "line\nbreak", "\xff\xfe", "%n$HOME", "\\", "-rf", ".hidden"}) {
         CAPTURE(name);
         REQUIRE(reading.find(name) != nullptr);
         CHECK(reading.find(name)->content == name);
@@ -338,7 +338,7 @@ TEST_CASE("a tree that is nested too deep is cut there" * doctest::skip(not_root
 TEST_CASE("settings that are no readable file are refused, and nothing is sent" * doctest::skip(not_root()))
 {
     struct Row {
-        const char *what;
+        std::string what;
         std::function<void(const Host &)> set_up;
         int status;
     };

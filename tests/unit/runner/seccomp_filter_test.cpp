@@ -51,7 +51,7 @@ const std::string unknown = std::to_string(ENOSYS);
 TEST_CASE("calls that reach around or out of the sandbox are denied before the kernel looks at them")
 {
     struct Row {
-        const char *name;
+        std::string name;
         long number;
     };
     // With arguments that the kernel itself would answer otherwise: EFAULT, EINVAL, EBADF, ESRCH.

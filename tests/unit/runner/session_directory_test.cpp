@@ -52,6 +52,6 @@ TEST_CASE("scope and service are named after the session, in the alphabet of pro
 TEST_CASE("removing what is no session id is refused before anything is opened" * doctest::skip(not_root()))
 {
     const AsRoot root = AsRoot::claim();
-    for (const auto *text : {"", "..", ".", "../../../etc", "0123456789abcdef0123456789abcde"})
+    for (const std::string text : {"", "..", ".", "../../../etc", "0123456789abcdef0123456789abcde"})
         CHECK(failure_of([&] { remove_session(root, text); }).status == 64);
 }

@@ -60,7 +60,7 @@ TEST_CASE("pipes, regular files, sockets and the three harmless devices are allo
     for (const int type : {SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET})
         CHECK(judge(adopt(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0))).status == 0);
     CHECK(judge(adopt(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0))).status == 0);
-    for (const auto *device : {"/dev/null", "/dev/zero", "/dev/full"})
+    for (const std::string device : {"/dev/null", "/dev/zero", "/dev/full"})
         CHECK_MESSAGE(judge(open_path(device, O_RDWR)).status == 0, device);
 }
 
@@ -107,7 +107,7 @@ TEST_CASE("a terminal is refused, either end of it")
 
 TEST_CASE("every other device is refused, those with harmless numbers of another major too")
 {
-    for (const auto *device : {"/dev/random", "/dev/urandom", "/dev/ptmx", "/dev/fuse", "/dev/kmsg", "/dev/net/tun"}) {
+    for (const std::string device : {"/dev/random", "/dev/urandom", "/dev/ptmx", "/dev/fuse", "/dev/kmsg", "/dev/net/tun"}) {
         CAPTURE(device);
         const int fd = ::open(device, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
         if (fd >= 0) check_refused(UniqueFd::adopt(fd), "a terminal or another device");

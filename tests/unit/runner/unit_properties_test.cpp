@@ -85,9 +85,9 @@ struct Texts {
 TEST_CASE("switches of the hardening are all on")
 {
     const auto properties = service_properties(plan_for("/srv/app"));
-    for (const auto *name : {"NoNewPrivileges", "PrivateTmp", "PrivateDevices", "PrivateIPC", "PrivateUsers", "ProtectKernelTunables",
-                             "ProtectKernelModules", "ProtectKernelLogs", "ProtectControlGroups", "ProtectClock", "ProtectHostname",
-                             "RestrictRealtime", "RestrictSUIDSGID", "LockPersonality", "RemoveIPC", "SendSIGKILL", "AddRef"}) {
+    for (const std::string name : {"NoNewPrivileges", "PrivateTmp", "PrivateDevices", "PrivateIPC", "PrivateUsers", "ProtectKernelTunables",
+                                   "ProtectKernelModules", "ProtectKernelLogs", "ProtectControlGroups", "ProtectClock", "ProtectHostname",
+                                   "RestrictRealtime", "RestrictSUIDSGID", "LockPersonality", "RemoveIPC", "SendSIGKILL", "AddRef"}) {
         CHECK_MESSAGE(only<bool>(properties, name), name);
     }
 }
@@ -111,7 +111,7 @@ TEST_CASE("texts of the hardening are the strictest that the agent lives with")
 TEST_CASE("numbers of the hardening leave nothing")
 {
     const auto properties = service_properties(plan_for("/srv/app"));
-    for (const auto *name : {"CapabilityBoundingSet", "AmbientCapabilities", "RestrictNamespaces", "LimitCORE"})
+    for (const std::string name : {"CapabilityBoundingSet", "AmbientCapabilities", "RestrictNamespaces", "LimitCORE"})
         CHECK_MESSAGE(only<std::uint64_t>(properties, name) == 0, name);
     CHECK(only<std::uint64_t>(properties, "TimeoutStopUSec") == 2'000'000);
     CHECK(only<std::uint32_t>(properties, "UMask") == 077);
@@ -121,15 +121,15 @@ TEST_CASE("numbers of the hardening leave nothing")
 TEST_CASE("the unit has no property that breaks the agent or loosens the sandbox")
 {
     const auto properties = service_properties(plan_for("/home/alice/projects"));
-    for (const auto *name : {"MemoryDenyWriteExecute", "Environment", "EnvironmentFile", "PassEnvironment", "WorkingDirectory", "Delegate",
-                             "RootImage", "TTYPath", "ExecStart", "ExecStartPre", "ExecStopPost", "StandardInput", "BindMounts",
-                             "DeviceAllow", "PrivateMounts", "MountFlags"})
+    for (const std::string name : {"MemoryDenyWriteExecute", "Environment", "EnvironmentFile", "PassEnvironment", "WorkingDirectory",
+                                   "Delegate", "RootImage", "TTYPath", "ExecStart", "ExecStartPre", "ExecStopPost", "StandardInput",
+                                   "BindMounts", "DeviceAllow", "PrivateMounts", "MountFlags"})
         CHECK_MESSAGE(values_of(properties, name).empty(), name);
 }
 
 TEST_CASE("no property is given twice, but for the two lists of system calls")
 {
-    for (const auto *project : {"/srv/app", "/home/alice/projects"}) {
+    for (const std::string project : {"/srv/app", "/home/alice/projects"}) {
         std::set<std::string> seen;
         for (const auto &property : service_properties(plan_for(project)))
             if (property.name != "SystemCallFilter") CHECK_MESSAGE(seen.insert(property.name).second, property.name);
@@ -182,8 +182,8 @@ TEST_CASE("only state and project are writable")
 TEST_CASE("homes are hidden, and are empty read-only file systems where the project lies below one")
 {
     struct Row {
-        const char *project;
-        const char *protect_home;
+        std::string project;
+        std::string protect_home;
     };
     for (const Row &row : {Row{"/srv/app", "yes"},
                            {"/opt/home/x", "yes"},
@@ -226,7 +226,7 @@ TEST_CASE("system calls are an allowed list, with what goes around other restric
     for (const auto &name : allowed.names)
         CHECK_MESSAGE((name[0] != '@' || name == "@system-service"), name); // no @privileged, no @mount
     CHECK_FALSE(denied.allow);
-    for (const auto *name :
+    for (const std::string name :
          {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv", "process_vm_writev", "kcmp",
           "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at"})
         CHECK_MESSAGE(std::count(denied.names.begin(), denied.names.end(), name) == 1, name);

@@ -130,7 +130,7 @@ TEST_CASE("files and directories arrive in the agent's directory, private to the
     CHECK(content_of(agent / "new/deep/file") == "made");
     CHECK(fs::is_empty(agent / "empty"));
     CHECK(fs::is_directory(agent / "bare"));
-    for (const auto *name : {"", "skills", "bare", "new/deep"})
+    for (const std::string name : {"", "skills", "bare", "new/deep"})
         CHECK(mode_of(agent / name) == 0700);
     struct stat facts {};
     REQUIRE(::stat((agent / "skills/a.md").c_str(), &facts) == 0);
@@ -213,7 +213,7 @@ TEST_CASE("file and directory change places" * doctest::skip(not_root()))
 TEST_CASE("whatever the agent planted is replaced and never followed" * doctest::skip(not_root()))
 {
     struct Row {
-        const char *what;
+        std::string what;
         std::function<void(const Agent &)> plant;
     };
     const std::vector<Row> rows = {
@@ -273,7 +273,7 @@ TEST_CASE("whatever the agent planted is replaced and never followed" * doctest:
         CHECK_MESSAGE(caught.status == 0, caught.text);
         CHECK(content_of(agent / "d/canary") == "from the host");
         CHECK(content_of(agent / "settings.json") == "{\n  \"a\": 1,\n  \"b\": 2\n}\n");
-        for (const auto *name : {"", "d", "d/canary", "settings.json"})
+        for (const std::string name : {"", "d", "d/canary", "settings.json"})
             CHECK_FALSE(fs::is_symlink(agent / name));
         CHECK_FALSE(fs::is_symlink(agent.home + "/.pi"));
         CHECK(agent.outside_is_unchanged());
@@ -302,10 +302,10 @@ TEST_CASE("a path that is not plain is refused, and nothing outside is made" * d
 TEST_CASE("a reader that breaks the protocol or dies is a failure, never a success" * doctest::skip(not_root()))
 {
     struct Row {
-        const char *what;
+        std::string what;
         std::vector<Message> messages;
         int status;
-        const char *refusal;
+        std::string refusal;
     };
     Message unknown = settings();
     unknown.header.step = static_cast<SyncStep>(9);
@@ -353,9 +353,9 @@ TEST_CASE("managed settings win over the host's, at any depth, and stand alone w
 TEST_CASE("settings that are wrong are refused with their place, and the agent's stay as they were" * doctest::skip(not_root()))
 {
     struct Row {
-        const char *what;
+        std::string what;
         std::string text;
-        const char *refusal;
+        std::string refusal;
     };
     const std::vector<Row> rows = {
         {"no JSON", "{\n  \"a\": 1,\n}", "your settings.json:3:1: this is not valid JSON"},

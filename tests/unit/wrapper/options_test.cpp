@@ -57,8 +57,8 @@ TEST_CASE("own options come first, and everything after them is the agent's, unt
 
 TEST_CASE("an own option that does not exist is refused by name, escaped")
 {
-    for (const auto *option : {"--pi-agent-", "--pi-agent-x", "--pi-agent-helpme", "--pi-agent-help=1", "--pi-agent-debug ",
-                               "--pi-agent-Help", "--pi-agent-explain\n"}) {
+    for (const std::string option : {"--pi-agent-", "--pi-agent-x", "--pi-agent-helpme", "--pi-agent-help=1", "--pi-agent-debug ",
+                                     "--pi-agent-Help", "--pi-agent-explain\n"}) {
         CAPTURE(option);
         const Caught caught = failure_of([&] { return parse({option}); });
         CHECK(caught.status == 64);
@@ -71,7 +71,7 @@ TEST_CASE("an own option that does not exist is refused by name, escaped")
 
 TEST_CASE("an option that is planned is refused as such, never ignored")
 {
-    for (const auto *option : {"--pi-agent-tmpdir", "--pi-agent-tmpdir=", "--pi-agent-tmpdir=/tmp/x"})
+    for (const std::string option : {"--pi-agent-tmpdir", "--pi-agent-tmpdir=", "--pi-agent-tmpdir=/tmp/x"})
         CHECK(has(failure_of([&] { return parse({option}); }).text, "--pi-agent-tmpdir is not supported yet"));
     CHECK(has(failure_of([&] { return parse({"--pi-agent-tmpdirectory"}); }).text, "unknown option"));
 }
@@ -86,7 +86,7 @@ TEST_CASE("no arguments at all, not even a name, are no arguments (CVE-2021-4034
 
 TEST_CASE("the help names every option that exists")
 {
-    for (const auto *option : {"--pi-agent-help", "--pi-agent-explain", "--pi-agent-debug"}) {
+    for (const std::string option : {"--pi-agent-help", "--pi-agent-explain", "--pi-agent-debug"}) {
         CHECK(has(wrapper_help, option));
         CHECK_NOTHROW(parse({option}));
     }
