@@ -8,7 +8,7 @@
 
 namespace pi_agent {
 
-// Idempotent. Waits briefly for other processes of the unit to go and throws Failure when they stay.
+// Idempotent. Kills what is left of the unit's processes, and throws Failure when some stay.
 void clean_up_after_unit(const AsRoot &root, const std::string &session_id);
 
 } // namespace pi_agent

@@ -98,8 +98,7 @@ bool detach_at(const AsRoot & /*root*/, const std::string &path)
 
 void make_shared(const AsRoot & /*root*/, const std::string &path)
 {
-    const unsigned long propagation = defence_is_on("shared-sessions") ? mount_shared : propagation_private;
-    if (mount(nullptr, path.c_str(), nullptr, propagation, nullptr) != 0) throw_errno("making " + path + " shared");
+    if (mount(nullptr, path.c_str(), nullptr, mount_shared, nullptr) != 0) throw_errno("making " + path + " shared");
 }
 
 MountEntry parse_mount(const std::string &line)

@@ -61,14 +61,16 @@ def prove(product, weak):
     """prove(attack, *defences): the attack fails on the product, and succeeds when these defences are taken out.
 
     attack(target) returns an Outcome. A test that cannot see its attack succeed proves nothing, so that is a failure.
-    Returns what the attack got from the product and what it got without the defences.
+    Returns what the attack got from the product and what it got without the defences. `quick`: leaves out the third run, which
+    shows that the build with seams behaves as the product does while nothing is taken out of it.
     """
 
-    def prove(attack, *defences):
+    def prove(attack, *defences, quick=False):
         on = attack(product)
         assert not on.succeeded, f"the attack works: {on}"
-        intact = attack(weak)
-        assert not intact.succeeded, f"the build with seams differs from the product even with every defence in: {intact}"
+        if not quick:
+            intact = attack(weak)
+            assert not intact.succeeded, f"the build with seams differs from the product even with every defence in: {intact}"
         with weak.without(*defences):
             off = attack(weak)
         assert off.succeeded, f"without {', '.join(defences)} the attack should work, so this test proves nothing: {off}"

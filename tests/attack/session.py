@@ -2,7 +2,6 @@
 
 import contextlib
 import select
-import time
 
 READY_SECONDS = 20
 DEMO = "/home/alice/projects/demo"
@@ -55,16 +54,12 @@ class Session:
         return int(shown.stdout)
 
     def end(self):
-        """Kills the wrapper and everything that was started with it, and waits until the unit is gone."""
+        """Kills the wrapper with everything that was started with it, and the unit, and waits until the unit is gone."""
         if self.process.poll() is None:
             with contextlib.suppress(Exception):
                 self.process.kill_all()
         for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             stream.close()
         self.process.wait(timeout=10)
-        until = time.monotonic() + 10
-        while self.machine.root(["systemctl", "is-active", "--quiet", self.service]).returncode == 0:
-            if time.monotonic() > until:
-                self.machine.root(["systemctl", "kill", "--signal=KILL", self.service])
-                return
-            time.sleep(0.05)
+        waiting = f"systemctl kill --signal=KILL {self.service}; while systemctl is-active --quiet {self.service}; do sleep 0.05; done"
+        self.machine.root(waiting, timeout=15)

@@ -82,6 +82,12 @@ class Target:
         while self.sessions:
             self.sessions.pop().end()
 
+    def clear(self):
+        """Ends whatever is left of sessions after a defence was out; the next session sweeps what lies about."""
+        self.end_all()
+        self.machine.root("pkill -KILL -u pi-agent; systemctl kill --signal=KILL 'pi-agent-*.service'; true", check=True)
+        self.warm_up()
+
     def warm_up(self):
         """One session, so that what is made once for all sessions is there."""
         self.pi("true", check=True)

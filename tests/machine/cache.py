@@ -128,7 +128,7 @@ class Build:
         self.name = name
         self.root = build_root(name, tools)
         self.source = Path(source).resolve()
-        self.directory = CACHE / name / f"build-{variant}-{digest(self.root.name, str(self.source))}"
+        self.directory = CACHE / name / f"build-{variant}-{digest(self.root.name, str(self.source), *options, *environment)}"
         self.options = ["--prefix=/usr", "--libexecdir=libexec", "--sysconfdir=/etc", "-Dwerror=true", *options]
         self.environment = environment
         self.cgroup = Cgroup.for_tests(self.directory.name)

@@ -109,7 +109,7 @@ TEST_CASE("every other device is refused, those with harmless numbers of another
 {
     for (const std::string device : {"/dev/random", "/dev/urandom", "/dev/ptmx", "/dev/fuse", "/dev/kmsg", "/dev/net/tun"}) {
         CAPTURE(device);
-        const int fd = ::open(device, O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
+        const int fd = ::open(device.c_str(), O_RDONLY | O_NOCTTY | O_NONBLOCK | O_CLOEXEC);
         if (fd >= 0) check_refused(UniqueFd::adopt(fd), "a terminal or another device");
     }
     CHECK(::access("/dev/urandom", F_OK) == 0); // else this checked nothing
