@@ -17,6 +17,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int start_patience_seconds = 30;
+constexpr int grace_seconds = 2;          // for the agent to end by itself
 constexpr int stop_patience_seconds = 15; // the unit's own stop takes at most 2 s per stage
 constexpr int handover_patience_seconds = 10;
 
@@ -26,34 +27,28 @@ public:
 
     AgentEnded run()
     {
-        Deadline deadline = in_seconds(start_patience_seconds);
+        deadline_ = in_seconds(start_patience_seconds);
         for (;;) {
             systemd_.process();
             const ServiceResult result = systemd_.service_result();
             if (result.ended) return conclude(result);
-            if (launched_ && !stopping_)
-                wait(std::nullopt);
-            else if (!wait(deadline)) {
-                if (stopping_)
-                    throw Failure(ExitStatus::system_failure,
-                                  "the session's unit " + session_.service + " does not stop; see: systemctl status " + session_.service);
-                problem_ = "the session's unit did not come up within " + std::to_string(start_patience_seconds) + " seconds";
-                stop();
-            }
-            if (stopping_ && !stop_deadline_set_) {
-                deadline = in_seconds(stop_patience_seconds);
-                stop_deadline_set_ = true;
-            }
+            if (wait()) continue;
+            if (killing_)
+                throw Failure(ExitStatus::system_failure,
+                              "the session's unit " + session_.service + " does not stop; see: systemctl status " + session_.service);
+            if (!stopping_) problem_ = "the session's unit did not come up within " + std::to_string(start_patience_seconds) + " seconds";
+            stopping_ = true;
+            kill_unit();
         }
     }
 
 private:
     // False when the deadline passed.
-    bool wait(std::optional<Deadline> deadline)
+    bool wait()
     {
         int timeout = -1;
-        if (deadline) {
-            const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline - Clock::now()).count();
+        if (deadline_) {
+            const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline_ - Clock::now()).count();
             if (left <= 0) return false;
             timeout = static_cast<int>(left) + 1;
         }
@@ -88,6 +83,7 @@ private:
         try {
             send_launch(session_.control, session_.record, session_.stdio, in_seconds(handover_patience_seconds));
             launched_ = true;
+            if (!stopping_) deadline_.reset();
         } catch (const Failure &failure) {
             problem_ = failure.what();
             stop();
@@ -117,10 +113,24 @@ private:
         if (read(session_.termination.get(), &information, sizeof information) > 0) stop();
     }
 
+    // First the agent is asked (TERM); the unit is stopped, which kills, when it has not ended within the grace.
     void stop()
     {
         if (stopping_) return;
         stopping_ = true;
+        if (!launched_ || !control_open_) return kill_unit();
+        try {
+            send_packet(session_.control, encode_signal(SIGTERM), {}, in_seconds(1));
+            deadline_ = in_seconds(grace_seconds);
+        } catch (const Failure &) {
+            return kill_unit();
+        }
+    }
+
+    void kill_unit()
+    {
+        killing_ = true;
+        deadline_ = in_seconds(stop_patience_seconds);
         systemd_.stop_unit(session_.service);
     }
 
@@ -151,7 +161,8 @@ private:
     bool control_open_ = true;
     bool wrapper_open_ = true;
     bool stopping_ = false;
-    bool stop_deadline_set_ = false;
+    std::optional<Deadline> deadline_;
+    bool killing_ = false;
 };
 
 } // namespace

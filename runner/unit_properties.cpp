@@ -5,6 +5,7 @@
 #include "runner/session_directory.hpp"
 
 #include <cerrno>
+#include <csignal>
 
 namespace pi_agent {
 
@@ -76,6 +77,9 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
         {"AddRef", true}, // keeps the result readable until the runner has read it
         {"Type", std::string("exec")},
         {"KillMode", std::string("control-group")},
+        // The whole group at once: with TERM first, a launcher that dies of it takes systemd to ExecStopPost= while the agent's other
+        // processes, deaf to TERM, live on. The runner itself asks the agent to end before it stops the unit.
+        {"KillSignal", SignedNumber{SIGKILL}},
         {"SendSIGKILL", true},
         {"TimeoutStopUSec", 2 * second},
         {"ExecStartEx", Command{{PI_AGENT_EXEC_PATH}, {}}},

@@ -24,7 +24,13 @@ def pytest_addoption(parser):
 def pytest_generate_tests(metafunc):
     if "machine_name" in metafunc.fixturenames:
         names = metafunc.config.getoption("machine") or list(MACHINES)
-        metafunc.parametrize("machine_name", names, scope="session")
+        # Indirect: pytest 7.2 numbers other parameters test by test, and takes the modules apart to bring equal numbers together.
+        metafunc.parametrize("machine_name", names, indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def machine_name(request):
+    return request.param
 
 
 @pytest.fixture(scope="session")

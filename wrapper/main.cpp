@@ -1,5 +1,6 @@
 // pi: the wrapper that a user types. Unprivileged; refuses early, hands the request to the root-only runner, ends as the agent ends.
 #include "build_config.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
@@ -11,6 +12,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstring>
 #include <exception>
 #include <fcntl.h>
 #include <filesystem>
@@ -55,6 +57,13 @@ std::vector<std::string> presentation_variables()
             list.push_back(assignment);
     }
     return list;
+}
+
+// A prompt is nobody else's business, and every user of the host can read the arguments of every process.
+void hide_arguments(int argc, char **argv)
+{
+    for (int index = 1; index < argc; ++index)
+        std::memset(argv[index], 0, std::strlen(argv[index]));
 }
 
 int explain()
@@ -104,6 +113,7 @@ int main(int argc, char **argv)
     open_missing_stdio();
     try {
         WrapperOptions options = parse_options(argc, argv);
+        if (defence_is_on("hidden-arguments")) hide_arguments(argc, argv);
         if (options.help) return std::fputs(wrapper_help, stdout) < 0 ? static_cast<int>(ExitStatus::system_failure) : 0;
         if (options.explain) return explain();
         end_as(run(std::move(options)));

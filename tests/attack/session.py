@@ -10,9 +10,11 @@ DEMO = "/home/alice/projects/demo"
 class Session:
     """Its agent says that it is ready with a line whose first word is PI_AGENT_SESSION; further words are in `words`."""
 
-    def __init__(self, machine, command, user="alice", cwd=DEMO, env=None):
+    def __init__(self, machine, command, user="alice", cwd=DEMO, env=None, input=b"", program=("pi",)):
         self.machine = machine
-        self.process = machine.popen(["pi", *command], user=user, cwd=cwd, env=env)
+        self.process = machine.popen([*program, *command], user=user, cwd=cwd, env=env)
+        self.process.stdin.write(input)
+        self.process.stdin.close()
         self.id, *self.words = self._first_line().split()
         self.service = f"pi-agent-{self.id}.service"
         self.scope = f"pi-agent-run-{self.id}.scope"

@@ -34,6 +34,8 @@ def prepare(machine):
 
 
 class Target:
+    prelude = PRELUDE
+
     def __init__(self, machine):
         self.machine = machine
         self.sessions = []

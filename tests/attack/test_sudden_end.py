@@ -51,7 +51,7 @@ CAUGHT_BY = {
     ("wrapper",): ["wrapper-eof"],
     ("sudo",): ["wrapper-eof"],
     ("runner",): ["unit:BindsTo"],
-    ("wrapper", "sudo", "runner"): ["unit:BindsTo"],
+    ("runner", "sudo", "wrapper"): ["unit:BindsTo"],
     # systemd goes on to ExecStopPost= as soon as the launcher is gone, and after it only sends TERM.
     ("runner", "exec"): ["cleanup-kills"],
 }
@@ -72,7 +72,10 @@ import os, runpy, signal
 launcher = os.getppid()
 def answer(*_):
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    os.kill(launcher, signal.SIGKILL)
+    try:
+        os.kill(launcher, signal.SIGKILL)
+    except ProcessLookupError:
+        pass
 keep = signal.signal
 def ignoring_all_but_term(number, action):
     keep(number, answer if number == signal.SIGTERM else action)

@@ -47,7 +47,8 @@ class Process(subprocess.Popen):
                 with contextlib.suppress(OSError):
                     status = read_status(pid)
                     numbers = status["NSpid"].split()
-                    if int(status["PPid"]) == self.pid and len(numbers) > 1 and CHDIR not in command_line(pid):
+                    line = command_line(pid)  # for a moment empty while a program is being replaced
+                    if int(status["PPid"]) == self.pid and len(numbers) > 1 and line and CHDIR not in line:
                         return int(numbers[-1])
             time.sleep(0.01)
         raise MachineError("the command has no process in the machine (any more)")

@@ -92,6 +92,92 @@ bool limits_can_be_reset()
     return problem.empty();
 }
 
+// Everything that a caller can choose for this process, chosen badly.
+void spoil_process_state()
+{
+    ::signal(SIGCHLD, SIG_IGN);
+    ::signal(SIGINT, SIG_IGN);
+    ::signal(SIGTERM, [](int) {});
+    ::signal(SIGPIPE, SIG_DFL);
+    sigset_t all;
+    sigfillset(&all);
+    ::sigprocmask(SIG_SETMASK, &all, nullptr);
+    const itimerval timer{{}, {3600, 0}};
+    ::setitimer(ITIMER_REAL, &timer, nullptr);
+    ::setitimer(ITIMER_PROF, &timer, nullptr);
+    for (const auto kind : {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE}) {
+        rlimit limit{};
+        ::getrlimit(kind, &limit);
+        limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 50);
+        ::setrlimit(kind, &limit);
+    }
+    ::setpriority(PRIO_PROCESS, 0, 15);
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    ::sched_setaffinity(0, sizeof one, &one);
+    std::ofstream("/proc/self/oom_score_adj") << "777";
+    ::umask(0);
+    ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
+    ::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    ::setpgid(0, 0); // a group leader cannot simply call setsid
+}
+
+std::string what_is_wrong_with_process_state()
+{
+    std::string wrong;
+    for (int number = 1; number < NSIG; ++number) {
+        struct sigaction action {};
+        if (::sigaction(number, nullptr, &action) != 0) continue;
+        if (action.sa_handler != (number == SIGPIPE ? SIG_IGN : SIG_DFL)) wrong += "signal " + std::to_string(number) + " ";
+    }
+    sigset_t blocked;
+    ::sigprocmask(SIG_SETMASK, nullptr, &blocked);
+    if (::sigisemptyset(&blocked) != 1) wrong += "mask ";
+    for (const auto kind : {ITIMER_REAL, ITIMER_PROF}) {
+        itimerval left{};
+        ::getitimer(kind, &left);
+        if (left.it_value.tv_sec != 0) wrong += "timer ";
+    }
+    for (const auto kind : {RLIMIT_CPU, RLIMIT_FSIZE}) {
+        rlimit own{};
+        rlimit host{};
+        ::getrlimit(kind, &own);
+        ::prlimit(1, kind, nullptr, &host);
+        if (own.rlim_cur != host.rlim_cur) wrong += "limit " + std::to_string(kind) + " ";
+    }
+    rlimit limit{};
+    ::getrlimit(RLIMIT_CORE, &limit);
+    if (limit.rlim_cur != 0 || limit.rlim_max != 0) wrong += "core ";
+    ::getrlimit(RLIMIT_NOFILE, &limit);
+    if (limit.rlim_cur <= 50 || limit.rlim_cur > 4096) wrong += "descriptors ";
+    if (::getpriority(PRIO_PROCESS, 0) != 0) wrong += "nice ";
+    cpu_set_t own;
+    cpu_set_t host;
+    ::sched_getaffinity(0, sizeof own, &own);
+    ::sched_getaffinity(1, sizeof host, &host);
+    if (CPU_EQUAL(&own, &host) == 0) wrong += "processors ";
+    if (first_word_of("/proc/self/oom_score_adj") != "0") wrong += "oom ";
+    if (::umask(0) != 077) wrong += "umask ";
+    if (std::filesystem::current_path() != "/") wrong += "directory ";
+    if (::prctl(PR_GET_DUMPABLE) != 0) wrong += "dumpable ";
+    if (::prctl(PR_GET_KEEPCAPS) != 0) wrong += "keepcaps ";
+    int death_signal = -1;
+    ::prctl(PR_GET_PDEATHSIG, &death_signal);
+    if (death_signal != 0) wrong += "pdeathsig ";
+    if (::getsid(0) != ::getpid()) wrong += "session ";
+    return "wrong: " + wrong;
+}
+
+std::string state_after_reset()
+{
+    const AsRoot root = AsRoot::claim();
+    spoil_process_state();
+    reset_process_state(root);
+    return what_is_wrong_with_process_state();
+}
+
 } // namespace
 
 TEST_CASE("the one variable is taken, and the environment is empty afterwards")
@@ -159,7 +245,9 @@ TEST_CASE("the host's own namespaces are recognised, and others refused by name"
             MESSAGE("skipped: this place makes no namespace of kind ", row.name);
             continue;
         }
-        CHECK_MESSAGE(has(text, std::string("denied: called from another ") + row.name + " namespace"), text);
+        // Out of another user namespace the host's are not even to be seen, and that refuses as well.
+        const bool unseen = row.flag == CLONE_NEWUSER && has(text, "reading /proc/1/ns/mnt: Permission denied");
+        CHECK_MESSAGE((unseen || has(text, std::string("denied: called from another ") + row.name + " namespace")), text);
     }
     CHECK(answer(CLONE_NEWNET | CLONE_NEWUTS).empty()); // these two change neither paths nor ids
 }
@@ -167,81 +255,9 @@ TEST_CASE("the host's own namespaces are recognised, and others refused by name"
 TEST_CASE("everything that the caller chose for the process is taken back" * doctest::skip(not_root()))
 {
     if (!limits_can_be_reset()) return;
-    const std::string after = in_child([] {
-        const AsRoot root = AsRoot::claim();
-        ::signal(SIGCHLD, SIG_IGN);
-        ::signal(SIGINT, SIG_IGN);
-        ::signal(SIGTERM, [](int) {});
-        ::signal(SIGPIPE, SIG_DFL);
-        sigset_t all;
-        sigfillset(&all);
-        ::sigprocmask(SIG_SETMASK, &all, nullptr);
-        const itimerval timer{{}, {3600, 0}};
-        ::setitimer(ITIMER_REAL, &timer, nullptr);
-        ::setitimer(ITIMER_PROF, &timer, nullptr);
-        for (const auto kind : {RLIMIT_CPU, RLIMIT_FSIZE, RLIMIT_NOFILE, RLIMIT_CORE}) {
-            rlimit limit{};
-            ::getrlimit(kind, &limit);
-            limit.rlim_cur = std::min<rlim_t>(limit.rlim_max, 50);
-            ::setrlimit(kind, &limit);
-        }
-        ::setpriority(PRIO_PROCESS, 0, 15);
-        cpu_set_t one;
-        CPU_ZERO(&one);
-        CPU_SET(0, &one);
-        ::sched_setaffinity(0, sizeof one, &one);
-        std::ofstream("/proc/self/oom_score_adj") << "777";
-        ::umask(0);
-        ::prctl(PR_SET_DUMPABLE, 1, 0, 0, 0);
-        ::prctl(PR_SET_KEEPCAPS, 1, 0, 0, 0);
-        ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-        ::setpgid(0, 0); // a group leader cannot simply call setsid
-        const bool was_leader = ::getsid(0) == ::getpid();
-
-        reset_process_state(root);
-
-        std::string wrong;
-        for (int number = 1; number < NSIG; ++number) {
-            struct sigaction action {};
-            if (::sigaction(number, nullptr, &action) != 0) continue;
-            if (action.sa_handler != (number == SIGPIPE ? SIG_IGN : SIG_DFL)) wrong += "signal " + std::to_string(number) + " ";
-        }
-        sigset_t blocked;
-        ::sigprocmask(SIG_SETMASK, nullptr, &blocked);
-        if (::sigisemptyset(&blocked) != 1) wrong += "mask ";
-        for (const auto kind : {ITIMER_REAL, ITIMER_PROF}) {
-            itimerval left{};
-            ::getitimer(kind, &left);
-            if (left.it_value.tv_sec != 0) wrong += "timer ";
-        }
-        for (const auto kind : {RLIMIT_CPU, RLIMIT_FSIZE}) {
-            rlimit own{};
-            rlimit host{};
-            ::getrlimit(kind, &own);
-            ::prlimit(1, kind, nullptr, &host);
-            if (own.rlim_cur != host.rlim_cur) wrong += "limit " + std::to_string(kind) + " ";
-        }
-        rlimit limit{};
-        ::getrlimit(RLIMIT_CORE, &limit);
-        if (limit.rlim_cur != 0 || limit.rlim_max != 0) wrong += "core ";
-        ::getrlimit(RLIMIT_NOFILE, &limit);
-        if (limit.rlim_cur <= 50 || limit.rlim_cur > 4096) wrong += "descriptors ";
-        if (::getpriority(PRIO_PROCESS, 0) != 0) wrong += "nice ";
-        cpu_set_t own;
-        cpu_set_t host;
-        ::sched_getaffinity(0, sizeof own, &own);
-        ::sched_getaffinity(1, sizeof host, &host);
-        if (CPU_EQUAL(&own, &host) == 0) wrong += "processors ";
-        if (first_word_of("/proc/self/oom_score_adj") != "0") wrong += "oom ";
-        if (::umask(0) != 077) wrong += "umask ";
-        if (std::filesystem::current_path() != "/") wrong += "directory ";
-        if (::prctl(PR_GET_DUMPABLE) != 0) wrong += "dumpable ";
-        if (::prctl(PR_GET_KEEPCAPS) != 0) wrong += "keepcaps ";
-        int death_signal = -1;
-        ::prctl(PR_GET_PDEATHSIG, &death_signal);
-        if (death_signal != 0) wrong += "pdeathsig ";
-        if (!was_leader && ::getsid(0) != ::getpid()) wrong += "session ";
-        return "wrong: " + wrong;
+    const std::string after = in_child([] { // a session that this test knows, as a caller's shell would have made one
+        ::setsid();
+        return in_child(state_after_reset);
     });
     CHECK(after == "wrong: ");
 }

@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <map>
+#include <poll.h>
 #include <sys/un.h>
 
 using namespace pi_agent;
@@ -61,7 +62,10 @@ Reading read_as_user(const std::string &directory)
     bool done = false;
     bool closed = false;
     while (!done || !closed) {
-        if (!closed && wait_for_input(receiving, Clock::now() + std::chrono::milliseconds(1))) {
+        std::array<pollfd, 2> waits{pollfd{closed ? -1 : receiving.get(), POLLIN, 0},
+                                    pollfd{done ? -1 : reader.channel().get(), POLLIN, 0}};
+        REQUIRE(::poll(waits.data(), waits.size(), 20'000) > 0);
+        if (waits[0].revents != 0) {
             if (const auto packet = receive_packet(receiving, in_seconds(10))) {
                 Sent sent{decode_sync_message(packet->bytes), std::nullopt};
                 if (!packet->fds.empty()) sent.content = content_of(packet->fds[0]);
@@ -70,7 +74,7 @@ Reading read_as_user(const std::string &directory)
                 closed = true;
             }
         }
-        if (done || !wait_for_input(reader.channel(), Clock::now())) continue;
+        if (waits[1].revents == 0) continue;
         reading.failure = failure_of([&] {
             if (const auto packet = reader.receive_one()) {
                 done = packet->bytes.empty();
