@@ -143,9 +143,9 @@ bool is_forwarded_signal(int number) noexcept
     case SIGQUIT:
     case SIGTERM:
     case SIGHUP:
-    case SIGUSR1:
     case SIGUSR2:
         return true;
+        // Not USR1: it makes node open its debugger on loopback, where every local user can run code as the agent.
     default:
         return false;
     }

@@ -5,9 +5,12 @@
 #include <csignal>
 #include <exception>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -18,6 +21,8 @@ constexpr char answer_tag = 'A';
 constexpr char progress_tag = 'P';
 constexpr char failure_tag = 'F';
 constexpr rlim_t child_cpu_seconds = 60;
+constexpr rlim_t child_file_bytes = rlim_t{300} << 20U;
+constexpr int burial_patience_milliseconds = 1000;
 
 void close_all_but(std::vector<int> keep)
 {
@@ -34,6 +39,9 @@ void close_all_but(std::vector<int> keep)
 
 void limit_child()
 {
+    // The writer copies what a reader's fstat called small: a file that grows meanwhile ends here.
+    const rlimit size{child_file_bytes, child_file_bytes};
+    if (setrlimit(RLIMIT_FSIZE, &size) != 0) throw_errno("limiting a child");
     const rlimit cpu{child_cpu_seconds, child_cpu_seconds};
     if (setrlimit(RLIMIT_CPU, &cpu) != 0) throw_errno("limiting a child");
 }
@@ -96,9 +104,12 @@ Child::~Child()
 {
     if (pid_ <= 0) return;
     kill(pid_, SIGKILL);
+    // A child in the middle of a call to a file system that does not answer dies only when that answers: it is left to the end of the
+    // runner's scope, and root does not wait for it.
+    const Deadline deadline = in_seconds(1);
     int status = 0;
-    while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
-    }
+    while (waitpid(pid_, &status, WNOHANG) == 0 && Clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 std::optional<Packet> Child::receive_one()

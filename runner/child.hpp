@@ -13,7 +13,7 @@ namespace pi_agent {
 
 constexpr int child_patience_seconds = 5; // without progress
 
-// Owns the child: killed and reaped at the latest when this goes.
+// Owns the child: killed at the latest when this goes, and reaped unless the kernel keeps it.
 class Child {
 public:
     // Forks; the child closes every descriptor but its channel and `keep`, becomes `identity` for good, and runs `task`. What `task`

@@ -1,21 +1,16 @@
-// What ExecStopPost= runs.
+// What the session's cleanup unit runs when it stops.
 #include "runner/cleanup.hpp"
 
 #include "common/channel.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
-#include "common/fd.hpp"
 #include "runner/session_directory.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <fstream>
-#include <sched.h>
-#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
-#include <vector>
 
 namespace pi_agent {
 
@@ -23,60 +18,51 @@ namespace {
 
 constexpr int patience_seconds = 5;
 
-// cgroup.procs of the unit's control group, in which this process runs: version 2's hierarchy, or version 1's that systemd names
-// (cgroups(7)).
-std::string process_list_of(const std::string &unit)
+// The control group of the agent's unit: a sibling of this program's own, in version 2's hierarchy, or in the one of version 1 that systemd
+// names (cgroups(7)). Empty when it is gone, as it should be.
+std::string group_of(const std::string &session_id)
 {
+    const std::string own = "/" + cleanup_name(session_id);
     std::ifstream file("/proc/self/cgroup");
-    std::string line;
-    while (std::getline(file, line)) {
+    for (std::string line; std::getline(file, line);) {
         const std::size_t path = line.find('/');
-        if (path == std::string::npos || line.find("/" + unit, path) == std::string::npos) continue;
-        if (line.compare(0, path, "0::") == 0) return "/sys/fs/cgroup" + line.substr(path) + "/cgroup.procs";
-        if (line.find(":name=systemd:") < path) return "/sys/fs/cgroup/systemd" + line.substr(path) + "/cgroup.procs";
+        if (path == std::string::npos || line.size() < path + own.size() || line.compare(line.size() - own.size(), own.size(), own) != 0)
+            continue;
+        const bool named = line.find(":name=systemd:") < path;
+        if (!named && line.compare(0, path, "0::") != 0) continue;
+        const std::string sibling = line.substr(path, line.size() - own.size() - path) + "/" + service_name(session_id);
+        return (named ? "/sys/fs/cgroup/systemd" : "/sys/fs/cgroup") + sibling;
     }
-    throw Failure(ExitStatus::denied, "this program is run by the unit " + unit + ", not by hand");
+    throw Failure(ExitStatus::denied, "this program is run by the unit " + cleanup_name(session_id) + ", not by hand");
 }
 
-std::vector<pid_t> others_in(const std::string &process_list)
+bool has_processes(const std::string &group)
 {
-    std::ifstream file(process_list);
-    if (!file) throw Failure(ExitStatus::system_failure, process_list + " cannot be read");
-    std::vector<pid_t> pids;
-    for (pid_t pid = 0; file >> pid;)
-        if (pid != getpid()) pids.push_back(pid);
-    return pids;
+    std::ifstream file(group + "/cgroup.procs");
+    pid_t pid = 0;
+    return static_cast<bool>(file >> pid);
 }
 
-// The agent has its launcher's uid. When it answers the unit's TERM by killing the launcher, systemd comes here without having killed the
-// rest, and after this program it would only send TERM again. The second look is for a number that has gone to somebody else meanwhile.
-void kill_others(const std::string &process_list)
+// The unit's own KillSignal= has killed all; whoever is left now came too late for it. In one step where the kernel can (5.14), so that no
+// fork escapes.
+void kill_group(const std::string &group)
 {
     if (!defence_is_on("cleanup-kills")) return;
-    for (const pid_t pid : others_in(process_list)) {
-        const UniqueFd process = UniqueFd::adopt(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-        const std::vector<pid_t> now = others_in(process_list);
-        if (!process || std::find(now.begin(), now.end(), pid) == now.end()) continue;
-        syscall(SYS_pidfd_send_signal, process.get(), SIGKILL, nullptr, 0); // best_effort: whoever is left is counted again
-    }
-}
-
-// systemd runs ExecStopPost= in a mount namespace like the unit's own, even with "+": what is unmounted there stays mounted on the host.
-void enter_host_mount_namespace()
-{
-    const UniqueFd host = UniqueFd::adopt(static_cast<int>(syscall(SYS_pidfd_open, 1, 0))); // there is no /proc in that namespace
-    if (!host || setns(host.get(), CLONE_NEWNS) != 0) throw_errno("entering the host's mount namespace");
+    std::ofstream kill_all(group + "/cgroup.kill");
+    if (kill_all << "1" << std::flush) return;
+    std::ifstream file(group + "/cgroup.procs");
+    for (pid_t pid = 0; file >> pid;)
+        kill(pid, SIGKILL); // best_effort: whoever is left is counted again
 }
 
 } // namespace
 
 void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
 {
-    enter_host_mount_namespace();
-    const std::string processes = process_list_of(service_name(session_id));
+    const std::string group = group_of(session_id);
     const Deadline deadline = in_seconds(patience_seconds);
-    while (!others_in(processes).empty()) {
-        kill_others(processes);
+    while (has_processes(group)) {
+        kill_group(group);
         if (Clock::now() >= deadline)
             throw Failure(ExitStatus::system_failure, "the session still has processes; its directory is left to the next sweep");
         std::this_thread::sleep_for(std::chrono::milliseconds(2));

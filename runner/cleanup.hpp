@@ -1,5 +1,4 @@
-// Removes one session's mounts and directories after its unit has ended: run by the unit itself (ExecStopPost=), for when no runner is
-// left.
+// Removes one session's mounts and directories after its unit has ended: run by a unit of its own, for when no runner is left.
 #pragma once
 
 #include "common/identity.hpp"

@@ -109,9 +109,15 @@ private:
 void sweep(const AsRoot &root, SystemdBus &systemd)
 {
     for (const auto &orphan : find_orphans(root)) {
-        if (systemd.unit_exists(service_name(orphan)) || systemd.unit_exists(scope_name(orphan))) continue;
-        remove_session(root, orphan);
-        record_problem(orphan, "a session directory without a session was removed");
+        if (systemd.unit_exists(service_name(orphan)) || systemd.unit_exists(scope_name(orphan)) ||
+            systemd.unit_exists(cleanup_name(orphan)))
+            continue;
+        try { // one user's leftover must not be another's refusal
+            remove_session(root, orphan);
+            record_problem(orphan, "a session directory without a session was removed");
+        } catch (const Failure &failure) {
+            record_problem(orphan, std::string("a session directory without a session cannot be removed: ") + failure.what());
+        }
     }
 }
 
@@ -175,7 +181,8 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
 
     // Launch and supervise.
     auto [control, launcher] = make_channel();
-    systemd.start_service(service_name(id), service_properties(plan_unit(id, caller, agent, project, state, tree)), launcher);
+    systemd.start_service(service_name(id), service_properties(plan_unit(id, caller, agent, project, state, tree)),
+                          CompanionUnit{cleanup_name(id), cleanup_properties(id, caller.uid)}, launcher);
     launcher.reset();
     const LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(received.request), project, state);
     record_started(id, caller, agent, project.root_path);

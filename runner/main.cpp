@@ -8,6 +8,7 @@
 #include "runner/process_state.hpp"
 #include "runner/record.hpp"
 
+#include <csignal>
 #include <cstdio>
 #include <exception>
 #include <string>
@@ -20,6 +21,11 @@ using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is 
 // Before the caller is known there is only standard error, which may be anything: a pipe that nobody reads must not keep root.
 int refuse_on_stderr(const Failure &failure)
 {
+    signal(SIGALRM, SIG_DFL); // the caller may ignore it
+    sigset_t alarm_only;
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &alarm_only, nullptr);
     alarm(2);
     std::fprintf(stderr, "pi-agent-runner: %s\n", failure.what());
     return static_cast<int>(failure.status());
@@ -54,6 +60,7 @@ int main(int argc, char ** /*argv*/)
 {
     try {
         // --- root from here: everything that the caller chose is taken back or checked, in this order ---
+        reset_timer_slack();
         const std::optional<std::string> sudo_uid = take_sudo_uid();
         const AsRoot root = AsRoot::claim();
         if (argc != 1 && defence_is_on("no-arguments")) throw Failure(ExitStatus::denied, "denied: this program takes no arguments");

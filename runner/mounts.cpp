@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <fcntl.h>
@@ -103,18 +104,29 @@ void make_shared(const AsRoot & /*root*/, const std::string &path)
 
 MountEntry parse_mount(const std::string &line)
 {
-    std::istringstream fields(line);
+    // Only the space separates: the kernel escapes space, tab, newline and backslash in names, but not the other white space that a user
+    // can put into a name, and a name split there would pass for a mount point (proc(5), mountinfo).
+    std::vector<std::string> fields;
+    std::istringstream text(line);
+    for (std::string field; std::getline(text, field, ' ');)
+        fields.push_back(std::move(field));
+    const auto dash = std::find(fields.begin(), fields.end(), "-");
+    constexpr std::size_t before_dash = 6;
+    if (static_cast<std::size_t>(dash - fields.begin()) < before_dash || fields.end() - dash < 4)
+        throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
     MountEntry entry{};
-    std::string device;
-    std::string root;
-    std::string word;
-    fields >> entry.id >> entry.parent >> device >> root >> word;
-    entry.point = unescape(word);
-    while (fields >> word && word != "-") {
-    }
-    fields >> entry.type >> word;
-    entry.source = unescape(word);
-    if (!fields) throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
+    const auto number = [](const std::string &digits) {
+        std::uint64_t value = 0;
+        const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+        if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size())
+            throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
+        return value;
+    };
+    entry.id = number(fields[0]);
+    entry.parent = number(fields[1]);
+    entry.point = unescape(fields[4]);
+    entry.type = *(dash + 1);
+    entry.source = unescape(*(dash + 2));
     return entry;
 }
 

@@ -93,6 +93,12 @@ void leave_session()
 
 } // namespace
 
+void reset_timer_slack()
+{
+    constexpr unsigned long kernel_default = 50'000; // nanoseconds; 0 would mean the inherited one
+    if (defence_is_on("timer-slack") && prctl(PR_SET_TIMERSLACK, kernel_default, 0, 0, 0) != 0) throw_errno("resetting the timer slack");
+}
+
 std::optional<std::string> take_sudo_uid()
 {
     std::optional<std::string> value;

@@ -9,6 +9,9 @@
 
 namespace pi_agent {
 
+// A caller's slack of years would keep every time-out of this process from firing (PR_SET_TIMERSLACK(2const) survives fork, exec and sudo).
+void reset_timer_slack();
+
 // Copies the one variable that is used, SUDO_UID, and empties the environment, so that no library reads the rest.
 std::optional<std::string> take_sudo_uid();
 

@@ -3,7 +3,9 @@
 
 #include "common/defence.hpp"
 #include "common/escape.hpp"
+#include "common/policy_paths.hpp"
 #include "common/root_path.hpp"
+#include "common/trusted_file.hpp"
 #include "runner/child.hpp"
 
 #include <array>
@@ -87,6 +89,28 @@ void answer_as_caller(const Account &caller, const AccessRules &rules, FdRef cla
     }
 }
 
+// The path is the kernel's, read after the reader opened the root, so a rename in between chooses it: it is judged here and not only by the
+// reader. Below the host's own trees, which the agent sees, systemd resolves it again while the session runs, and nobody but root may be
+// able to exchange a component there (a link in its place once made root run the project's own program).
+void judge_place(const RootCandidate &root, const AccessRules &rules)
+{
+    if (!defence_is_on("root-place")) return;
+    const auto refuse = [&](const std::string &problem, const std::string &remedy) {
+        throw PolicyError({Diagnostic{root.where, rules.entry + ".roots",
+                                      "the root is really " + escape_for_display(root.path) + ", which " + problem, remedy}});
+    };
+    if (const auto problem = problem_of_place(root.path)) refuse(problem->text, problem->remedy);
+    if (root.path.find(':') != std::string::npos) refuse("has a colon in its name, and systemd would divide it there", "rename it");
+    for (const char *tree : {"/usr/", "/opt/", "/nix/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/", "/libx32/"}) {
+        if (root.path.compare(0, std::string_view(tree).size(), tree) != 0) continue;
+        try {
+            open_trusted(root.path.substr(0, root.path.rfind('/')), O_PATH | O_DIRECTORY, "directory that holds a root");
+        } catch (const Failure &failure) {
+            refuse(std::string("could be exchanged while a session runs: ") + failure.what(), "move it below /srv or a home");
+        }
+    }
+}
+
 UniqueFd only_descriptor(Packet &packet)
 {
     if (packet.fds.size() != 1) throw ProtocolError("the reader sent the wrong number of descriptors");
@@ -129,6 +153,7 @@ std::variant<OpenedProject, Refused> open_project(const AsRoot &root, const Acco
                                       "the root is really " + escape_for_display(candidates[allowed.root].path) +
                                           ", a name that cannot be given to systemd",
                                       "rename it to use only letters, digits and / _ . : = @ -"}});
+    judge_place(candidates[allowed.root], rules);
     project.root_path = candidates[allowed.root].path;
     project.root = std::move(descriptors[allowed.root]);
     project.below = std::move(allowed.below);

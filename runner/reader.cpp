@@ -10,9 +10,11 @@
 #include <array>
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <memory>
 #include <string_view>
 #include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <vector>
 
@@ -23,6 +25,8 @@ namespace {
 constexpr std::size_t depth_limit = 128;
 constexpr std::size_t entry_limit = 200'000;
 constexpr std::size_t notice_limit = 20;
+constexpr off_t file_limit = off_t{256} << 20U;
+constexpr off_t total_limit = off_t{2} << 30U;
 constexpr int transfer_patience_seconds = 300; // the writer may be busy with a large file; the runner watches both
 
 // pi-contract: what the agent owns inside, and what never leaves the host. Top-level names of the config directory.
@@ -73,7 +77,7 @@ public:
         if (place) {
             struct stat facts {};
             if (fstat(place.get(), &facts) != 0) throw_errno("examining " + top_ + "/settings.json");
-            if (S_ISREG(facts.st_mode)) file = reopen(place);
+            if (S_ISREG(facts.st_mode) && !is_kernels(place)) file = reopen(place);
             if (!file)
                 throw Failure(ExitStatus::configuration,
                               escape_for_display(top_) + "/settings.json is not a file that you can read; correct it, nothing was changed");
@@ -123,6 +127,13 @@ private:
             open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
     }
 
+    // The reader is a fork of root's process: its memory map in /proc is root's.
+    static bool is_kernels(FdRef place)
+    {
+        struct statfs facts {};
+        return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
+    }
+
     void visit(FdRef parent, const std::string &name, const std::string &path)
     {
         if (is_left_out(path) || path == "settings.json") return;
@@ -135,6 +146,11 @@ private:
         struct stat facts {};
         if (fstat(place.get(), &facts) != 0) return skip(path, SystemFailure(errno, "examining").what());
         if (!S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) return skip(path, "neither a file nor a directory");
+        if (is_kernels(place)) return skip(path, "a file of the kernel's");
+        if (S_ISREG(facts.st_mode) && facts.st_size > file_limit) return skip(path, "larger than 256 MiB");
+        if (S_ISREG(facts.st_mode) && (total_ += facts.st_size) > total_limit)
+            throw Failure(ExitStatus::configuration,
+                          escape_for_display(top_) + " holds more than 2 GiB; is it really the config directory?");
         UniqueFd fd = reopen(place);
         if (!fd) return skip(path, SystemFailure(errno, "opening").what());
         SyncMessage message{SyncStep::directory,   path,
@@ -164,6 +180,7 @@ private:
     FdRef channel_;
     std::vector<Directory> above_;
     std::size_t entries_ = 0;
+    off_t total_ = 0;
     std::size_t skipped_ = 0;
 };
 

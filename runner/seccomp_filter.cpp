@@ -118,6 +118,12 @@ void deny_mode_bits(const Filter &filter)
     }
 }
 
+// Limits of another process of the same uid: a second session under the same account could be crippled by them.
+void deny_limits_of_others(const Filter &filter)
+{
+    check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 1, SCMP_CMP(0, SCMP_CMP_NE, 0)), "prlimit64");
+}
+
 // Typing into a terminal (CVE-2017-5226); the upper half of the argument is ignored by the kernel, so it is masked away.
 void deny_terminal_injection(const Filter &filter)
 {
@@ -147,6 +153,7 @@ void install_seccomp_filter()
     }
     deny_mode_bits(filter);
     deny_terminal_injection(filter);
+    deny_limits_of_others(filter);
     check(seccomp_load(filter.get()), "installing the filter");
 }
 

@@ -103,15 +103,31 @@ void remove_skeleton(FdRef directory)
     }
 }
 
+// Mounts directly on our own mount points, whose paths nobody else can change. What is mounted below one of them lies on paths that a user
+// or the agent chooses: it goes with it (MNT_DETACH), and no such path is ever resolved here.
+std::vector<std::string> topmost_mounts(const std::string &path)
+{
+    std::vector<std::string> points;
+    for (const auto &mount : list_mounts())
+        if (mount.point.compare(0, path.size() + 1, path + "/") == 0) points.push_back(mount.point);
+    std::sort(points.begin(), points.end());
+    points.erase(std::unique(points.begin(), points.end()), points.end());
+    std::vector<std::string> topmost;
+    std::copy_if(points.begin(), points.end(), std::back_inserter(topmost), [&](const std::string &point) {
+        return std::none_of(points.begin(), points.end(),
+                            [&](const std::string &other) { return point.compare(0, other.size() + 1, other + "/") == 0; });
+    });
+    return topmost;
+}
+
 void unmount_all(const AsRoot &root, const std::string &path)
 {
-    for (int round = 0; round < 3; ++round) {
-        std::vector<MountEntry> mounts = list_mounts();
-        std::reverse(mounts.begin(), mounts.end());
-        bool found = false;
-        for (const auto &mount : mounts)
-            if (mount.point.compare(0, path.size() + 1, path + "/") == 0) found = detach_at(root, mount.point) || found;
-        if (!found) return;
+    constexpr int rounds = 8; // several mounts can lie on one point
+    for (int round = 0; round < rounds; ++round) {
+        const std::vector<std::string> points = topmost_mounts(path);
+        if (points.empty()) return;
+        for (const auto &point : points)
+            detach_at(root, point);
     }
 }
 
@@ -137,6 +153,11 @@ bool is_session_id(const std::string &text) noexcept
 std::string scope_name(const std::string &id)
 {
     return "pi-agent-run-" + id + ".scope";
+}
+
+std::string cleanup_name(const std::string &id)
+{
+    return "pi-agent-cleanup-" + id + ".service";
 }
 
 std::string service_name(const std::string &id)

@@ -16,6 +16,7 @@ std::string make_session_id();
 bool is_session_id(const std::string &text) noexcept;
 std::string scope_name(const std::string &id);   // pi-agent-run-ID.scope
 std::string service_name(const std::string &id); // pi-agent-ID.service
+std::string cleanup_name(const std::string &id); // pi-agent-cleanup-ID.service
 
 // The directory of one session. Locked for as long as this lives, so that a sweep can tell it from an orphan's.
 class SessionDirectory {

@@ -7,8 +7,9 @@
 
 #include <sdbus-c++/sdbus-c++.h>
 
+#include <fstream>
 #include <map>
-#include <set>
+#include <thread>
 #include <type_traits>
 #include <unistd.h>
 
@@ -75,8 +76,8 @@ struct ToVariant {
     }
     sdbus::Variant operator()(const Command &value) const
     {
-        std::vector<sdbus::Struct<std::string, std::vector<std::string>, std::vector<std::string>>> list;
-        list.emplace_back(safe(value.arguments.at(0)), safe(value.arguments), safe(value.flags));
+        std::vector<sdbus::Struct<std::string, std::vector<std::string>, bool>> list;
+        list.emplace_back(safe(value.arguments.at(0)), safe(value.arguments), false);
         return sdbus::Variant(list);
     }
 };
@@ -90,29 +91,37 @@ std::vector<BusProperty> to_bus(const std::vector<UnitProperty> &properties)
     return list;
 }
 
+// The kernel's word, not a signal's: anybody on the bus can send us one that looks like systemd's.
+void wait_until_inside(const std::string &unit, Deadline deadline)
+{
+    for (;;) {
+        std::ifstream file("/proc/self/cgroup");
+        for (std::string line; std::getline(file, line);)
+            if (line.size() > unit.size() && line.compare(line.size() - unit.size() - 1, std::string::npos, "/" + unit) == 0) return;
+        if (Clock::now() >= deadline)
+            throw Failure(ExitStatus::unavailable, "systemd did not move the runner into its scope; see: journalctl -u " + unit);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+}
+
 } // namespace
 
 class SystemdBus::Connection {
 public:
     Connection() : bus_(sdbus::createSystemBusConnection()), manager_(make_proxy(manager_path))
     {
-        manager_->uponSignal("JobRemoved")
-            .onInterface(manager_interface)
-            .call([this](std::uint32_t, const sdbus::ObjectPath &job, const std::string &, const std::string &result) {
-                finished_jobs_[job] = result;
-            });
         finish(*manager_);
+        // systemd sends PropertiesChanged only while somebody has subscribed.
         manager_->callMethod("Subscribe").onInterface(manager_interface);
     }
 
-    sdbus::ObjectPath start_unit(const std::string &name, const std::vector<BusProperty> &properties)
+    void start_unit(const std::string &name, const std::vector<BusProperty> &properties, const std::vector<AuxiliaryUnit> &others)
     {
         sdbus::ObjectPath job;
         manager_->callMethod("StartTransientUnit")
             .onInterface(manager_interface)
-            .withArguments(name, std::string("fail"), properties, std::vector<AuxiliaryUnit>{})
+            .withArguments(name, std::string("fail"), properties, others)
             .storeResultsTo(job);
-        return job;
     }
 
     void watch(const std::string &name)
@@ -160,26 +169,18 @@ public:
         return value.get<Value>();
     }
 
-    std::string wait_for_job(const sdbus::ObjectPath &job, Deadline deadline)
-    {
-        for (;;) {
-            process();
-            const auto found = finished_jobs_.find(job);
-            if (found != finished_jobs_.end()) return found->second;
-            if (!wait_for_input(FdRef(bus_->getEventLoopPollData().fd), deadline))
-                throw DeadlineExceeded("systemd did not finish a job in time");
-        }
-    }
-
+    // The bus delivers signals that any local user addresses to us: their content is never believed, and a flood of them does not keep us
+    // here.
     void process()
     {
+        constexpr int at_once = 64;
+        for (int count = 0; count < at_once; ++count) {
 #if defined(SDBUS_CPP_2)
-        while (bus_->processPendingEvent()) {
-        }
+            if (!bus_->processPendingEvent()) return;
 #else
-        while (bus_->processPendingRequest()) {
-        }
+            if (!bus_->processPendingRequest()) return;
 #endif
+        }
     }
 
     [[nodiscard]] int fd() const
@@ -205,7 +206,6 @@ private:
     }
 
     std::unique_ptr<sdbus::IConnection> bus_;
-    std::map<std::string, std::string> finished_jobs_;
     std::unique_ptr<sdbus::IProxy> manager_;
     std::unique_ptr<sdbus::IProxy> unit_;
 };
@@ -226,20 +226,20 @@ void SystemdBus::enter_scope(const std::string &name, const std::vector<UnitProp
     try {
         std::vector<BusProperty> list = to_bus(properties);
         list.emplace_back("PIDs", sdbus::Variant(std::vector<std::uint32_t>{static_cast<std::uint32_t>(getpid())}));
-        const std::string result = connection_->wait_for_job(connection_->start_unit(safe(name), list), deadline);
-        if (result != "done")
-            throw Failure(ExitStatus::unavailable, "systemd could not make the runner's scope: " + result + "; see: journalctl -u " + name);
+        connection_->start_unit(safe(name), list, {});
+        wait_until_inside(name, deadline);
     } catch (const sdbus::Error &error) {
         refuse("making the runner's scope", error);
     }
 }
 
-void SystemdBus::start_service(const std::string &name, const std::vector<UnitProperty> &properties, FdRef standard_input)
+void SystemdBus::start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,
+                               FdRef standard_input)
 {
     try {
         std::vector<BusProperty> list = to_bus(properties);
         list.emplace_back("StandardInputFileDescriptor", sdbus::Variant(sdbus::UnixFd(standard_input.get())));
-        connection_->start_unit(safe(name), list);
+        connection_->start_unit(safe(name), list, {AuxiliaryUnit(safe(cleanup.name), to_bus(cleanup.properties))});
         connection_->watch(name);
     } catch (const sdbus::Error &error) {
         refuse("starting the session's unit", error);

@@ -21,6 +21,11 @@ struct ServiceResult {
     int status;         // exit code or signal number
 };
 
+struct CompanionUnit {
+    std::string name;
+    std::vector<UnitProperty> properties;
+};
+
 class SystemdBus {
 public:
     // Throws Failure(unavailable) when systemd does not answer.
@@ -33,8 +38,9 @@ public:
 
     // Moves this process into a scope of its own and waits until it is there.
     void enter_scope(const std::string &name, const std::vector<UnitProperty> &properties, Deadline deadline);
-    // Queues the start; `standard_input` becomes the service's stdin (borrowed, copied by systemd).
-    void start_service(const std::string &name, const std::vector<UnitProperty> &properties, FdRef standard_input);
+    // Queues the start, with another unit that it needs; `standard_input` becomes the service's stdin (borrowed, copied by systemd).
+    void start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,
+                       FdRef standard_input);
     // Queues the stop; a unit that is gone is fine.
     void stop_unit(const std::string &name);
     bool unit_exists(const std::string &name);

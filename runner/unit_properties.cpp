@@ -59,8 +59,23 @@ std::vector<UnitProperty> scope_properties(Uid user)
 {
     return {
         {"Description", std::string("pi-agent-runner")},
+        {"TimeoutStopUSec", 20 * second},
         {"Slice", slice_name(user)},
         {"CollectMode", std::string("inactive-or-failed")},
+    };
+}
+
+std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid user)
+{
+    return {
+        {"Description", std::string("pi-agent-cleanup")},
+        {"Slice", slice_name(user)},
+        {"CollectMode", std::string("inactive-or-failed")},
+        {"Type", std::string("oneshot")},
+        {"RemainAfterExit", true},
+        {"StopWhenUnneeded", true}, // stops, and so cleans, when the agent's unit is gone
+        {"ExecStop", Command{{PI_AGENT_CLEANUP_PATH, session_id}}},
+        {"TimeoutStopUSec", 20 * second},
     };
 }
 
@@ -72,18 +87,18 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
         {"Description", std::string("pi-agent-session")}, // without one, systemd would log the command line
         {"Slice", slice_name(plan.user)},
         {"BindsTo", std::vector<std::string>{scope}},
-        {"After", std::vector<std::string>{scope}},
+        {"Requires", std::vector<std::string>{cleanup_name(plan.session_id)}},
+        {"After", std::vector<std::string>{scope, cleanup_name(plan.session_id)}},
         {"CollectMode", std::string("inactive-or-failed")},
         {"AddRef", true}, // keeps the result readable until the runner has read it
         {"Type", std::string("exec")},
         {"KillMode", std::string("control-group")},
-        // The whole group at once: with TERM first, a launcher that dies of it takes systemd to ExecStopPost= while the agent's other
+        // The whole group at once: with TERM first, a launcher that dies of it ends the unit while the agent's other
         // processes, deaf to TERM, live on. The runner itself asks the agent to end before it stops the unit.
         {"KillSignal", SignedNumber{SIGKILL}},
         {"SendSIGKILL", true},
         {"TimeoutStopUSec", 2 * second},
-        {"ExecStartEx", Command{{PI_AGENT_EXEC_PATH}, {}}},
-        {"ExecStopPostEx", Command{{PI_AGENT_CLEANUP_PATH, plan.session_id}, {"privileged"}}},
+        {"ExecStart", Command{{PI_AGENT_EXEC_PATH}}}, // not ExecStartEx=: systemd 252 cannot read that again after a reload
         {"StandardOutput", std::string("null")},
         {"StandardError", std::string("null")},
         // Identity.

@@ -22,9 +22,8 @@ struct BindList { // a(ssbt)
 struct TemporaryFileSystems { // a(ss)
     std::vector<std::pair<std::string, std::string>> entries;
 };
-struct Command { // a(sasas), one command
+struct Command { // a(sasb), one command
     std::vector<std::string> arguments;
-    std::vector<std::string> flags;
 };
 struct SignedNumber { // i
     std::int32_t value;
@@ -54,5 +53,8 @@ std::string slice_name(Uid user);
 
 std::vector<UnitProperty> service_properties(const UnitPlan &plan);
 std::vector<UnitProperty> scope_properties(Uid user);
+// The unit that removes the session's directory when the agent's unit has ended, in the host's own namespaces: as an ExecStopPost= of the
+// agent's unit it would run, as root, among mounts whose targets the agent can move.
+std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid user);
 
 } // namespace pi_agent

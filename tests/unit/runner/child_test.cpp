@@ -7,9 +7,12 @@
 #include "support/forked.hpp"
 
 #include <csignal>
+#include <cstring>
 #include <future>
-#include <poll.h>
+#include <linux/fuse.h>
+#include <sched.h>
 #include <stdexcept>
+#include <sys/mount.h>
 #include <sys/resource.h>
 #include <thread>
 
@@ -36,6 +39,52 @@ bool is_gone_soon(pid_t pid)
         std::this_thread::sleep_for(std::chrono::milliseconds(5));
     }
     return true;
+}
+
+// A user's own file system can let its requests lie: a process that waits for one is deaf to signals.
+UniqueFd mount_silent_file_system(const std::string &point)
+{
+    UniqueFd server = UniqueFd::adopt(::open("/dev/fuse", O_RDWR | O_CLOEXEC));
+    const std::string options = "fd=" + std::to_string(server.get()) + ",rootmode=40000,user_id=0,group_id=0,allow_other";
+    if (!server || ::unshare(CLONE_NEWNS) != 0 || ::mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0 ||
+        ::mount("silent", point.c_str(), "fuse", 0, options.c_str()) != 0)
+        return UniqueFd();
+    // It says hello and nothing more.
+    std::array<char, FUSE_MIN_READ_BUFFER> buffer{};
+    fuse_in_header request{};
+    if (::read(server.get(), buffer.data(), buffer.size()) < static_cast<ssize_t>(sizeof request)) return UniqueFd();
+    std::memcpy(&request, buffer.data(), sizeof request);
+    fuse_init_out hello{};
+    hello.major = FUSE_KERNEL_VERSION;
+    hello.minor = 31;
+    hello.max_write = 4096;
+    const fuse_out_header header{sizeof(fuse_out_header) + sizeof hello, 0, request.unique};
+    std::array<char, sizeof header + sizeof hello> reply{};
+    std::memcpy(reply.data(), &header, sizeof header);
+    std::memcpy(reply.data() + sizeof header, &hello, sizeof hello);
+    if (::write(server.get(), reply.data(), reply.size()) != static_cast<ssize_t>(reply.size())) return UniqueFd();
+    return server;
+}
+
+std::string destroy_child_stuck_in(const std::string &point)
+{
+    const UniqueFd server = mount_silent_file_system(point);
+    if (!server) return "not possible here";
+    const AsRoot root = AsRoot::claim();
+    Deadline start;
+    pid_t pid = -1;
+    {
+        Child stuck(root, "stuck one", user_account(), {}, [&](const AsUser &, FdRef channel) {
+            send_answer(channel, std::to_string(::getpid()));
+            ::access((point + "/file").c_str(), F_OK);
+        });
+        pid = std::stoi(stuck.receive().bytes);
+        std::array<char, FUSE_MIN_READ_BUFFER> buffer{};
+        if (::read(server.get(), buffer.data(), buffer.size()) <= 0) return "no request came"; // taken, never answered
+        start = Clock::now();
+    }
+    const bool in_time = Clock::now() - start < std::chrono::seconds(4);
+    return std::string(::kill(pid, 0) == 0 ? "stuck, " : "ended, ") + (in_time ? "given up in time" : "waited for");
 }
 
 std::string own_descriptors()
@@ -226,6 +275,17 @@ TEST_CASE("a stuck child is given up after its patience, and one that makes prog
     }
     CHECK(::kill(pid, 0) != 0); // killed and reaped with its object
     CHECK(answer.get() == "done");
+}
+
+TEST_CASE("a child that not even SIGKILL ends does not keep root" * doctest::skip(not_root()))
+{
+    const TemporaryDirectory directory;
+    set_mode(directory.path(), 0755);
+    const std::string answer = in_child([&] { return destroy_child_stuck_in(directory.path()); });
+    if (answer == "not possible here")
+        MESSAGE("skipped: this place mounts no FUSE file system");
+    else
+        CHECK(answer == "stuck, given up in time");
 }
 
 TEST_CASE("a child does not outlive its parent, even when that one is killed" * doctest::skip(not_root()))

@@ -1,0 +1,123 @@
+"""The children of the runner that have the user's or the agent's uid: what the user does to them while they work."""
+
+import time
+
+import pytest
+from target import DEMO, Outcome
+
+CONFIG = "/home/alice/.pi/agent"
+STATE = "/var/lib/pi-agent/users/alice/home"
+FILES = 2000  # so many that the reader of the configuration can be caught at work
+
+
+def catching_the_reader(during, cwd=DEMO):
+    """As alice: starts `pi`, stops the child of the runner that reads her configuration, does `during`, and tells what came."""
+    return f"""
+import pwd, signal
+AGENT = pwd.getpwnam("pi-agent").pw_uid
+def children():
+    found = {{}}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            status = dict(line.split(":", 1) for line in open(f"/proc/{{pid}}/status"))
+        except OSError:
+            continue
+        if status["Name"].strip() == "pi-agent-runner":
+            found[int(status["Uid"].split()[0])] = (int(pid), status["State"].split()[0])
+    return found
+
+def caught():
+    # While there is a writer too, with the agent's uid, the child with alice's reads the configuration.
+    now = children()
+    if AGENT not in now or os.getuid() not in now or now[os.getuid()][1] == "Z":
+        return None
+    pid, _ = now[os.getuid()]
+    os.kill(pid, signal.SIGSTOP)
+    time.sleep(0.05)
+    return pid if children().get(os.getuid()) == (pid, "T") else None
+
+wrapper = subprocess.Popen(["pi", "true"], cwd={cwd!r}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+victim = None
+while victim is None and wrapper.poll() is None:
+    try:
+        victim = caught()
+    except OSError:
+        continue
+answer = {{"victim": victim, "got": []}}
+if victim:
+    {during}
+out, _ = wrapper.communicate(timeout=60)
+answer.update(status=wrapper.returncode, out=out.decode())
+tell(answer)
+"""
+
+
+PRYING = """
+    for what in ("mem", "environ", "fd", "root", "maps", "exe"):
+        try:
+            path = f"/proc/{victim}/{what}"
+            os.listdir(path) if what in ("fd", "root") else os.readlink(path) if what == "exe" else os.close(os.open(path, os.O_RDONLY))
+            answer["got"].append(what)
+        except OSError:
+            pass
+    if libc.ptrace(0x4206, victim, None, None) == 0:
+        answer["got"].append("ptrace")
+        libc.ptrace(17, victim, None, None)
+    descriptor = os.pidfd_open(victim)
+    if libc.syscall(438, descriptor, 0, 0) >= 0:
+        answer["got"].append("pidfd_getfd")
+    os.kill(victim, signal.SIGCONT)
+"""
+EXCHANGING = f"""
+    assert libc.renameat2(-100, b"{DEMO}/here", -100, b"{DEMO}/other", 2) == 0
+    os.kill(victim, signal.SIGCONT)
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def large_configuration(product, weak):
+    make = f"install -d -o alice -g alice {CONFIG}/skills && cd {CONFIG}/skills && seq {FILES} | xargs touch && chown alice: *"
+    for target in (product, weak):
+        target.machine.root(make, check=True)
+    yield
+    for target in (product, weak):
+        target.machine.root(f"rm -rf {CONFIG}/skills {STATE}/.pi/agent/skills", check=True)
+
+
+def attacking(during, success, cwd=DEMO):
+    def attack(target):
+        target.machine.root(["rm", "-rf", f"{STATE}/.pi/agent/skills"], check=True)  # all is to be copied again
+        answer = target.play(catching_the_reader(during, cwd))
+        assert answer["victim"], f"no child was caught: {answer}"
+        return Outcome(bool(success(answer)), answer)
+
+    return attack
+
+
+def test_the_user_can_neither_read_nor_trace_the_child_that_has_their_uid(prove):
+    prove(attacking(PRYING, lambda answer: answer["got"]), "children-not-dumpable")
+
+
+def test_a_child_that_the_user_stops_is_given_up_after_five_seconds(product):
+    before = product.traces()
+    start = time.monotonic()
+    seen = attacking("pass", lambda answer: False)(product).seen
+    assert seen["status"] == 71 and "no progress for 5 seconds" in seen["out"], seen
+    assert time.monotonic() - start < 15
+    product.expect_traces(before)
+
+
+def test_a_child_that_the_user_kills_ends_the_start_in_words(product):
+    before = product.traces()
+    seen = attacking("os.kill(victim, signal.SIGKILL)", lambda answer: False)(product).seen
+    assert seen["status"] == 71 and seen["out"].startswith("pi: "), seen
+    product.expect_traces(before)
+
+
+def test_a_working_directory_exchanged_during_the_preparation_is_noticed(prove, product, weak):
+    for target in (product, weak):
+        target.machine.run(["mkdir", "-p", f"{DEMO}/here", f"{DEMO}/other"], check=True)
+    on, _ = prove(attacking(EXCHANGING, lambda answer: answer["status"] == 0, cwd=f"{DEMO}/here"), "cwd-inode")
+    assert on.seen["status"] == 77 and "exchanged" in on.seen["out"], on
+    for target in (product, weak):
+        target.machine.root(["rm", "-r", f"{DEMO}/here", f"{DEMO}/other"], check=True)
