@@ -46,7 +46,7 @@ ExecEnded run(FdRef control)
     send_packet(control, encode(ExecMessage(ExecReady{})), {}, in_seconds(patience_seconds));
     ReceivedLaunch launch = receive_launch(control, in_seconds(patience_seconds));
     enter_working_directory(launch.record);
-    scope_with_landlock();
+    restrict_with_landlock(launch.stdio);
     install_seccomp_filter();
     // --- restricted from here: this process and the agent alike ---
     const pid_t agent = start_agent(launch);

@@ -1,4 +1,4 @@
-// Landlock scopes for the session.
+// Landlock for the session.
 #include "runner/landlock.hpp"
 
 #include "common/defence.hpp"
@@ -7,6 +7,8 @@
 
 #include <cerrno>
 #include <cstdint>
+#include <fcntl.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -24,20 +26,49 @@ constexpr std::uint64_t scope_abstract_unix_socket = 1U << 0U;
 constexpr std::uint64_t scope_signal = 1U << 1U;
 constexpr unsigned create_ruleset_version = 1U << 0U;
 constexpr long first_version_with_scopes = 6;
+constexpr long first_version_with_refer = 2;          // before it, any file-system rule forbids renaming between directories
+constexpr std::uint64_t all_rights = (1U << 14U) - 1; // execute … make_sym, refer
+constexpr std::uint64_t file_rights = (1U << 0U) | (1U << 1U) | (1U << 2U); // execute, write_file, read_file
+constexpr int rule_path_beneath = 1;
+
+struct [[gnu::packed]] PathBeneathAttributes {
+    std::uint64_t allowed;
+    std::int32_t parent;
+};
+
+void allow_beneath(FdRef ruleset, FdRef place, std::uint64_t rights)
+{
+    const PathBeneathAttributes attributes{rights, place.get()};
+    if (syscall(SYS_landlock_add_rule, ruleset.get(), rule_path_beneath, &attributes, 0) != 0) throw_errno("allowing a place in Landlock");
+}
+
+void allow_view(FdRef ruleset, const std::array<UniqueFd, 3> &stdio)
+{
+    const UniqueFd root = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!root) throw_errno("opening /");
+    allow_beneath(ruleset, root, all_rights);
+    for (const auto &fd : stdio) {
+        struct stat facts {};
+        if (fd && fstat(fd.get(), &facts) == 0 && S_ISREG(facts.st_mode)) allow_beneath(ruleset, fd, file_rights);
+    }
+}
 
 } // namespace
 
-bool scope_with_landlock()
+bool restrict_with_landlock(const std::array<UniqueFd, 3> &stdio)
 {
     if (!defence_is_on("landlock")) return false;
     const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0, create_ruleset_version);
     if (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP) throw_errno("asking for Landlock");
-    if (version < first_version_with_scopes) return false; // also -1: no Landlock in this kernel, or not enabled
-    const RulesetAttributes attributes{0, 0, scope_abstract_unix_socket | scope_signal};
+    if (version < first_version_with_refer) return false; // also -1: no Landlock in this kernel, or not enabled
+    const bool scopes = version >= first_version_with_scopes;
+    const RulesetAttributes attributes{all_rights, 0, scopes ? scope_abstract_unix_socket | scope_signal : 0};
+    // An older kernel knows a shorter structure and refuses a longer one only when the rest is not zero.
     const UniqueFd ruleset = UniqueFd::adopt(static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0)));
-    if (!ruleset) throw_errno("making the Landlock scope");
-    if (syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) throw_errno("entering the Landlock scope");
-    return true;
+    if (!ruleset) throw_errno("making the Landlock rules");
+    allow_view(ruleset, stdio);
+    if (syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) throw_errno("entering the Landlock rules");
+    return scopes;
 }
 
 } // namespace pi_agent

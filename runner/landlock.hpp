@@ -1,10 +1,15 @@
-// Landlock scopes (landlock(7), Linux 6.12): no signals to, and no abstract sockets of, processes outside this session.
+// Landlock for the session (landlock(7)): no signals to and no abstract sockets of processes outside, and no files but those of the view.
 #pragma once
+
+#include "common/fd.hpp"
+
+#include <array>
 
 namespace pi_agent {
 
-// False when the kernel has no such scopes: two sessions of one account can then signal each other (documented; PID namespaces close it).
-// Throws Failure when the kernel has them and they cannot be set.
-bool scope_with_landlock();
+// File system (Linux 5.19): only what lies beneath "/" as seen here, and the regular files among `stdio`, so that a directory descriptor
+// that somebody sends over a socket leads nowhere. Scopes (Linux 6.12). What the kernel lacks is left out (docs: what is needed); false
+// when that includes the scopes. Throws Failure when the kernel has them and they cannot be set.
+bool restrict_with_landlock(const std::array<UniqueFd, 3> &stdio);
 
 } // namespace pi_agent

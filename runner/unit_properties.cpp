@@ -134,7 +134,8 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
         {"LockPersonality", true},
         {"RestrictAddressFamilies", NameFilter{true, {"AF_UNIX", "AF_INET", "AF_INET6"}}},
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
-        {"SystemCallFilter", NameFilter{true, {"@system-service", "landlock_create_ruleset", "landlock_restrict_self", "seccomp"}}},
+        {"SystemCallFilter",
+         NameFilter{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}}},
         {"SystemCallFilter", denied_calls},
         {"SystemCallErrorNumber", SignedNumber{EPERM}}, // systemd's default is to kill
     };

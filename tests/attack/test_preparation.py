@@ -130,6 +130,20 @@ def test_a_policy_that(kind, prove):
     assert on.seen["status"] == 78 and "/etc/pi-agent" in on.seen["said"], on
 
 
+def test_a_root_below_the_hosts_own_trees_that_its_user_could_exchange(prove):
+    """systemd resolves it again while the session runs, and a link in its place would be followed by root."""
+
+    def attack(target):
+        arrange = "install -d -o alice -g alice /opt/alice /opt/alice/project; cp /etc/pi-agent/policy.yaml /run/policy.yaml"
+        arrange += "; sed -i 's|roots: .~/projects,|roots: [/opt/alice/project,|' /etc/pi-agent/policy.yaml"
+        with policy_file(target, arrange, "cp /run/policy.yaml /etc/pi-agent/policy.yaml; rm -r /opt/alice /run/policy.yaml"):
+            answer = target.play("tell(call(lambda c, s: ask(c, s, ['true'], cwd='/opt/alice/project')))")
+        return Outcome(answer["ended"] is not None, answer)
+
+    on, _ = prove(attack, "root-place")
+    assert on.seen["status"] == 78 and "could be exchanged" in on.seen["said"], on
+
+
 # Where a command of the unit could leave a trace, and a name that ends the line before and after it.
 TRACE = "/var/lib/pi-agent/users/alice/home/attacked-by-a-name"
 EVIL = f"/home/alice/evil\nExecStopPost=+/usr/bin/touch {TRACE}\n"

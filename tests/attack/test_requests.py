@@ -64,6 +64,30 @@ def test_a_request_that_never_ends_is_given_up_after_five_seconds(product):
     expect_refusal(product, "send_record(c, b'', [], size=100)", "did not answer in time", status=71)
 
 
+def test_a_caller_whose_timers_are_years_late_cannot_keep_the_runner_waiting(prove):
+    # The slack of timers survives fork, exec and sudo.
+    script = """
+late = lambda: libc.prctl(29, ctypes.c_ulong(10**18), 0, 0, 0)
+answered = []
+def waiting(c, s):
+    send_record(c, b"", [], size=100)
+    c.settimeout(9)
+    try:
+        answered.append(c.recv(1, socket.MSG_PEEK))
+    except TimeoutError:
+        c.shutdown(socket.SHUT_WR)
+answer = call(waiting, prepare=late)
+tell({**answer, "in time": bool(answered)})
+"""
+
+    def attack(target):
+        answer = target.play(script)
+        return Outcome(not answer["in time"], answer)
+
+    on, _ = prove(attack, "timer-slack", quick=True)
+    assert "did not answer in time" in on.seen["said"], on
+
+
 def test_a_request_with_one_descriptor_more(prove):
     on, _ = prove(saying(f"send_record(c, request(['true']), [*{GOOD_FDS}, 0])"), "descriptor-count")
     assert on.seen["status"] == DENIED and "exactly four descriptors, this one has 5" in on.seen["said"]

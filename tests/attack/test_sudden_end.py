@@ -63,7 +63,7 @@ def test_nothing_is_left_after_kill_9_of(victims, prove):
 
 
 def test_the_mounts_of_a_runner_that_was_killed_are_removed_by_the_unit(prove):
-    prove(killing("runner"), "unit:ExecStopPostEx", quick=True)
+    prove(killing("runner"), "unit:ExecStop", quick=True)
 
 
 def test_an_agent_that_answers_term_by_killing_its_launcher_ends_all_the_same(prove):

@@ -49,10 +49,7 @@ class Results:
                 self.add("passed")
 
     def add_junit(self, report, label):
-        """pytest's --junitxml; one case with several entries (its own and its teardown's) counts once, by the worst.
-
-        Returns the top directories below tests/ that had cases.
-        """
+        """pytest's --junitxml; one case with several entries (its own and its teardown's) counts once, by the worst."""
         cases = {}
         for case in ElementTree.parse(report).iter("testcase"):
             name = f"{case.get('classname')}::{case.get('name')}"
@@ -66,7 +63,6 @@ class Results:
                 cases[name] = (outcome, why)
         for name, (outcome, why) in cases.items():
             self.add(outcome, f"{label}: {name}", why.split("\n")[0])
-        return {name.split(".")[1] for name in cases if name.startswith("tests.")}
 
 
 def excerpt(output):

@@ -5,7 +5,7 @@ import signal
 import pytest
 from launching import DEMO, finish, leftovers, pi, read_line, session, wait_until_empty
 
-FORWARDED = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"]
+FORWARDED = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR2"]
 
 
 pytestmark = pytest.mark.usefixtures("playing")

@@ -72,7 +72,7 @@ def test_a_background_command_is_found_by_its_pid_inside(plain):
     assert plain.read(f"/proc/{pid}/cmdline") == b"sleep\x004712\x00"
     process.kill_all()
     assert process.wait() != 0
-    assert plain.root(["test", "-e", f"/proc/{pid}"]).returncode == 1
+    assert plain.root(["pgrep", "-f", "sleep 4712"]).returncode == 1
 
 
 def test_the_real_agent_follows_the_default_script_of_the_model(plain):

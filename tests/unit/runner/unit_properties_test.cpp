@@ -74,9 +74,7 @@ struct Texts {
     }
     std::vector<std::string> operator()(const Command &value) const
     {
-        std::vector<std::string> texts = value.arguments;
-        texts.insert(texts.end(), value.flags.begin(), value.flags.end());
-        return texts;
+        return value.arguments;
     }
 };
 
@@ -122,7 +120,7 @@ TEST_CASE("the unit has no property that breaks the agent or loosens the sandbox
 {
     const auto properties = service_properties(plan_for("/home/alice/projects"));
     for (const std::string name : {"MemoryDenyWriteExecute", "Environment", "EnvironmentFile", "PassEnvironment", "WorkingDirectory",
-                                   "Delegate", "RootImage", "TTYPath", "ExecStart", "ExecStartPre", "ExecStopPost", "StandardInput",
+                                   "Delegate", "RootImage", "TTYPath", "ExecStartEx", "ExecStartPre", "ExecStopPost", "ExecStopPostEx", "ExecStop", "StandardInput",
                                    "BindMounts", "DeviceAllow", "PrivateMounts", "MountFlags"})
         CHECK_MESSAGE(values_of(properties, name).empty(), name);
 }
@@ -232,18 +230,25 @@ TEST_CASE("system calls are an allowed list, with what goes around other restric
         CHECK_MESSAGE(std::count(denied.names.begin(), denied.names.end(), name) == 1, name);
 }
 
-TEST_CASE("the unit starts the launcher and cleans up after itself, with fixed arguments")
+TEST_CASE("the unit starts the launcher and runs nothing as root")
 {
     const auto properties = service_properties(plan_for("/srv/app"));
-    const auto start = only<Command>(properties, "ExecStartEx");
+    const auto start = only<Command>(properties, "ExecStart");
     REQUIRE(start.arguments.size() == 1);
     CHECK(has(start.arguments[0], "/pi-agent-exec"));
-    CHECK(start.flags.empty()); // "privileged" here would run the agent as root
-    const auto stop = only<Command>(properties, "ExecStopPostEx");
+}
+
+TEST_CASE("the cleanup unit stops with the agent's, and cleans then, in the host's namespaces")
+{
+    const auto properties = cleanup_properties(id, Uid(1000));
+    const auto stop = only<Command>(properties, "ExecStop");
     REQUIRE(stop.arguments.size() == 2);
     CHECK(has(stop.arguments[0], "/pi-agent-cleanup"));
     CHECK(stop.arguments[1] == id);
-    CHECK(stop.flags == std::vector<std::string>{"privileged"});
+    CHECK(only<bool>(properties, "StopWhenUnneeded"));
+    for (const std::string name : {"RootDirectory", "BindPaths", "BindReadOnlyPaths", "TemporaryFileSystem", "User"})
+        CHECK_MESSAGE(values_of(properties, name).empty(), name);
+    CHECK(only<std::vector<std::string>>(service_properties(plan_for("/srv/app")), "Requires") == std::vector<std::string>{cleanup_name(id)});
 }
 
 TEST_CASE("no value holds a byte outside the alphabet of properties")
