@@ -52,8 +52,8 @@ CAUGHT_BY = {
     ("sudo",): ["wrapper-eof"],
     ("runner",): ["unit:BindsTo"],
     ("runner", "sudo", "wrapper"): ["unit:BindsTo"],
-    # systemd goes on to ExecStopPost= as soon as the launcher is gone, and after it only sends TERM.
-    ("runner", "exec"): ["cleanup-kills"],
+    # With TERM as the signal, systemd is done with the unit as soon as the launcher is gone, whoever is left in it.
+    ("runner", "exec"): ["cleanup-kills", "unit:KillSignal"],
 }
 
 
@@ -82,7 +82,7 @@ def ignoring_all_but_term(number, action):
 signal.signal = ignoring_all_but_term
 runpy.run_path("/usr/local/lib/attack/stubborn.py")
 """
-    prove(killing("wrapper", command=("python3", "-c", script)), "cleanup-kills", quick=True)
+    prove(killing("wrapper", command=("python3", "-c", script)), "cleanup-kills", "unit:KillSignal", quick=True)
 
 
 WITHOUT_CONTROL_GROUP = "/etc/systemd/system/pi-agent-.service.d/attack.conf"
@@ -104,7 +104,7 @@ def test_the_grandchild_does_not_outlive(victim, prove, agents_outlive_their_lau
 
 def test_an_agent_that_ignores_term_is_killed_within_the_time_allowed(prove):
     # systemd's own patience is 90 s.
-    prove(killing("wrapper"), "unit:TimeoutStopUSec", quick=True)
+    prove(killing("wrapper"), "unit:TimeoutStopUSec", "unit:KillSignal", quick=True)
 
 
 @pytest.mark.parametrize("signal", ["TERM", "HUP", "INT", "QUIT"])

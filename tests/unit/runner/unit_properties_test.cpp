@@ -139,7 +139,7 @@ TEST_CASE("the unit lives and dies with the runner's scope")
     const auto properties = service_properties(plan_for("/srv/app"));
     const std::vector<std::string> scope = {scope_name(id)};
     CHECK(only<std::vector<std::string>>(properties, "BindsTo") == scope);
-    CHECK(only<std::vector<std::string>>(properties, "After") == scope);
+    CHECK(only<std::vector<std::string>>(properties, "After") == std::vector<std::string>{scope[0], cleanup_name(id)});
     CHECK(only<std::string>(properties, "Slice") == "pi-agent-u1000.slice");
 }
 
