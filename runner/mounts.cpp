@@ -107,7 +107,9 @@ MountEntry parse_mount(const std::string &line)
     // Only the space separates: the kernel escapes space, tab, newline and backslash in names, but not the other white space that a user
     // can put into a name, and a name split there would pass for a mount point (proc(5), mountinfo).
     std::vector<std::string> fields;
-    std::istringstream text(line);
+    std::string plain = line;
+    if (!defence_is_on("strict-mountinfo")) std::replace(plain.begin(), plain.end(), '\f', ' ');
+    std::istringstream text(plain);
     for (std::string field; std::getline(text, field, ' ');)
         fields.push_back(std::move(field));
     const auto dash = std::find(fields.begin(), fields.end(), "-");

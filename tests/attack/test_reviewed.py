@@ -1,0 +1,122 @@
+"""Attacks that a review found to work; each was seen to succeed before its defence was built."""
+
+import time
+
+import pytest
+from target import ATTACK_POLICY, DEMO, Outcome
+
+RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
+
+
+@pytest.fixture
+def victim(product, weak):
+    """A mount of the host's that has nothing to do with sessions."""
+    for target in (product, weak):
+        target.machine.root("mkdir -p /srv/victim/mnt; mount -t tmpfs victim /srv/victim/mnt", check=True)
+    yield "/srv/victim/mnt"
+    for target in (product, weak):
+        target.machine.root("umount /srv/victim/mnt; rm -r /srv/victim", check=True)
+
+
+def test_the_name_of_a_root_does_not_become_a_mount_point_that_root_unmounts(prove, victim):
+    """The kernel leaves a form feed in a name as it is, and white space is what readers of mountinfo divide at."""
+
+    def attack(target):
+        session = target.session("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 60")
+        point = f"/run/pi-agent/sessions/{session.id}/project/s"
+        parent = f"/home/alice/x\f{point}"
+        target.machine.run(["mkdir", "-p", parent], check=True)
+        target.machine.run(["ln", "-s", "/srv/victim", "/home/alice/projects/s"], check=True)
+        target.machine.run(["mv", "/home/alice/projects", f"{parent}/mnt"], check=True)
+        session.end()
+        target.machine.run(["mv", f"{parent}/mnt", "/home/alice/projects"], check=True)
+        target.machine.run("rm -r ~/projects/s ~/x*", check=True)
+        mounted = target.machine.root(["findmnt", "-n", victim]).returncode == 0
+        if not mounted:
+            target.machine.root(["mount", "-t", "tmpfs", "victim", victim], check=True)
+        return Outcome(not mounted, session.id)
+
+    prove(attack, "strict-mountinfo")
+
+
+def test_a_root_that_its_user_can_exchange_in_a_tree_that_the_agent_sees_is_refused(prove, product, weak):
+    """systemd resolves the root's path in the session's tree; a link in its place led root to run the project's program."""
+    for target in (product, weak):
+        target.machine.root("install -d -o alice -g alice /opt/alice /opt/alice/app", check=True)
+        target.machine.install_policy(ATTACK_POLICY.read_text().replace("/srv/shared/app]", "/srv/shared/app, /opt/alice/app]"))
+
+    def attack(target):
+        done = target.pi("true", cwd="/opt/alice/app")
+        return Outcome(done.returncode == 0, done)
+
+    try:
+        on, _ = prove(attack, "root-place")
+        assert on.seen.returncode == 78 and b"could be exchanged while a session runs" in on.seen.stderr
+    finally:
+        for target in (product, weak):
+            target.machine.install_policy(ATTACK_POLICY.read_text())
+            target.machine.root("rm -r /opt/alice", check=True)
+
+
+SEND_ROOT = f"""
+import os, socket
+path = "{DEMO}/door"
+server = socket.socket(socket.AF_UNIX)
+server.bind(path)
+os.chmod(path, 0o777)
+server.listen()
+print("listening", flush=True)
+peer, _ = server.accept()
+socket.send_fds(peer, [b"x"], [os.open("/", os.O_RDONLY | os.O_DIRECTORY)])
+peer.recv(1)
+os.unlink(path)
+"""
+TAKE_ROOT = f"""
+import json, os, socket
+door = socket.socket(socket.AF_UNIX)
+door.connect("{DEMO}/door")
+_, fds, _, _ = socket.recv_fds(door, 1, 1)
+try:
+    told = os.listdir(os.open("home/bob/..", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fds[0]))
+except OSError as error:
+    told = str(error)
+print(json.dumps(told))
+"""
+
+
+def test_a_directory_sent_over_a_socket_leads_nowhere(prove):
+    def attack(target):
+        server = target.machine.popen(["python3", "-c", SEND_ROOT])
+        assert server.stdout.readline() == b"listening\n"
+        told = target.python(TAKE_ROOT)
+        server.wait(timeout=10)
+        for stream in (server.stdin, server.stdout, server.stderr):
+            stream.close()
+        return Outcome(isinstance(told, list), told)
+
+    prove(attack, "landlock")
+
+
+SLACK = f"""
+import ctypes, json, socket, subprocess
+ctypes.CDLL(None).prctl(29, ctypes.c_ulong(9 * 10**18), 0, 0, 0)  # PR_SET_TIMERSLACK
+ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+runner = subprocess.Popen(["sudo", "-n", "{RUNNER}"], stdin=theirs, stderr=subprocess.DEVNULL)
+theirs.close()
+"""
+def test_a_callers_timer_slack_does_not_stop_roots_deadlines(prove):
+    def attack(target):
+        before = target.traces()
+        process = target.machine.popen(["python3", "-c", SLACK + "runner.wait()\n"])
+        until = time.monotonic() + 12
+        while process.poll() is None and time.monotonic() < until:
+            time.sleep(0.1)
+        succeeded = process.poll() is None
+        process.kill_all()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            stream.close()
+        target.expect_traces(before)
+        return Outcome(succeeded)
+
+    prove(attack, "timer-slack", quick=True)
