@@ -190,7 +190,9 @@ void read_config(const AsUser & /*user*/, const std::string &config_directory, F
 {
     Walk walk(config_directory, transfer, channel);
     UniqueFd top = UniqueFd::adopt(open(config_directory.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
-    if (!top && errno != ENOENT)
+    const bool dangling = !top && errno == ENOENT && faccessat(AT_FDCWD, config_directory.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (dangling) errno = ENOENT; // a link to nothing is a mistake, e.g. an unmounted file system; nothing at all is a new user
+    if (!top && (errno != ENOENT || dangling))
         throw Failure(ExitStatus::configuration,
                       "your config directory cannot be used: " +
                           std::string(SystemFailure(errno, "opening " + escape_for_display(config_directory)).what()) +
