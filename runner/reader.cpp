@@ -84,7 +84,7 @@ public:
         } else if (errno != ENOENT) {
             throw Failure(ExitStatus::configuration, SystemFailure(errno, "opening " + escape_for_display(top_) + "/settings.json").what());
         }
-        send(SyncMessage{SyncStep::settings, "", 0, 0, 0, 0}, file);
+        send(SyncMessage{SyncStep::settings, top_ + "/settings.json", 0, 0, 0, 0}, file);
     }
 
     void enter(UniqueFd fd, const std::string &path)

@@ -17,7 +17,7 @@ enum class SyncStep : std::uint64_t {
 
 struct SyncMessage {
     SyncStep step;
-    std::string path; // relative to the config directory
+    std::string path; // relative to the config directory; for settings the host file, for messages
     std::uint64_t mode = 0;
     std::int64_t modified_seconds = 0;
     std::int64_t modified_nanoseconds = 0;

@@ -125,10 +125,11 @@ class Writer {
 public:
     Writer(FdRef home, FdRef channel) : top_(ensure_directory_beneath(home, agent_directory)), channel_(channel) {}
 
-    void write_settings(const UniqueFd &host, const nlohmann::json &managed)
+    void write_settings(const UniqueFd &host, const std::string &host_path, const nlohmann::json &managed)
     {
         nlohmann::json settings = nlohmann::json::object();
-        if (host) settings = parse_json_object(read_bounded(host, settings_limit, "your settings.json"), "your settings.json");
+        const std::string name = host_path.empty() ? "your settings.json" : escape_for_display(host_path);
+        if (host) settings = parse_json_object(read_bounded(host, settings_limit, name), name);
         const std::string text =
             merge_managed(std::move(settings), managed).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
         if (current_text("settings.json") == text) return;
@@ -203,7 +204,7 @@ void write_config(const AsUser & /*agent*/, FdRef home, const nlohmann::json &ma
         if (message.step == SyncStep::end) break;
         if (message.step == SyncStep::settings) {
             writer.emplace(home, channel);
-            writer->write_settings(source, managed);
+            writer->write_settings(source, message.path, managed);
             continue;
         }
         if (!writer || !is_plain_relative(message.path)) throw ProtocolError("the reader of the config broke the protocol");

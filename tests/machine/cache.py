@@ -140,7 +140,8 @@ class Build:
             binds.append(f"--bind={destination}:/dest")
         settings = [f"--setenv={setting}" for setting in ("LANG=C.UTF-8", *self.environment)]
         nspawn = ["systemd-nspawn", "-q", "-D", self.root, "--read-only", "--as-pid2", "--register=no", "--keep-unit"]
-        return self.cgroup.entering([*nspawn, "--private-network", "--pipe", *binds, *settings, *argv])
+        writable = ["--tmpfs=/srv", "--tmpfs=/var/tmp"]  # beside /tmp and /run: unit tests need trusted parents, too
+        return self.cgroup.entering([*nspawn, "--private-network", "--pipe", *writable, *binds, *settings, *argv])
 
     def _quietly(self, argv, destination=None):
         try:

@@ -1,5 +1,6 @@
 """How a session ends, and what the caller's shell sees of it: statuses, deaths by signal, signals on the way."""
 
+import re
 import signal
 
 import pytest
@@ -108,6 +109,12 @@ def agents_units(machine):
     """Without the units that will clean up after them."""
     units = machine.root("systemctl list-units --plain --no-legend 'pi-agent-*.service'", check=True).stdout.splitlines()
     return [unit for unit in units if b"pi-agent-cleanup-" not in unit]
+
+
+def count_of_sessions(machine):
+    """Units in which an agent runs; what cleans up after each is a unit too."""
+    units = machine.root("systemctl list-units --plain --no-legend 'pi-agent-*.service'", check=True).stdout.decode()
+    return len(re.findall(r"^pi-agent-[0-9a-f]{32}\.service ", units, re.MULTILINE))
 
 
 def test_two_sessions_of_one_user_run_at_once_and_end_apart(machine):
