@@ -57,10 +57,9 @@ std::optional<PathProblem> problem_of_root(const std::string &path)
 std::optional<PathProblem> problem_of_place(const std::string &path)
 {
     // Nothing at or below these.
-    constexpr std::array<std::string_view, 9> closed = {
-        "/proc", "/sys", "/dev", "/run", "/boot", "/etc", "/tmp", "/var/tmp", "/var/lib/pi-agent"};
+    constexpr std::array<std::string_view, 7> closed = {"/proc", "/sys", "/dev", "/run", "/boot", "/etc", "/var/lib/pi-agent"};
     // These hold what is closed, or everybody's files.
-    constexpr std::array<std::string_view, 5> too_much = {"/usr", "/opt", "/var", "/var/lib", "/home"};
+    constexpr std::array<std::string_view, 7> too_much = {"/usr", "/opt", "/var", "/var/lib", "/home", "/tmp", "/var/tmp"};
     const auto holds = [&path](std::string_view place) {
         return path.compare(0, place.size(), place) == 0 && (path.size() == place.size() || path[place.size()] == '/');
     };

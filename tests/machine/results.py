@@ -66,4 +66,4 @@ class Results:
 
 
 def excerpt(output):
-    return "\n".join(output.strip().splitlines()[-30:])
+    return "\n".join(output.strip().splitlines()[-80:])

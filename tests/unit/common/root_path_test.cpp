@@ -13,7 +13,7 @@ namespace {
 
 // A user whose home is a temporary directory.
 struct Home {
-    TemporaryDirectory directory;
+    TemporaryDirectory directory{pi_agent::test::place_for_projects()};
     Account user{"alice", Uid(::geteuid()), Gid(::getegid()), directory.make("home"), {}};
 
     std::string path_of(const std::string &root) const

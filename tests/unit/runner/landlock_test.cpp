@@ -1,13 +1,17 @@
-// Landlock scopes, tried against processes outside: runner/landlock.hpp
+// Landlock, tried against processes and files outside: runner/landlock.hpp
 #include "runner/landlock.hpp"
 
 #include "common/fd.hpp"
 #include "support/forked.hpp"
+#include "support/temporary_directory.hpp"
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <fcntl.h>
+#include <linux/mount.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 
@@ -93,4 +97,44 @@ TEST_CASE("no abstract socket outside is reached, and sockets inside are")
               std::array<int, 2> ends{};
               return errno_text(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()));
           }) == "scoped 0");
+}
+
+TEST_CASE("files of the view stay usable, and so does what stdio was given" * doctest::skip(not_root()))
+{
+    const TemporaryDirectory directory;
+    const std::string path = directory.write("file", "x");
+    CHECK(in_child([&] {
+              ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+              const std::array<UniqueFd, 3> stdio{UniqueFd::adopt(::open(path.c_str(), O_RDWR)), UniqueFd(),
+                                                  UniqueFd::adopt(::open("/", O_RDONLY))};
+              restrict_with_landlock(stdio);
+              std::string worked;
+              if (::open(path.c_str(), O_RDWR) >= 0) worked += "open ";
+              if (::open((directory / "new").c_str(), O_WRONLY | O_CREAT | O_EXCL, 0600) >= 0) worked += "create ";
+              if (::mkdir((directory / "made").c_str(), 0700) == 0) worked += "mkdir ";
+              if (::rename((directory / "new").c_str(), (directory / "made/new").c_str()) == 0) worked += "rename ";
+              if (::open(("/proc/self/fd/" + std::to_string(stdio[0].get())).c_str(), O_RDWR) >= 0) worked += "reopen ";
+              return worked;
+          }) == "open create mkdir rename reopen ");
+}
+
+TEST_CASE("a directory descriptor from outside the view leads nowhere" * doctest::skip(not_root()))
+{
+    if (!kernel_has_scopes()) return; // newer than the rules for files, so those are there too
+    const std::string answer = in_child([]() -> std::string {
+        // A file system that is mounted nowhere: beneath no "/" at all.
+        const UniqueFd context = UniqueFd::adopt(static_cast<int>(::syscall(SYS_fsopen, "tmpfs", 0)));
+        if (!context || ::syscall(SYS_fsconfig, context.get(), FSCONFIG_CMD_CREATE, nullptr, nullptr, 0) != 0) return "not possible here";
+        const UniqueFd outside = UniqueFd::adopt(static_cast<int>(::syscall(SYS_fsmount, context.get(), 0, 0)));
+        if (!outside) return "not possible here";
+        const auto make = [&](const char *name) { return errno_text(::openat(outside.get(), name, O_WRONLY | O_CREAT, 0600)); };
+        const std::string before = make("before");
+        ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+        restrict_with_landlock({});
+        return before + " " + make("after") + " " + errno_text(::openat(outside.get(), "before", O_RDONLY));
+    });
+    if (answer == "not possible here")
+        MESSAGE("skipped: this place makes no detached mounts");
+    else
+        CHECK(answer == "0 " + std::to_string(EACCES) + " " + std::to_string(EACCES));
 }

@@ -47,7 +47,7 @@ struct Caller {
         return open_project(AsRoot::claim(), account, rules(roots), cwd);
     }
 
-    TemporaryDirectory place{"/var/tmp"};
+    TemporaryDirectory place{place_for_projects()};
     Account account;
     std::string root;
 };

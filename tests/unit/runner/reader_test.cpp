@@ -175,6 +175,15 @@ TEST_CASE("a directory that does not exist counts as an empty one" * doctest::sk
     CHECK(reading.sent[1].message.step == SyncStep::end);
 }
 
+TEST_CASE("a config directory that is a link to nothing is a mistake, not an empty one" * doctest::skip(not_root()))
+{
+    const Host host;
+    host.link("dangling", "none");
+    const Reading reading = read_as_user(host.config + "/dangling");
+    CHECK(reading.failure.status == 78);
+    CHECK(reading.sent.empty());
+}
+
 TEST_CASE("a config directory that is none, or that the user cannot read, is refused with a remedy" * doctest::skip(not_root()))
 {
     const Host host;
@@ -282,7 +291,9 @@ TEST_CASE("what the agent owns, locks and logs stay at the top, and the same nam
     const Reading reading = read_as_user(host.config);
     CHECK(reading.failure.status == 0);
     for (const auto &sent : reading.sent)
-        CHECK_MESSAGE((sent.message.path.empty() || sent.message.path.compare(0, 5, "below") == 0), sent.message.path);
+        CHECK_MESSAGE(
+            (sent.message.step == SyncStep::settings || sent.message.path.empty() || sent.message.path.compare(0, 5, "below") == 0),
+            sent.message.path);
     CHECK(reading.sent.size() == 2 + 1 + names.size() + 5);
 }
 
@@ -392,6 +403,6 @@ TEST_CASE("ten thousand files arrive, each once" * doctest::skip(not_root()))
     std::map<std::string, int> counts;
     for (const auto &sent : reading.sent)
         ++counts[sent.message.path];
-    CHECK(counts.size() == 10'001); // settings and end share the empty path
+    CHECK(counts.size() == 10'002); // settings first and end last
     CHECK(reading.sent.size() == 10'002);
 }

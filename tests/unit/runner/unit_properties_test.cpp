@@ -72,10 +72,7 @@ struct Texts {
             texts.insert(texts.end(), {path, options});
         return texts;
     }
-    std::vector<std::string> operator()(const Command &value) const
-    {
-        return value.arguments;
-    }
+    std::vector<std::string> operator()(const Command &value) const { return value.arguments; }
 };
 
 } // namespace
@@ -120,8 +117,8 @@ TEST_CASE("the unit has no property that breaks the agent or loosens the sandbox
 {
     const auto properties = service_properties(plan_for("/home/alice/projects"));
     for (const std::string name : {"MemoryDenyWriteExecute", "Environment", "EnvironmentFile", "PassEnvironment", "WorkingDirectory",
-                                   "Delegate", "RootImage", "TTYPath", "ExecStartEx", "ExecStartPre", "ExecStopPost", "ExecStopPostEx", "ExecStop", "StandardInput",
-                                   "BindMounts", "DeviceAllow", "PrivateMounts", "MountFlags"})
+                                   "Delegate", "RootImage", "TTYPath", "ExecStartEx", "ExecStartPre", "ExecStopPost", "ExecStopPostEx",
+                                   "ExecStop", "StandardInput", "BindMounts", "DeviceAllow", "PrivateMounts", "MountFlags"})
         CHECK_MESSAGE(values_of(properties, name).empty(), name);
 }
 
@@ -248,7 +245,8 @@ TEST_CASE("the cleanup unit stops with the agent's, and cleans then, in the host
     CHECK(only<bool>(properties, "StopWhenUnneeded"));
     for (const std::string name : {"RootDirectory", "BindPaths", "BindReadOnlyPaths", "TemporaryFileSystem", "User"})
         CHECK_MESSAGE(values_of(properties, name).empty(), name);
-    CHECK(only<std::vector<std::string>>(service_properties(plan_for("/srv/app")), "Requires") == std::vector<std::string>{cleanup_name(id)});
+    CHECK(only<std::vector<std::string>>(service_properties(plan_for("/srv/app")), "Requires") ==
+          std::vector<std::string>{cleanup_name(id)});
 }
 
 TEST_CASE("no value holds a byte outside the alphabet of properties")

@@ -6,8 +6,16 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <unistd.h>
 
 namespace pi_agent::test {
+
+// Where project roots may lie: the policy refuses those in /tmp. Root has /srv, others only their own home.
+inline std::string place_for_projects()
+{
+    const char *home = std::getenv("HOME");
+    return ::access("/srv", W_OK) == 0 || home == nullptr ? "/srv" : home;
+}
 
 class TemporaryDirectory {
 public:
