@@ -39,7 +39,8 @@ nlohmann::json parse_json_object(const std::string &text, const std::string &nam
         // The library names no place for this one.
         throw Failure(ExitStatus::configuration, name + ": it holds a number that is too large; correct it, nothing was changed");
     }
-    if (!document.is_object()) throw Failure(ExitStatus::configuration, name + ":1:1: the top level must be an object, {…}");
+    if (!document.is_object())
+        throw Failure(ExitStatus::configuration, name + ":1:1: the top level must be an object, {…}; correct it, nothing was changed");
     return document;
 }
 

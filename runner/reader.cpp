@@ -81,8 +81,11 @@ public:
             if (!file)
                 throw Failure(ExitStatus::configuration,
                               escape_for_display(top_) + "/settings.json is not a file that you can read; correct it, nothing was changed");
-        } else if (errno != ENOENT) {
-            throw Failure(ExitStatus::configuration, SystemFailure(errno, "opening " + escape_for_display(top_) + "/settings.json").what());
+        } else if (const int problem = errno;
+                   problem != ENOENT || faccessat(directory.get(), "settings.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
+            throw Failure(ExitStatus::configuration,
+                          std::string(SystemFailure(problem, "opening " + escape_for_display(top_) + "/settings.json").what()) +
+                              "; correct it, nothing was changed");
         }
         send(SyncMessage{SyncStep::settings, top_ + "/settings.json", 0, 0, 0, 0}, file);
     }

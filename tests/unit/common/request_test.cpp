@@ -223,8 +223,7 @@ TEST_CASE("only five signals are ever forwarded, and not the one that opens a de
 {
     for (int number = -1; number <= 65; ++number) {
         CAPTURE(number);
-        const bool forwarded =
-            number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP || number == SIGUSR2;
+        const bool forwarded = number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP || number == SIGUSR2;
         CHECK(is_forwarded_signal(number) == forwarded);
         const std::string bytes = encode_signal(number);
         if (forwarded)

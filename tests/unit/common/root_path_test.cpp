@@ -53,8 +53,10 @@ TEST_CASE("refuses a home, what holds it, and the whole file system, by whatever
     const Home home;
     CHECK(contains(home.problem_of(home.user.home), "a home directory itself or one that holds it"));
     CHECK(contains(home.problem_of(home.directory.path()), "a home directory itself or one that holds it"));
-    for (const auto *place : {"/tmp", "/home", "/usr", "/var"})
+    for (const std::string place : {"/home", "/usr", "/var"})
         CHECK_MESSAGE(contains(home.problem_of(place), "holds more than projects"), place);
+    for (const std::string place : {"/tmp", "/var/tmp", "/etc/x"})
+        CHECK_MESSAGE(contains(home.problem_of(place), "belongs to the system"), place);
     CHECK(contains(home.problem_of("/"), "whole file system"));
     CHECK(contains(home.problem_of("~"), "home directory itself"));
 }
