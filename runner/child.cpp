@@ -5,10 +5,8 @@
 #include <csignal>
 #include <exception>
 #include <linux/close_range.h>
-#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <thread>
 #include <unistd.h>
@@ -22,7 +20,6 @@ constexpr char progress_tag = 'P';
 constexpr char failure_tag = 'F';
 constexpr rlim_t child_cpu_seconds = 60;
 constexpr rlim_t child_file_bytes = rlim_t{300} << 20U;
-constexpr int burial_patience_milliseconds = 1000;
 
 void close_all_but(std::vector<int> keep)
 {

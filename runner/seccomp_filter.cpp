@@ -94,13 +94,21 @@ bool is_known(const char *name, int &number)
     return number != __NR_SCMP_ERROR;
 }
 
+// The library's macros for this are C only.
+scmp_arg_cmp where(unsigned argument, scmp_compare comparison, scmp_datum_t first, scmp_datum_t second = 0)
+{
+    return {argument, comparison, first, second};
+}
+
+constexpr std::array<unsigned, 2> privilege_bits = {S_ISUID, S_ISGID};
+
 void deny_mode_bits(const Filter &filter)
 {
     for (const auto &call : mode_calls) {
         int number = 0;
         if (!is_known(call.name, number)) continue;
-        for (const unsigned bit : {S_ISUID, S_ISGID})
-            check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), number, 1, SCMP_CMP(call.argument, SCMP_CMP_MASKED_EQ, bit, bit)),
+        for (const unsigned bit : privilege_bits)
+            check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), number, 1, where(call.argument, SCMP_CMP_MASKED_EQ, bit, bit)),
                   call.name);
     }
     // open with O_CREAT or O_TMPFILE: the mode counts only then.
@@ -108,12 +116,12 @@ void deny_mode_bits(const Filter &filter)
          {std::pair<const char *, unsigned>{"open", 1}, std::pair<const char *, unsigned>{"openat", 2}}) {
         int number = 0;
         if (!is_known(name, number)) continue;
-        for (const unsigned bit : {S_ISUID, S_ISGID})
+        for (const unsigned bit : privilege_bits)
             for (const int flag : {O_CREAT, O_TMPFILE & ~O_DIRECTORY})
                 check(seccomp_rule_add(
                           filter.get(), SCMP_ACT_ERRNO(EPERM), number, 2,
-                          SCMP_CMP(flags_argument, SCMP_CMP_MASKED_EQ, static_cast<scmp_datum_t>(flag), static_cast<scmp_datum_t>(flag)),
-                          SCMP_CMP(flags_argument + 1, SCMP_CMP_MASKED_EQ, bit, bit)),
+                          where(flags_argument, SCMP_CMP_MASKED_EQ, static_cast<scmp_datum_t>(flag), static_cast<scmp_datum_t>(flag)),
+                          where(flags_argument + 1, SCMP_CMP_MASKED_EQ, bit, bit)),
                       name);
     }
 }
@@ -121,7 +129,7 @@ void deny_mode_bits(const Filter &filter)
 // Limits of another process of the same uid: a second session under the same account could be crippled by them.
 void deny_limits_of_others(const Filter &filter)
 {
-    check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 1, SCMP_CMP(0, SCMP_CMP_NE, 0)), "prlimit64");
+    check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 1, where(0, SCMP_CMP_NE, 0)), "prlimit64");
 }
 
 // Typing into a terminal (CVE-2017-5226); the upper half of the argument is ignored by the kernel, so it is masked away.
@@ -129,7 +137,7 @@ void deny_terminal_injection(const Filter &filter)
 {
     constexpr scmp_datum_t low_half = 0xffffffff;
     for (const unsigned long request : {static_cast<unsigned long>(TIOCSTI), static_cast<unsigned long>(TIOCLINUX)})
-        check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1, SCMP_CMP(1, SCMP_CMP_MASKED_EQ, low_half, request)),
+        check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(ioctl), 1, where(1, SCMP_CMP_MASKED_EQ, low_half, request)),
               "ioctl");
 }
 

@@ -53,9 +53,9 @@ TEST_CASE("refuses a home, what holds it, and the whole file system, by whatever
     const Home home;
     CHECK(contains(home.problem_of(home.user.home), "a home directory itself or one that holds it"));
     CHECK(contains(home.problem_of(home.directory.path()), "a home directory itself or one that holds it"));
-    for (const std::string place : {"/home", "/usr", "/var"})
+    for (const std::string place : {"/home", "/usr", "/var", "/tmp", "/var/tmp"})
         CHECK_MESSAGE(contains(home.problem_of(place), "holds more than projects"), place);
-    for (const std::string place : {"/tmp", "/var/tmp", "/etc/x"})
+    for (const std::string place : {"/etc/x", "/run/x"})
         CHECK_MESSAGE(contains(home.problem_of(place), "belongs to the system"), place);
     CHECK(contains(home.problem_of("/"), "whole file system"));
     CHECK(contains(home.problem_of("~"), "home directory itself"));

@@ -175,6 +175,18 @@ TEST_CASE("a mode that the kernel ignores is not judged")
     CHECK(under_filter([&] { return ::syscall(SYS_openat, AT_FDCWD, directory.path().c_str(), O_RDONLY | O_DIRECTORY, 06777); }) == "0");
 }
 
+TEST_CASE("limits are a process's own affair")
+{
+    rlimit limit{};
+    CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, nullptr, &limit); }) == "0");
+    CHECK(under_filter([&] { return static_cast<long>(::setrlimit(RLIMIT_CORE, &limit)); }) == "0");
+    const pid_t outside = ::getpid();
+    CHECK(without_filter([&] { return ::syscall(SYS_prlimit64, outside, RLIMIT_NOFILE, nullptr, &limit); }) == "0");
+    CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, outside, RLIMIT_NOFILE, nullptr, &limit); }) == denied);
+    // The kernel looks at the lower half only: a pid beneath upper bits is no way around.
+    CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, (1L << 32) | outside, RLIMIT_NOFILE, nullptr, &limit); }) == denied);
+}
+
 TEST_CASE("nobody types into a terminal")
 {
     int master = -1;
