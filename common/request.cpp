@@ -13,6 +13,10 @@ constexpr std::uint64_t failure_type = 2;
 constexpr std::uint64_t notice_type = 3;
 constexpr std::uint64_t ended_type = 4;
 constexpr std::uint64_t signal_type = 5;
+constexpr std::uint64_t terminal_opened_type = 6;
+constexpr std::uint64_t stopped_type = 7;
+constexpr std::uint64_t terminal_ready_type = 8;
+constexpr std::uint64_t continue_type = 9;
 
 constexpr std::size_t argument_count_limit = 65'536;
 constexpr std::size_t text_limit = 16 * 1024; // of a message for the user
@@ -58,6 +62,13 @@ void check_presentation(const std::string &assignment)
     if (assignment.find('\0') != std::string::npos) throw ProtocolError("an environment value contains a NUL byte");
 }
 
+std::uint64_t bounded(Decoder &decoder, std::uint64_t limit)
+{
+    const std::uint64_t value = decoder.number();
+    if (value > limit) throw ProtocolError("the request carries an impossible number");
+    return value;
+}
+
 } // namespace
 
 bool is_presentation_variable(std::string_view name) noexcept
@@ -69,31 +80,46 @@ bool is_presentation_variable(std::string_view name) noexcept
 
 void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline)
 {
-    const std::string bytes =
-        Encoder().number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask).bytes();
-    send_record(channel, bytes, {cwd.get(), stdio[0], stdio[1], stdio[2]}, deadline);
+    Encoder encoder;
+    encoder.number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask);
+    std::vector<int> descriptors = {cwd.get()};
+    for (std::size_t index = 0; index < 3; ++index) {
+        encoder.number(request.on_terminal[index] ? 1 : 0);
+        if (!request.on_terminal[index]) descriptors.push_back(stdio[index]);
+    }
+    const WindowSize &window = request.window;
+    encoder.number(window.rows).number(window.columns).number(window.x_pixels).number(window.y_pixels);
+    send_record(channel, encoder.bytes(), descriptors, deadline);
 }
 
 ReceivedRequest receive_request(FdRef channel, Deadline deadline)
 {
     std::optional<Packet> record = receive_record(channel, deadline);
     if (!record) throw ProtocolError("the connection was closed before a request came");
-    if (record->fds.size() != 4)
-        throw ProtocolError("a request carries exactly four descriptors, this one has " + std::to_string(record->fds.size()));
     Decoder decoder(record->bytes);
     if (decoder.number() != request_type) throw ProtocolError("the first message is not a request");
     ReceivedRequest received;
-    received.request.arguments = decoder.texts(argument_count_limit);
-    received.request.presentation = decoder.texts(presentation_names.size() + 32);
-    const std::uint64_t mask = decoder.number();
+    Request &request = received.request;
+    request.arguments = decoder.texts(argument_count_limit);
+    request.presentation = decoder.texts(presentation_names.size() + 32);
+    request.umask = static_cast<unsigned>(bounded(decoder, 0777));
+    std::size_t expected = 1;
+    for (bool &on_terminal : request.on_terminal) {
+        on_terminal = bounded(decoder, 1) == 1;
+        if (!on_terminal) ++expected;
+    }
+    for (std::uint16_t *field : {&request.window.rows, &request.window.columns, &request.window.x_pixels, &request.window.y_pixels})
+        *field = static_cast<std::uint16_t>(bounded(decoder, 0xffff));
     decoder.end();
-    if (mask > 0777) throw ProtocolError("the request carries an impossible umask");
-    received.request.umask = static_cast<unsigned>(mask);
-    std::for_each(received.request.arguments.begin(), received.request.arguments.end(), check_argument);
-    std::for_each(received.request.presentation.begin(), received.request.presentation.end(), check_presentation);
-    received.cwd = std::move(record->fds[0]);
+    std::for_each(request.arguments.begin(), request.arguments.end(), check_argument);
+    std::for_each(request.presentation.begin(), request.presentation.end(), check_presentation);
+    if (record->fds.size() != expected)
+        throw ProtocolError("this request must carry " + std::to_string(expected) + " descriptors and has " +
+                            std::to_string(record->fds.size()));
+    auto next = record->fds.begin();
+    received.cwd = std::move(*next++);
     for (std::size_t index = 0; index < 3; ++index)
-        received.stdio[index] = std::move(record->fds[index + 1]);
+        if (!request.on_terminal[index]) received.stdio[index] = std::move(*next++);
     return received;
 }
 
@@ -108,30 +134,39 @@ std::string encode(const RunnerMessage &message)
         encoder.number(notice_type).text(std::string_view(notice->text).substr(0, text_limit));
     else if (const auto *ended = std::get_if<AgentEnded>(&message))
         encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
+    else
+        encoder.number(std::holds_alternative<TerminalOpened>(message) ? terminal_opened_type : stopped_type);
     return encoder.bytes();
 }
 
 RunnerMessage decode_runner_message(std::string_view bytes)
 {
     Decoder decoder(bytes);
-    const std::uint64_t type = decoder.number();
-    if (type == failure_type) {
+    RunnerMessage message = TerminalOpened{};
+    switch (decoder.number()) {
+    case failure_type: {
         const std::uint64_t status = decoder.number();
-        FailureReport failure{static_cast<ExitStatus>(status), decoder.text()};
-        decoder.end();
-        return failure;
+        message = FailureReport{static_cast<ExitStatus>(status), decoder.text()};
+        break;
     }
-    if (type == notice_type) {
-        Notice notice{decoder.text()};
-        decoder.end();
-        return notice;
+    case notice_type:
+        message = Notice{decoder.text()};
+        break;
+    case ended_type: {
+        const bool by_signal = decoder.number() == 1;
+        message = AgentEnded{by_signal, static_cast<int>(bounded(decoder, 255))};
+        break;
     }
-    if (type != ended_type) throw ProtocolError("the runner sent an unknown message");
-    const bool by_signal = decoder.number() == 1;
-    const std::uint64_t value = decoder.number();
+    case terminal_opened_type:
+        break;
+    case stopped_type:
+        message = AgentStopped{};
+        break;
+    default:
+        throw ProtocolError("the runner sent an unknown message");
+    }
     decoder.end();
-    if (value > 255) throw ProtocolError("the runner sent an impossible exit status");
-    return AgentEnded{by_signal, static_cast<int>(value)};
+    return message;
 }
 
 bool is_forwarded_signal(int number) noexcept
@@ -143,26 +178,44 @@ bool is_forwarded_signal(int number) noexcept
     case SIGHUP:
     case SIGUSR1:
     case SIGUSR2:
+    case SIGTSTP:
         return true;
     default:
         return false;
     }
 }
 
-std::string encode_signal(int number)
+std::string encode(const WrapperMessage &message)
 {
-    return Encoder().number(signal_type).number(static_cast<std::uint64_t>(number)).bytes();
+    Encoder encoder;
+    if (const auto *signal = std::get_if<ForwardSignal>(&message))
+        encoder.number(signal_type).number(static_cast<std::uint64_t>(signal->number));
+    else
+        encoder.number(std::holds_alternative<TerminalReady>(message) ? terminal_ready_type : continue_type);
+    return encoder.bytes();
 }
 
-int decode_signal(std::string_view bytes)
+WrapperMessage decode_wrapper_message(std::string_view bytes)
 {
     Decoder decoder(bytes);
-    const std::uint64_t type = decoder.number();
-    const std::uint64_t number = decoder.number();
+    WrapperMessage message = TerminalReady{};
+    switch (decoder.number()) {
+    case signal_type: {
+        const int number = static_cast<int>(bounded(decoder, 64));
+        if (!is_forwarded_signal(number)) throw ProtocolError("this signal is not passed on to the agent");
+        message = ForwardSignal{number};
+        break;
+    }
+    case terminal_ready_type:
+        break;
+    case continue_type:
+        message = ContinueAgent{};
+        break;
+    default:
+        throw ProtocolError("only signals and terminal messages may follow a request");
+    }
     decoder.end();
-    if (type != signal_type || number > 64 || !is_forwarded_signal(static_cast<int>(number)))
-        throw ProtocolError("only a signal for the agent may follow a request");
-    return static_cast<int>(number);
+    return message;
 }
 
 } // namespace pi_agent

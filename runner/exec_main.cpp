@@ -46,6 +46,7 @@ ExecEnded run(FdRef control)
     send_packet(control, encode(ExecMessage(ExecReady{})), {}, in_seconds(patience_seconds));
     ReceivedLaunch launch = receive_launch(control, in_seconds(patience_seconds));
     enter_working_directory(launch.record);
+    take_terminal(launch);
     scope_with_landlock();
     install_seccomp_filter();
     // --- restricted from here: this process and the agent alike ---

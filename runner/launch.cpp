@@ -14,10 +14,14 @@
 #include "runner/record.hpp"
 #include "runner/root_tree.hpp"
 #include "runner/session_directory.hpp"
+#include "runner/session_terminal.hpp"
 #include "runner/state_directory.hpp"
 #include "runner/stdio_rules.hpp"
 #include "runner/supervise.hpp"
 #include "runner/systemd_bus.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
 
 namespace pi_agent {
 
@@ -115,6 +119,21 @@ void sweep(const AsRoot &root, SystemdBus &systemd)
     }
 }
 
+// Fills the descriptors that are on the user's terminal with the slave of the session's pty.
+bool give_terminal(const AsRoot &root, const RootTree &tree, const Account &agent, ReceivedRequest &received, FdRef wrapper)
+{
+    const auto &wanted = received.request.on_terminal;
+    if (std::none_of(wanted.begin(), wanted.end(), [](bool on_terminal) { return on_terminal; })) return false;
+    const SessionTerminal terminal = open_session_terminal(root, tree.devpts, agent, received.request.window);
+    for (std::size_t index = 0; index < wanted.size(); ++index) {
+        if (!wanted[index]) continue;
+        received.stdio[index] = UniqueFd::adopt(fcntl(terminal.slave.get(), F_DUPFD_CLOEXEC, 3));
+        if (!received.stdio[index]) throw_errno("copying the session's terminal");
+    }
+    send_packet(wrapper, encode(RunnerMessage(TerminalOpened{})), {terminal.master.get()}, in_seconds(request_patience_seconds));
+    return true;
+}
+
 UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
                    const StateDirectory &state, const RootTree &tree)
 {
@@ -173,11 +192,15 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
         notify(wrapper, "not shown to the agent: " + project.root_path + "/" + escape_for_display(path) +
                             " (another file system mounted inside the root)");
 
+    // The terminal: its master goes to the wrapper, which sets it up while systemd builds the unit.
+    const bool has_terminal = give_terminal(root, tree, agent, received, wrapper);
+
     // Launch and supervise.
     auto [control, launcher] = make_channel();
     systemd.start_service(service_name(id), service_properties(plan_unit(id, caller, agent, project, state, tree)), launcher);
     launcher.reset();
-    const LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(received.request), project, state);
+    LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(received.request), project, state);
+    record.has_terminal = has_terminal;
     record_started(id, caller, agent, project.root_path);
     const AgentEnded ended =
         supervise(systemd, Session{service_name(id), wrapper, control, termination, record, std::move(received.stdio)});

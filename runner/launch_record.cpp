@@ -9,6 +9,7 @@ constexpr std::uint64_t launch_type = 16;
 constexpr std::uint64_t ready_type = 17;
 constexpr std::uint64_t failed_type = 18;
 constexpr std::uint64_t ended_type = 19;
+constexpr std::uint64_t stopped_type = 20;
 constexpr std::size_t list_limit = 70'000;
 constexpr std::size_t text_limit = 4096;
 
@@ -25,6 +26,7 @@ void send_launch(FdRef channel, const LaunchRecord &record, const std::array<Uni
                                   .text(record.below)
                                   .number(record.cwd_inode)
                                   .number(record.umask)
+                                  .number(record.has_terminal ? 1 : 0)
                                   .bytes();
     send_record(channel, bytes, {stdio[0].get(), stdio[1].get(), stdio[2].get()}, deadline);
 }
@@ -43,6 +45,7 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     launch.record.below = decoder.text();
     launch.record.cwd_inode = decoder.number();
     launch.record.umask = static_cast<unsigned>(decoder.number() & 0777U);
+    launch.record.has_terminal = decoder.number() == 1;
     decoder.end();
     for (std::size_t index = 0; index < 3; ++index)
         launch.stdio[index] = std::move(packet->fds[index]);
@@ -58,6 +61,8 @@ std::string encode(const ExecMessage &message)
         encoder.number(failed_type).text(std::string_view(failed->text).substr(0, text_limit));
     else if (const auto *ended = std::get_if<ExecEnded>(&message))
         encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
+    else
+        encoder.number(stopped_type);
     return encoder.bytes();
 }
 
@@ -74,6 +79,10 @@ ExecMessage decode_exec_message(std::string_view bytes)
         decoder.end();
         if (failed.text.size() > text_limit) throw ProtocolError("pi-agent-exec sent an overlong text");
         return failed;
+    }
+    if (type == stopped_type) {
+        decoder.end();
+        return ExecStopped{};
     }
     if (type != ended_type) throw ProtocolError("pi-agent-exec sent an unknown message");
     const bool by_signal = decoder.number() == 1;

@@ -19,6 +19,7 @@ struct LaunchRecord {
     std::string below;                    // the working directory beneath it, any bytes
     std::uint64_t cwd_inode = 0;          // what the runner's reader opened; must be found again
     unsigned umask = 077;
+    bool has_terminal = false; // the first of the descriptors that is a terminal becomes the controlling one
 };
 
 struct ReceivedLaunch {
@@ -30,16 +31,18 @@ void send_launch(FdRef channel, const LaunchRecord &record, const std::array<Uni
 // Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
 ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
 
-// From pi-agent-exec: first `ready`, then `failed` or `ended`. A hostile peer's hints: systemd's own account decides.
+// From pi-agent-exec: first `ready`, then `failed`, or `ended` after any number of `stopped`. A hostile peer's hints: systemd's own account
+// decides.
 struct ExecReady {};
 struct ExecFailed {
     std::string text;
 };
+struct ExecStopped {}; // the agent, by a signal
 struct ExecEnded {
     bool by_signal;
     int value;
 };
-using ExecMessage = std::variant<ExecReady, ExecFailed, ExecEnded>;
+using ExecMessage = std::variant<ExecReady, ExecFailed, ExecStopped, ExecEnded>;
 std::string encode(const ExecMessage &message);
 ExecMessage decode_exec_message(std::string_view bytes);
 

@@ -153,11 +153,13 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
 
     show_host(root, session);
     attach(root, clone_mount(root, state.home, Submounts::leave_out, MountAttributes{}), session.make_directory("home"));
-    attach(root, new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}}, false), session.make_directory("pts"));
+    DetachedMount devpts = new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}}, false);
+    attach(root, devpts, session.make_directory("pts"));
 
     const DetachedMount project_mount = clone_project(root, project, user, agent);
     attach(root, project_mount, session.make_directory("project"));
     RootTree tree;
+    tree.devpts = std::move(devpts.fd);
     tree.path = session.path() + "/root";
     tree.covered = cover_submounts(root, session, project_mount, project.root_path);
     tree.binds = {Bind{session.path() + "/home", state.home_path, false}, Bind{session.path() + "/project", project.root_path, false},

@@ -49,11 +49,13 @@ const char *what_is_wrong(FdRef fd)
 void check_stdio(const std::array<UniqueFd, 3> &stdio)
 {
     if (!defence_is_on("stdio-rules")) return;
-    for (std::size_t index = 0; index < stdio.size(); ++index)
+    for (std::size_t index = 0; index < stdio.size(); ++index) {
+        if (!stdio[index]) continue; // on the terminal: the session's own pty takes its place
         if (const char *problem = what_is_wrong(stdio[index]))
             throw Failure(ExitStatus::denied,
                           std::string("denied: ") + names[index] + " is " + problem +
                               "; the agent gets only pipes, regular files, sockets, /dev/null, /dev/zero and /dev/full");
+    }
 }
 
 } // namespace pi_agent

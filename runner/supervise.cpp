@@ -73,17 +73,22 @@ private:
             control_open_ = packet.has_value();
             if (!packet) return;
             const ExecMessage message = decode_exec_message(packet->bytes);
-            if (std::holds_alternative<ExecReady>(message) && !launched_)
-                hand_over();
+            if (std::holds_alternative<ExecReady>(message))
+                launcher_ready_ = true;
+            else if (std::holds_alternative<ExecStopped>(message))
+                tell_wrapper(AgentStopped{});
             else if (const auto *failed = std::get_if<ExecFailed>(&message))
                 problem_ = failed->text;
+            hand_over_when_ready();
         } catch (const ProtocolError &) {
             control_open_ = false; // the agent may have taken its launcher over; systemd's account decides
         }
     }
 
-    void hand_over()
+    // The agent starts when its launcher waits for it and, where it has a terminal, when that is set up.
+    void hand_over_when_ready()
     {
+        if (launched_ || !launcher_ready_ || (session_.record.has_terminal && !terminal_ready_)) return;
         try {
             send_launch(session_.control, session_.record, session_.stdio, in_seconds(handover_patience_seconds));
             launched_ = true;
@@ -99,15 +104,30 @@ private:
     {
         try {
             const std::optional<Packet> packet = receive_packet(session_.wrapper, in_seconds(0));
-            if (packet && packet->fds.empty()) {
-                const int number = decode_signal(packet->bytes);
-                if (control_open_) send_packet(session_.control, encode_signal(number), {}, in_seconds(1));
-                return;
-            }
+            if (packet && packet->fds.empty()) return obey(decode_wrapper_message(packet->bytes));
         } catch (const Failure &) { // NOLINT(bugprone-empty-catch): a wrapper that breaks the protocol is treated as gone
         }
         wrapper_open_ = false; // its death is the session's end (design rule 9)
         stop();
+    }
+
+    void obey(const WrapperMessage &message)
+    {
+        if (std::holds_alternative<TerminalReady>(message)) {
+            terminal_ready_ = true;
+            hand_over_when_ready();
+            return;
+        }
+        if (control_open_) send_packet(session_.control, encode(message), {}, in_seconds(1));
+    }
+
+    void tell_wrapper(const RunnerMessage &message)
+    {
+        if (!wrapper_open_) return;
+        try {
+            send_packet(session_.wrapper, encode(message), {}, in_seconds(1));
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): a wrapper that is gone is noticed by the loop
+        }
     }
 
     void hear_termination()
@@ -146,6 +166,8 @@ private:
     SystemdBus &systemd_;
     Session session_;
     std::string problem_;
+    bool launcher_ready_ = false;
+    bool terminal_ready_ = false;
     bool launched_ = false;
     bool control_open_ = true;
     bool wrapper_open_ = true;

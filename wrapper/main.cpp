@@ -7,10 +7,10 @@
 #include "wrapper/refusal.hpp"
 #include "wrapper/session_client.hpp"
 
-#include <array>
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
+#include <optional>
 #include <string>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -29,16 +29,6 @@ void open_missing_stdio()
         }
         if (fcntl(fd, F_SETFD, 0) != 0) return;
     }
-}
-
-void refuse_terminals()
-{
-    constexpr std::array names = {"standard input", "standard output", "standard error"};
-    for (int fd = 0; fd < 3; ++fd)
-        if (isatty(fd) == 1)
-            throw Failure(ExitStatus::denied,
-                          std::string(names[static_cast<std::size_t>(fd)]) +
-                              " is a terminal, which is not supported yet; use pipes or files, e.g.: pi -p '…' </dev/null 2>&1 | cat");
 }
 
 std::vector<std::string> presentation_variables()
@@ -65,11 +55,15 @@ AgentEnded run(WrapperOptions options)
     if (!cwd) throw_errno("opening the working directory");
     const std::string decision = refuse_early(cwd);
     if (options.debug) std::fprintf(stderr, "pi: %s\n", decision.c_str());
-    refuse_terminals();
+    std::optional<UserTerminal> terminal = UserTerminal::find();
     const mode_t mask = umask(0);
     umask(mask);
-    const Request request{std::move(options.agent_arguments), presentation_variables(), mask};
-    return run_client(ClientInput{request, cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}});
+    Request request{std::move(options.agent_arguments), presentation_variables(), mask, {}, {}};
+    if (terminal) {
+        request.on_terminal = terminal->on_terminal();
+        request.window = terminal->size();
+    }
+    return run_client(ClientInput{std::move(request), cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, std::move(terminal)});
 }
 
 } // namespace
