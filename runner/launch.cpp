@@ -167,7 +167,8 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     // Out of the caller's control group before anything else: from here the caller can neither freeze nor kill this process.
     const std::string id = make_session_id();
     SystemdBus systemd(root);
-    if (defence_is_on("own-scope")) systemd.enter_scope(scope_name(id), scope_properties(caller.uid), in_seconds(scope_patience_seconds));
+    if (defence_is_on("own-scope"))
+        systemd.enter_scope(scope_name(id), scope_properties(caller.uid), slice_chain(caller.uid), in_seconds(scope_patience_seconds));
     reset_process_state(root);
     const UniqueFd termination = watch_termination();
 

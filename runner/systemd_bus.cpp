@@ -105,12 +105,13 @@ public:
         manager_->callMethod("Subscribe").onInterface(manager_interface);
     }
 
-    sdbus::ObjectPath start_unit(const std::string &name, const std::vector<BusProperty> &properties)
+    sdbus::ObjectPath start_unit(const std::string &name, const std::vector<BusProperty> &properties,
+                                 const std::vector<AuxiliaryUnit> &others)
     {
         sdbus::ObjectPath job;
         manager_->callMethod("StartTransientUnit")
             .onInterface(manager_interface)
-            .withArguments(name, std::string("fail"), properties, std::vector<AuxiliaryUnit>{})
+            .withArguments(name, std::string("fail"), properties, others)
             .storeResultsTo(job);
         return job;
     }
@@ -221,12 +222,16 @@ SystemdBus::SystemdBus(const AsRoot & /*root*/)
 
 SystemdBus::~SystemdBus() = default;
 
-void SystemdBus::enter_scope(const std::string &name, const std::vector<UnitProperty> &properties, Deadline deadline)
+void SystemdBus::enter_scope(const std::string &name, const std::vector<UnitProperty> &properties, const std::vector<std::string> &slices,
+                             Deadline deadline)
 {
     try {
         std::vector<BusProperty> list = to_bus(properties);
         list.emplace_back("PIDs", sdbus::Variant(std::vector<std::uint32_t>{static_cast<std::uint32_t>(getpid())}));
-        const std::string result = connection_->wait_for_job(connection_->start_unit(safe(name), list), deadline);
+        std::vector<AuxiliaryUnit> others;
+        for (const auto &slice : slices)
+            others.emplace_back(safe(slice), std::vector<BusProperty>{BusProperty("StopWhenUnneeded", sdbus::Variant(true))});
+        const std::string result = connection_->wait_for_job(connection_->start_unit(safe(name), list, others), deadline);
         if (result != "done")
             throw Failure(ExitStatus::unavailable, "systemd could not make the runner's scope: " + result + "; see: journalctl -u " + name);
     } catch (const sdbus::Error &error) {
@@ -239,7 +244,7 @@ void SystemdBus::start_service(const std::string &name, const std::vector<UnitPr
     try {
         std::vector<BusProperty> list = to_bus(properties);
         list.emplace_back("StandardInputFileDescriptor", sdbus::Variant(sdbus::UnixFd(standard_input.get())));
-        connection_->start_unit(safe(name), list);
+        connection_->start_unit(safe(name), list, {});
         connection_->watch(name);
     } catch (const sdbus::Error &error) {
         refuse("starting the session's unit", error);

@@ -31,8 +31,9 @@ public:
     SystemdBus &operator=(SystemdBus &&) = delete;
     ~SystemdBus();
 
-    // Moves this process into a scope of its own and waits until it is there.
-    void enter_scope(const std::string &name, const std::vector<UnitProperty> &properties, Deadline deadline);
+    // Moves this process into a scope of its own and waits until it is there. `slices` are made with it and go when nothing is left in them.
+    void enter_scope(const std::string &name, const std::vector<UnitProperty> &properties, const std::vector<std::string> &slices,
+                     Deadline deadline);
     // Queues the start; `standard_input` becomes the service's stdin (borrowed, copied by systemd).
     void start_service(const std::string &name, const std::vector<UnitProperty> &properties, FdRef standard_input);
     // Queues the stop; a unit that is gone is fine.

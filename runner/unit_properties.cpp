@@ -54,6 +54,11 @@ std::string slice_name(Uid user)
     return "pi-agent-u" + std::to_string(user.value()) + ".slice";
 }
 
+std::vector<std::string> slice_chain(Uid user)
+{
+    return {"pi.slice", "pi-agent.slice", slice_name(user)};
+}
+
 std::vector<UnitProperty> scope_properties(Uid user)
 {
     return {

@@ -51,6 +51,8 @@ struct UnitPlan {
 
 // pi-agent-uUID.slice: all sessions of one user.
 std::string slice_name(Uid user);
+// That slice and those above it, which exist as long as somebody has a session.
+std::vector<std::string> slice_chain(Uid user);
 
 std::vector<UnitProperty> service_properties(const UnitPlan &plan);
 std::vector<UnitProperty> scope_properties(Uid user);

@@ -77,14 +77,19 @@ std::string RunnerProcess::read_complaint()
     return shown;
 }
 
+void RunnerProcess::require_orderly_end()
+{
+    if (ended_ && WIFSIGNALED(status_))
+        throw Failure(ExitStatus::system_failure,
+                      "the runner, or sudo, was killed by signal " + std::to_string(WTERMSIG(status_)) + ", and the session ended with it");
+}
+
 void RunnerProcess::explain_silence()
 {
     if (!ended_ && waitpid(pid_, &status_, 0) == pid_) ended_ = true;
     const std::string complaint = read_complaint();
     const std::string words = complaint.empty() ? "" : ": " + complaint;
-    if (WIFSIGNALED(status_))
-        throw Failure(ExitStatus::system_failure,
-                      "sudo was killed by signal " + std::to_string(WTERMSIG(status_)) + ", the session was ended");
+    require_orderly_end();
     const int code = WEXITSTATUS(status_);
     if (code == exec_failed)
         throw Failure(ExitStatus::unavailable, std::string(PI_AGENT_SUDO_PATH) + " could not be run; the administrator installs sudo");

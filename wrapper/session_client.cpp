@@ -46,6 +46,8 @@ public:
         while (!ended_ || (link_ && !link_->is_drained() && !link_->is_dead()))
             step();
         link_.reset();
+        input_.terminal.reset();
+        runner_.require_orderly_end();
         return *ended_;
     }
 
