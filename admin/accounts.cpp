@@ -2,7 +2,6 @@
 #include "admin/accounts.hpp"
 
 #include "admin/program.hpp"
-#include "common/escape.hpp"
 
 #include <algorithm>
 #include <array>
@@ -18,9 +17,9 @@ namespace pi_agent {
 namespace {
 
 // Membership is root by another name, or opens devices, logs and secrets that no agent may see.
-constexpr std::array<std::string_view, 22> powerful_groups = {"root",   "sudo",    "wheel",   "admin", "adm",          "disk",          "shadow", "docker",
-                                                              "podman", "lxd",     "incus",   "incus-admin", "libvirt", "libvirt-qemu", "kvm",   "kmem",
-                                                              "tty",    "systemd-journal", "input", "video", "staff", "utmp"};
+constexpr std::array<std::string_view, 22> powerful_groups = {
+    "root",        "sudo",    "wheel",        "admin", "adm",  "disk", "shadow",          "docker", "podman", "lxd",   "incus",
+    "incus-admin", "libvirt", "libvirt-qemu", "kvm",   "kmem", "tty",  "systemd-journal", "input",  "video",  "staff", "utmp"};
 
 bool is_member(const Account &account, Gid group) noexcept
 {
@@ -33,22 +32,26 @@ bool is_creatable(const std::string &name) noexcept
     return name.size() <= 31 && name.find('.') == std::string::npos;
 }
 
-// Users that the policy names or authorises through a group, today.
+// Users that the policy names or authorises through a group, today. An agent's account in such a group is a problem of its own.
 std::vector<Account> policy_users(const Policy &policy, const MembersOf &members_of)
 {
     std::vector<Account> users;
     for (const auto &entry : policy.users) {
         const auto names = entry.is_group ? members_of(entry.name) : std::vector<std::string>{entry.name};
         for (const auto &name : names) {
+            if (is_agent_account(policy, name)) continue;
             if (auto account = find_account(name)) users.push_back(std::move(*account));
         }
     }
     return users;
 }
 
-void check_account(const Policy &policy, const AgentAccount &agent, const Account &account, const std::map<uid_t, std::string> &users, Problems &problems)
+void check_account(const Policy &policy, const AgentAccount &agent, const Account &account, const std::map<uid_t, std::string> &users,
+                   Problems &problems)
 {
-    const auto refuse = [&](const std::string &problem) { problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " " + problem, "name another account"); };
+    const auto refuse = [&](const std::string &problem) {
+        problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " " + problem, "name another account");
+    };
     if (account.uid == Uid(0)) refuse("is root under another name (uid 0)");
     const auto user = users.find(account.uid.value());
     if (user != users.end()) refuse("has the uid of " + quote(user->second) + ", a user of this policy");
@@ -64,7 +67,9 @@ void check_program_stays_hidden(const Policy &policy, const std::vector<Account>
     if (!group || !policy.wrapper.hide_direct_binary) return;
     for (const auto &user : users) {
         if (!is_member(user, *group)) continue;
-        problems.add(policy.agent.where, "agent.group", "the user " + quote(user.name) + " is in the group " + quote(policy.agent.group) + " and can reach the agent's program",
+        problems.add(policy.agent.where, "agent.group",
+                     "the user " + quote(user.name) + " is in the group " + quote(policy.agent.group) +
+                         " and can reach the agent's program",
                      fmt::format("take the user out (gpasswd -d {} {}), or use a group of its own", user.name, policy.agent.group));
     }
 }
@@ -88,9 +93,10 @@ std::vector<std::string> group_members(const std::string &group_name)
     const auto *group = ::getgrnam(group_name.c_str()); // NOLINT(concurrency-mt-unsafe): this program has one thread
     if (group == nullptr) return {};
     const auto gid = group->gr_gid;
-    for (char **member = group->gr_mem; *member != nullptr; ++member) names.insert(*member);
-    ::setpwent();                                    // NOLINT(concurrency-mt-unsafe)
-    while (const auto *entry = ::getpwent()) {       // NOLINT(concurrency-mt-unsafe)
+    for (char **member = group->gr_mem; *member != nullptr; ++member)
+        names.insert(*member);
+    ::setpwent();                              // NOLINT(concurrency-mt-unsafe)
+    while (const auto *entry = ::getpwent()) { // NOLINT(concurrency-mt-unsafe)
         if (entry->pw_gid == gid) names.insert(entry->pw_name);
     }
     ::endpwent(); // NOLINT(concurrency-mt-unsafe)
@@ -109,13 +115,16 @@ std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const Memb
     for (const auto &entry : policy.users) {
         const auto key = entry_key(entry);
         if (!entry.is_group) {
-            add_unique(accounts, {agent_account_name(policy, entry.name, entry.run_as), per_user || entry.run_as ? entry.name : "", entry.where, key});
+            add_unique(accounts, {agent_account_name(policy, entry.name, entry.run_as), per_user || entry.run_as ? entry.name : "",
+                                  entry.where, key});
         } else if (entry.run_as) {
             add_unique(accounts, {*entry.run_as, "", entry.where, key + ".run_as"});
         } else if (per_user) {
             for (const auto &member : members_of(entry.name)) {
                 const auto name = agent_account_name(policy, member, std::nullopt);
-                if (member == "root" || own_entries.count(member) != 0 || !is_plain_name(member) || !is_plain_name(name)) continue;
+                if (member == "root" || is_agent_account(policy, member) || own_entries.count(member) != 0 || !is_plain_name(member) ||
+                    !is_plain_name(name))
+                    continue;
                 add_unique(accounts, {name, member, entry.where, key});
             }
         }
@@ -128,8 +137,10 @@ std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account
     std::vector<std::string> found;
     for (const auto gid : account.groups) {
         const auto name = group_name(Gid(gid));
-        const bool powerful = gid == 0 || (name && std::find(powerful_groups.begin(), powerful_groups.end(), *name) != powerful_groups.end());
-        const bool authorised = name && std::any_of(policy.users.begin(), policy.users.end(), [&](const UserEntry &entry) { return entry.is_group && entry.name == *name; });
+        const bool powerful =
+            gid == 0 || (name && std::find(powerful_groups.begin(), powerful_groups.end(), *name) != powerful_groups.end());
+        const bool authorised = name && std::any_of(policy.users.begin(), policy.users.end(),
+                                                    [&](const UserEntry &entry) { return entry.is_group && entry.name == *name; });
         if (powerful || authorised) found.push_back(name.value_or(std::to_string(gid)));
     }
     return found;
@@ -138,11 +149,13 @@ std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account
 void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> &needed, Problems &problems)
 {
     if (std::find(powerful_groups.begin(), powerful_groups.end(), policy.agent.group) != powerful_groups.end()) {
-        problems.add(policy.agent.where, "agent.group", quote(policy.agent.group) + " is a group of administrators", "use a group of its own");
+        problems.add(policy.agent.where, "agent.group", quote(policy.agent.group) + " is a group of administrators",
+                     "use a group of its own");
     }
     const auto users = policy_users(policy, group_members);
     std::map<uid_t, std::string> by_uid;
-    for (const auto &user : users) by_uid.emplace(user.uid.value(), user.name);
+    for (const auto &user : users)
+        by_uid.emplace(user.uid.value(), user.name);
     for (const auto &agent : needed) {
         if (const auto account = find_account(agent.name)) check_account(policy, agent, *account, by_uid, problems);
     }
@@ -178,7 +191,8 @@ std::string sysusers_text(const Policy &policy, const MissingAccounts &missing)
         text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, agent.state_dir);
         if (!main) text += fmt::format("m {} {}\n", account.name, agent.group);
     }
-    for (const auto &member : missing.members) text += fmt::format("m {} {}\n", member, agent.group);
+    for (const auto &member : missing.members)
+        text += fmt::format("m {} {}\n", member, agent.group);
     return text;
 }
 
@@ -191,29 +205,37 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
         orders.push_back(order);
         if (!policy.agent.create_user) problems.add(where, key, thing, order + ", or say 'create_user: true'");
     };
-    if (missing.group) want(policy.agent.where, "agent.group", "there is no group " + policy.agent.group, "create the group " + policy.agent.group);
+    if (missing.group)
+        want(policy.agent.where, "agent.group", "there is no group " + policy.agent.group, "create the group " + policy.agent.group);
     for (const auto &agent : missing.accounts) {
         want(agent.where, agent.key, "there is no account " + agent.name, "create the account " + agent.name);
         if (policy.agent.create_user && !is_creatable(agent.name)) {
-            problems.add(agent.where, agent.key, "systemd-sysusers cannot create the account " + quote(agent.name) + ": a dot, or more than 31 characters",
+            problems.add(agent.where, agent.key,
+                         "systemd-sysusers cannot create the account " + quote(agent.name) + ": a dot, or more than 31 characters",
                          "give this user a run_as, or create the account yourself");
         }
     }
     for (const auto &member : missing.members) {
-        want(policy.agent.where, "agent.group", "the account " + member + " is not in the group " + policy.agent.group, "add the account " + member + " to the group " + policy.agent.group);
+        want(policy.agent.where, "agent.group", "the account " + member + " is not in the group " + policy.agent.group,
+             "add the account " + member + " to the group " + policy.agent.group);
     }
     problems.throw_if_any();
     if (orders.empty()) return;
     const auto create = [&] {
         const auto result = run_program({"systemd-sysusers", "-"}, sysusers_text(policy, missing));
-        if (result.status != 0) throw Failure(ExitStatus::system_failure, "systemd-sysusers cannot create the agents' accounts: " + escape_for_display(result.output));
+        if (result.status != 0)
+            throw Failure(ExitStatus::system_failure, "systemd-sysusers cannot create the agents' accounts: " + one_line(result.output));
     };
     // One call makes them all; the others only say so.
-    for (const auto &order : orders) changes.make(order, [&] { if (&order == &orders.front()) create(); });
+    for (const auto &order : orders)
+        changes.make(order, [&] {
+            if (&order == &orders.front()) create();
+        });
     if (changes.dry_run()) return;
     const auto left = find_missing(policy, needed);
     if (left.group || !left.accounts.empty() || !left.members.empty()) {
-        throw Failure(ExitStatus::system_failure, "systemd-sysusers reported success, but an account or membership is still missing: run 'pi-agentctl apply' again, or create it yourself");
+        throw Failure(ExitStatus::system_failure, "systemd-sysusers reported success, but an account or membership is still missing: run "
+                                                  "'pi-agentctl apply' again, or create it yourself");
     }
 }
 

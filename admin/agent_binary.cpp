@@ -77,12 +77,15 @@ std::optional<HidingPlace> choose_hiding_place(const std::string &directory, con
 bool check_agent_binary(const Policy &policy, Problems &problems)
 {
     const auto &agent = policy.agent;
-    const auto report = [&](const std::string &problem, const std::string &remedy) { problems.add(agent.binary_where, "agent.binary", problem, remedy); };
+    const auto report = [&](const std::string &problem, const std::string &remedy) {
+        problems.add(agent.binary_where, "agent.binary", problem, remedy);
+    };
     try {
         const auto fd = open_trusted(agent.binary, O_PATH, "agent's program");
         struct stat status {};
         if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + agent.binary);
-        if (const auto problem = problem_of_program(status)) report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
+        if (const auto problem = problem_of_program(status))
+            report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
     } catch (const SystemFailure &failure) {
         if (failure.error_number() == EACCES) return false;
         report(failure.what(), "install the agent there, or name where it is");
@@ -99,7 +102,9 @@ void hide_agent_binary(const AsRoot & /*root*/, const Policy &policy, Changes &c
     const bool hide = policy.wrapper.hide_direct_binary;
     if (!place) {
         if (!hide) return;
-        throw PolicyError({{policy.agent.binary_where, "agent.binary", quote(binary) + " lies in the Nix store, where nothing can be hidden", "say 'wrapper: {hide_direct_binary: false}'"}});
+        throw PolicyError(
+            {{policy.agent.binary_where, "agent.binary", quote(binary) + " lies in the Nix store, where nothing can be hidden",
+              "say 'wrapper: {hide_direct_binary: false}'"}});
     }
     const auto group = find_group(policy.agent.group);
     struct stat status {};
@@ -113,7 +118,8 @@ void hide_agent_binary(const AsRoot & /*root*/, const Policy &policy, Changes &c
             set_owner_and_mode(place->path, *group, hidden_mode);
         });
     } else if (!hide && hidden) {
-        changes.make(fmt::format("show {} again (root:root {:04o})", place->path, open_mode), [&] { set_owner_and_mode(place->path, Gid(0), open_mode); });
+        changes.make(fmt::format("show {} again (root:root {:04o})", place->path, open_mode),
+                     [&] { set_owner_and_mode(place->path, Gid(0), open_mode); });
     }
 }
 

@@ -22,10 +22,12 @@ struct HidingPlace {
 // hides its file only, because its directory is shared (/usr/bin). Nothing in the Nix store, which cannot be changed.
 std::optional<HidingPlace> choose_hiding_place(const std::string &directory, const std::string &program);
 
-// Reports a program that is absent, no executable file, changeable by others than root, or the wrapper itself. Returns false when this process may not look.
+// Reports a program that is absent, no executable file, changeable by others than root, or the wrapper itself. Returns false when this
+// process may not look.
 bool check_agent_binary(const Policy &policy, Problems &problems);
 
-// Gives the hiding place to root and the agents' group, closed to others; or opens it again where the policy says hide_direct_binary: false.
+// Gives the hiding place to root and the agents' group, closed to others; or opens it again where the policy says hide_direct_binary:
+// false.
 void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes);
 
 } // namespace pi_agent

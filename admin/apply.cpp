@@ -5,6 +5,7 @@
 #include "admin/agent_binary.hpp"
 #include "admin/check.hpp"
 #include "admin/directories.hpp"
+#include "admin/program.hpp"
 #include "admin/sudoers.hpp"
 #include "build_config.hpp"
 #include "common/fd.hpp"
@@ -23,7 +24,8 @@ constexpr const char *lock_path = "/run/pi-agentctl.lock";
 // Two at once would take each other's temporary files. Nobody but root can open the lock, so nobody else can hold it.
 UniqueFd take_lock(const AsRoot & /*root*/)
 {
-    auto lock = UniqueFd::adopt(::open(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    auto lock =
+        UniqueFd::adopt(::open(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)); // NOLINT(cppcoreguidelines-pro-type-vararg)
     if (!lock) throw_errno(std::string("cannot open ") + lock_path);
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
     if (errno == EWOULDBLOCK) throw Failure(ExitStatus::limit, "another 'pi-agentctl apply' is running; wait for it");
@@ -33,8 +35,11 @@ UniqueFd take_lock(const AsRoot & /*root*/)
 void enable(const AsRoot &root, const Policy &policy, const Observer &observer, Changes &changes)
 {
     Problems problems;
+    check_installed_files(problems);
     check_host(policy, observer, problems);
     problems.throw_if_any();
+    for (const auto *program : {"visudo", "systemd-sysusers"})
+        require_program(program);
     const auto accounts = needed_agent_accounts(policy, group_members);
     create_accounts(root, policy, accounts, changes);
     make_state_directories(root, policy, changes);
@@ -47,7 +52,8 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
 void run_apply(bool dry_run, std::ostream &out)
 {
     const auto observer = Observer::self();
-    if (!observer.root()) throw Failure(ExitStatus::denied, "apply changes the host, so only root can run it; try 'sudo pi-agentctl apply'");
+    if (!observer.root())
+        throw Failure(ExitStatus::denied, "apply changes the host, so only root can run it; try 'sudo pi-agentctl apply'");
     const auto &root = *observer.root();
     const auto lock = take_lock(root);
     const auto policy = load_policy(policy_path);

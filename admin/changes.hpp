@@ -11,7 +11,8 @@ public:
     Changes(bool dry_run, std::ostream &out) : dry_run_(dry_run), out_(out) {}
 
     // Does `action` and then says so; `what` reads as an order, e.g. "create the account pi-agent".
-    template <typename Action> void make(const std::string &what, const Action &action)
+    template <typename Action>
+    void make(const std::string &what, const Action &action)
     {
         if (!dry_run_) action();
         out_ << (dry_run_ ? "would: " : "done: ") << what << std::endl;

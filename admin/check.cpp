@@ -7,6 +7,7 @@
 #include "common/fd.hpp"
 #include "common/policy_env.hpp"
 #include "common/policy_load.hpp"
+#include "common/trusted_file.hpp"
 #include "common/yaml_tree.hpp"
 
 #include <cstdlib>
@@ -36,13 +37,15 @@ void check_entry(const UserEntry &entry, const Observer &observer, Problems &pro
 {
     const auto key = entry_key(entry);
     if (entry.is_group) {
-        if (!find_group(entry.name)) problems.add(entry.where, key, "there is no group " + quote(entry.name) + " on this host", "create it, or remove the entry");
+        if (!find_group(entry.name))
+            problems.add(entry.where, key, "there is no group " + quote(entry.name) + " on this host", "create it, or remove the entry");
         unverified.push_back(key + ": the roots of a group are verified for each member when that member starts pi");
         return;
     }
     const auto user = find_account(entry.name);
     if (!user) {
-        problems.add(entry.where, key, "there is no user " + quote(entry.name) + " on this host", "create the account, or remove the entry");
+        problems.add(entry.where, key, "there is no user " + quote(entry.name) + " on this host",
+                     "create the account, or remove the entry");
     } else if (user->uid == Uid(0)) {
         problems.add(entry.where, key, quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
     } else {
@@ -75,16 +78,39 @@ bool is_installed_policy(const std::string &path)
     if (path == policy_path) return true; // absent, or not ours to look at
     struct stat given {};
     struct stat installed {};
-    return ::stat(path.c_str(), &given) == 0 && ::stat(policy_path, &installed) == 0 && given.st_dev == installed.st_dev && given.st_ino == installed.st_ino;
+    return ::stat(path.c_str(), &given) == 0 && ::stat(policy_path, &installed) == 0 && given.st_dev == installed.st_dev &&
+           given.st_ino == installed.st_ino;
+}
+
+// The wrapper reads the policy with its user's rights, so a file that only root can read stops everybody.
+void check_readable_by_all(const std::string &path, mode_t needed, const char *remedy, Problems &problems)
+{
+    struct stat status {};
+    if (::stat(path.c_str(), &status) != 0 || (status.st_mode & needed) == needed) return; // absent: load_policy has said so
+    problems.add({path}, "", fmt::format("not readable by all (mode {:04o}), and pi reads it as its user", status.st_mode & 07777U),
+                 remedy + path);
 }
 
 } // namespace
 
+void check_installed_files(Problems &problems)
+{
+    const std::string main_file = policy_path;
+    const auto directory = main_file.substr(0, main_file.rfind('/'));
+    check_readable_by_all(directory, S_IROTH | S_IXOTH, "chmod a+rx ", problems);
+    check_readable_by_all(main_file, S_IROTH, "chmod a+r ", problems);
+    check_readable_by_all(directory + "/policy.d", S_IROTH | S_IXOTH, "chmod a+rx ", problems);
+    for (const auto &name : list_trusted_directory(directory + "/policy.d", ".yaml", "policy directory"))
+        check_readable_by_all(directory + "/policy.d/" + name, S_IROTH, "chmod a+r ", problems);
+}
+
 Unverified check_host(const Policy &policy, const Observer &observer, Problems &problems)
 {
     Unverified unverified;
-    for (const auto &entry : policy.users) check_entry(entry, observer, problems, unverified);
-    if (!check_agent_binary(policy, problems)) unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
+    for (const auto &entry : policy.users)
+        check_entry(entry, observer, problems, unverified);
+    if (!check_agent_binary(policy, problems))
+        unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
     check_agent_accounts(policy, needed_agent_accounts(policy, group_members), problems);
     return unverified;
 }
@@ -98,13 +124,16 @@ Policy load_for_check(const std::optional<std::string> &draft)
 void run_check(const std::optional<std::string> &draft, std::ostream &out, std::ostream &warnings)
 {
     const auto policy = load_for_check(draft);
-    for (const auto &secret : find_exposed_secrets(policy)) warnings << "pi-agentctl: warning: " << to_string(secret) << '\n';
+    for (const auto &secret : find_exposed_secrets(policy))
+        warnings << "pi-agentctl: warning: " << to_string(secret) << '\n';
     Problems problems;
+    if (!draft || is_installed_policy(*draft)) check_installed_files(problems);
     const auto unverified = check_host(policy, Observer::self(), problems);
     problems.throw_if_any();
     out << fmt::format("policy is valid: {} {} authorised{}\n", policy.users.size(), policy.users.size() == 1 ? "entry" : "entries",
                        policy.wrapper.enable ? "" : ", but the wrapper is disabled: nobody can start pi");
-    for (const auto &text : unverified) out << "not verified: " << text << '\n';
+    for (const auto &text : unverified)
+        out << "not verified: " << text << '\n';
 }
 
 } // namespace pi_agent

@@ -15,6 +15,9 @@ namespace pi_agent {
 // What could not be found out by this process, as sentences.
 using Unverified = std::vector<std::string>;
 
+// Reports files of the installed policy that its users cannot read.
+void check_installed_files(Problems &problems);
+
 // Holds the policy against the host: users, groups, roots, the agent's program and accounts.
 Unverified check_host(const Policy &policy, const Observer &observer, Problems &problems);
 

@@ -30,12 +30,14 @@ std::optional<UniqueFd> open_parent(const std::string &path, const Changes &chan
 
 void set_owner_and_mode(FdRef directory, const std::string &path)
 {
-    if (::fchown(directory.get(), 0, 0) != 0 || ::fchmod(directory.get(), directory_mode) != 0) throw_errno("cannot set owner and mode of " + path);
+    if (::fchown(directory.get(), 0, 0) != 0 || ::fchmod(directory.get(), directory_mode) != 0)
+        throw_errno("cannot set owner and mode of " + path);
 }
 
 UniqueFd open_below(FdRef parent, const std::string &name)
 {
-    return UniqueFd::adopt(::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    return UniqueFd::adopt(
+        ::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
 }
 
 void create(FdRef parent, const std::string &name, const std::string &path)
@@ -52,11 +54,14 @@ void check_present(FdRef directory, const std::string &path, Changes &changes)
     if (::fstat(directory.get(), &status) != 0) throw_errno("cannot examine " + path);
     if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         // Whoever could write here may have left something; taking it over would make that trusted.
-        throw Failure(ExitStatus::configuration, fmt::format("{} belongs to uid {} with mode {:04o}, so others than root could fill it; move it away and run this again",
-                                                             path, status.st_uid, status.st_mode & 07777U));
+        throw Failure(
+            ExitStatus::configuration,
+            fmt::format("{} belongs to uid {} with mode {:04o}, so others than root could fill it; move it away and run this again", path,
+                        status.st_uid, status.st_mode & 07777U));
     }
     if (status.st_gid == 0 && (status.st_mode & 07777U) == directory_mode) return;
-    changes.make(fmt::format("set the directory {} to root:root {:04o}", path, directory_mode), [&] { set_owner_and_mode(directory, path); });
+    changes.make(fmt::format("set the directory {} to root:root {:04o}", path, directory_mode),
+                 [&] { set_owner_and_mode(directory, path); });
 }
 
 void make_directory(const std::string &parent_path, const std::string &name, Changes &changes)
@@ -67,6 +72,8 @@ void make_directory(const std::string &parent_path, const std::string &name, Cha
     if (!parent) return changes.make(order, [] {});
     const auto directory = open_below(*parent, name);
     if (directory) return check_present(directory, path, changes);
+    if (errno == ENOTDIR || errno == ELOOP)
+        throw Failure(ExitStatus::configuration, path + " is no directory, or a symbolic link; move it away");
     if (errno != ENOENT) throw_errno("cannot open the directory " + path);
     changes.make(order, [&] { create(*parent, name, path); });
 }
@@ -78,7 +85,8 @@ void make_state_directories(const AsRoot & /*root*/, const Policy &policy, Chang
     const auto &state = policy.agent.state_dir;
     const auto slash = state.rfind('/');
     make_directory(state.substr(0, slash), state.substr(slash + 1), changes);
-    for (const auto *name : {"users", "sessions"}) make_directory(state, name, changes);
+    for (const auto *name : {"users", "sessions"})
+        make_directory(state, name, changes);
 }
 
 } // namespace pi_agent

@@ -11,26 +11,28 @@ namespace pi_agent {
 
 namespace {
 
-ExplainedDirectory explain_directory(const Account &user, const AccessRules &rules, const std::vector<ExplainedRoot> &roots, const Finding &directory,
-                                     const std::string &asked)
+ExplainedDirectory explain_directory(const Account &user, const AccessRules &rules, const std::vector<ExplainedRoot> &roots,
+                                     const Finding &directory, const std::string &asked)
 {
-    if (directory.kind == Finding::Kind::unknown) return {asked, std::nullopt, directory.text};
-    if (directory.kind == Finding::Kind::unusable) return {asked, false, directory.text};
+    if (directory.kind == Finding::Kind::unknown) return {asked, std::nullopt, directory.text, {}};
+    if (directory.kind == Finding::Kind::unusable) return {asked, false, directory.text, {}};
     std::vector<RootCandidate> candidates;
     for (const auto &root : roots) {
-        if (root.finding.kind == Finding::Kind::usable) candidates.push_back({root.finding.text, root.granted.by_group, root.granted.spec.where});
+        if (root.finding.kind == Finding::Kind::usable)
+            candidates.push_back({root.finding.text, root.granted.by_group, root.granted.spec.where});
     }
     const auto decision = decide(user, rules, candidates, directory.text);
-    if (const auto *refused = std::get_if<Refused>(&decision)) return {directory.text, false, refused->text};
+    if (const auto *refused = std::get_if<Refused>(&decision)) return {directory.text, false, refused->text, {}};
     const auto &root = candidates[std::get<Allowed>(decision).root];
-    return {directory.text, true, "it lies in the root " + root.path + " (" + to_string(root.where) + ")"};
+    return {directory.text, true, root.path, root.where};
 }
 
 Account account_to_explain(const std::optional<std::string> &name, const Observer &observer)
 {
     if (!name && observer.root()) throw Failure(ExitStatus::usage, "root is no user of pi; say whose access to explain: --user NAME");
     const auto account = name ? find_account(*name) : find_account(Uid(::geteuid()));
-    if (!account) throw Failure(ExitStatus::usage, "there is no user " + quote(name.value_or(std::to_string(::geteuid()))) + " on this host");
+    if (!account)
+        throw Failure(ExitStatus::usage, "there is no user " + quote(name.value_or(std::to_string(::geteuid()))) + " on this host");
     return *account;
 }
 
@@ -52,9 +54,11 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     if (rules == nullptr) return explanation;
     std::vector<RootSpec> specs;
-    for (const auto &root : rules->roots) specs.push_back(root.spec);
+    for (const auto &root : rules->roots)
+        specs.push_back(root.spec);
     auto findings = observer.resolve_roots(specs, user);
-    for (std::size_t index = 0; index < findings.size(); ++index) explanation.roots.push_back({rules->roots[index], std::move(findings[index])});
+    for (std::size_t index = 0; index < findings.size(); ++index)
+        explanation.roots.push_back({rules->roots[index], std::move(findings[index])});
     explanation.account_exists = find_account(rules->agent_account).has_value();
     if (directory) {
         const auto finding = observer.resolve_directory(*directory, user);

@@ -22,7 +22,8 @@ struct ExplainedRoot {
 struct ExplainedDirectory {
     std::string path;
     std::optional<bool> allowed;
-    std::string text; // the root that holds it, or why not
+    std::string text; // the canonical root that holds it, or why not
+    Position where;   // of that root
 };
 
 struct Explanation {

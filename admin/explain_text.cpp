@@ -12,12 +12,18 @@ namespace {
 std::string root_line(const ExplainedRoot &root)
 {
     const auto &spec = root.granted.spec;
-    const auto by_group = root.granted.by_group ? fmt::format(", by group {}", group_name(*root.granted.by_group).value_or(std::to_string(root.granted.by_group->value()))) : "";
+    const auto by_group =
+        root.granted.by_group
+            ? fmt::format(", by group {}", group_name(*root.granted.by_group).value_or(std::to_string(root.granted.by_group->value())))
+            : "";
     const auto place = fmt::format("{} ({}{})", spec.text, to_string(spec.where), by_group);
     switch (root.finding.kind) {
-    case Finding::Kind::usable: return fmt::format("  {} is {}\n", place, root.finding.text);
-    case Finding::Kind::unusable: return fmt::format("  {}: unusable: {}\n", place, root.finding.text);
-    case Finding::Kind::unknown: break;
+    case Finding::Kind::usable:
+        return fmt::format("  {} is {}\n", place, root.finding.text);
+    case Finding::Kind::unusable:
+        return fmt::format("  {}: unusable: {}\n", place, root.finding.text);
+    case Finding::Kind::unknown:
+        break;
     }
     return fmt::format("  {}: not verified: {}\n", place, root.finding.text);
 }
@@ -26,13 +32,16 @@ std::string access_text(const Explanation &explanation, const AccessRules &rules
 {
     std::string text = fmt::format("user:     {} (uid {})\n", explanation.user.name, explanation.user.uid.value());
     text += fmt::format("entry:    {} ({})\n", rules.entry, to_string(rules.where));
-    text += fmt::format("agent as: {}{}\n", rules.agent_account, explanation.account_exists ? "" : " (no such account yet: run 'pi-agentctl apply')");
+    text += fmt::format("agent as: {}{}\n", rules.agent_account,
+                        explanation.account_exists ? "" : " (no such account yet: run 'pi-agentctl apply')");
     text += fmt::format("config:   {}\n", escape_for_display(rules.config_directory));
     text += "roots:\n";
-    for (const auto &root : explanation.roots) text += root_line(root);
+    for (const auto &root : explanation.roots)
+        text += root_line(root);
     if (!rules.env.empty()) {
         text += "sets:     ";
-        for (const auto &[name, value] : rules.env) text += (name == rules.env.begin()->first ? "" : ", ") + name;
+        for (const auto &[name, value] : rules.env)
+            text += (name == rules.env.begin()->first ? "" : ", ") + name;
         text += '\n';
     }
     return text;
@@ -41,7 +50,10 @@ std::string access_text(const Explanation &explanation, const AccessRules &rules
 std::string directory_text(const ExplainedDirectory &directory)
 {
     const auto *verdict = !directory.allowed ? "not verified" : *directory.allowed ? "allowed" : "refused";
-    return fmt::format("in:       {}\n          {}: {}\n", escape_for_display(directory.path), verdict, directory.text);
+    const auto reason = directory.allowed.value_or(false)
+                            ? fmt::format("it lies in the root {} ({})", directory.text, to_string(directory.where))
+                            : directory.text;
+    return fmt::format("in:       {}\n          {}: {}\n", escape_for_display(directory.path), verdict, reason);
 }
 
 std::string unit_text(const Explanation &explanation, const AccessRules &rules)
@@ -59,7 +71,8 @@ const char *name_of(Finding::Kind kind)
 
 nlohmann::json root_json(const ExplainedRoot &root)
 {
-    nlohmann::json json = {{"text", root.granted.spec.text}, {"where", to_string(root.granted.spec.where)}, {"state", name_of(root.finding.kind)}};
+    nlohmann::json json = {
+        {"text", root.granted.spec.text}, {"where", to_string(root.granted.spec.where)}, {"state", name_of(root.finding.kind)}};
     json[root.finding.kind == Finding::Kind::usable ? "path" : "reason"] = root.finding.text;
     if (root.granted.by_group) json["group"] = group_name(*root.granted.by_group).value_or(std::to_string(root.granted.by_group->value()));
     return json;
@@ -92,12 +105,17 @@ nlohmann::json to_json(const Explanation &explanation)
     }
     json["entry"] = rules->entry;
     json["where"] = to_string(rules->where);
-    json["agent"] = {{"account", rules->agent_account}, {"account_exists", explanation.account_exists}, {"home", explanation.home}, {"program", explanation.program}};
+    json["agent"] = {{"account", rules->agent_account},
+                     {"account_exists", explanation.account_exists},
+                     {"home", explanation.home},
+                     {"program", explanation.program}};
     json["config_directory"] = rules->config_directory;
     json["env"] = nlohmann::json::array(); // names are enough to explain
-    for (const auto &[name, value] : rules->env) json["env"].push_back(name);
+    for (const auto &[name, value] : rules->env)
+        json["env"].push_back(name);
     json["roots"] = nlohmann::json::array();
-    for (const auto &root : explanation.roots) json["roots"].push_back(root_json(root));
+    for (const auto &root : explanation.roots)
+        json["roots"].push_back(root_json(root));
     json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
     if (const auto &directory = explanation.directory) {
         json["directory"] = {{"path", directory->path}, {directory->allowed.value_or(false) ? "root" : "reason", directory->text}};

@@ -28,12 +28,14 @@ Command parse_command_line(int argc, char **argv)
     app.set_version_flag("--version", "pi-agentctl " PI_AGENT_VERSION_TEXT);
     app.set_help_all_flag("--help-all", "Print the help of every command and exit");
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
-    app.footer("The policy is " PI_AGENT_POLICY_PATH ". Exit status: 0 done, 64 usage, 71 the system refused, 75 another apply is running,\n"
+    app.footer("The policy is " PI_AGENT_POLICY_PATH
+               ". Exit status: 0 done, 64 usage, 71 the system refused, 75 another apply is running,\n"
                "77 denied, 78 the policy or the host is not valid.");
 
     std::string file;
     auto *check = app.add_subcommand("check", "Check the policy and whether this host fits it; as root, the roots of every user too");
-    const auto *file_option = check->add_option("FILE", file, "A draft to check instead of the installed policy, alone and without policy.d");
+    const auto *file_option =
+        check->add_option("FILE", file, "A draft to check instead of the installed policy, alone and without policy.d");
 
     bool dry_run = false;
     auto *apply = app.add_subcommand("apply", "Make the host follow the policy: accounts, directories, the agent's program, the sudo rule");

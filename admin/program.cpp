@@ -2,6 +2,7 @@
 #include "admin/program.hpp"
 
 #include "common/error.hpp"
+#include "common/escape.hpp"
 #include "common/fd.hpp"
 
 #include <array>
@@ -25,7 +26,8 @@ std::string find_program(const std::string &name)
         auto path = directory + name;
         if (::access(path.c_str(), X_OK) == 0) return path;
     }
-    throw Failure(ExitStatus::configuration, "the program " + name + " is not installed, and pi-agent needs it; install the package that brings it");
+    throw Failure(ExitStatus::configuration,
+                  "the program " + name + " is not installed, and pi-agent needs it; install the package that brings it");
 }
 
 // A file in memory instead of a pipe: the program may read it whenever it likes, and nobody waits for anybody.
@@ -69,7 +71,8 @@ pid_t start(const std::vector<std::string> &arguments, FdRef input, FdRef output
     actions.give(output, STDERR_FILENO);
     std::vector<std::string> texts = arguments;
     std::vector<char *> argv;
-    for (auto &text : texts) argv.push_back(text.data());
+    for (auto &text : texts)
+        argv.push_back(text.data());
     argv.push_back(nullptr);
     std::array<std::string, 2> variables = {program_path_variable, "LC_ALL=C"};
     const std::array<char *, 3> environment = {variables[0].data(), variables[1].data(), nullptr};
@@ -102,6 +105,21 @@ int wait_for(pid_t pid)
 }
 
 } // namespace
+
+void require_program(const std::string &name)
+{
+    static_cast<void>(find_program(name));
+}
+
+std::string one_line(const std::string &output)
+{
+    std::string line;
+    for (const char byte : output)
+        line += byte == '\n' ? ' ' : byte;
+    while (!line.empty() && line.back() == ' ')
+        line.pop_back();
+    return escape_for_display(line);
+}
 
 ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input)
 {

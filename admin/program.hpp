@@ -16,4 +16,10 @@ struct ProgramResult {
 // Throws Failure(configuration) when it is not installed.
 ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input = {});
 
+// Throws Failure(configuration) when the program is not installed: to be called before a first change, not after it.
+void require_program(const std::string &name);
+
+// The output of a program as one harmless line for a message.
+std::string one_line(const std::string &output);
+
 } // namespace pi_agent

@@ -13,8 +13,8 @@ namespace pi_agent {
 // quoting there; names are plain since the policy was parsed.
 std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner);
 
-// Installs `text` as `directory`/pi-agent, unless it is there already: written under a name that sudo ignores, checked by visudo on its own,
-// renamed, and checked again with the whole configuration; the former file comes back when that fails.
+// Installs `text` as `directory`/pi-agent, unless it is there already: written under a name that sudo ignores, checked by visudo on its
+// own, renamed, and checked again with the whole configuration; the former file comes back when that fails.
 void install_sudoers(const AsRoot &root, const std::string &directory, const std::string &text, Changes &changes);
 
 // Removes the rule: nobody can start the runner any more.

@@ -28,7 +28,9 @@ Finding find_root(const RootSpec &root, const Account &user)
 
 Finding find_directory(const std::string &path)
 {
-    const auto problem = [&path](const std::string &why) { return Finding{Finding::Kind::unusable, "cannot open " + escape_for_display(path) + ": " + why}; };
+    const auto problem = [&path](const std::string &why) {
+        return Finding{Finding::Kind::unusable, "cannot open " + escape_for_display(path) + ": " + why};
+    };
     const auto fd = UniqueFd::adopt(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
     if (!fd) return problem(fmt::format("{}", SystemFailure(errno, "open").what()));
     std::vector<char> target(PATH_MAX);
@@ -69,7 +71,8 @@ std::vector<Finding> ask(const Observer &observer, const Account &user, const st
             return {questions.size(), {Finding::Kind::unusable, failure.what()}};
         }
     }
-    for (const auto &question : questions) findings.push_back(question());
+    for (const auto &question : questions)
+        findings.push_back(question());
     return findings;
 }
 
@@ -90,7 +93,8 @@ bool Observer::can_look_for(const Account &user) const noexcept
 std::vector<Finding> Observer::resolve_roots(const std::vector<RootSpec> &roots, const Account &user) const
 {
     std::vector<Question> questions;
-    for (const auto &root : roots) questions.emplace_back([&root, &user] { return find_root(root, user); });
+    for (const auto &root : roots)
+        questions.emplace_back([&root, &user] { return find_root(root, user); });
     return ask(*this, user, questions);
 }
 

@@ -69,12 +69,15 @@ YamlNode join_sources(const std::vector<PolicySource> &sources, Problems &proble
 }
 
 // Reads one file; what makes it untrustworthy or unreadable becomes a diagnostic.
-void add_source(const std::string &path, const std::string &remedy, std::vector<PolicySource> &sources, Problems &problems)
+void add_source(const std::string &path, std::vector<PolicySource> &sources, Problems &problems)
 {
     try {
         sources.push_back({path, read_trusted_file(path, yaml_size_limit, "policy")});
     } catch (const SystemFailure &failure) {
-        problems.add({path}, "", failure.what(), remedy);
+        const bool absent = failure.error_number() == ENOENT;
+        problems.add({path}, "", failure.what(),
+                     absent ? "write a policy there (see the examples that come with pi-agent), then run 'pi-agentctl apply'"
+                            : "let root make it readable by all (chmod a+r), and its directory passable (chmod a+rx)");
     } catch (const Failure &failure) {
         problems.add({path}, "", failure.what(), "");
     }
@@ -111,11 +114,10 @@ Policy load_policy(const std::string &main_file)
 {
     Problems problems;
     std::vector<PolicySource> sources;
-    add_source(main_file, "write a policy there (see the examples that come with pi-agent), readable by all, then run 'pi-agentctl apply'",
-               sources, problems);
+    add_source(main_file, sources, problems);
     const auto directory = main_file.substr(0, main_file.rfind('/') + 1) + "policy.d";
     for (const auto &path : list_directory(directory, problems))
-        add_source(path, "make it readable by all", sources, problems);
+        add_source(path, sources, problems);
     problems.throw_if_any();
     return parse_policy(sources);
 }

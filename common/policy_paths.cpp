@@ -46,10 +46,26 @@ std::optional<PathProblem> problem_of_root(const std::string &path)
     if (!below_home && path.front() != '/') return PathProblem{"is not absolute", "begin it with '/' or '~/'"};
     const auto rest = std::string_view(path).substr(below_home ? 2 : 1);
     if (has_odd_component(rest)) return odd_component();
+    if (auto problem = problem_of_place(path)) return problem;
     if (!is_property_safe(rest)) {
         return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -",
                            "rename the directory, or name one above it (to show it under an alias is not supported yet)"};
     }
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_place(const std::string &path)
+{
+    // Nothing at or below these.
+    constexpr std::array<std::string_view, 7> closed = {"/proc", "/sys", "/dev", "/run", "/boot", "/etc", "/var/lib/pi-agent"};
+    // These hold what is closed, or everybody's files.
+    constexpr std::array<std::string_view, 7> too_much = {"/usr", "/opt", "/var", "/var/lib", "/home", "/tmp", "/var/tmp"};
+    const auto holds = [&path](std::string_view place) {
+        return path.compare(0, place.size(), place) == 0 && (path.size() == place.size() || path[place.size()] == '/');
+    };
+    if (std::any_of(closed.begin(), closed.end(), holds)) return PathProblem{"belongs to the system", "name a directory of projects"};
+    if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
+        return PathProblem{"holds more than projects", "name a directory below it"};
     return std::nullopt;
 }
 

@@ -17,6 +17,10 @@ std::string without_trailing_slashes(std::string path);
 // A project root: absolute, or "~/" and more. Its bytes reach unit properties (design rule 2), so its alphabet is theirs.
 std::optional<PathProblem> problem_of_root(const std::string &path);
 
+// A place that can be no project, by its canonical path: the system's own, kernel file systems, and the agents' state, which an agent must
+// reach through its own home alone.
+std::optional<PathProblem> problem_of_place(const std::string &path);
+
 // A config directory: absolute, or relative to the home. Opened only with its user's rights, so any printable name will do.
 std::optional<PathProblem> problem_of_config_directory(const std::string &path);
 

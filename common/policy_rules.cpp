@@ -61,6 +61,10 @@ public:
 private:
     void check_own_account(const UserEntry &entry, const std::string &key)
     {
+        if (is_agent_account(policy_, entry.name)) {
+            problems_.add(entry.where, key, "has the name of an agent's account",
+                          "rename the user, or choose another agent.user or run_as");
+        }
         const auto account = agent_account_name(policy_, entry.name, entry.run_as);
         if (!is_plain_name(account)) {
             problems_.add(entry.where, key, "the account name " + quote(account) + " is longer than 32",

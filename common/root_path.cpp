@@ -75,6 +75,7 @@ ResolvedRoot resolve(const std::string &text, const Account &user)
     if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user)) {
         throw Refusal{"it is " + quote(path) + ", a home directory itself or one that holds it; name a directory below"};
     }
+    if (const auto problem = problem_of_place(path)) throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
     if (path.front() != '/' || problem_of_root(path)) {
         throw Refusal{"it leads to " + quote(path) +
                       ", and a path may only hold A-Z a-z 0-9 / _ . : = @ - (an alias is not supported yet)"};

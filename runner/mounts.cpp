@@ -101,26 +101,30 @@ void make_shared(const AsRoot & /*root*/, const std::string &path)
     if (mount(nullptr, path.c_str(), nullptr, mount_shared, nullptr) != 0) throw_errno("making " + path + " shared");
 }
 
+MountEntry parse_mount(const std::string &line)
+{
+    std::istringstream fields(line);
+    MountEntry entry{};
+    std::string device;
+    std::string root;
+    std::string word;
+    fields >> entry.id >> entry.parent >> device >> root >> word;
+    entry.point = unescape(word);
+    while (fields >> word && word != "-") {
+    }
+    fields >> entry.type >> word;
+    entry.source = unescape(word);
+    if (!fields) throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
+    return entry;
+}
+
 std::vector<MountEntry> list_mounts()
 {
     std::ifstream file("/proc/self/mountinfo");
     std::vector<MountEntry> mounts;
-    std::string text;
-    while (std::getline(file, text)) {
-        std::istringstream fields(text);
-        MountEntry entry{};
-        std::string device;
-        std::string root;
-        std::string word;
-        fields >> entry.id >> entry.parent >> device >> root >> word;
-        entry.point = unescape(word);
-        while (fields >> word && word != "-") {
-        }
-        fields >> entry.type >> word;
-        entry.source = unescape(word);
-        if (!fields) throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
-        mounts.push_back(entry);
-    }
+    std::string line;
+    while (std::getline(file, line))
+        mounts.push_back(parse_mount(line));
     if (mounts.empty()) throw Failure(ExitStatus::system_failure, "/proc/self/mountinfo cannot be read");
     return mounts;
 }

@@ -53,6 +53,9 @@ struct MountEntry {
     std::string source;
 };
 
+// Throws Failure(internal) for a line of another form.
+MountEntry parse_mount(const std::string &line);
+
 std::vector<MountEntry> list_mounts();
 
 } // namespace pi_agent

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/ioprio.h>
 #include <linux/securebits.h>
 #include <sched.h>
 #include <sys/ioctl.h>
@@ -25,6 +24,9 @@ namespace pi_agent {
 namespace {
 
 constexpr rlim_t descriptor_limit = 4096;
+// <linux/ioprio.h> is C only in newer headers.
+constexpr int io_priority_of_process = 1; // IOPRIO_WHO_PROCESS
+constexpr int no_io_priority = 0;         // IOPRIO_CLASS_NONE, level 0
 
 void reset_limits()
 {
@@ -46,7 +48,7 @@ void reset_scheduling()
     if (setpriority(PRIO_PROCESS, 0, 0) != 0) throw_errno("resetting the nice value");
     const sched_param parameters{};
     if (sched_setscheduler(0, SCHED_OTHER, &parameters) != 0) throw_errno("resetting the scheduling policy");
-    if (syscall(SYS_ioprio_set, IOPRIO_WHO_PROCESS, 0, IOPRIO_PRIO_VALUE(IOPRIO_CLASS_NONE, 0)) != 0)
+    if (syscall(SYS_ioprio_set, io_priority_of_process, 0, no_io_priority) != 0)
         throw_errno("resetting the I/O priority");
     cpu_set_t processors;
     CPU_ZERO(&processors);

@@ -152,7 +152,10 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
     SessionDirectory session;
     session.path_ = std::string(sessions_directory) + "/" + id;
     session.fd_ = try_open_session(sessions, id);
-    if (!session.fd_ || flock(session.fd_.get(), LOCK_EX | LOCK_NB) != 0) throw_errno("locking the session directory");
+    if (!session.fd_) throw_errno("opening the session directory");
+    // Another start's sweep may hold it for the moment that it takes to look at it.
+    while (flock(session.fd_.get(), LOCK_EX) != 0)
+        if (errno != EINTR) throw_errno("locking the session directory");
     return session;
 }
 

@@ -1,17 +1,21 @@
 // pi: the wrapper that a user types. Unprivileged; refuses early, hands the request to the root-only runner, ends as the agent ends.
 #include "build_config.hpp"
 #include "common/error.hpp"
+#include "common/escape.hpp"
 #include "common/policy_load.hpp"
 #include "common/request.hpp"
 #include "wrapper/options.hpp"
 #include "wrapper/refusal.hpp"
 #include "wrapper/session_client.hpp"
 
+#include <algorithm>
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
+#include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -49,10 +53,20 @@ int explain()
     throw_errno(std::string("running ") + PI_AGENT_CTL_PATH);
 }
 
+UniqueFd open_cwd()
+{
+    UniqueFd cwd = UniqueFd::adopt(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (cwd) return cwd;
+    if (errno != EACCES) throw_errno("opening the working directory");
+    std::error_code unknown; // the kernel tells the path even so, unless the directory was deleted
+    const std::string path = std::filesystem::current_path(unknown).string();
+    throw Failure(ExitStatus::denied,
+                  "denied: you may not enter " + (path.empty() ? "the working directory" : escape_for_display(path)) + "; cd to another");
+}
+
 AgentEnded run(WrapperOptions options)
 {
-    const UniqueFd cwd = UniqueFd::adopt(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!cwd) throw_errno("opening the working directory");
+    const UniqueFd cwd = open_cwd();
     const std::string decision = refuse_early(cwd);
     if (options.debug) std::fprintf(stderr, "pi: %s\n", decision.c_str());
     std::optional<UserTerminal> terminal = UserTerminal::find();
@@ -66,6 +80,17 @@ AgentEnded run(WrapperOptions options)
     return run_client(ClientInput{std::move(request), cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, std::move(terminal)});
 }
 
+// A policy can be wrong in several places, each with a line of its own.
+int report(ExitStatus status, std::string_view text)
+{
+    while (true) {
+        const std::size_t end = std::min(text.find('\n'), text.size());
+        std::fprintf(stderr, "pi: %.*s\n", static_cast<int>(end), text.data());
+        if (end == text.size()) return static_cast<int>(status);
+        text.remove_prefix(end + 1);
+    }
+}
+
 } // namespace
 
 int main(int argc, char **argv)
@@ -77,10 +102,8 @@ int main(int argc, char **argv)
         if (options.explain) return explain();
         end_as(run(std::move(options)));
     } catch (const Failure &failure) {
-        std::fprintf(stderr, "pi: %s\n", failure.what());
-        return static_cast<int>(failure.status());
+        return report(failure.status(), failure.what());
     } catch (const std::exception &failure) {
-        std::fprintf(stderr, "pi: internal error: %s\n", failure.what());
-        return static_cast<int>(ExitStatus::internal);
+        return report(ExitStatus::internal, std::string("internal error: ") + failure.what());
     }
 }

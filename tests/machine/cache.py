@@ -18,6 +18,8 @@ SOURCE = HERE.parents[1]
 CACHE = Path(os.environ.get("PI_AGENT_TEST_CACHE", "/var/cache/pi-agent-tests"))
 # No system call filter of nspawn's own: a machine that forbids io_uring or Landlock by itself proves nothing about the product.
 NSPAWN_ENVIRONMENT = {**os.environ, "UNIFIED_CGROUP_HIERARCHY": "1", "SYSTEMD_SECCOMP": "0"}
+LEAN = ["--variant=minbase", "--dpkgopt=force-unsafe-io"]
+LEAN += [f"--dpkgopt=path-exclude=/usr/share/{unread}/*" for unread in ("doc", "info", "locale", "man")]
 AGENT_DIRECTORY = "/usr/lib/pi-agent/agent"
 
 
@@ -56,8 +58,7 @@ def digest(*inputs):
 
 def bootstrap(release, packages, target):
     """A minimal Debian with the packages, from the distribution's default mirror."""
-    log = CACHE / "mmdebstrap.log"
-    quietly(["mmdebstrap", "--variant=minbase", "--include=" + ",".join(packages), release, target], log)
+    quietly(["mmdebstrap", *LEAN, "--include=" + ",".join(packages), release, target], CACHE / "mmdebstrap.log")
 
 
 def machine_root(name):
@@ -78,7 +79,7 @@ def machine_root(name):
             shutil.copy(HERE / file, root / directory)
         quietly(["chroot", root, "sh", "/root/prepare_root.sh"], CACHE / "prepare-root.log")
 
-    return made_once(CACHE / name / f"root-{digest(recipe.release, recipe.packages, contents)}", make)
+    return made_once(CACHE / name / f"root-{digest(LEAN, recipe.release, recipe.packages, contents)}", make)
 
 
 def build_root(name, tools=False):
@@ -93,7 +94,7 @@ def build_root(name, tools=False):
         for mount_point in ("src", "build", "dest"):
             (root / mount_point).mkdir()
 
-    return made_once(CACHE / name / f"{kind}-{digest(recipe.release, packages)}", make)
+    return made_once(CACHE / name / f"{kind}-{digest(LEAN, recipe.release, packages)}", make)
 
 
 def agent_tree(version):

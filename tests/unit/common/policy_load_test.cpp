@@ -205,6 +205,7 @@ TEST_CASE("an agent's account is nobody's own, and per-user means one each")
     CHECK(contains(with("accounts: per-user", "a23456789012345678901234: {roots: [/srv/a]}"), "is longer than 32"));
     CHECK(contains(with("accounts: per-user, user: a", "x: {roots: [/srv/a]}, a-x: {roots: [/srv/b]}"),
                    "the agent's account 'a-x' is a user"));
+    CHECK(contains(with("accounts: per-user", "pi-agent-x: {roots: [/srv/a]}"), "users.pi-agent-x: has the name of an agent's account"));
     CHECK(with("accounts: shared", "alice: {roots: [/srv/a], run_as: x}, bob: {roots: [/srv/a], run_as: x}").empty());
 }
 

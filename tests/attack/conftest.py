@@ -1,0 +1,85 @@
+"""Two machines for each attack: one with the product as it is installed, one with a build whose defences can be taken out."""
+
+import os
+
+import pytest
+from cache import Build
+from machine import Machine
+from target import ATTACK_POLICY, Target, prepare
+
+STANDARD_POLICY = (ATTACK_POLICY.parents[1] / "machine" / "policy.yaml").read_text()
+
+
+@pytest.fixture(scope="session")
+def weak_machine(machine_name):
+    """A machine like `machine`, with the product built with test seams: Target.without() takes defences out of it."""
+    with Machine(f"weak-{os.getpid()}", machine_name) as booted:
+        booted.create()
+        # Unoptimised: it is built for these tests alone, and half as fast to make.
+        seams = ["-Dtest_seams=true", "-Doptimization=0", "-Ddebug=false"]
+        booted.install(Build(machine_name, variant="weak", options=seams))
+        booted.boot()
+        yield booted
+        booted.stop()
+
+
+@pytest.fixture(scope="session")
+def weak_target(weak_machine):
+    prepare(weak_machine)
+    weak_machine.install_policy(ATTACK_POLICY.read_text())
+    target = Target(weak_machine)
+    target.warm_up()
+    return target
+
+
+@pytest.fixture(scope="session")
+def prepared_machine(machine):
+    prepare(machine)
+    return machine
+
+
+@pytest.fixture(scope="module")
+def product(prepared_machine):
+    """The product as it is installed, with the policy of the attack tests; the standard policy comes back afterwards."""
+    prepared_machine.install_policy(ATTACK_POLICY.read_text())
+    target = Target(prepared_machine)
+    target.warm_up()
+    yield target
+    target.end_all()
+    prepared_machine.install_policy(STANDARD_POLICY)
+
+
+@pytest.fixture(scope="module")
+def weak(weak_target):
+    """The same product with seams; with nothing taken out it must behave as `product` does."""
+    yield weak_target
+    weak_target.end_all()
+
+
+@pytest.fixture
+def prove(product, weak):
+    """prove(attack, *defences): the attack fails on the product, and succeeds when these defences are taken out.
+
+    attack(target) returns an Outcome. A test that cannot see its attack succeed proves nothing, so that is a failure.
+    Returns what the attack got from the product and what it got without the defences.
+    """
+
+    def prove(attack, *defences):
+        on = attack(product)
+        assert not on.succeeded, f"the attack works: {on}"
+        intact = attack(weak)
+        assert not intact.succeeded, f"the build with seams differs from the product even with every defence in: {intact}"
+        with weak.without(*defences):
+            off = attack(weak)
+        assert off.succeeded, f"without {', '.join(defences)} the attack should work, so this test proves nothing: {off}"
+        return on, off
+
+    return prove
+
+
+@pytest.fixture
+def nothing_left(product):
+    """Fails the test when it leaves a mount, unit, directory or process behind on the product's machine."""
+    before = product.traces()
+    yield
+    product.expect_traces(before)

@@ -1,0 +1,167 @@
+"""Runs in the machine as an attacker: speaks the wrapper's protocol to the runner, well or badly, and tells what came back.
+
+Encoding: common/channel.cpp and common/request.cpp. Scripts of the tests import everything from here and end with tell().
+"""
+
+import array
+import json
+import os
+import resource
+import socket
+import struct
+import subprocess
+import time
+
+RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
+SUDO = ["sudo", "-n", "--", RUNNER]
+DIRECT = [RUNNER]
+RECORD_MAGIC = 0x70692D7265630001
+REQUEST, FAILURE, NOTICE, ENDED, SIGNAL = 1, 2, 3, 4, 5
+PACKET_LIMIT = 32 * 1024
+DEMO = "/home/alice/projects/demo"
+PATIENCE = 25  # seconds for a whole conversation
+
+
+def number(value):
+    return struct.pack("<Q", value & (1 << 64) - 1)
+
+
+def text(value):
+    data = os.fsencode(value)
+    return number(len(data)) + data
+
+
+def texts(values):
+    return number(len(values)) + b"".join(text(value) for value in values)
+
+
+def request(arguments=("true",), presentation=(), umask=0o022):
+    return number(REQUEST) + texts(arguments) + texts(presentation) + number(umask)
+
+
+def send(channel, data, fds=()):
+    rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
+    channel.sendmsg([data], rights)
+
+
+def send_record(channel, body, fds, size=None):
+    send(channel, number(RECORD_MAGIC) + number(len(body) if size is None else size), fds)
+    for start in range(0, len(body), PACKET_LIMIT):
+        send(channel, body[start : start + PACKET_LIMIT])
+
+
+class Stdio:
+    """Empty input, and output that is kept: what a conversation hands over unless it wants something worse."""
+
+    def __init__(self):
+        self.reading, self.writing = os.pipe()
+        self.empty = os.open("/dev/null", os.O_RDONLY)
+
+    def fds(self):
+        return [self.empty, self.writing, self.writing]
+
+    def output(self):
+        os.close(self.writing)
+        os.set_blocking(self.reading, False)
+        pieces = []
+        try:
+            while piece := os.read(self.reading, 65536):
+                pieces.append(piece)
+        except BlockingIOError:  # somebody still holds the other end
+            pass
+        return b"".join(pieces).decode(errors="replace")
+
+
+def ask(channel, stdio, arguments=("true",), cwd=DEMO, **more):
+    """The request that a wrapper would send."""
+    directory = cwd if isinstance(cwd, int) else os.open(cwd, os.O_PATH | os.O_DIRECTORY)
+    send_record(channel, request(arguments, **more), [directory, *stdio.fds()])
+
+
+class Decoder:
+    def __init__(self, data):
+        self.data = data
+
+    def number(self):
+        (value,) = struct.unpack("<Q", self.data[:8])
+        self.data = self.data[8:]
+        return value
+
+    def text(self):
+        size = self.number()
+        value, self.data = self.data[:size], self.data[size:]
+        return value.decode(errors="replace")
+
+
+def hear(channel, answer):
+    """Reads until the runner has nothing more to say."""
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        channel.settimeout(max(0.1, until - time.monotonic()))
+        try:
+            data = channel.recv(65536)
+        except OSError:
+            return
+        if not data:
+            return
+        message = Decoder(data)
+        kind = message.number()
+        if kind == FAILURE:
+            answer["status told"] = message.number()
+            answer["said"] += message.text()
+        elif kind == NOTICE:
+            answer["notices"].append(message.text())
+        elif kind == ENDED:
+            by_signal = message.number()
+            answer["ended"] = -message.number() if by_signal else message.number()
+
+
+def call(conversation=None, argv=SUDO, kind=socket.SOCK_SEQPACKET, pair=None, stdin=None, env=None, prepare=None):
+    """Starts argv with a socket (or `stdin`) as its standard input, lets conversation(channel, stdio) happen, and tells all."""
+    own, theirs = pair or socket.socketpair(socket.AF_UNIX, kind)
+    stdio = Stdio()
+    answer = {"status": None, "said": "", "ended": None, "notices": [], "out": ""}
+    child = subprocess.Popen(
+        argv, stdin=theirs if stdin is None else stdin, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+        env=env, preexec_fn=prepare, start_new_session=prepare is None,
+    )  # fmt: skip
+    theirs.close()
+    try:
+        if conversation:
+            conversation(own, stdio)
+    except OSError as failure:  # the runner has refused already; its word is on the way
+        answer["sending"] = repr(failure)
+    hear(own, answer)
+    own.close()
+    try:
+        _, complaint = child.communicate(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        child.kill()
+        complaint = b"(did not end)"
+    answer["status"] = child.returncode
+    answer["said"] += complaint.decode(errors="replace")
+    answer["out"] = stdio.output()
+    return answer
+
+
+def socket_made_by(uid):
+    """A pair whose creator is somebody else: a child makes it and passes both ends back. For root only."""
+    here, there = socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        os.setresgid(uid, uid, uid)
+        os.setresuid(uid, uid, uid)
+        ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        send(there, b"x", [end.fileno() for end in ends])
+        os._exit(0)
+    _, fds, _, _ = socket.recv_fds(here, 1, 2)
+    os.waitpid(child, 0)
+    return tuple(socket.socket(fileno=fd) for fd in fds)
+
+
+def limit(which, soft, hard=None):
+    resource.setrlimit(which, (soft, soft if hard is None else hard))
+
+
+def tell(answer):
+    print("\n" + json.dumps(answer))

@@ -1,0 +1,131 @@
+"""How a session ends, and what the caller's shell sees of it: statuses, deaths by signal, signals on the way."""
+
+import signal
+
+import pytest
+from launching import DEMO, finish, pi, read_line, session, wait_until_empty
+
+FORWARDED = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"]
+
+
+pytestmark = pytest.mark.usefixtures("playing")
+
+
+@pytest.mark.parametrize("status", [0, 1, 2, 42, 64, 69, 70, 71, 75, 77, 78, 126, 127, 128, 137, 143, 255])
+def test_the_status_of_the_agent_is_the_status_of_pi(machine, status):
+    done = pi(machine, "sh", f"exit {status}")
+    assert (done.returncode, done.stdout, done.stderr) == (status, b"", b"")
+
+
+@pytest.mark.parametrize("name", ["TERM", "SEGV", "KILL", "INT", "HUP", "ABRT", "PIPE", "USR1", "RTMIN"])
+def test_a_death_by_signal_looks_the_same_to_the_callers_shell(machine, name):
+    number = getattr(signal, f"SIG{name}")
+    done = pi(machine, "sh", f"kill -{name} $$")
+    assert (done.returncode, done.stdout, done.stderr) == (-number, b"", b"")
+    done = machine.run(f"ulimit -c unlimited; pi sh 'kill -{name} $$' 2>/dev/null; echo $?", cwd=DEMO)
+    assert done.stdout == f"{128 + number}\n".encode()
+    assert machine.run("ls -A | grep core", cwd=DEMO).stdout == b""
+
+
+def signal_to_wrapper(machine, running, name):
+    machine.root(["kill", "-s", name.removeprefix("SIG"), str(running.inside_pid())], check=True)
+
+
+@pytest.mark.parametrize("name", FORWARDED)
+def test_a_signal_to_the_wrapper_reaches_the_agent_once(machine, name):
+    with session(machine, "signals") as running:
+        signal_to_wrapper(machine, running, name)
+        assert read_line(running) == name.encode() + b"\n"
+        status, out, err = finish(running)
+    assert (status, out, err) == (0, b"", b"")
+
+
+def test_signals_come_in_the_order_in_which_they_were_sent(machine):
+    with session(machine, "signals") as running:
+        for name in FORWARDED * 2:
+            signal_to_wrapper(machine, running, name)
+            assert read_line(running) == name.encode() + b"\n"
+        assert finish(running) == (0, b"", b"")
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT", "SIGHUP"])
+def test_an_agent_that_does_not_care_dies_of_the_signal_and_so_does_pi(machine, name):
+    with session(machine, "sh", "echo ready; exec sleep 1000") as running:
+        signal_to_wrapper(machine, running, name)
+        assert finish(running) == (-getattr(signal, name), b"", b"")
+
+
+def test_the_status_that_an_agent_chooses_on_a_signal_counts(machine):
+    with session(machine, "sh", "trap 'exit 143' TERM; echo ready; while :; do sleep 0.05; done") as running:
+        signal_to_wrapper(machine, running, "TERM")
+        assert finish(running) == (143, b"", b"")
+
+
+def test_a_signal_that_the_caller_ignores_stays_ignored(machine):
+    running = machine.popen("trap '' HUP INT; exec pi signals", cwd=DEMO)
+    assert read_line(running) == b"ready\n"
+    for name in ("HUP", "INT", "TERM"):
+        signal_to_wrapper(machine, running, name)
+    assert read_line(running) == b"SIGTERM\n"
+    assert finish(running) == (0, b"", b"")
+
+
+def test_dispositions_and_masks_of_the_caller_do_not_reach_the_agent(machine):
+    script = """
+import os, signal
+signal.pthread_sigmask(signal.SIG_BLOCK, set(signal.Signals) - {signal.SIGCHLD})
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+os.execvp("pi", ["pi", "sh", "grep -E '^Sig(Blk|Ign)' /proc/self/status"])
+"""
+    done = machine.run(["python3", "-c", script], cwd=DEMO)
+    assert done.stdout.split() == [b"SigBlk:", b"0" * 16, b"SigIgn:", b"0" * 16], done
+
+
+def test_processes_that_the_agent_leaves_behind_end_with_it(machine):
+    done = pi(machine, "sh", "(trap '' TERM HUP; exec setsid sleep 4801) >/dev/null 2>&1 & echo left")
+    assert (done.returncode, done.stdout) == (0, b"left\n"), done
+    wait_until_empty(lambda: machine.root(["pgrep", "-f", "^sleep 4801"]).stdout)
+
+
+def test_a_stopped_agent_can_still_be_killed(machine):
+    with session(machine, "sh", "echo ready; kill -STOP $$") as running:
+        signal_to_wrapper(machine, running, "TERM")
+        signal_to_wrapper(machine, running, "KILL")
+        status, _, _ = finish(running)
+        assert status == -signal.SIGKILL
+
+
+def test_two_sessions_of_one_user_run_at_once_and_end_apart(machine):
+    script = 'echo ready; cat >/dev/null; echo "$PI_AGENT_SESSION"; touch "by-$1"; exit $1'
+    with session(machine, "sh", script, "1") as first, session(machine, "sh", script, "2") as second:
+        assert len(machine.root("systemctl list-units --plain --no-legend 'pi-agent-*.service'").stdout.splitlines()) == 2
+        assert len(machine.root(["ls", "/run/pi-agent/sessions"]).stdout.split()) == 2
+        status_of_first, name_of_first, _ = finish(first)
+        assert second.poll() is None
+        assert machine.root("systemctl list-units --plain --no-legend 'pi-agent-*.service'").stdout.count(b"\n") == 1
+        status_of_second, name_of_second, _ = finish(second)
+    assert (status_of_first, status_of_second) == (1, 2)
+    assert name_of_first != name_of_second and len(name_of_first) == len(name_of_second) == 33
+    assert machine.run("rm by-1 by-2", cwd=DEMO).returncode == 0
+
+
+def test_sessions_of_different_users_run_at_once_as_different_accounts(machine):
+    with session(machine, "sh", "echo ready; cat; id -un") as first:
+        with session(machine, "sh", "echo ready; cat; id -un", user="carol", cwd="/srv/devs") as second:
+            assert finish(second)[:2] == (0, b"pi-agent-carol\n")
+        assert finish(first)[:2] == (0, b"pi-agent-alice\n")
+
+
+def test_six_starts_at_the_same_moment_all_succeed(machine):
+    script = "for i in 1 2 3 4 5 6; do pi sh 'echo $PI_AGENT_SESSION' & done; wait"
+    done = machine.run(script, cwd=DEMO)
+    assert done.stderr == b"" and len(set(done.stdout.split())) == 6, done
+
+
+def test_a_directory_renamed_during_a_session_is_followed(machine):
+    machine.run(["mkdir", f"{DEMO}/early"], check=True)
+    with session(machine, "sh", "echo ready; cat; touch made", cwd=f"{DEMO}/early") as running:
+        machine.run(["mv", f"{DEMO}/early", f"{DEMO}/late"], check=True)
+        assert finish(running) == (0, b"", b"")
+    assert machine.run("ls late; rm -r late", cwd=DEMO).stdout == b"made\n"

@@ -1,0 +1,190 @@
+"""Every launch reads the policy again: one that is wrong stops it with file, line and column, whatever was applied before."""
+
+import pytest
+from launching import (
+    DENIED, INVALID, PLAYING_AGENT, PLAYING_POLICY, POLICY_FILE, agent_says, assert_refused, pi, place_of,
+    written_policy,
+)  # fmt: skip
+
+pytestmark = pytest.mark.usefixtures("playing")
+
+DROP_IN = "/etc/pi-agent/policy.d/10-more.yaml"
+
+
+def changed(old, new):
+    assert old in PLAYING_POLICY
+    return PLAYING_POLICY.replace(old, new)
+
+
+ALICE = "    roots: [~/projects, /srv/shared/app]"
+# Name, the policy, the text at which it is wrong (None: the whole file), and what is said of it.
+BROKEN = [
+    ("unclosed list", changed(ALICE, "    roots: [~/projects, /srv/shared/app"), ":\n    roots: [~/work]", ["not valid YAML"]),
+    ("unknown key", changed("agent:\n", "agnet:\n"), "agnet:", ["agnet: unknown key; did you mean 'agent'?"]),
+    ("unknown key of a user", changed(ALICE, f"{ALICE}\n    rots: []"), "rots:", ["users.alice.rots: unknown key", "'roots'"]),
+    ("duplicate key", PLAYING_POLICY + "version: 1 # again\n", "version: 1 # again", ["version: given twice"]),
+    ("duplicate user", changed("  bob:", "  alice: # again"), "alice: # again", ["users.alice: given twice"]),
+    ("text for a list", changed(ALICE, "    roots: ~/projects"), "~/projects", ["users.alice.roots: must be a list, found", "'~/projects'"]),
+    ("empty roots", changed(ALICE, "    roots: []"), "[]", ["users.alice.roots: is empty"]),
+    ("the whole system", changed(ALICE, "    roots: [/]"), "/]", ["users.alice.roots[0]: '/' is the whole file system"]),
+    ("a home", changed(ALICE, "    roots: [~]"), "~]", ["users.alice.roots[0]: is nothing, or the home directory itself"]),
+    ("relative root", changed(ALICE, "    roots: [/srv/shared/app, projects]"), "projects]", ["roots[1]: 'projects' is not absolute"]),
+    ("root with a line break", changed(ALICE, '    roots: ["/srv/a\\nb"]'), '"/srv', ["users.alice.roots[0]: holds a control character"]),
+    ("root with a space", changed(ALICE, '    roots: ["/srv/a b"]'), '"/srv', ["users.alice.roots[0]", "holds a character other than"]),
+    ("later feature", PLAYING_POLICY + "limits: {memory: 8G}\n", "{memory", ["limits: not supported yet; remove it"]),
+    ("no such method", PLAYING_POLICY + "sandbox: {method: noop}\n", "noop", ["sandbox.method: unknown value 'noop'; did you mean 'none'?"]),
+    ("not a boolean", PLAYING_POLICY + "wrapper: {enable: yes}\n", "yes}", ["wrapper.enable: must be true or false"]),
+    ("another version", changed("version: 1", "version: 2"), "2", ["version: must be the number 1"]),
+    ("no version", changed("version: 1\n", ""), None, ["version: missing; begin the policy with 'version: 1'"]),
+    ("anchor", changed(ALICE, "    roots: &a [~/projects]"), "&a", ["anchor"]),
+    ("tab", changed("    roots: [~/work]", "\troots: [~/work]"), "\troots", ["tab"]),
+    ("not UTF-8", PLAYING_POLICY.encode() + b"# \xff\n", "\udcff", ["UTF-8"]),
+    ("sharing not said", changed("  accounts: per-user\n", ""), "binary:", ["agent.accounts: missing"]),
+    ("root as the agent", changed(ALICE, f"{ALICE}\n    run_as: root"), "alice:", ["users.alice.run_as: the agent's account cannot be root"]),
+    ("startup variable", PLAYING_POLICY + "  LD_PRELOAD: x\n", "LD_PRELOAD", ["env.LD_PRELOAD: changes programs before they begin"]),
+    ("agent elsewhere", changed(PLAYING_AGENT, "/home/alice/pi"), "/home/alice/pi", ["agent.binary", "lies in none of /usr, /opt and /nix"]),
+]
+
+
+@pytest.mark.parametrize(("text", "mark", "words"), [case[1:] for case in BROKEN], ids=[case[0] for case in BROKEN])
+def test_a_broken_policy_stops_every_launch_at_its_place(machine, text, mark, words):
+    readable = text if isinstance(text, str) else text.decode(errors="surrogateescape")
+    with written_policy(machine, text):
+        for user, directory in (("alice", "/srv/shared/app"), ("carol", "/srv/devs")):
+            done = pi(machine, "sh", "echo ran", user=user, cwd=directory)
+            assert_refused(done, INVALID, place_of(readable, mark) if mark else f"pi: {POLICY_FILE}: ", *words)
+    assert agent_says(machine, "sh", "echo ran") == b"ran\n"
+
+
+def test_every_mistake_is_named_at_once_each_on_a_line_of_its_own(machine):
+    text = changed(ALICE, "    roots: [/]").replace("  bob:\n", "  bob:\n    rots: 1\n") + "limits: {}\nnonsense: 1\n"
+    with written_policy(machine, text):
+        done = pi(machine, "sh", "echo ran")
+    assert_refused(done, INVALID, "users.alice.roots[0]", "users.bob.rots", "limits", "nonsense")
+    assert done.stderr.count(f"pi: {POLICY_FILE}:".encode()) == 4
+
+
+def test_a_drop_in_is_named_as_the_place_of_its_mistakes(machine):
+    with written_policy(machine, "users:\n  dave:\n    roots: []\n", DROP_IN):
+        assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"{DROP_IN}:3:12: users.dave.roots: is empty")
+    with written_policy(machine, "users:\n  alice: {roots: [/srv/devs]}\n", DROP_IN):
+        first = place_of(PLAYING_POLICY, "alice:")
+        assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"{DROP_IN}:2:3: users.alice: given twice, first at {first}")
+    with written_policy(machine, "env: {FROM_DROP_IN: 'yes'}\n", DROP_IN):
+        assert agent_says(machine, "sh", "echo $FROM_DROP_IN") == b"yes\n"
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        ("chown alice policy.yaml", "belongs to uid 1000, not to root; run: chown -h root /etc/pi-agent/policy.yaml"),
+        ("chmod g+w policy.yaml", "is writable by others than root (mode 0664); run: chmod g-w,o-w /etc/pi-agent/policy.yaml"),
+        ("chmod o+w .", "/etc/pi-agent is writable by others than root (mode 0757); run: chmod g-w,o-w /etc/pi-agent"),
+        ("mv policy.yaml /home/alice/p.yaml; ln -s /home/alice/p.yaml policy.yaml", "/home/alice belongs to uid 1000"),
+        ("rm policy.yaml", "cannot open /etc/pi-agent/policy.yaml: No such file or directory; write a policy there"),
+        ("rm policy.yaml; mkdir policy.yaml", "is not a regular file"),
+        ("rm policy.yaml; mkfifo policy.yaml", "is not a regular file"),
+        (": >policy.yaml", "must be a mapping"),
+        ("head -c 2000000 /dev/zero | tr '\\0' '#' >policy.yaml", "is larger than"),
+    ],
+)
+def test_a_policy_file_that_cannot_be_trusted_or_read_stops_every_launch(machine, script, words):
+    with written_policy(machine, PLAYING_POLICY):
+        machine.root(f"cd /etc/pi-agent; {script}", check=True)
+        done = pi(machine, "sh", "echo ran")
+        machine.root("chmod 755 /etc/pi-agent; rm -rf /etc/pi-agent/policy.yaml /home/alice/p.yaml", check=True)
+    assert_refused(done, INVALID, POLICY_FILE, words)
+
+
+def test_a_policy_that_only_root_can_read_stops_the_user_with_words(machine):
+    with written_policy(machine, PLAYING_POLICY):
+        machine.root(["chmod", "600", POLICY_FILE], check=True)
+        assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"cannot open {POLICY_FILE}: Permission denied", "readable by all")
+
+
+def test_the_emergency_stop_names_its_line_and_needs_no_apply(machine):
+    text = PLAYING_POLICY + "wrapper:\n  enable: false\n"
+    with written_policy(machine, text):
+        done = pi(machine, "sh", "echo ran")
+        assert_refused(done, DENIED, "the administrator has switched the agent off", f"{place_of(text, 'false')}, wrapper.enable: false")
+    assert agent_says(machine, "sh", "echo ran") == b"ran\n"
+
+
+def test_a_root_that_is_gone_is_an_error_of_the_policy_at_its_place(machine):
+    text = changed(ALICE, "    roots: [~/projects, /srv/gone]")
+    with written_policy(machine, text):
+        done = pi(machine, "sh", "echo ran")
+    assert_refused(done, INVALID, place_of(text, "/srv/gone"), "users.alice.roots: the root '/srv/gone' cannot be used", "No such file or directory")
+
+
+def test_a_root_that_its_user_deleted_is_an_error_for_that_user_alone(machine):
+    machine.run("mv ~/projects ~/projects-away", check=True)
+    try:
+        done = pi(machine, "sh", "echo ran", cwd="/srv/shared/app")
+        assert_refused(done, INVALID, place_of(PLAYING_POLICY, "~/projects"), "the root '~/projects' cannot be used", "No such file or directory")
+        assert agent_says(machine, "sh", "echo ran", user="carol", cwd="/srv/devs") == b"ran\n"
+    finally:
+        machine.run("mv ~/projects-away ~/projects", check=True)
+
+
+@pytest.mark.parametrize("target", ["/home/alice/elsewhere", "/home/alice/projects-away", "/etc", "/home/bob"])
+def test_a_root_that_its_user_replaced_by_a_link_is_an_error(machine, target):
+    machine.run(f"mkdir -p elsewhere && mv projects projects-away && ln -s {target} projects", check=True)
+    try:
+        for directory in ("/srv/shared/app", "/home/alice/projects", "/home/alice"):
+            done = machine.run(["pi", "sh", "echo ran"], cwd=directory if target != "/home/bob" else "/srv/shared/app")
+            words = "the root '~/projects' cannot be used: it is reached through the symbolic link /home/alice/projects"
+            assert_refused(done, INVALID, place_of(PLAYING_POLICY, "~/projects"), words, "name the directory that the link leads to")
+    finally:
+        machine.run("rm projects && mv projects-away projects && rmdir elsewhere", check=True)
+
+
+def test_a_root_that_is_a_file_is_an_error(machine):
+    machine.run("mv projects projects-away && touch projects", check=True)
+    try:
+        done = pi(machine, "sh", "echo ran", cwd="/srv/shared/app")
+    finally:
+        machine.run("rm projects && mv projects-away projects", check=True)
+    assert_refused(done, INVALID, "the root '~/projects' cannot be used: it is not a directory")
+
+
+def test_an_agent_account_that_is_missing_is_named_with_the_remedy(machine):
+    text = changed(ALICE, f"{ALICE}\n    run_as: pi-agent-missing")
+    with written_policy(machine, text):
+        done = pi(machine, "sh", "echo ran")
+    words = f"the agent's account pi-agent-missing ({place_of(text, 'alice:')}) does not exist"
+    assert_refused(done, INVALID, words, "the administrator runs: pi-agentctl apply")
+
+
+def test_an_agent_account_in_a_group_of_administrators_is_refused(machine):
+    machine.root(["gpasswd", "-a", "pi-agent-alice", "disk"], check=True)
+    try:
+        done = pi(machine, "sh", "echo ran")
+    finally:
+        machine.root(["gpasswd", "-d", "pi-agent-alice", "disk"], check=True)
+    assert_refused(done, INVALID, "the agent's account pi-agent-alice is in the group disk", "gpasswd -d pi-agent-alice")
+
+
+def test_an_agent_program_that_cannot_be_run_is_named(machine):
+    directory = PLAYING_AGENT.rpartition("/")[0]
+    machine.write(f"{directory}/not-executable", "#!/bin/sh\n", mode=0o644)
+    for name, reason in (("missing", "No such file or directory"), ("not-executable", "Permission denied")):
+        with written_policy(machine, changed(PLAYING_AGENT, f"{directory}/{name}")):
+            done = pi(machine, "sh", "echo ran")
+        assert_refused(done, INVALID, f"the agent {directory}/{name} cannot be run", reason, "agent.binary")
+
+
+def test_a_user_whom_the_policy_got_without_apply_is_told_what_is_missing(machine):
+    machine.run("mkdir -p ~/projects", user="eve", check=True)
+    with written_policy(machine, changed("  bob:\n", "  eve:\n    roots: [~/projects]\n  bob:\n")):
+        done = pi(machine, "sh", "echo ran", user="eve", cwd="/home/eve/projects")
+    assert_refused(done, DENIED, "sudo did not run the runner", "the administrator runs: pi-agentctl apply")
+
+
+def test_a_policy_that_takes_a_user_away_takes_effect_without_apply(machine):
+    without_alice = changed(f"  alice:\n{ALICE}\n", "")
+    with written_policy(machine, without_alice):
+        done = pi(machine, "sh", "echo ran", cwd="/srv/shared/app")
+        assert_refused(done, DENIED, "/srv/shared/app is outside", "users.%devs.roots", "/srv/devs")
+    with written_policy(machine, without_alice.replace('"%devs"', '"%eve"')):
+        assert_refused(pi(machine, "sh", "echo ran", cwd="/srv/shared/app"), DENIED, "does not authorise alice")

@@ -1,0 +1,164 @@
+"""Settings and environment inside: what the host has, what the policy manages, and what never passes."""
+
+import json
+
+import pytest
+from launching import DEMO, INVALID, PLAYING_AGENT, PLAYING_POLICY, STATE, agent_says, assert_refused, pi, picture, variables
+
+pytestmark = pytest.mark.usefixtures("playing")
+
+CONFIG = "/home/alice/.pi/agent"
+SETTINGS = f"{CONFIG}/settings.json"
+HOME = f"{STATE}/alice/home"
+
+MANAGED = """
+settings:
+  managed: "by policy"
+  number: 7
+  nothing: null
+  list: [9]
+  object: {kept-out: false, both: policy}
+  replaced: {now: "an object"}
+"""
+
+
+@pytest.fixture(autouse=True)
+def settings(machine):
+    """settings(text) writes alice's settings.json; her own comes back afterwards."""
+    before = machine.read(SETTINGS)
+    yield lambda text: machine.write(SETTINGS, text, "alice")
+    machine.root(["rm", "-rf", SETTINGS], check=True)
+    machine.write(SETTINGS, before, "alice")
+
+
+def settings_inside(machine):
+    return json.loads(agent_says(machine, "sh", 'cat "$PI_CODING_AGENT_DIR/settings.json"'))
+
+
+def test_managed_settings_are_merged_over_the_hosts(machine, playing_policy, settings):
+    playing_policy(PLAYING_POLICY + MANAGED)
+    host = {"mine": [1, 2], "number": 1, "nothing": 1, "list": [1, 2, 3], "object": {"both": "host", "only": "host"}, "replaced": 5, "ü": "\u2028"}
+    settings(json.dumps(host))
+    assert settings_inside(machine) == {
+        "mine": [1, 2], "managed": "by policy", "number": 7, "nothing": None, "list": [9],
+        "object": {"both": "policy", "only": "host", "kept-out": False}, "replaced": {"now": "an object"}, "ü": "\u2028",
+    }  # fmt: skip
+    assert json.loads(machine.read(SETTINGS)) == host
+
+
+def test_managed_settings_are_there_without_settings_of_the_user(machine, playing_policy):
+    playing_policy(PLAYING_POLICY + "settings: {managed: true}\n")
+    machine.run(["rm", SETTINGS], check=True)
+    assert settings_inside(machine) == {"managed": True}
+    assert machine.root(["test", "-e", SETTINGS]).returncode == 1
+
+
+def test_what_the_agent_wrote_over_a_managed_setting_is_gone_at_the_next_start(machine, playing_policy, settings):
+    playing_policy(PLAYING_POLICY + "settings: {managed: true}\n")
+    settings('{"mine": 1}')
+    agent_says(machine, "sh", 'echo \'{"managed": false}\' >"$PI_CODING_AGENT_DIR/settings.json"')
+    assert settings_inside(machine) == {"managed": True, "mine": 1}
+
+
+MALFORMED = [
+    ('{"a": 1,\n  "b": oops}', "2:8"),
+    ('{"a": 1', "1:8"),
+    ("", "1:1"),
+    ("{'a': 1}", "1:2"),
+    ('{"a": 1}\n\n// a comment', "3:1"),
+    ('{"a": "\n"}', "1:8"),
+    ("[1, 2]", "1:1"),
+    ("null", "1:1"),
+    (b'{"a": "\xff"}', "1:8"),
+]
+
+
+@pytest.mark.parametrize(("text", "place"), MALFORMED, ids=[repr(text)[:20] for text, _ in MALFORMED])
+def test_settings_that_do_not_parse_are_refused_with_their_place_and_nothing_changes(machine, settings, text, place):
+    settings('{"good": true}')
+    assert settings_inside(machine)["good"]
+    machine.write(f"{CONFIG}/AGENTS.md", "new", "alice")
+    before = picture(machine, f"{STATE}/alice")
+    settings(text)
+    assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"{SETTINGS}:{place}:", "nothing was changed")
+    assert picture(machine, f"{STATE}/alice") == before
+    machine.root(["rm", f"{CONFIG}/AGENTS.md"], check=True)
+
+
+def test_settings_nested_too_deeply_are_refused(machine, settings):
+    settings('{"a":' * 100_000)
+    assert_refused(pi(machine, "sh", "echo ran"), INVALID, "settings.json", "nested deeper than")
+
+
+def test_settings_that_are_too_large_are_refused(machine, settings):
+    settings('{"a": "' + "x" * 5_000_000 + '"}')
+    assert_refused(pi(machine, "sh", "echo ran"), INVALID, "settings.json is larger than")
+
+
+@pytest.mark.parametrize("script", ["mkfifo", "mkdir", "ln -s /dev/zero", "ln -s /etc/shadow", "ln -s settings.json", "install -m 0 /dev/null", "ln -s /nowhere"])
+def test_settings_that_cannot_be_read_are_refused_by_name(machine, script):
+    machine.run(f"rm settings.json; {script} settings.json", cwd=CONFIG, check=True)
+    assert_refused(pi(machine, "sh", "echo ran"), INVALID, SETTINGS)
+
+
+# --- environment
+
+PRESENTATION = {
+    name: f"value of {name}"
+    for name in """TERM COLORTERM COLORFGBG TERM_PROGRAM TERM_PROGRAM_VERSION TERMINAL_EMULATOR KITTY_WINDOW_ID GHOSTTY_RESOURCES_DIR
+    WEZTERM_PANE ITERM_SESSION_ID ALACRITTY_WINDOW_ID WT_SESSION TMUX STY ZELLIJ SSH_CONNECTION SSH_CLIENT SSH_TTY NO_COLOR FORCE_COLOR
+    VISUAL EDITOR TZ""".split()
+} | {"LANG": "C.UTF-8", "LC_ALL": "C", "LC_TIME": "C.UTF-8"}
+NEVER = {
+    "NODE_OPTIONS": "--require=/tmp/x.js", "NODE_PATH": "/tmp", "LD_PRELOAD": "/lib/x86_64-linux-gnu/libm.so.6", "LD_LIBRARY_PATH": "/tmp",
+    "BASH_ENV": "/tmp/x", "ENV": "/tmp/x", "PATH": "/tmp/evil:/usr/bin:/bin", "HOME": "/home/alice", "USER": "root", "LOGNAME": "root",
+    "SHELL": "/tmp/sh", "TMPDIR": "/home/alice", "PI_CODING_AGENT_DIR": CONFIG, "PI_AGENT_SESSION": "forged", "PI_AGENT_VERSION": "9",
+    "PI_OFFLINE": "0", "SANDBOX_RUNTIME": "0", "SANDBOX_METHOD": "none", "SUDO_USER": "bob", "SUDO_UID": "1001", "DISPLAY": ":0",
+    "WAYLAND_DISPLAY": "w", "XAUTHORITY": "/x", "XDG_RUNTIME_DIR": "/run/user/1000", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/x",
+    "SSH_AUTH_SOCK": "/x", "npm_config_prefix": "/x", "GIT_DIR": "/x", "JITI_DEBUG": "1", "PI_PACKAGE_DIR": "/x", "PYTHONPATH": "/x",
+    "PERL5OPT": "-x", "GCONV_PATH": "/x", "LOCPATH": "/x", "GLIBC_TUNABLES": "x", "LC_": "x", "LC_all": "x", "TERMX": "x", "MY_OWN": "x",
+    "OPENAI_API_KEY": "x", "BASH_FUNC_cat%%": "() { echo forged; }", "PS1": "x", "IFS": "x",
+}  # fmt: skip
+
+
+def test_presentation_variables_pass_and_no_other_variable_of_the_caller_does(machine):
+    inside = variables(agent_says(machine, "environment", env=NEVER | PRESENTATION))
+    session = inside.pop(b"PI_AGENT_SESSION")
+    version = inside.pop(b"PI_AGENT_VERSION")
+    path = inside.pop(b"PATH")
+    assert inside == {
+        b"HOME": HOME.encode(), b"USER": b"pi-agent-alice", b"LOGNAME": b"pi-agent-alice", b"SHELL": b"/bin/bash", b"TMPDIR": b"/tmp",
+        b"PI_CODING_AGENT_DIR": f"{HOME}/.pi/agent".encode(), b"SANDBOX_RUNTIME": b"1", b"PI_OFFLINE": b"1",
+        **{name.encode(): value.encode() for name, value in PRESENTATION.items()},
+    }  # fmt: skip
+    assert len(session) == 32 and session.isalnum() and version[:1].isdigit() and version != b"9"
+    directories = path.decode().split(":")
+    assert {"/usr/bin", "/bin"} <= set(directories) and all(d.startswith(("/usr/", "/bin", "/sbin", "/opt/", HOME)) for d in directories)
+    assert directories[-1] == PLAYING_AGENT.rpartition("/")[0]
+
+
+def test_values_of_presentation_variables_pass_byte_by_byte(machine):
+    odd = {"EDITOR": b"%n $HOME ${X} \\x41 'a' \"b\" \n c=d \xff\x1b[0m", "VISUAL": b"", "TZ": b"() { :;}; echo", "TMUX": b"x" * 60_000}
+    inside = variables(agent_says(machine, "environment", env=odd))
+    assert {name: inside[name.encode()] for name in odd} == odd
+
+
+def test_no_function_or_startup_file_of_the_caller_runs_inside(machine):
+    machine.run("echo 'echo from BASH_ENV' >~/startup", check=True)
+    said = agent_says(machine, "sh", "echo x | cat", env={"BASH_ENV": "/home/alice/startup", "BASH_FUNC_cat%%": "() { echo forged; }"})
+    machine.run("rm ~/startup", check=True)
+    assert said == b"x\n"
+
+
+def test_managed_variables_beat_the_shell_and_those_of_a_user_beat_those_of_all(machine, playing_policy):
+    text = PLAYING_POLICY.replace("  alice:\n", "  alice:\n    env: {BOTH: of alice, ALICE: only, TERM: managed}\n")
+    playing_policy(text + "  BOTH: of all\n  ALL: 'odd %n $HOME \"x\"'\n")
+    inside = variables(agent_says(machine, "environment", env={"TERM": "mine", "ALL": "mine", "BOTH": "mine", "ALICE": "mine"}))
+    assert inside[b"BOTH"] == b"of alice" and inside[b"ALICE"] == b"only" and inside[b"TERM"] == b"managed"
+    assert inside[b"ALL"] == b'odd %n $HOME "x"'
+    inside = variables(agent_says(machine, "environment", user="carol", cwd="/srv/devs", env={"TERM": "mine"}))
+    assert inside[b"BOTH"] == b"of all" and b"ALICE" not in inside and inside[b"TERM"] == b"mine"
+
+
+def test_the_agent_runs_where_the_caller_is_and_not_where_the_environment_says(machine):
+    assert agent_says(machine, "sh", "/bin/pwd; echo $PWD", env={"PWD": "/root", "OLDPWD": "/root"}) == f"{DEMO}\n{DEMO}\n".encode()

@@ -1,0 +1,58 @@
+// The policy against the host: admin/check.hpp
+#include "admin/check.hpp"
+
+#include "support/policy_text.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <sys/stat.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+std::string host_problems(const std::string &text)
+{
+    Problems problems;
+    static_cast<void>(check_host(parse(text), Observer::self(), problems));
+    try {
+        problems.throw_if_any();
+    } catch (const PolicyError &error) {
+        return error.what();
+    }
+    return "";
+}
+
+const std::string head = "version: 1\nagent: {binary: /usr/bin/env, accounts: shared}\n";
+
+} // namespace
+
+TEST_CASE("users, groups and roots that the host does not have are errors with their place")
+{
+    CHECK(contains(host_problems(head + "users: {no-such-user: {roots: [/srv/a]}}\n"),
+                   "p.yaml:3:9: users.no-such-user: there is no user 'no-such-user' on this host"));
+    CHECK(contains(host_problems(head + "users: {'%no-such-group': {roots: [/srv/a]}}\n"),
+                   "p.yaml:3:9: users.%no-such-group: there is no group"));
+    if (::geteuid() != 0) {
+        MESSAGE("the roots of another user: skipped, only root can look");
+        return;
+    }
+    CHECK(contains(host_problems(head + "users: {daemon: {roots: [/usr/no-such-root]}}\n"),
+                   "p.yaml:3:26: users.daemon.roots[0]: the root '/usr/no-such-root' cannot be used"));
+    CHECK(contains(host_problems(head + "users: {daemon: {roots: [/root/x]}}\n"), "Permission denied"));
+    CHECK(host_problems(head + "users: {daemon: {roots: [/usr/share]}}\n").empty());
+}
+
+TEST_CASE("a draft need not be trusted, but must be a file and a policy")
+{
+    const TemporaryDirectory directory;
+    const auto good = directory.write("good.yaml", head + "users: {alice: {roots: [/srv/a]}}\n");
+    CHECK(load_for_check(good).users.size() == 1);
+    const auto bad = directory.write("bad.yaml", "version: 1\nusers: {}\n");
+    CHECK_THROWS_WITH_AS(static_cast<void>(load_for_check(bad)), doctest::Contains("bad.yaml: users: nobody is authorised"), PolicyError);
+    REQUIRE(::mkfifo((directory / "fifo").c_str(), 0600) == 0);
+    CHECK_THROWS_WITH_AS(static_cast<void>(load_for_check(directory / "fifo")), doctest::Contains("is not a regular file"), Failure);
+    CHECK_THROWS_AS(static_cast<void>(load_for_check(directory / "absent")), SystemFailure);
+    const auto large = directory.write("large.yaml", std::string(3U << 20U, ' '));
+    CHECK_THROWS_WITH_AS(static_cast<void>(load_for_check(large)), doctest::Contains("larger than 1048576 bytes"), PolicyError);
+}

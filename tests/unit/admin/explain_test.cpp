@@ -1,0 +1,91 @@
+// Explanations: admin/explain.hpp
+#include "admin/explain.hpp"
+
+#include "support/policy_text.hpp"
+#include "support/temporary_directory.hpp"
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+// A user whom this process can look for: itself, or as root an account of no consequence.
+struct Somebody {
+    TemporaryDirectory directory;
+    Account user;
+    Policy policy;
+
+    Somebody()
+        : user{"alice",
+               Uid(::geteuid() == 0 ? 65534 : ::geteuid()),
+               Gid(::geteuid() == 0 ? 65534 : ::getegid()),
+               directory.make("home"),
+               {}},
+          policy(parse("version: 1\nusers: {alice: {roots: [~/projects, ~/absent], env: {A: x}}}\n"))
+    {
+        directory.make("home/projects/a");
+        std::filesystem::permissions(directory.path(), std::filesystem::perms(0755));
+        if (::geteuid() == 0) user.groups = {65534};
+    }
+
+    Explanation explained(const std::optional<std::string> &where) const
+    {
+        return explain(policy, "p.yaml", Observer::self(), user, where);
+    }
+};
+
+} // namespace
+
+TEST_CASE("an allowed directory is explained with its root, as text and as JSON")
+{
+    const Somebody somebody;
+    const auto explanation = somebody.explained(somebody.directory / "home/projects/a");
+    const auto text = to_text(explanation);
+    CHECK(contains(text, "entry:    users.alice (p.yaml:2:9)"));
+    CHECK(contains(text, "~/projects (p.yaml:2:25) is " + somebody.directory.path() + "/home/projects"));
+    CHECK(contains(text, "~/absent (p.yaml:2:37): unusable: the root '~/absent' cannot be used: cannot open"));
+    CHECK(contains(text, "allowed: it lies in the root " + somebody.directory.path() + "/home/projects (p.yaml:2:25)"));
+    CHECK(contains(text, "HOME=/var/lib/pi-agent/users/alice/home"));
+    const auto json = to_json(explanation);
+    CHECK(json["authorised"] == true);
+    CHECK(json["directory"]["allowed"] == true);
+    CHECK(json["directory"]["root"] == somebody.directory.path() + "/home/projects");
+    CHECK(json["roots"][0]["state"] == "usable");
+    CHECK(json["roots"][1]["state"] == "unusable");
+    CHECK(json["agent"]["account"] == "pi-agent");
+    CHECK(json["env"] == nlohmann::json::parse("[\"A\"]"));
+}
+
+TEST_CASE("a directory outside is refused with the roots")
+{
+    const Somebody somebody;
+    CHECK(contains(to_text(somebody.explained("/usr")), "refused: denied: /usr is outside the project roots of alice"));
+    CHECK(to_json(somebody.explained("/usr"))["directory"]["allowed"] == false);
+    CHECK(contains(to_text(somebody.explained("/no-such\n")), "refused: cannot open /no-such\\x0a: "));
+}
+
+TEST_CASE("what another user can reach is said to be unverified, not guessed")
+{
+    if (::geteuid() == 0) {
+        MESSAGE("skipped: root can look for everybody");
+        return;
+    }
+    Somebody somebody;
+    somebody.user.uid = Uid(somebody.user.uid.value() + 1);
+    const auto json = to_json(somebody.explained("/usr"));
+    CHECK(json["roots"][0]["state"] == "not verified");
+    CHECK(json["directory"]["allowed"].is_null());
+}
+
+TEST_CASE("who is not authorised, and a stopped wrapper, are said first")
+{
+    const Somebody somebody;
+    auto eve = somebody.user;
+    eve.name = "eve";
+    const auto refused = explain(somebody.policy, "p.yaml", Observer::self(), eve, std::nullopt);
+    CHECK(contains(to_text(refused), "not authorised: the policy p.yaml does not authorise eve"));
+    CHECK(to_json(refused)["authorised"] == false);
+    auto stopped = somebody.policy;
+    stopped.wrapper.enable = false;
+    CHECK(to_text(explain(stopped, "p.yaml", Observer::self(), somebody.user, std::nullopt)).find("wrapper.enable is false") < 10);
+}

@@ -1,0 +1,49 @@
+// The example policies are valid, and say what their comments say: policy-examples/*.yaml
+#include "support/policy_text.hpp"
+
+#include <doctest/doctest.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+Policy load_example(const std::string &name)
+{
+    std::ifstream file(std::string(PI_AGENT_EXAMPLES) + "/" + name);
+    REQUIRE_MESSAGE(file, name);
+    std::ostringstream text;
+    text << file.rdbuf();
+    return parse_policy({{name, text.str()}});
+}
+
+} // namespace
+
+TEST_CASE("every example is a valid policy")
+{
+    int count = 0;
+    for (const auto &file : std::filesystem::directory_iterator(PI_AGENT_EXAMPLES)) {
+        const auto name = file.path().filename().string();
+        CHECK_NOTHROW_MESSAGE(static_cast<void>(load_example(name)), name);
+        ++count;
+    }
+    CHECK(count >= 2);
+}
+
+TEST_CASE("the minimal example authorises alice below her home")
+{
+    const auto policy = load_example("minimal.yaml");
+    REQUIRE(policy.users.size() == 1);
+    CHECK(policy.users[0].roots.at(0).text == "~/projects");
+}
+
+TEST_CASE("the example of a shared host gives each user an account of their own")
+{
+    const auto policy = load_example("shared-host.yaml");
+    CHECK(policy.agent.accounts == Accounts::per_user);
+    CHECK(policy.users.size() == 3);
+    CHECK(policy.env.at("PI_OFFLINE") == "1");
+}

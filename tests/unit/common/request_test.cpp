@@ -1,0 +1,244 @@
+// The request and the messages between wrapper and runner, as a hostile peer would send them: common/request.hpp
+#include "common/request.hpp"
+
+#include "support/descriptors.hpp"
+#include "support/failure.hpp"
+
+#include <csignal>
+#include <limits>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+constexpr std::uint64_t request_type = 1;
+
+Deadline soon()
+{
+    return in_seconds(10);
+}
+
+std::string request_bytes(const std::vector<std::string> &arguments, const std::vector<std::string> &presentation, std::uint64_t umask)
+{
+    return Encoder().number(request_type).texts(arguments).texts(presentation).number(umask).bytes();
+}
+
+// What receive_request says of a record with these bytes and that many descriptors.
+Caught refusal_of(const std::string &bytes, std::size_t descriptors = 4)
+{
+    auto [left, right] = make_channel();
+    const auto null = open_path("/dev/null");
+    send_record(left, bytes, std::vector<int>(descriptors, null.get()), soon());
+    left.reset();
+    const auto before = count_open_descriptors();
+    const FdRef receiver = right;
+    const Caught caught = failure_of([&] { return receive_request(receiver, soon()); });
+    CHECK(count_open_descriptors() == before);
+    return caught;
+}
+
+} // namespace
+
+TEST_CASE("only variables that describe terminal and language are presentation")
+{
+    for (const auto *name :
+         {"TERM", "COLORTERM", "LANG", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "TZ", "NO_COLOR", "EDITOR", "SSH_TTY", "TMUX"})
+        CHECK_MESSAGE(is_presentation_variable(name), name);
+    for (const auto *name : {"",
+                             "PATH",
+                             "HOME",
+                             "USER",
+                             "SHELL",
+                             "LD_PRELOAD",
+                             "LD_LIBRARY_PATH",
+                             "NODE_OPTIONS",
+                             "PERL5OPT",
+                             "BASH_ENV",
+                             "ENV",
+                             "PYTHONSTARTUP",
+                             "LC_",
+                             "LC_all",
+                             "LC_A1",
+                             "LC_ALL=x",
+                             "lc_all",
+                             "term",
+                             "TERM ",
+                             " TERM",
+                             "TERMX",
+                             "TER",
+                             "LC",
+                             "LANGUAGE",
+                             "LOCPATH",
+                             "NLSPATH",
+                             "GCONV_PATH",
+                             "SUDO_UID",
+                             "SUDO_USER",
+                             "TERMINFO",
+                             "IFS",
+                             "PS4",
+                             "GIT_DIR",
+                             "GIT_SSH_COMMAND",
+                             "http_proxy",
+                             "PI_AGENT_X",
+                             "LC_A\nPATH",
+                             "GIT_PAGER",
+                             "PAGER",
+                             "DISPLAY",
+                             "SSH_AUTH_SOCK"}) {
+        CHECK_FALSE_MESSAGE(is_presentation_variable(name), name);
+    }
+    CHECK_FALSE(is_presentation_variable(std::string_view("TERM\0", 5)));
+    CHECK_FALSE(is_presentation_variable(std::string_view("LC_A\0", 5)));
+}
+
+TEST_CASE("a request arrives as it was sent, each descriptor in its place")
+{
+    auto [left, right] = make_channel();
+    const auto directory = open_path("/usr", O_PATH | O_DIRECTORY);
+    const auto null = open_path("/dev/null");
+    const auto zero = open_path("/dev/zero");
+    const auto file = open_path("/etc/passwd");
+    const Request request{{"-p", "", "caf\xe9 \n \x1b[31m $HOME %n", std::string(200'000, 'x')}, {"TERM=xterm", "LC_ALL=", "TZ=a=b"}, 027};
+    send_request(left, request, directory, {null.get(), zero.get(), file.get()}, soon());
+    const ReceivedRequest received = receive_request(right, soon());
+    CHECK((received.request.arguments == request.arguments));
+    CHECK(received.request.presentation == request.presentation);
+    CHECK(received.request.umask == 027);
+    CHECK(inode_of(received.cwd) == inode_of(directory));
+    CHECK(inode_of(received.stdio[0]) == inode_of(null));
+    CHECK(inode_of(received.stdio[1]) == inode_of(zero));
+    CHECK(inode_of(received.stdio[2]) == inode_of(file));
+}
+
+TEST_CASE("a request without arguments and with either border of the umask is a request")
+{
+    CHECK(refusal_of(request_bytes({}, {}, 0)).status == 0);
+    CHECK(refusal_of(request_bytes({}, {}, 0777)).status == 0);
+}
+
+TEST_CASE("what is not exactly one request is refused, and its descriptors are closed")
+{
+    struct Row {
+        const char *what;
+        std::string bytes;
+        const char *refusal;
+    };
+    const std::string good = request_bytes({"-p"}, {"TERM=x"}, 022);
+    const std::vector<Row> rows = {
+        {"nothing", "", "ends too early"},
+        {"another type", Encoder().number(2).texts({}).texts({}).number(0).bytes(), "not a request"},
+        {"cut", good.substr(0, good.size() - 1), "ends too early"},
+        {"longer", good + "x", "longer than its fields"},
+        {"NUL in an argument", request_bytes({std::string("a\0b", 3)}, {}, 0), "an argument contains a NUL byte"},
+        {"NUL in a value", request_bytes({}, {std::string("TERM=a\0b", 8)}, 0), "an environment value contains a NUL byte"},
+        {"NUL in a name", request_bytes({}, {std::string("TE\0RM=a", 7)}, 0), "never passed on"},
+        {"a variable of the loader", request_bytes({}, {"LD_PRELOAD=/tmp/x.so"}, 0), "never passed on"},
+        {"one among good ones", request_bytes({}, {"TERM=x", "PATH=/tmp"}, 0), "never passed on"},
+        {"a variable without value", request_bytes({}, {"TERM"}, 0), "never passed on"},
+        {"a variable without name", request_bytes({}, {"=x"}, 0), "never passed on"},
+        {"an empty variable", request_bytes({}, {""}, 0), "never passed on"},
+        {"too many variables", request_bytes({}, std::vector<std::string>(57, "TERM=x"), 0), "counts more entries"},
+        {"a umask of more than nine bits", request_bytes({}, {}, 01000), "impossible umask"},
+        {"a huge umask", request_bytes({}, {}, std::numeric_limits<std::uint64_t>::max()), "impossible umask"},
+        {"too many arguments", request_bytes(std::vector<std::string>(65'537), {}, 0), "counts more entries"},
+    };
+    for (const auto &row : rows) {
+        CAPTURE(row.what);
+        const Caught caught = refusal_of(row.bytes);
+        CHECK(caught.status == 77);
+        CHECK_MESSAGE(has(caught.text, row.refusal), caught.text);
+    }
+}
+
+TEST_CASE("a request with too few or too many descriptors is refused")
+{
+    for (const std::size_t count : {0U, 1U, 3U, 5U, 8U}) {
+        CAPTURE(count);
+        const Caught caught = refusal_of(request_bytes({}, {}, 0), count);
+        CHECK(caught.status == 77);
+        CHECK(has(caught.text, "exactly four descriptors, this one has " + std::to_string(count)));
+    }
+}
+
+TEST_CASE("a connection that closes before its request is refused")
+{
+    auto [left, right] = make_channel();
+    left.reset();
+    const FdRef receiver = right;
+    CHECK(has(failure_of([&] { return receive_request(receiver, soon()); }).text, "closed before a request came"));
+}
+
+TEST_CASE("what the runner says arrives at the wrapper")
+{
+    const auto failure = decode_runner_message(encode(FailureReport{ExitStatus::limit, "text\n"}));
+    REQUIRE(std::holds_alternative<FailureReport>(failure));
+    CHECK(std::get<FailureReport>(failure).status == ExitStatus::limit);
+    CHECK(std::get<FailureReport>(failure).text == "text\n");
+    const auto notice = decode_runner_message(encode(Notice{""}));
+    REQUIRE(std::holds_alternative<Notice>(notice));
+    CHECK(std::get<Notice>(notice).text.empty());
+    for (const auto &[by_signal, value] : {std::pair{false, 0}, {false, 1}, {false, 42}, {false, 255}, {true, 9}, {true, 64}}) {
+        const auto ended = decode_runner_message(encode(AgentEnded{by_signal, value}));
+        REQUIRE(std::holds_alternative<AgentEnded>(ended));
+        CHECK(std::get<AgentEnded>(ended).by_signal == by_signal);
+        CHECK(std::get<AgentEnded>(ended).value == value);
+    }
+}
+
+TEST_CASE("a text that would not fit into a packet is cut")
+{
+    const std::string longest(16 * 1024, 'x');
+    const std::string bytes = encode(Notice{longest + "y"});
+    CHECK(bytes.size() < packet_limit);
+    CHECK((std::get<Notice>(decode_runner_message(bytes)).text == longest));
+    CHECK((std::get<FailureReport>(decode_runner_message(encode(FailureReport{ExitStatus::denied, longest + "y"}))).text == longest));
+}
+
+TEST_CASE("a message of the runner that is not one is refused")
+{
+    const std::vector<std::string> rows = {
+        "",
+        "x",
+        Encoder().number(1).bytes(),
+        Encoder().number(99).number(0).number(0).bytes(),
+        Encoder().number(2).number(77).bytes(),
+        Encoder().number(3).bytes(),
+        Encoder().number(4).number(0).bytes(),
+        Encoder().number(4).number(0).number(256).bytes(),
+        Encoder().number(4).number(0).number(std::numeric_limits<std::uint64_t>::max()).bytes(),
+        encode(Notice{"x"}) + "x",
+        encode(AgentEnded{false, 0}) + "x",
+        encode(FailureReport{ExitStatus::denied, "x"}) + "x",
+    };
+    for (const auto &bytes : rows)
+        CHECK_THROWS_AS(static_cast<void>(decode_runner_message(bytes)), ProtocolError);
+}
+
+TEST_CASE("only six signals are ever forwarded")
+{
+    for (int number = -1; number <= 65; ++number) {
+        CAPTURE(number);
+        const bool forwarded =
+            number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP || number == SIGUSR1 || number == SIGUSR2;
+        CHECK(is_forwarded_signal(number) == forwarded);
+        const std::string bytes = encode_signal(number);
+        if (forwarded)
+            CHECK(decode_signal(bytes) == number);
+        else
+            CHECK_THROWS_AS(static_cast<void>(decode_signal(bytes)), ProtocolError);
+    }
+}
+
+TEST_CASE("a signal message that is not one is refused")
+{
+    const std::vector<std::string> rows = {
+        "",
+        Encoder().number(5).bytes(),
+        Encoder().number(4).number(SIGTERM).bytes(),
+        encode_signal(SIGTERM) + "x",
+        Encoder().number(5).number((std::uint64_t{1} << 32U) + SIGTERM).bytes(), // SIGTERM after a careless cast
+    };
+    for (const auto &bytes : rows)
+        CHECK_THROWS_AS(static_cast<void>(decode_signal(bytes)), ProtocolError);
+}

@@ -1,0 +1,330 @@
+// File operations that an attacker who rearranges the directory cannot lead out of it: runner/beneath.hpp
+#include "runner/beneath.hpp"
+
+#include "common/channel.hpp"
+#include "support/descriptors.hpp"
+#include "support/failure.hpp"
+#include "support/forked.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <atomic>
+#include <cstdio>
+#include <fcntl.h>
+#include <fstream>
+#include <sys/stat.h>
+#include <thread>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+namespace fs = std::filesystem;
+
+// "top", in which the attacker rearranges, and "outside", which nothing here may touch.
+struct Place {
+    Place() : top_path(directory.make("top"))
+    {
+        directory.make("outside/kept");
+        directory.write("outside/canary", "alive");
+        top = open_path(top_path, O_RDONLY | O_DIRECTORY);
+    }
+    [[nodiscard]] std::string operator/(const std::string &name) const { return top_path + "/" + name; }
+    void link(const std::string &name, const std::string &target) const { fs::create_symlink(target, *this / name); }
+    void write(const std::string &name, const std::string &text) const { std::ofstream(*this / name) << text; }
+    void make(const std::string &name) const { fs::create_directories(*this / name); }
+    [[nodiscard]] bool outside_is_unchanged() const
+    {
+        std::ifstream file(directory / "outside/canary");
+        std::string text;
+        file >> text;
+        std::size_t entries = 0;
+        for ([[maybe_unused]] const auto &entry : fs::recursive_directory_iterator(directory / "outside"))
+            ++entries;
+        return text == "alive" && entries == 2 && fs::is_directory(directory / "outside/kept");
+    }
+
+    TemporaryDirectory directory;
+    std::string top_path;
+    UniqueFd top;
+};
+
+mode_t mode_of(const std::string &path)
+{
+    struct stat facts {};
+    REQUIRE(::lstat(path.c_str(), &facts) == 0);
+    return facts.st_mode & 07777U;
+}
+
+// Root may do what modes forbid, so these tests look as somebody else.
+std::string as_somebody(const std::function<std::string()> &task)
+{
+    return in_child([&] {
+        if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return std::string("set-up failed");
+        return task();
+    });
+}
+
+// Exchanges two names as fast as it can, until it goes.
+class Swapper {
+public:
+    Swapper(FdRef directory, std::string left, std::string right)
+        : thread_([this, directory, left = std::move(left), right = std::move(right)] {
+              while (!stop_)
+                  ::renameat2(directory.get(), left.c_str(), directory.get(), right.c_str(), RENAME_EXCHANGE);
+          })
+    {
+    }
+    Swapper(const Swapper &) = delete;
+    Swapper &operator=(const Swapper &) = delete;
+    ~Swapper()
+    {
+        stop_ = true;
+        thread_.join();
+    }
+
+private:
+    std::atomic<bool> stop_ = false;
+    std::thread thread_;
+};
+
+} // namespace
+
+TEST_CASE("splits a path at its last slash")
+{
+    using Parts = std::pair<std::string, std::string>;
+    CHECK(split_last("c") == Parts("", "c"));
+    CHECK(split_last("a/b/c") == Parts("a/b", "c"));
+    CHECK(split_last("") == Parts("", ""));
+    CHECK(split_last("a/") == Parts("a", ""));
+}
+
+TEST_CASE("opens what lies beneath, and the top itself by the empty path")
+{
+    const Place place;
+    place.make("a/b");
+    place.write("a/b/file", "x");
+    CHECK(inode_of(open_beneath(place.top, "", O_RDONLY | O_DIRECTORY)) == inode_of(place.top));
+    const UniqueFd file = open_beneath(place.top, "a/b/file", O_RDONLY);
+    CHECK(file.is_open());
+    CHECK((::fcntl(file.get(), F_GETFD) & FD_CLOEXEC) != 0);
+    const FdRef top = place.top;
+    CHECK(errno_of([&] { return open_beneath(top, "a/none", O_RDONLY); }) == ENOENT);
+    CHECK(errno_of([&] { return open_beneath(top, "a/b/file", O_RDONLY | O_DIRECTORY); }) == ENOTDIR);
+}
+
+TEST_CASE("follows no link and reaches nothing above")
+{
+    const Place place;
+    place.make("a");
+    place.write("a/file", "x");
+    const std::string outside = place.directory / "outside";
+    place.link("absolute", outside);
+    place.link("relative", "../outside");
+    place.link("inner", "a");
+    place.link("a/last", outside + "/canary");
+    place.link("a/inner_last", "file");
+    place.link("magic", "/proc/self/cwd");
+    place.link("root", "/");
+    struct Row {
+        const char *path;
+        int error;
+    };
+    for (const Row &row : {Row{"absolute/canary", ELOOP},
+                           {"relative/canary", ELOOP},
+                           {"inner/file", ELOOP},
+                           {"a/last", ELOOP},
+                           {"a/inner_last", ELOOP},
+                           {"magic/canary", ELOOP},
+                           {"root/etc/passwd", ELOOP},
+                           {"absolute", ELOOP},
+                           {"..", EXDEV},
+                           {"../outside/canary", EXDEV},
+                           {"a/../../outside/canary", EXDEV},
+                           {"/etc/passwd", EXDEV},
+                           {"//etc/passwd", EXDEV},
+                           {"/", EXDEV}}) {
+        CAPTURE(row.path);
+        const FdRef top = place.top;
+        CHECK(errno_of([&] { return open_beneath(top, row.path, O_RDONLY); }) == row.error);
+        CHECK(errno_of([&] { return open_beneath(top, row.path, O_PATH); }) == row.error);
+        CHECK(errno_of([&] { return open_beneath(top, row.path, O_WRONLY | O_TRUNC); }) == row.error);
+    }
+    CHECK(place.outside_is_unchanged());
+}
+
+TEST_CASE("makes every component a private directory and keeps those that are there")
+{
+    const Place place;
+    place.make("a");
+    place.write("a/kept", "x");
+    const UniqueFd made = ensure_directory_beneath(place.top, "a/b/c");
+    CHECK(inode_of(made) == inode_of(open_path(place / "a/b/c")));
+    CHECK(mode_of(place / "a/b") == 0700);
+    CHECK(mode_of(place / "a/b/c") == 0700);
+    CHECK(fs::exists(place / "a/kept"));
+    CHECK(inode_of(ensure_directory_beneath(place.top, "a/b/c")) == inode_of(made));
+    CHECK(inode_of(ensure_directory_beneath(place.top, "")) == inode_of(place.top));
+}
+
+TEST_CASE("replaces what stands in a directory's place, and never goes through it")
+{
+    const auto plant = [](const Place &place, const std::string &kind, const std::string &at) {
+        if (kind == "file") place.write(at, "x");
+        if (kind == "link out") place.link(at, place.directory / "outside");
+        if (kind == "link to a file") place.link(at, place.directory / "outside/canary");
+        if (kind == "dangling link") place.link(at, place.directory / "outside/made");
+        if (kind == "link to itself") place.link(at, fs::path(at).filename());
+        if (kind == "FIFO") REQUIRE(::mkfifo((place / at).c_str(), 0600) == 0);
+    };
+    for (const auto *kind : {"file", "link out", "link to a file", "dangling link", "link to itself", "FIFO"}) {
+        for (const auto *at : {"a", "a/b", "a/b/c"}) {
+            CAPTURE(kind);
+            CAPTURE(at);
+            const Place place;
+            if (fs::path(at).has_parent_path()) place.make(fs::path(at).parent_path());
+            plant(place, kind, at);
+            const UniqueFd made = ensure_directory_beneath(place.top, "a/b/c");
+            CHECK(fs::symlink_status(place / at).type() == fs::file_type::directory);
+            CHECK(inode_of(made) == inode_of(open_path(place / "a/b/c", O_DIRECTORY | O_NOFOLLOW)));
+            CHECK(place.outside_is_unchanged());
+        }
+    }
+}
+
+TEST_CASE("makes nothing above the top or in a path that is not plain")
+{
+    const Place place;
+    const FdRef top = place.top;
+    for (const auto *path : {"..", "../outside/new", "a/../../outside/new", "/etc/pi-agent-unit-test", "a//b"}) {
+        CAPTURE(path);
+        CHECK(errno_of([&] { return ensure_directory_beneath(top, path); }) != 0);
+    }
+    CHECK_FALSE(fs::exists("/etc/pi-agent-unit-test"));
+    CHECK(place.outside_is_unchanged());
+}
+
+TEST_CASE("a directory that was made unreadable is made usable again")
+{
+    const TemporaryDirectory directory;
+    REQUIRE(::chmod(directory.path().c_str(), 0777) == 0);
+    CHECK(as_somebody([&] {
+              const std::string top_path = directory.make("top");
+              fs::create_directory(top_path + "/closed");
+              if (::chmod((top_path + "/closed").c_str(), 0) != 0) return std::string("set-up failed");
+              const UniqueFd top = UniqueFd::adopt(::open(top_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+              static_cast<void>(ensure_directory_beneath(top, "closed/new"));
+              return std::string(fs::is_directory(top_path + "/closed/new") ? "made" : "not made");
+          }) == "made");
+}
+
+TEST_CASE("removes files, links, trees and what is not there")
+{
+    const Place place;
+    place.write("file", "x");
+    place.link("link", place.directory / "outside");
+    place.link("file_link", place.directory / "outside/canary");
+    place.make("tree/a/b/c");
+    place.write("tree/a/b/file", "x");
+    place.link("tree/a/out", place.directory / "outside");
+    place.link("tree/up", "../../outside");
+    REQUIRE(::mkfifo((place / "tree/fifo").c_str(), 0600) == 0);
+    for (const auto *name : {"file", "link", "file_link", "tree", "none"}) {
+        CAPTURE(name);
+        CHECK_NOTHROW(remove_beneath(place.top, name));
+        CHECK_FALSE(fs::exists(fs::symlink_status(place / name)));
+    }
+    CHECK(fs::is_empty(place.top_path));
+    CHECK(place.outside_is_unchanged());
+}
+
+TEST_CASE("removes nothing above")
+{
+    const Place place;
+    const FdRef top = place.top;
+    CHECK(errno_of([&] { remove_beneath(top, ".."); }) != 0);
+    CHECK(errno_of([&] { remove_beneath(top, "../outside"); }) != 0);
+    CHECK(place.outside_is_unchanged());
+}
+
+TEST_CASE("removes a tree whose directories were made unreadable and unwritable")
+{
+    const TemporaryDirectory directory;
+    REQUIRE(::chmod(directory.path().c_str(), 0777) == 0);
+    for (const mode_t mode : {0555U, 0111U, 0444U, 0000U}) {
+        CAPTURE(mode);
+        CHECK(as_somebody([&] {
+                  const std::string top_path = directory.make("top");
+                  fs::create_directories(top_path + "/tree/inner");
+                  std::ofstream(top_path + "/tree/inner/file") << "x";
+                  if (::chmod((top_path + "/tree/inner").c_str(), mode) != 0 || ::chmod((top_path + "/tree").c_str(), mode) != 0)
+                      return std::string("set-up failed");
+                  const UniqueFd top = UniqueFd::adopt(::open(top_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+                  remove_beneath(top, "tree");
+                  return std::string(fs::is_empty(top_path) ? "removed" : "still there");
+              }) == "removed");
+    }
+}
+
+TEST_CASE("a tree that is too deep to be removed is a failure that says so, not a crash")
+{
+    const Place place;
+    UniqueFd current = open_path(place.top_path, O_RDONLY | O_DIRECTORY);
+    for (int depth = 0; depth < 1100; ++depth) {
+        REQUIRE(::mkdirat(current.get(), "d", 0700) == 0);
+        current = UniqueFd::adopt(::openat(current.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+        REQUIRE(current.is_open());
+    }
+    const FdRef top = place.top;
+    const auto before = count_open_descriptors();
+    const Caught caught = failure_of([&] { remove_beneath(top, "d"); });
+    CHECK(caught.status == 71);
+    CHECK(count_open_descriptors() == before);
+}
+
+TEST_CASE("a link swapped in while it works leads nobody out")
+{
+    const Place place;
+    place.make("here/kept");
+    place.write("here/canary", "inside");
+    place.link("swapped", place.directory / "outside");
+    const ino_t outside = inode_of(open_path(place.directory / "outside/canary"));
+    const FdRef top = place.top;
+    int opened = 0;
+    {
+        const Swapper swapper(place.top, "here", "swapped");
+        const Deadline end = Clock::now() + std::chrono::milliseconds(300);
+        while (Clock::now() < end) {
+            try {
+                const UniqueFd file = open_beneath(top, "here/canary", O_RDONLY);
+                ++opened;
+                if (inode_of(file) == outside) FAIL("went through the link");
+            } catch (const SystemFailure &failure) {
+                CHECK(failure.error_number() == ELOOP);
+            }
+        }
+    }
+    CHECK(opened > 0); // else the race was never run
+    CHECK(place.outside_is_unchanged());
+}
+
+TEST_CASE("a link swapped in while a tree is removed or made costs nothing outside")
+{
+    const Place place;
+    place.link("link", place.directory / "outside");
+    const FdRef top = place.top;
+    int rounds = 0;
+    const Deadline end = Clock::now() + std::chrono::milliseconds(600);
+    while (Clock::now() < end) {
+        place.make("tree/kept");
+        place.write("tree/canary", "inside");
+        const Swapper swapper(place.top, "tree", "link");
+        // Either may fail, because the attacker is faster; neither may leave.
+        static_cast<void>(failure_of([&] { return ensure_directory_beneath(top, "tree/new/deep"); }));
+        static_cast<void>(failure_of([&] { remove_beneath(top, "tree"); }));
+        ++rounds;
+        if (!fs::exists(fs::symlink_status(place / "link"))) place.link("link", place.directory / "outside");
+    }
+    CHECK(rounds > 3);
+    CHECK(place.outside_is_unchanged());
+}

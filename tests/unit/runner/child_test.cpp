@@ -1,0 +1,255 @@
+// Children under another identity, with their deadlines: runner/child.hpp
+#include "runner/child.hpp"
+
+#include "support/accounts.hpp"
+#include "support/descriptors.hpp"
+#include "support/failure.hpp"
+#include "support/forked.hpp"
+
+#include <csignal>
+#include <future>
+#include <poll.h>
+#include <stdexcept>
+#include <sys/resource.h>
+#include <thread>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+using Task = std::function<void(const AsUser &, FdRef)>;
+
+// What the parent hears when `task` runs.
+Caught failure_of_task(const Task &task)
+{
+    const AsRoot root = AsRoot::claim();
+    Child child(root, "helper", user_account(), {}, task);
+    return failure_of([&] { return child.receive(); });
+}
+
+bool is_gone_soon(pid_t pid)
+{
+    const Deadline deadline = in_seconds(10);
+    while (::kill(pid, 0) == 0) {
+        if (Clock::now() > deadline) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    }
+    return true;
+}
+
+std::string own_descriptors()
+{
+    std::string list;
+    for (int fd = 0; fd < 1024; ++fd)
+        if (::fcntl(fd, F_GETFD) >= 0) list += std::to_string(fd) + " ";
+    return list;
+}
+
+} // namespace
+
+TEST_CASE("answers arrive in order, with their descriptors" * doctest::skip(not_root()))
+{
+    const AsRoot root = AsRoot::claim();
+    Child child(root, "helper", user_account(), {}, [](const AsUser &, FdRef channel) {
+        send_answer(channel, "");
+        send_progress(channel);
+        const UniqueFd null = UniqueFd::adopt(::open("/dev/null", O_RDONLY | O_CLOEXEC));
+        send_answer(channel, std::string("A\0F", 3), {null.get()});
+    });
+    CHECK(child.receive().bytes.empty());
+    const Packet second = child.receive();
+    CHECK(second.bytes == std::string("A\0F", 3));
+    REQUIRE(second.fds.size() == 1);
+    CHECK(inode_of(second.fds[0]) == inode_of(open_path("/dev/null")));
+}
+
+TEST_CASE("progress alone is no answer" * doctest::skip(not_root()))
+{
+    const AsRoot root = AsRoot::claim();
+    Child child(root, "helper", user_account(), {}, [](const AsUser &, FdRef channel) {
+        send_progress(channel);
+        send_answer(channel, "x");
+    });
+    CHECK_FALSE(child.receive_one());
+    CHECK(child.receive_one()->bytes == "x");
+}
+
+TEST_CASE("the task runs as the account, with its groups, and cannot come back" * doctest::skip(not_root()))
+{
+    const AsRoot root = AsRoot::claim();
+    const Account account = user_account();
+    Child child(root, "helper", account, {}, [](const AsUser &user, FdRef channel) {
+        std::vector<gid_t> groups(64);
+        const int count = ::getgroups(static_cast<int>(groups.size()), groups.data());
+        const bool back = ::setuid(0) == 0 || ::setresuid(0, 0, 0) == 0 || ::setgid(0) == 0;
+        Encoder encoder;
+        encoder.number(user.uid().value()).number(::getuid()).number(::geteuid()).number(::getgid()).number(::getegid());
+        encoder.number(static_cast<std::uint64_t>(count)).number(back ? 1 : 0);
+        encoder.number(static_cast<std::uint64_t>(::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)));
+        encoder.number(static_cast<std::uint64_t>(::prctl(PR_GET_DUMPABLE)));
+        send_answer(channel, encoder.bytes());
+    });
+    const Packet packet = child.receive();
+    Decoder decoder(packet.bytes);
+    CHECK(decoder.number() == account.uid.value());
+    CHECK(decoder.number() == account.uid.value());
+    CHECK(decoder.number() == account.uid.value());
+    CHECK(decoder.number() == account.gid.value());
+    CHECK(decoder.number() == account.gid.value());
+    CHECK(decoder.number() == account.groups.size());
+    CHECK(decoder.number() == 0);
+    CHECK(decoder.number() == 1);
+    CHECK(decoder.number() == 0);
+    CHECK(::getuid() == 0);
+}
+
+TEST_CASE("what root may read, the task may not" * doctest::skip(not_root()))
+{
+    const TemporaryDirectory directory;
+    const std::string secret = directory.write("secret", "x"); // in a directory that is root's, 0700
+    CHECK(open_path(secret).is_open());
+    const Caught caught = failure_of_task([&](const AsUser &, FdRef) {
+        if (::open(secret.c_str(), O_RDONLY) >= 0) throw Failure(ExitStatus::internal, "it could be read");
+        throw_errno("reading the secret");
+    });
+    CHECK(caught.status == 71);
+    CHECK(caught.text == "reading the secret: Permission denied");
+}
+
+TEST_CASE("the child holds standard descriptors, what it is to keep, and its channel" * doctest::skip(not_root()))
+{
+    const AsRoot root = AsRoot::claim();
+    const UniqueFd secret = open_path("/etc/shadow");
+    const UniqueFd kept = open_path("/dev/null");
+    const UniqueFd another_secret = open_path("/etc/shadow");
+    const UniqueFd inherited = UniqueFd::adopt(::dup(secret.get())); // not close-on-exec
+    Child child(root, "helper", user_account(), {kept.get(), 1, kept.get()},
+                [&](const AsUser &, FdRef channel) { send_answer(channel, own_descriptors() + "| " + std::to_string(channel.get())); });
+    const std::string text = child.receive().bytes;
+    const std::string channel = text.substr(text.find("| ") + 2);
+    std::string expected = "0 1 2 ";
+    for (const int fd : {std::min(kept.get(), std::stoi(channel)), std::max(kept.get(), std::stoi(channel))})
+        expected += std::to_string(fd) + " ";
+    CHECK(text == expected + "| " + channel);
+}
+
+TEST_CASE("what the task throws reaches the parent" * doctest::skip(not_root()))
+{
+    struct Row {
+        Task task;
+        int status;
+        std::string text;
+    };
+    const std::vector<Row> rows = {
+        {[](const AsUser &, FdRef) { throw Failure(ExitStatus::denied, "no\n\xff"); }, 77, "no\n\xff"},
+        {[](const AsUser &, FdRef) { throw Failure(ExitStatus::limit, ""); }, 75, ""},
+        {[](const AsUser &, FdRef) {
+             throw PolicyError({Diagnostic{Position{"p.yaml", 3, 1}, "users", "bad", "mend it"}});
+         },
+         78, "p.yaml:3:1: users: bad; mend it"},
+        {[](const AsUser &, FdRef) { throw std::runtime_error("surprise"); }, 70, "surprise"},
+        {[](const AsUser &, FdRef) { throw 7; }, 70, "unknown error"},
+        {[](const AsUser &, FdRef) { throw Failure(ExitStatus::denied, std::string(100'000, 'x')); }, 77,
+         std::string(packet_limit / 2, 'x')},
+    };
+    for (const auto &row : rows) {
+        const Caught caught = failure_of_task(row.task);
+        CHECK(caught.status == row.status);
+        CHECK((caught.text == row.text));
+    }
+}
+
+TEST_CASE("an identity that cannot be taken is a failure, and the task never runs" * doctest::skip(not_root()))
+{
+    const AsRoot root = AsRoot::claim();
+    Child child(root, "helper", Account{"root", Uid(0), Gid(0), "/root", {}}, {},
+                [](const AsUser &, FdRef channel) { send_answer(channel, "it ran"); });
+    CHECK(failure_of([&] { return child.receive(); }).status == 70);
+}
+
+TEST_CASE("a child that dies without a word is a failure, not an answer" * doctest::skip(not_root()))
+{
+    for (const int way : {SIGKILL, SIGSEGV, 0}) {
+        CAPTURE(way);
+        const Caught caught = failure_of_task([way](const AsUser &, FdRef) {
+            const rlimit none{0, 0};
+            ::setrlimit(RLIMIT_CORE, &none);
+            if (way == 0) ::_exit(0);
+            ::signal(way, SIG_DFL);
+            ::raise(way);
+        });
+        CHECK(caught.status == 71);
+        CHECK(caught.text == "the helper was killed");
+    }
+}
+
+TEST_CASE("a task that ends without an answer is a failure as well" * doctest::skip(not_root()))
+{
+    CHECK(failure_of_task([](const AsUser &, FdRef) {}).text == "the helper was killed");
+}
+
+TEST_CASE("a message that no task sends is refused" * doctest::skip(not_root()))
+{
+    CHECK(failure_of_task([](const AsUser &, FdRef channel) { send_packet(channel, "Xyz", {}, in_seconds(1)); }).status == 77);
+    CHECK(failure_of_task([](const AsUser &, FdRef channel) { send_packet(channel, "F", {}, in_seconds(1)); }).status == 77);
+}
+
+TEST_CASE("a stuck child is given up after its patience, and one that makes progress is not" * doctest::skip(not_root()))
+{
+    const AsRoot root = AsRoot::claim();
+    Child slow(root, "slow one", user_account(), {}, [](const AsUser &, FdRef channel) {
+        for (int step = 0; step < 3; ++step) {
+            std::this_thread::sleep_for(std::chrono::milliseconds(2500));
+            send_progress(channel);
+        }
+        send_answer(channel, "done");
+    });
+    auto answer = std::async(std::launch::async, [&] { return slow.receive().bytes; });
+    pid_t pid = -1;
+    {
+        Child stuck(root, "stuck one", user_account(), {}, [](const AsUser &, FdRef channel) {
+            send_answer(channel, Encoder().number(static_cast<std::uint64_t>(::getpid())).bytes());
+            ::signal(SIGTERM, SIG_IGN);
+            for (;;)
+                ::pause();
+        });
+        pid = static_cast<pid_t>(Decoder(stuck.receive().bytes).number());
+        const auto start = Clock::now();
+        const Caught caught = failure_of([&] { return stuck.receive(); });
+        const auto waited = Clock::now() - start;
+        CHECK(caught.status == 71);
+        CHECK(has(caught.text, "the stuck one made no progress for 5 seconds and was stopped"));
+        CHECK(waited >= std::chrono::milliseconds(4900));
+        CHECK(waited < std::chrono::seconds(20));
+        CHECK(::kill(pid, 0) == 0);
+    }
+    CHECK(::kill(pid, 0) != 0); // killed and reaped with its object
+    CHECK(answer.get() == "done");
+}
+
+TEST_CASE("a child does not outlive its parent, even when that one is killed" * doctest::skip(not_root()))
+{
+    const std::string pid = in_child([] {
+        const AsRoot root = AsRoot::claim();
+        // Never destroyed: this process ends as if it had been killed.
+        auto *child = new Child(root, "helper", user_account(), {}, [](const AsUser &, FdRef channel) {
+            send_answer(channel, std::to_string(::getpid()));
+            for (;;)
+                ::pause();
+        });
+        return child->receive().bytes;
+    });
+    CHECK(is_gone_soon(std::stoi(pid)));
+}
+
+TEST_CASE("a child's processor time is bounded" * doctest::skip(not_root()))
+{
+    const AsRoot root = AsRoot::claim();
+    Child child(root, "helper", user_account(), {}, [](const AsUser &, FdRef channel) {
+        rlimit limit{};
+        ::getrlimit(RLIMIT_CPU, &limit);
+        send_answer(channel, std::to_string(limit.rlim_cur) + " " + std::to_string(limit.rlim_max));
+    });
+    CHECK(child.receive().bytes == "60 60");
+}

@@ -1,0 +1,126 @@
+// Bounds and places of a user's JSON, and managed values over it: runner/json_merge.hpp
+#include "runner/json_merge.hpp"
+
+#include "support/failure.hpp"
+
+#include <doctest/doctest.h>
+#include <vector>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+using nlohmann::json;
+
+namespace {
+
+// `levels` containers, the top object among them, with a number in the innermost.
+std::string nested(std::size_t levels)
+{
+    return "{\"a\":" + std::string(levels - 1, '[') + "1" + std::string(levels - 1, ']') + "}";
+}
+
+} // namespace
+
+TEST_CASE("an object is parsed as it stands")
+{
+    for (const auto *text : {"{}", " \n\t{ } \n", R"({"a": [1, -2.5e3, "x", true, null, {"b": {}}]})", R"({"\u00e9\n": "\ud83d\ude00"})"})
+        CHECK(parse_json_object(text, "s") == json::parse(text));
+}
+
+TEST_CASE("what is no JSON is refused with file, line and column")
+{
+    struct Row {
+        std::string text;
+        const char *place;
+    };
+    const std::vector<Row> rows = {
+        {"", "s.json:1:1: "},
+        {"{", "s.json:1:2: "},
+        {"{\"a\": 1,}", "s.json:1:9: "},
+        {"{\n  \"a\": 1,\n}", "s.json:3:1: "},
+        {"{\n\"a\": 1\n\"b\": 2}", "s.json:3:3: "},
+        {"{}x", "s.json:1:3: "},
+        {"{}\n\n{}", "s.json:3:1: "},
+        {"\n\n   !", "s.json:3:4: "},
+        {"{'a': 1}", "s.json:1:2: "},
+        {"{a: 1}", "s.json:1:2: "},
+        {"{\"a\": NaN}", "s.json:1:7: "},
+        {"{\"a\": 010}", "s.json:1:8: "},
+        {"{} // comment", "s.json:1:4: "},
+        {"{\"a\": \"\xff\"}", "s.json:1:8: "},
+        {"{\"a\": \"\\ud800\"}", "s.json:1:14: "},
+        {std::string("{\"a\": \"\0\"}", 10), "s.json:1:8: "},
+        {"{\"a\": \"x\ny\"}", "s.json:1:9: "},
+        {"{\"a\": 1e999}", "s.json:1:"},
+        {"{\"a\": -1e999}", "s.json:1:"},
+        {"{\"a\":\n " + std::string(1000, '9') + "}", "s.json:2:"},
+    };
+    for (const auto &row : rows) {
+        CAPTURE(row.text);
+        const Caught caught = failure_of([&] { return parse_json_object(row.text, "s.json"); });
+        CHECK(caught.status == 78);
+        CHECK_MESSAGE(has(caught.text, row.place), caught.text);
+    }
+}
+
+TEST_CASE("a refusal repeats nothing of the content")
+{
+    const Caught caught = failure_of([] { return parse_json_object("{\"key\": \"secret\x1b[31m\" oops}", "s.json"); });
+    CHECK(caught.status == 78);
+    CHECK_FALSE(has(caught.text, "secret"));
+    CHECK_FALSE(has(caught.text, "oops"));
+    CHECK_FALSE(has(caught.text, "\x1b"));
+}
+
+TEST_CASE("the top level must be an object")
+{
+    for (const auto *text : {"[]", "null", "1", "\"x\"", "true", "[{}]"}) {
+        const Caught caught = failure_of([&] { return parse_json_object(text, "s.json"); });
+        CHECK(caught.status == 78);
+        CHECK(has(caught.text, "s.json:1:1: the top level must be an object"));
+    }
+}
+
+TEST_CASE("nesting is bounded at 128 levels, long before anything recurses too deep")
+{
+    CHECK_NOTHROW(parse_json_object(nested(128), "s.json"));
+    for (const std::size_t levels : {129U, 130U, 1000U, 1'000'000U}) {
+        CAPTURE(levels);
+        const Caught caught = failure_of([&] { return parse_json_object(nested(levels), "s.json"); });
+        CHECK(caught.status == 78);
+        CHECK(caught.text == "s.json: nested deeper than 128 levels");
+    }
+    std::string objects;
+    for (int level = 0; level < 100'000; ++level)
+        objects += "{\"a\":";
+    CHECK(has(failure_of([&] { return parse_json_object(objects, "s.json"); }).text, "nested deeper"));
+}
+
+TEST_CASE("managed values win; objects merge, everything else is replaced")
+{
+    struct Row {
+        const char *host, *managed, *merged;
+    };
+    const std::vector<Row> rows = {
+        {"{}", "{}", "{}"},
+        {R"({"a":1})", "{}", R"({"a":1})"},
+        {"{}", R"({"a":1})", R"({"a":1})"},
+        {R"({"a":1})", R"({"a":2})", R"({"a":2})"},
+        {R"({"a":1,"b":2})", R"({"b":3,"c":4})", R"({"a":1,"b":3,"c":4})"},
+        {R"({"a":{"x":1,"y":2}})", R"({"a":{"y":3,"z":4}})", R"({"a":{"x":1,"y":3,"z":4}})"},
+        {R"({"a":{"b":{"c":{"d":1,"e":2}}}})", R"({"a":{"b":{"c":{"d":9}}}})", R"({"a":{"b":{"c":{"d":9,"e":2}}}})"},
+        {R"({"a":[1,2,3]})", R"({"a":[4]})", R"({"a":[4]})"},
+        {R"({"a":[1]})", R"({"a":[]})", R"({"a":[]})"},
+        {R"({"a":{"x":1}})", R"({"a":[4]})", R"({"a":[4]})"},
+        {R"({"a":[1]})", R"({"a":{"x":1}})", R"({"a":{"x":1}})"},
+        {R"({"a":{"x":1}})", R"({"a":null})", R"({"a":null})"},
+        {R"({"a":null})", R"({"a":{"x":1}})", R"({"a":{"x":1}})"},
+        {R"({"a":{"x":1}})", R"({"a":{}})", R"({"a":{"x":1}})"},
+        {R"({"a":1})", R"({"a":{}})", R"({"a":{}})"},
+        {R"({"":1,"A":1})", R"({"":2,"a":3})", R"({"":2,"A":1,"a":3})"},
+    };
+    for (const auto &row : rows) {
+        CAPTURE(row.host);
+        CAPTURE(row.managed);
+        CHECK(merge_managed(json::parse(row.host), json::parse(row.managed)) == json::parse(row.merged));
+    }
+}

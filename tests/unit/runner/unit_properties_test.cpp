@@ -1,0 +1,275 @@
+// The agent's unit as a table, held against the design's list: runner/unit_properties.hpp
+#include "runner/unit_properties.hpp"
+
+#include "common/escape.hpp"
+#include "runner/session_directory.hpp"
+#include "support/failure.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <doctest/doctest.h>
+#include <set>
+
+using namespace pi_agent;
+using pi_agent::test::has;
+
+namespace {
+
+const std::string id = "0123456789abcdef0123456789abcdef";
+
+UnitPlan plan_for(const std::string &project)
+{
+    const std::string session = "/run/pi-agent/sessions/" + id;
+    return UnitPlan{id,
+                    Uid(1000),
+                    Uid(990),
+                    Gid(991),
+                    {},
+                    session + "/root",
+                    {Bind{session + "/home", "/var/lib/pi-agent/users/alice/home", false}, Bind{session + "/project", project, false},
+                     Bind{session + "/run", "/run", true}},
+                    "/var/lib/pi-agent/users/alice/home",
+                    project};
+}
+
+std::vector<PropertyValue> values_of(const std::vector<UnitProperty> &properties, const std::string &name)
+{
+    std::vector<PropertyValue> values;
+    for (const auto &property : properties)
+        if (property.name == name) values.push_back(property.value);
+    return values;
+}
+
+template <typename Value>
+Value only(const std::vector<UnitProperty> &properties, const std::string &name)
+{
+    const auto values = values_of(properties, name);
+    REQUIRE_MESSAGE(values.size() == 1, name);
+    REQUIRE_MESSAGE(std::holds_alternative<Value>(values[0]), name);
+    return std::get<Value>(values[0]);
+}
+
+// Every text in a value, however deep.
+struct Texts {
+    std::vector<std::string> operator()(bool) const { return {}; }
+    std::vector<std::string> operator()(std::uint32_t) const { return {}; }
+    std::vector<std::string> operator()(std::uint64_t) const { return {}; }
+    std::vector<std::string> operator()(SignedNumber) const { return {}; }
+    std::vector<std::string> operator()(const std::string &value) const { return {value}; }
+    std::vector<std::string> operator()(const std::vector<std::string> &value) const { return value; }
+    std::vector<std::string> operator()(const NameFilter &value) const { return value.names; }
+    std::vector<std::string> operator()(const BindList &value) const
+    {
+        std::vector<std::string> texts;
+        for (const auto &bind : value.binds)
+            texts.insert(texts.end(), {bind.source, bind.target});
+        return texts;
+    }
+    std::vector<std::string> operator()(const TemporaryFileSystems &value) const
+    {
+        std::vector<std::string> texts;
+        for (const auto &[path, options] : value.entries)
+            texts.insert(texts.end(), {path, options});
+        return texts;
+    }
+    std::vector<std::string> operator()(const Command &value) const
+    {
+        std::vector<std::string> texts = value.arguments;
+        texts.insert(texts.end(), value.flags.begin(), value.flags.end());
+        return texts;
+    }
+};
+
+} // namespace
+
+TEST_CASE("switches of the hardening are all on")
+{
+    const auto properties = service_properties(plan_for("/srv/app"));
+    for (const auto *name : {"NoNewPrivileges", "PrivateTmp", "PrivateDevices", "PrivateIPC", "PrivateUsers", "ProtectKernelTunables",
+                             "ProtectKernelModules", "ProtectKernelLogs", "ProtectControlGroups", "ProtectClock", "ProtectHostname",
+                             "RestrictRealtime", "RestrictSUIDSGID", "LockPersonality", "RemoveIPC", "SendSIGKILL", "AddRef"}) {
+        CHECK_MESSAGE(only<bool>(properties, name), name);
+    }
+}
+
+TEST_CASE("texts of the hardening are the strictest that the agent lives with")
+{
+    const auto properties = service_properties(plan_for("/srv/app"));
+    for (const auto &[name, value] : {std::pair<const char *, const char *>{"ProtectSystem", "strict"},
+                                      {"ProtectProc", "invisible"},
+                                      {"KeyringMode", "private"},
+                                      {"KillMode", "control-group"},
+                                      {"DevicePolicy", "closed"},
+                                      {"Type", "exec"},
+                                      {"StandardOutput", "null"},
+                                      {"StandardError", "null"},
+                                      {"Description", "pi-agent-session"},
+                                      {"CollectMode", "inactive-or-failed"}})
+        CHECK(only<std::string>(properties, name) == value);
+}
+
+TEST_CASE("numbers of the hardening leave nothing")
+{
+    const auto properties = service_properties(plan_for("/srv/app"));
+    for (const auto *name : {"CapabilityBoundingSet", "AmbientCapabilities", "RestrictNamespaces", "LimitCORE"})
+        CHECK_MESSAGE(only<std::uint64_t>(properties, name) == 0, name);
+    CHECK(only<std::uint64_t>(properties, "TimeoutStopUSec") == 2'000'000);
+    CHECK(only<std::uint32_t>(properties, "UMask") == 077);
+    CHECK(only<SignedNumber>(properties, "SystemCallErrorNumber").value == EPERM);
+}
+
+TEST_CASE("the unit has no property that breaks the agent or loosens the sandbox")
+{
+    const auto properties = service_properties(plan_for("/home/alice/projects"));
+    for (const auto *name : {"MemoryDenyWriteExecute", "Environment", "EnvironmentFile", "PassEnvironment", "WorkingDirectory", "Delegate",
+                             "RootImage", "TTYPath", "ExecStart", "ExecStartPre", "ExecStopPost", "StandardInput", "BindMounts",
+                             "DeviceAllow", "PrivateMounts", "MountFlags"})
+        CHECK_MESSAGE(values_of(properties, name).empty(), name);
+}
+
+TEST_CASE("no property is given twice, but for the two lists of system calls")
+{
+    for (const auto *project : {"/srv/app", "/home/alice/projects"}) {
+        std::set<std::string> seen;
+        for (const auto &property : service_properties(plan_for(project)))
+            if (property.name != "SystemCallFilter") CHECK_MESSAGE(seen.insert(property.name).second, property.name);
+    }
+}
+
+TEST_CASE("the unit lives and dies with the runner's scope")
+{
+    const auto properties = service_properties(plan_for("/srv/app"));
+    const std::vector<std::string> scope = {scope_name(id)};
+    CHECK(only<std::vector<std::string>>(properties, "BindsTo") == scope);
+    CHECK(only<std::vector<std::string>>(properties, "After") == scope);
+    CHECK(only<std::string>(properties, "Slice") == "pi-agent-u1000.slice");
+}
+
+TEST_CASE("the unit runs as the agent by number, never as a name that could be looked up")
+{
+    const auto properties = service_properties(plan_for("/srv/app"));
+    CHECK(only<std::string>(properties, "User") == "990");
+    CHECK(only<std::string>(properties, "Group") == "991");
+}
+
+TEST_CASE("the agent carries the group that granted the root, and none without one")
+{
+    UnitPlan plan = plan_for("/srv/app");
+    CHECK(values_of(service_properties(plan), "SupplementaryGroups").empty());
+    plan.groups = {Gid(1234)};
+    CHECK(only<std::vector<std::string>>(service_properties(plan), "SupplementaryGroups") == std::vector<std::string>{"1234"});
+    plan.groups = {Gid(1234), Gid(4294967294)};
+    CHECK(only<std::vector<std::string>>(service_properties(plan), "SupplementaryGroups") ==
+          std::vector<std::string>{"1234", "4294967294"});
+}
+
+TEST_CASE("only state and project are writable")
+{
+    const auto properties = service_properties(plan_for("/srv/app"));
+    CHECK(only<std::vector<std::string>>(properties, "ReadWritePaths") ==
+          std::vector<std::string>{"/var/lib/pi-agent/users/alice/home", "/srv/app"});
+    CHECK(only<std::string>(properties, "RootDirectory") == "/run/pi-agent/sessions/" + id + "/root");
+    const auto targets = [](const BindList &list) {
+        std::vector<std::string> texts;
+        for (const auto &bind : list.binds)
+            texts.push_back(bind.target);
+        return texts;
+    };
+    CHECK(targets(only<BindList>(properties, "BindPaths")) == std::vector<std::string>{"/var/lib/pi-agent/users/alice/home", "/srv/app"});
+    CHECK(targets(only<BindList>(properties, "BindReadOnlyPaths")) == std::vector<std::string>{"/run"});
+}
+
+TEST_CASE("homes are hidden, and are empty read-only file systems where the project lies below one")
+{
+    struct Row {
+        const char *project;
+        const char *protect_home;
+    };
+    for (const Row &row : {Row{"/srv/app", "yes"},
+                           {"/opt/home/x", "yes"},
+                           {"/homework/x", "yes"},
+                           {"/home2/x", "yes"},
+                           {"/rooted/x", "yes"},
+                           {"/var/home/alice", "yes"},
+                           {"/home/alice/projects", "tmpfs"},
+                           {"/home/x", "tmpfs"},
+                           {"/root/x", "tmpfs"}}) {
+        CAPTURE(row.project);
+        const auto properties = service_properties(plan_for(row.project));
+        CHECK(only<std::string>(properties, "ProtectHome") == row.protect_home);
+        const auto entries = only<TemporaryFileSystems>(properties, "TemporaryFileSystem").entries;
+        using Entries = std::vector<std::pair<std::string, std::string>>;
+        if (std::string(row.protect_home) == "yes")
+            CHECK((entries == Entries{{"/dev/shm", "mode=1777"}}));
+        else
+            CHECK((entries == Entries{{"/dev/shm", "mode=1777"}, {"/home", "ro"}, {"/root", "ro"}, {"/run/user", "ro"}}));
+    }
+}
+
+TEST_CASE("only local and internet sockets, only native system calls")
+{
+    const auto properties = service_properties(plan_for("/srv/app"));
+    const auto families = only<NameFilter>(properties, "RestrictAddressFamilies");
+    CHECK(families.allow);
+    CHECK(families.names == std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6"});
+    CHECK(only<std::vector<std::string>>(properties, "SystemCallArchitectures") == std::vector<std::string>{"native"});
+}
+
+TEST_CASE("system calls are an allowed list, with what goes around other restrictions taken out again")
+{
+    const auto values = values_of(service_properties(plan_for("/srv/app")), "SystemCallFilter");
+    REQUIRE(values.size() == 2);
+    const auto allowed = std::get<NameFilter>(values[0]); // the first decides whether the list allows or denies
+    const auto denied = std::get<NameFilter>(values[1]);
+    CHECK(allowed.allow);
+    CHECK(allowed.names.front() == "@system-service");
+    for (const auto &name : allowed.names)
+        CHECK_MESSAGE((name[0] != '@' || name == "@system-service"), name); // no @privileged, no @mount
+    CHECK_FALSE(denied.allow);
+    for (const auto *name :
+         {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv", "process_vm_writev", "kcmp",
+          "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at"})
+        CHECK_MESSAGE(std::count(denied.names.begin(), denied.names.end(), name) == 1, name);
+}
+
+TEST_CASE("the unit starts the launcher and cleans up after itself, with fixed arguments")
+{
+    const auto properties = service_properties(plan_for("/srv/app"));
+    const auto start = only<Command>(properties, "ExecStartEx");
+    REQUIRE(start.arguments.size() == 1);
+    CHECK(has(start.arguments[0], "/pi-agent-exec"));
+    CHECK(start.flags.empty()); // "privileged" here would run the agent as root
+    const auto stop = only<Command>(properties, "ExecStopPostEx");
+    REQUIRE(stop.arguments.size() == 2);
+    CHECK(has(stop.arguments[0], "/pi-agent-cleanup"));
+    CHECK(stop.arguments[1] == id);
+    CHECK(stop.flags == std::vector<std::string>{"privileged"});
+}
+
+TEST_CASE("no value holds a byte outside the alphabet of properties")
+{
+    UnitPlan plan = plan_for("/home/alice/projects");
+    plan.groups = {Gid(5)};
+    for (const auto &properties : {service_properties(plan), scope_properties(Uid(4294967294))})
+        for (const auto &property : properties)
+            for (const auto &text : std::visit(Texts{}, property.value)) {
+                CHECK_MESSAGE(is_property_safe(text), property.name, " has ", text);
+                CHECK_MESSAGE(!text.empty(), property.name);
+            }
+}
+
+TEST_CASE("no value says whose session it is or what was asked")
+{
+    for (const auto &property : service_properties(plan_for("/srv/app")))
+        if (property.name == "Description") CHECK(std::get<std::string>(property.value) == "pi-agent-session");
+    for (const auto &property : scope_properties(Uid(1000)))
+        if (property.name == "Description") CHECK(std::get<std::string>(property.value) == "pi-agent-runner");
+}
+
+TEST_CASE("all sessions of one user share one slice, and no two users do")
+{
+    CHECK(slice_name(Uid(1000)) == "pi-agent-u1000.slice");
+    CHECK(slice_name(Uid(4294967294)) == "pi-agent-u4294967294.slice");
+    CHECK(only<std::string>(scope_properties(Uid(1000)), "Slice") == "pi-agent-u1000.slice");
+    CHECK(only<std::string>(scope_properties(Uid(1000)), "CollectMode") == "inactive-or-failed");
+}

@@ -1,0 +1,93 @@
+// The wrapper's own options, and everything that is the agent's: wrapper/options.hpp
+#include "wrapper/options.hpp"
+
+#include "support/failure.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+WrapperOptions parse(const std::vector<std::string> &arguments)
+{
+    std::vector<const char *> pointers = {"pi"};
+    for (const auto &argument : arguments)
+        pointers.push_back(argument.c_str());
+    const int count = static_cast<int>(pointers.size());
+    pointers.push_back(nullptr);
+    return parse_options(count, pointers.data());
+}
+
+} // namespace
+
+TEST_CASE("own options come first, and everything after them is the agent's, untouched")
+{
+    struct Row {
+        std::vector<std::string> arguments;
+        bool help, explain, debug;
+        std::vector<std::string> rest;
+    };
+    const std::vector<Row> rows = {
+        {{}, false, false, false, {}},
+        {{"-p", "do it"}, false, false, false, {"-p", "do it"}},
+        {{"--help"}, false, false, false, {"--help"}},
+        {{"--pi-agent-help"}, true, false, false, {}},
+        {{"--pi-agent-explain", "-p", "x"}, false, true, false, {"-p", "x"}},
+        {{"--pi-agent-debug", "--pi-agent-explain", "x"}, false, true, true, {"x"}},
+        {{"--pi-agent-debug", "--pi-agent-debug"}, false, false, true, {}},
+        {{"x", "--pi-agent-debug"}, false, false, false, {"x", "--pi-agent-debug"}},
+        {{"--", "--pi-agent-help"}, false, false, false, {"--", "--pi-agent-help"}},
+        {{"", "--pi-agent-nonsense"}, false, false, false, {"", "--pi-agent-nonsense"}},
+        {{"-p", "--pi-agent-nonsense"}, false, false, false, {"-p", "--pi-agent-nonsense"}},
+        {{"--pi-agent"}, false, false, false, {"--pi-agent"}},
+        {{"-pi-agent-help"}, false, false, false, {"-pi-agent-help"}},
+        {{"--PI-AGENT-help"}, false, false, false, {"--PI-AGENT-help"}},
+        {{"--pi-agent-debug", "\xff\n$HOME", "*"}, false, false, true, {"\xff\n$HOME", "*"}},
+    };
+    for (const auto &row : rows) {
+        const WrapperOptions options = parse(row.arguments);
+        CHECK(options.help == row.help);
+        CHECK(options.explain == row.explain);
+        CHECK(options.debug == row.debug);
+        CHECK(options.agent_arguments == row.rest);
+    }
+}
+
+TEST_CASE("an own option that does not exist is refused by name, escaped")
+{
+    for (const auto *option : {"--pi-agent-", "--pi-agent-x", "--pi-agent-helpme", "--pi-agent-help=1", "--pi-agent-debug ",
+                               "--pi-agent-Help", "--pi-agent-explain\n"}) {
+        CAPTURE(option);
+        const Caught caught = failure_of([&] { return parse({option}); });
+        CHECK(caught.status == 64);
+        CHECK(has(caught.text, "unknown option --pi-agent-"));
+        CHECK(has(caught.text, "pi --pi-agent-help"));
+        CHECK_FALSE(has(caught.text, "\n"));
+    }
+    CHECK(failure_of([] { return parse({"--pi-agent-debug", "--pi-agent-x"}); }).status == 64);
+}
+
+TEST_CASE("an option that is planned is refused as such, never ignored")
+{
+    for (const auto *option : {"--pi-agent-tmpdir", "--pi-agent-tmpdir=", "--pi-agent-tmpdir=/tmp/x"})
+        CHECK(has(failure_of([&] { return parse({option}); }).text, "--pi-agent-tmpdir is not supported yet"));
+    CHECK(has(failure_of([&] { return parse({"--pi-agent-tmpdirectory"}); }).text, "unknown option"));
+}
+
+TEST_CASE("no arguments at all, not even a name, are no arguments (CVE-2021-4034)")
+{
+    const char *const nothing[] = {nullptr};
+    const WrapperOptions options = parse_options(0, nothing);
+    CHECK_FALSE(options.help);
+    CHECK(options.agent_arguments.empty());
+}
+
+TEST_CASE("the help names every option that exists")
+{
+    for (const auto *option : {"--pi-agent-help", "--pi-agent-explain", "--pi-agent-debug"}) {
+        CHECK(has(wrapper_help, option));
+        CHECK_NOTHROW(parse({option}));
+    }
+}
