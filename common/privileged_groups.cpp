@@ -2,6 +2,7 @@
 #include "common/privileged_groups.hpp"
 
 #include "common/account.hpp"
+#include "common/defence.hpp"
 
 #include <algorithm>
 #include <array>
@@ -17,6 +18,7 @@ constexpr std::array names = {"root",   "sudo",   "wheel", "admin",       "adm",
 
 bool is_privileged_group(Gid gid)
 {
+    if (!defence_is_on("privileged-groups")) return false;
     if (gid.value() == 0) return true;
     return std::any_of(names.begin(), names.end(), [&](const char *name) { return find_group(name) == gid; });
 }

@@ -1,5 +1,6 @@
 // Encoding of the request and of the messages between wrapper and runner.
 #include "common/request.hpp"
+#include "common/defence.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -51,13 +52,14 @@ constexpr std::array presentation_names = {
 
 void check_argument(const std::string &argument)
 {
-    if (argument.find('\0') != std::string::npos) throw ProtocolError("an argument contains a NUL byte");
+    if (argument.find('\0') != std::string::npos && defence_is_on("nul-arguments")) throw ProtocolError("an argument contains a NUL byte");
 }
 
 void check_presentation(const std::string &assignment)
 {
     const std::size_t equals = assignment.find('=');
-    if (equals == std::string::npos || !is_presentation_variable(std::string_view(assignment).substr(0, equals)))
+    const bool known = equals != std::string::npos && is_presentation_variable(std::string_view(assignment).substr(0, equals));
+    if (!known && defence_is_on("presentation-names"))
         throw ProtocolError("the request carries an environment variable that is never passed on");
     if (assignment.find('\0') != std::string::npos) throw ProtocolError("an environment value contains a NUL byte");
 }
@@ -113,13 +115,14 @@ ReceivedRequest receive_request(FdRef channel, Deadline deadline)
     decoder.end();
     std::for_each(request.arguments.begin(), request.arguments.end(), check_argument);
     std::for_each(request.presentation.begin(), request.presentation.end(), check_presentation);
-    if (record->fds.size() != expected)
+    if (record->fds.size() != expected && defence_is_on("descriptor-count"))
         throw ProtocolError("this request must carry " + std::to_string(expected) + " descriptors and has " +
                             std::to_string(record->fds.size()));
     auto next = record->fds.begin();
-    received.cwd = std::move(*next++);
+    const auto take = [&] { return next == record->fds.end() ? UniqueFd() : std::move(*next++); };
+    received.cwd = take();
     for (std::size_t index = 0; index < 3; ++index)
-        if (!request.on_terminal[index]) received.stdio[index] = std::move(*next++);
+        if (!request.on_terminal[index]) received.stdio[index] = take();
     return received;
 }
 

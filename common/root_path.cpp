@@ -1,6 +1,7 @@
 // Project roots on the host, as their user reaches them.
 #include "common/root_path.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/path_walk.hpp"
@@ -29,7 +30,7 @@ bool only_root_can_change(const struct stat &status) noexcept
 // Directories may be anybody's: the user works there. A link decides where the root is, so only root may have set it.
 void judge(const PathStep &holder, const PathStep &entry)
 {
-    if (!S_ISLNK(entry.status.st_mode)) return;
+    if (!S_ISLNK(entry.status.st_mode) || !defence_is_on("root-links")) return;
     if (entry.status.st_uid == 0 && only_root_can_change(holder.status)) return;
     throw Refusal{"it is reached through the symbolic link " + escape_for_display(entry.path) +
                   ", which someone other than root can change; name the directory that the link leads to"};
@@ -76,7 +77,7 @@ ResolvedRoot resolve(const std::string &text, const Account &user)
         throw Refusal{"it is " + quote(path) + ", a home directory itself or one that holds it; name a directory below"};
     }
     if (const auto problem = problem_of_place(path)) throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
-    if (path.front() != '/' || problem_of_root(path)) {
+    if ((path.front() != '/' || problem_of_root(path)) && defence_is_on("root-alphabet")) {
         throw Refusal{"it leads to " + quote(path) +
                       ", and a path may only hold A-Z a-z 0-9 / _ . : = @ - (an alias is not supported yet)"};
     }

@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 
 #include <algorithm>
+#include <cstdlib>
 #include <limits>
 #include <sys/socket.h>
 
@@ -26,6 +27,7 @@ Value socket_option(FdRef channel, int option)
 
 std::optional<Uid> parse_uid(const std::string &text) noexcept
 {
+    if (!defence_is_on("strict-uid")) return Uid(static_cast<uid_t>(std::strtoul(text.c_str(), nullptr, 10)));
     const bool digits =
         !text.empty() && text.size() <= 10 && std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
     if (!digits || (text.size() > 1 && text[0] == '0')) return std::nullopt;
@@ -38,7 +40,8 @@ std::optional<Uid> parse_uid(const std::string &text) noexcept
 
 Account authenticate(const AsRoot & /*root*/, FdRef channel, const std::optional<std::string> &sudo_uid)
 {
-    if (socket_option<int>(channel, SO_DOMAIN) != AF_UNIX || socket_option<int>(channel, SO_TYPE) != SOCK_SEQPACKET)
+    const bool seqpacket = socket_option<int>(channel, SO_DOMAIN) == AF_UNIX && socket_option<int>(channel, SO_TYPE) == SOCK_SEQPACKET;
+    if (!seqpacket && defence_is_on("channel-type"))
         throw Failure(ExitStatus::denied,
                       "denied: standard input is a socket, but not the wrapper's; this program is run by `pi`, not by hand");
     const auto peer = socket_option<ucred>(channel, SO_PEERCRED);

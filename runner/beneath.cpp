@@ -32,13 +32,30 @@ UniqueFd try_open_beneath(FdRef top, const std::string &path, int flags)
     return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, top.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
 }
 
+// Opens a directory with all of its owner's rights: the agent may have taken them away, as module caches do, and without them nothing in
+// it can be replaced. For the owner itself; others get what they may.
+UniqueFd try_take_directory(FdRef parent, const std::string &name)
+{
+    UniqueFd directory = try_open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+    if (!directory && errno == EACCES) {
+        if (fchmodat(parent.get(), name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0)
+            directory = try_open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+        else
+            errno = EACCES;
+    }
+    if (!directory) return directory;
+    struct stat facts {};
+    if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + escape_for_display(name));
+    if ((facts.st_mode & 0700U) != 0700U) fchmod(directory.get(), 0700); // best_effort: what is missing shows when it is used
+    return directory;
+}
+
 UniqueFd make_directory(FdRef parent, const std::string &name)
 {
     for (int attempt = 0; attempt < 3; ++attempt) {
         if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating " + escape_for_display(name));
-        UniqueFd directory = try_open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+        UniqueFd directory = try_take_directory(parent, name);
         if (directory) return directory;
-        if (errno == EACCES && fchmodat(parent.get(), name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0) continue;
         // A link or a file in a directory's place: it is the agent's own doing, and goes.
         if (unlinkat(parent.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("replacing " + escape_for_display(name));
     }
@@ -62,7 +79,7 @@ void remove_content(FdRef directory, int depth)
     for (const auto &name : names) {
         if (unlinkat(directory.get(), name.c_str(), 0) == 0 || errno == ENOENT) continue;
         if (errno != EISDIR && errno != EPERM) throw_errno("removing " + escape_for_display(name));
-        UniqueFd child = try_open_beneath(directory, name, O_RDONLY | O_DIRECTORY);
+        const UniqueFd child = try_take_directory(directory, name);
         if (!child) throw_errno("removing " + escape_for_display(name));
         remove_content(child, depth + 1);
         if (unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
@@ -103,7 +120,8 @@ void remove_beneath(FdRef parent, const std::string &name)
     if (unlinkat(parent.get(), name.c_str(), 0) == 0 || errno == ENOENT) return;
     if (errno != EISDIR && errno != EPERM) throw_errno("removing " + escape_for_display(name));
     {
-        const UniqueFd directory = open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+        const UniqueFd directory = try_take_directory(parent, name);
+        if (!directory) throw_errno("removing " + escape_for_display(name));
         remove_content(directory, 0);
     }
     if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing " + escape_for_display(name));

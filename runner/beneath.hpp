@@ -8,7 +8,8 @@
 namespace pi_agent {
 
 // Opens `path` (relative, components separated by '/') beneath `top`, following no symbolic link (openat2(2), RESOLVE_BENEATH). `flags` as
-// for open(2). Throws SystemFailure; ELOOP or EXDEV mean that something on the way is a link.
+// for open(2). Throws SystemFailure; ELOOP or EXDEV mean that something on the way is a link. With O_PATH a link at the end is opened
+// itself.
 UniqueFd open_beneath(FdRef top, const std::string &path, int flags);
 
 // Makes every component of `path` a directory, replacing what is no directory. Returns the last one, O_RDONLY.

@@ -1,6 +1,7 @@
 // Builds the user namespace that carries a project mount's id map.
 #include "runner/id_map.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 
 #include <algorithm>
@@ -66,9 +67,10 @@ private:
 
 std::string swap_map(std::uint32_t first, std::uint32_t second)
 {
-    if (first == second) return line(0, 0, id_count);
     const std::uint64_t low = std::min(first, second);
     const std::uint64_t high = std::max(first, second);
+    if (high >= id_count) throw Failure(ExitStatus::internal, "there is no id map for the value that means no id");
+    if (low == high) return line(0, 0, id_count);
     return line(0, 0, low) + line(low, high, 1) + line(low + 1, low + 1, high - low - 1) + line(high, low, 1) +
            line(high + 1, high + 1, id_count - high - 1);
 }
@@ -76,8 +78,9 @@ std::string swap_map(std::uint32_t first, std::uint32_t second)
 UniqueFd make_id_map(const AsRoot & /*root*/, const Account &user, const Account &agent)
 {
     const Holder holder;
-    write_map(holder.proc() + "/uid_map", swap_map(user.uid.value(), agent.uid.value()));
-    write_map(holder.proc() + "/gid_map", swap_map(user.gid.value(), agent.gid.value()));
+    const bool own = defence_is_on("own-ids-only"); // else root takes the user's place
+    write_map(holder.proc() + "/uid_map", swap_map(own ? user.uid.value() : 0, agent.uid.value()));
+    write_map(holder.proc() + "/gid_map", swap_map(own ? user.gid.value() : 0, agent.gid.value()));
     UniqueFd map = UniqueFd::adopt(open((holder.proc() + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
     if (!map) throw_errno("opening the id map");
     return map;

@@ -35,6 +35,9 @@ nlohmann::json parse_json_object(const std::string &text, const std::string &nam
     } catch (const nlohmann::json::parse_error &error) {
         throw Failure(ExitStatus::configuration,
                       name + ":" + place_in(text, error.byte) + ": this is not valid JSON; correct it there, nothing was changed");
+    } catch (const nlohmann::json::out_of_range &) {
+        // The library names no place for this one.
+        throw Failure(ExitStatus::configuration, name + ": it holds a number that is too large; correct it, nothing was changed");
     }
     if (!document.is_object()) throw Failure(ExitStatus::configuration, name + ":1:1: the top level must be an object, {…}");
     return document;

@@ -1,4 +1,5 @@
 // pi-agent-runner: called by sudo without arguments, with the wrapper's socket as standard input. Root.
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/identity.hpp"
 #include "common/request.hpp"
@@ -55,7 +56,7 @@ int main(int argc, char ** /*argv*/)
         // --- root from here: everything that the caller chose is taken back or checked, in this order ---
         const std::optional<std::string> sudo_uid = take_sudo_uid();
         const AsRoot root = AsRoot::claim();
-        if (argc != 1) throw Failure(ExitStatus::denied, "denied: this program takes no arguments");
+        if (argc != 1 && defence_is_on("no-arguments")) throw Failure(ExitStatus::denied, "denied: this program takes no arguments");
         const Account caller = authenticate(root, FdRef(STDIN_FILENO), sudo_uid);
         const UniqueFd wrapper = take_channel(root);
         return serve(root, caller, wrapper);

@@ -56,7 +56,7 @@ DetachedMount clone_mount(const AsRoot & /*root*/, FdRef source, Submounts submo
     if (!mount.fd) throw_errno("copying a mount");
     mount_attr attribute{};
     attribute.attr_set = defence_is_on("nosuid-clones") ? MOUNT_ATTR_NOSUID | MOUNT_ATTR_NODEV : 0;
-    if (attributes.read_only) attribute.attr_set |= MOUNT_ATTR_RDONLY;
+    if (attributes.read_only && defence_is_on("read-only-clones")) attribute.attr_set |= MOUNT_ATTR_RDONLY;
     if (defence_is_on("private-clones")) attribute.propagation = propagation_private;
     if (attributes.id_map != nullptr) {
         attribute.attr_set |= MOUNT_ATTR_IDMAP;
@@ -98,7 +98,8 @@ bool detach_at(const AsRoot & /*root*/, const std::string &path)
 
 void make_shared(const AsRoot & /*root*/, const std::string &path)
 {
-    if (mount(nullptr, path.c_str(), nullptr, mount_shared, nullptr) != 0) throw_errno("making " + path + " shared");
+    const unsigned long propagation = defence_is_on("shared-sessions") ? mount_shared : propagation_private;
+    if (mount(nullptr, path.c_str(), nullptr, propagation, nullptr) != 0) throw_errno("making " + path + " shared");
 }
 
 MountEntry parse_mount(const std::string &line)

@@ -45,11 +45,11 @@ void reset_limits()
 
 void reset_scheduling()
 {
+    if (!defence_is_on("reset-scheduling")) return;
     if (setpriority(PRIO_PROCESS, 0, 0) != 0) throw_errno("resetting the nice value");
     const sched_param parameters{};
     if (sched_setscheduler(0, SCHED_OTHER, &parameters) != 0) throw_errno("resetting the scheduling policy");
-    if (syscall(SYS_ioprio_set, io_priority_of_process, 0, no_io_priority) != 0)
-        throw_errno("resetting the I/O priority");
+    if (syscall(SYS_ioprio_set, io_priority_of_process, 0, no_io_priority) != 0) throw_errno("resetting the I/O priority");
     cpu_set_t processors;
     CPU_ZERO(&processors);
     if (sched_getaffinity(1, sizeof processors, &processors) != 0) throw_errno("reading the processors of PID 1");
@@ -60,6 +60,7 @@ void reset_scheduling()
 
 void reset_signals()
 {
+    if (!defence_is_on("reset-signals")) return;
     for (int number = 1; number < NSIG; ++number) {
         struct sigaction action {};
         action.sa_handler = SIG_DFL;
@@ -77,6 +78,7 @@ void reset_signals()
 
 void leave_session()
 {
+    if (!defence_is_on("leave-session")) return;
     if (getsid(0) == getpid()) {
         const UniqueFd terminal = UniqueFd::adopt(open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
         if (!terminal) return; // leads a session that has no terminal: nobody can signal it from a keyboard
@@ -95,7 +97,8 @@ std::optional<std::string> take_sudo_uid()
 {
     std::optional<std::string> value;
     if (const char *text = std::getenv("SUDO_UID")) value = text;
-    if (clearenv() != 0) throw Failure(ExitStatus::system_failure, "the environment could not be emptied");
+    if (defence_is_on("empty-environment") && clearenv() != 0)
+        throw Failure(ExitStatus::system_failure, "the environment could not be emptied");
     return value;
 }
 
@@ -103,7 +106,7 @@ UniqueFd take_channel(const AsRoot & /*root*/)
 {
     UniqueFd channel = UniqueFd::adopt(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
     if (!channel) throw Failure(ExitStatus::denied, "standard input is closed; this program is run by `pi`, not by hand");
-    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
+    UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
     if (!null) throw_errno("opening /dev/null");
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (dup2(null.get(), fd) < 0) throw_errno("replacing a standard descriptor");
@@ -113,8 +116,9 @@ UniqueFd take_channel(const AsRoot & /*root*/)
     } else if (!kept) {
         throw_errno("keeping the wrapper's socket");
     }
-    if (close_range(4, ~0U, 0) != 0) throw_errno("closing inherited descriptors");
+    if (defence_is_on("close-descriptors") && close_range(4, ~0U, 0) != 0) throw_errno("closing inherited descriptors");
     static_cast<void>(channel.release()); // closed above
+    static_cast<void>(null.release());    // closed above, or itself a standard descriptor that was missing
     return kept;
 }
 

@@ -67,7 +67,7 @@ UniqueFd reopen_cwd(FdRef claimed)
         throw Failure(ExitStatus::denied, "denied: the working directory is not the one that " + escape_for_display(path) +
                                               " names on this host; cd to it again in an ordinary shell");
     struct stat searched {};
-    if (fstatat(actual.get(), ".", &searched, 0) != 0)
+    if (fstatat(actual.get(), ".", &searched, 0) != 0 && defence_is_on("cwd-searchable"))
         throw Failure(ExitStatus::denied, "denied: you may not enter " + escape_for_display(path));
     return actual;
 }
@@ -120,11 +120,11 @@ std::variant<OpenedProject, Refused> open_project(const AsRoot &root, const Acco
     auto decision = decide(caller, rules, candidates, path_of(cwd));
     if (auto *refused = std::get_if<Refused>(&decision)) return *refused;
     auto &allowed = std::get<Allowed>(decision);
-    if (mounts[allowed.root] != cwd_mount)
+    if (mounts[allowed.root] != cwd_mount && defence_is_on("cwd-mount"))
         return Refused{"denied: " + escape_for_display(path_of(cwd)) + " lies on another file system that is mounted inside the root " +
                        candidates[allowed.root].path +
                        ", and those are not shown to the agent; ask the administrator to make it a root of its own"};
-    if (!is_property_safe(candidates[allowed.root].path))
+    if (!is_property_safe(candidates[allowed.root].path) && defence_is_on("root-alphabet"))
         throw PolicyError({Diagnostic{candidates[allowed.root].where, rules.entry + ".roots",
                                       "the root is really " + escape_for_display(candidates[allowed.root].path) +
                                           ", a name that cannot be given to systemd",

@@ -13,6 +13,7 @@
 #include <memory>
 #include <string_view>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <vector>
 
 namespace pi_agent {
@@ -42,6 +43,18 @@ bool is_left_out(std::string_view path)
     if (!top_level) return false;
     return std::find(agent_owned.begin(), agent_owned.end(), path) != agent_owned.end() || ends_with(path, ".lock") ||
            ends_with(path, ".log") || path.substr(0, 17) == "mcp-auth-refresh-";
+}
+
+// A writer that has ended told the runner why, and the runner ends us: a word of ours about the closed channel would only hide that.
+void send_to_writer(FdRef transfer, const SyncMessage &message, const std::vector<int> &fds)
+{
+    try {
+        send_packet(transfer, encode(message), fds, in_seconds(transfer_patience_seconds));
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != EPIPE && failure.error_number() != ECONNRESET) throw;
+        for (;;)
+            pause();
+    }
 }
 
 struct Directory {
@@ -143,8 +156,7 @@ private:
 
     void send(const SyncMessage &message, const UniqueFd &fd)
     {
-        send_packet(transfer_, encode(message), fd ? std::vector<int>{fd.get()} : std::vector<int>{},
-                    in_seconds(transfer_patience_seconds));
+        send_to_writer(transfer_, message, fd ? std::vector<int>{fd.get()} : std::vector<int>{});
     }
 
     std::string top_;
@@ -170,7 +182,7 @@ void read_config(const AsUser & /*user*/, const std::string &config_directory, F
         walk.send_settings(top);
         walk.enter(std::move(top), "");
     } else {
-        send_packet(transfer, encode(SyncMessage{SyncStep::settings, "", 0, 0, 0, 0}), {}, in_seconds(child_patience_seconds));
+        send_to_writer(transfer, SyncMessage{SyncStep::settings, "", 0, 0, 0, 0}, {});
     }
     walk.finish();
     send_answer(channel, "");

@@ -1,6 +1,7 @@
 // The session's loop: three peers (wrapper, in-unit launcher, systemd) and the runner's own termination.
 #include "runner/supervise.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 
@@ -108,7 +109,7 @@ private:
         } catch (const Failure &) { // NOLINT(bugprone-empty-catch): a wrapper that breaks the protocol is treated as gone
         }
         wrapper_open_ = false; // its death is the session's end (design rule 9)
-        stop();
+        if (defence_is_on("wrapper-eof")) stop();
     }
 
     void obey(const WrapperMessage &message)

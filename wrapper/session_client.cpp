@@ -2,7 +2,6 @@
 #include "wrapper/session_client.hpp"
 
 #include "common/error.hpp"
-#include "common/escape.hpp"
 #include "wrapper/job_signals.hpp"
 #include "wrapper/runner_process.hpp"
 #include "wrapper/terminal_link.hpp"
@@ -91,7 +90,8 @@ private:
     void show(const std::string &text)
     {
         const bool raw = input_.terminal && input_.terminal->is_raw() && input_.terminal->on_terminal()[2];
-        std::fprintf(stderr, "pi: %s%s", escape_for_display(text).c_str(), raw ? "\r\n" : "\n");
+        // Root's words: names in them are escaped already.
+        std::fprintf(stderr, "pi: %s%s", text.c_str(), raw ? "\r\n" : "\n");
     }
 
     void hear_signals()

@@ -5,7 +5,7 @@ import os
 import pytest
 from cache import Build
 from machine import Machine
-from target import ATTACK_POLICY, Target, prepare
+from target import ATTACK_POLICY, Outcome, Target, prepare
 
 STANDARD_POLICY = (ATTACK_POLICY.parents[1] / "machine" / "policy.yaml").read_text()
 
@@ -83,3 +83,17 @@ def nothing_left(product):
     before = product.traces()
     yield
     product.expect_traces(before)
+
+
+@pytest.fixture
+def outcome_of_probe():
+    """The attack that is one probe of inside/probe.py, and succeeds when its answer is "done"."""
+
+    def attack_with(name, **options):
+        def attack(target):
+            seen = target.probe(name, **options)[name]
+            return Outcome(seen == "done", seen)
+
+        return attack
+
+    return attack_with

@@ -169,18 +169,20 @@ class Build:
         return [os.path.relpath(file, "/build") for file in files]
 
     def tests_of(self, suite, only=None):
-        """Names of the tests of a suite of meson; with `only`, of those that have it in their name."""
+        """The tests of a suite, as meson describes them; with `only`, those that have it in their name."""
         tests = json.loads((self.directory / "meson-info/intro-tests.json").read_text())
-        names = [test["name"] for test in tests if any(label.split(":")[-1] == suite for label in test["suite"])]
-        return [name for name in names if not only or only.lower() in name.lower()]
+        tests = [test for test in tests if any(label.split(":")[-1] == suite for label in test["suite"])]
+        return [test for test in tests if not only or only.lower() in test["name"].lower()]
 
-    def test(self, suite, names):
+    def test(self, suite, tests):
         """Builds what the tests need, runs them, and returns meson's log of their results."""
         log = self.directory / "meson-logs/testlog.json"
+        # Left to itself, meson would build everything for tests that need nothing built.
+        rebuild = [] if any(test["depends"] for test in tests) else ["--no-rebuild"]
         with locked(self.directory):
             log.unlink(missing_ok=True)
             try:
-                self._quietly(["meson", "test", "-C", "/build", "--suite", suite, *names])
+                self._quietly(["meson", "test", "-C", "/build", *rebuild, "--suite", suite, *(test["name"] for test in tests)])
             except CommandFailed:
                 if not log.exists():  # otherwise the log tells which test failed
                     raise

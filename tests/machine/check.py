@@ -16,7 +16,7 @@ from recipes import MACHINES
 from results import Results
 
 PYTEST_SUITES = ("system", "attack")
-SANITIZED = {"variant": "sanitized", "options": ["-Db_sanitize=address,undefined", "-Db_lundef=false"]}
+SANITIZED = {"variant": "sanitized", "options": ["--buildtype=debug", "-Db_sanitize=address,undefined", "-Db_lundef=false"]}
 LINT = {"variant": "lint", "tools": True}
 CLANG = {"variant": "clang", "tools": True, "environment": ["CC=clang", "CXX=clang++"]}
 

@@ -3,18 +3,7 @@
 from pathlib import Path
 
 import pytest
-from launching import PLAYING_AGENT, PLAYING_POLICY, STANDARD_POLICY, wait_until_empty
-
-# Units, directories, mounts and processes of sessions: an empty answer means that none is left.
-LEFTOVERS = """
-systemctl list-units --all --plain --no-legend 'pi-agent-*.service' 'pi-agent-*.scope'
-ls -A /run/pi-agent/sessions 2>/dev/null
-grep -o ' /run/pi-agent/sessions/[^ ]*' /proc/self/mountinfo
-ps -eo user:32=,args= | grep '^pi-agent'
-ps -eo args= | grep '^/usr/libexec/pi-agent/'
-true
-"""
-
+from launching import PLAYING_AGENT, PLAYING_POLICY, STANDARD_POLICY, leftovers, wait_until_empty
 
 @pytest.fixture(scope="module")
 def playing(machine):
@@ -23,6 +12,7 @@ def playing(machine):
     machine.install_policy(PLAYING_POLICY)
     yield machine
     machine.install_policy(STANDARD_POLICY)
+    machine.root(["rm", "-r", str(Path(PLAYING_AGENT).parents[1])], check=True)
 
 
 @pytest.fixture
@@ -40,4 +30,4 @@ def nothing_is_left(request):
         return
     machine = request.getfixturevalue("machine")
     yield
-    wait_until_empty(lambda: machine.root(LEFTOVERS, check=True).stdout.strip())
+    wait_until_empty(lambda: leftovers(machine))

@@ -15,6 +15,16 @@ STATE = "/var/lib/pi-agent/users"
 PLAYING_POLICY = STANDARD_POLICY.replace("/usr/lib/pi-agent/agent/bin/pi", PLAYING_AGENT)
 assert PLAYING_AGENT in PLAYING_POLICY
 
+# Units, directories, mounts and processes of sessions, one a line: an empty answer means that none is left.
+LEFTOVERS = """
+systemctl list-units --all --plain --no-legend 'pi-agent-*.service' 'pi-agent-*.scope'
+ls -A /run/pi-agent/sessions 2>/dev/null | sed 's/^/directory /'
+grep -o ' /run/pi-agent/sessions/[^ ]*' /proc/self/mountinfo | sed 's/^/mount/'
+ps -eo user:32=,args= | grep '^pi-agent' | sed 's/^/process of /'
+ps -eo args= | grep '^/usr/libexec/pi-agent/' | sed 's/^/process /'
+true
+"""
+
 DENIED = 77
 INVALID = 78
 
@@ -73,6 +83,10 @@ def read_line(process, deadline=20):
         assert byte, f"ended after {line!r}: {process.stderr.read() if process.stderr else ''}"
         line += byte
     return line
+
+
+def leftovers(machine):
+    return machine.root(LEFTOVERS, check=True).stdout.decode().splitlines()
 
 
 def wait_until_empty(look, deadline=5):

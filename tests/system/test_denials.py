@@ -50,7 +50,8 @@ def test_an_own_entry_beats_the_entry_of_a_group(machine):
 
 def test_a_member_by_group_is_refused_elsewhere_with_the_line_of_the_group(machine):
     done = pi(machine, "sh", "echo ran", user="carol", cwd="/home/carol")
-    assert_refused(done, DENIED, "/home/carol is outside", "of carol", place_of(PLAYING_POLICY, '"%devs":'), "users.%devs.roots", "/srv/devs")
+    entry = place_of(PLAYING_POLICY, '"%devs":')
+    assert_refused(done, DENIED, "/home/carol is outside", "of carol", entry, "users.%devs.roots", "/srv/devs")
 
 
 def test_root_and_the_agents_own_account_do_not_start_the_agent(machine):

@@ -3,7 +3,7 @@
 import signal
 
 import pytest
-from launching import DEMO, finish, pi, read_line, session, wait_until_empty
+from launching import DEMO, finish, leftovers, pi, read_line, session, wait_until_empty
 
 FORWARDED = ["SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT", "SIGUSR1", "SIGUSR2"]
 
@@ -94,6 +94,14 @@ def test_a_stopped_agent_can_still_be_killed(machine):
         signal_to_wrapper(machine, running, "KILL")
         status, _, _ = finish(running)
         assert status == -signal.SIGKILL
+
+
+def test_the_look_for_leftovers_after_each_test_sees_everything_of_a_session_while_it_runs(machine):
+    with session(machine, "sh", "echo ready; cat") as running:
+        seen = "\n".join(leftovers(machine))
+        finish(running)
+    for part in (".service", ".scope", "directory ", "mount /run/pi-agent/sessions/", "process of pi-agent-alice", "process /usr/libexec/"):
+        assert part in seen, seen
 
 
 def test_two_sessions_of_one_user_run_at_once_and_end_apart(machine):

@@ -65,7 +65,7 @@ def test_a_directory_with_an_odd_name_works_even_when_systemd_reloads_and_means_
     assert DEMO.encode() not in units and b"/odd" not in units and b"pwned" not in units
     assert b"User=" in units
     assert machine.root(["test", "-e", PWNED]).returncode == 1
-    machine.run([b"rm", b"-r", b"--", directory], check=True)
+    machine.run(["rm", "-r", f"{DEMO}/odd"], check=True)
 
 
 def test_the_unit_with_the_name_of_a_file_to_run_would_have_run_it_if_the_name_had_reached_it(machine):

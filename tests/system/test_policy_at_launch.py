@@ -106,7 +106,8 @@ def test_the_emergency_stop_names_its_line_and_needs_no_apply(machine):
     text = PLAYING_POLICY + "wrapper:\n  enable: false\n"
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
-        assert_refused(done, DENIED, "the administrator has switched the agent off", f"{place_of(text, 'false')}, wrapper.enable: false")
+        place = place_of(text, "false")
+        assert_refused(done, DENIED, "the administrator has switched the agent off", f"{place}, wrapper.enable: false")
     assert agent_says(machine, "sh", "echo ran") == b"ran\n"
 
 
@@ -114,7 +115,8 @@ def test_a_root_that_is_gone_is_an_error_of_the_policy_at_its_place(machine):
     text = changed(ALICE, "    roots: [~/projects, /srv/gone]")
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
-    assert_refused(done, INVALID, place_of(text, "/srv/gone"), "users.alice.roots: the root '/srv/gone' cannot be used", "No such file or directory")
+    words = "users.alice.roots: the root '/srv/gone' cannot be used"
+    assert_refused(done, INVALID, place_of(text, "/srv/gone"), words, "No such file or directory")
 
 
 def test_a_root_that_its_user_deleted_is_an_error_for_that_user_alone(machine):
@@ -178,6 +180,7 @@ def test_a_user_whom_the_policy_got_without_apply_is_told_what_is_missing(machin
     machine.run("mkdir -p ~/projects", user="eve", check=True)
     with written_policy(machine, changed("  bob:\n", "  eve:\n    roots: [~/projects]\n  bob:\n")):
         done = pi(machine, "sh", "echo ran", user="eve", cwd="/home/eve/projects")
+    machine.run("rmdir ~/projects", user="eve", check=True)
     assert_refused(done, DENIED, "sudo did not run the runner", "the administrator runs: pi-agentctl apply")
 
 

@@ -40,7 +40,7 @@ def fresh(machine):
     ("user", "directory", "owner"),
     [
         ("alice", f"{DEMO}/work", "alice:alice"),
-        ("alice", f"{DEMO}/a/subdirectory/far down", "alice:alice"),
+        ("alice", f"{DEMO}/a sub directory/far/down", "alice:alice"),
         ("alice", "/srv/shared/app/work", "alice:alice"),
         ("bob", "/home/bob/work/demo/work", "bob:bob"),
         ("carol", "/srv/devs/work", "carol:devs"),
@@ -65,7 +65,8 @@ def test_the_root_itself_is_a_working_directory_too(machine):
 
 def test_in_a_group_directory_the_agent_shares_as_its_user_would(machine, fresh):
     fresh("/srv/devs/team", "bob", "--mode=2775")
-    machine.run("umask 002; echo by bob >of-bob.txt; echo secret >closed.txt; chmod 600 closed.txt", user="bob", cwd="/srv/devs/team", check=True)
+    files = "umask 002; echo by bob >of-bob.txt; echo secret >closed.txt; chmod 600 closed.txt"
+    machine.run(files, user="bob", cwd="/srv/devs/team", check=True)
     steps = [{"bash": "echo and by carol >>of-bob.txt; mkdir sub; cat closed.txt"}]
     done = pi(machine, "-p", prompt(*steps), user="carol", cwd="/srv/devs/team", env={"LC_ALL": "C"})
     assert done.returncode == 0, done

@@ -37,7 +37,8 @@ def settings_inside(machine):
 
 def test_managed_settings_are_merged_over_the_hosts(machine, playing_policy, settings):
     playing_policy(PLAYING_POLICY + MANAGED)
-    host = {"mine": [1, 2], "number": 1, "nothing": 1, "list": [1, 2, 3], "object": {"both": "host", "only": "host"}, "replaced": 5, "ü": "\u2028"}
+    host = {"mine": [1, 2], "number": 1, "nothing": 1, "list": [1, 2, 3], "replaced": 5, "ü": "\u2028"}
+    host["object"] = {"both": "host", "only": "host"}
     settings(json.dumps(host))
     assert settings_inside(machine) == {
         "mine": [1, 2], "managed": "by policy", "number": 7, "nothing": None, "list": [9],
@@ -95,9 +96,12 @@ def test_settings_that_are_too_large_are_refused(machine, settings):
     assert_refused(pi(machine, "sh", "echo ran"), INVALID, "settings.json is larger than")
 
 
-@pytest.mark.parametrize("script", ["mkfifo", "mkdir", "ln -s /dev/zero", "ln -s /etc/shadow", "ln -s settings.json", "install -m 0 /dev/null", "ln -s /nowhere"])
-def test_settings_that_cannot_be_read_are_refused_by_name(machine, script):
-    machine.run(f"rm settings.json; {script} settings.json", cwd=CONFIG, check=True)
+LINKS = [f"ln -s {target}" for target in ("/dev/zero", "/etc/shadow", "settings.json", "/nowhere")]
+
+
+@pytest.mark.parametrize("making", ["mkfifo", "mkdir", "install -m 0 /dev/null", *LINKS])
+def test_settings_that_cannot_be_read_are_refused_by_name(machine, making):
+    machine.run(f"rm settings.json; {making} settings.json", cwd=CONFIG, check=True)
     assert_refused(pi(machine, "sh", "echo ran"), INVALID, SETTINGS)
 
 
@@ -133,19 +137,22 @@ def test_presentation_variables_pass_and_no_other_variable_of_the_caller_does(ma
     }  # fmt: skip
     assert len(session) == 32 and session.isalnum() and version[:1].isdigit() and version != b"9"
     directories = path.decode().split(":")
-    assert {"/usr/bin", "/bin"} <= set(directories) and all(d.startswith(("/usr/", "/bin", "/sbin", "/opt/", HOME)) for d in directories)
+    assert {"/usr/bin", "/bin"} <= set(directories)
+    assert all(directory.startswith(("/usr/", "/bin", "/sbin", "/opt/", HOME)) for directory in directories)
     assert directories[-1] == PLAYING_AGENT.rpartition("/")[0]
 
 
 def test_values_of_presentation_variables_pass_byte_by_byte(machine):
-    odd = {"EDITOR": b"%n $HOME ${X} \\x41 'a' \"b\" \n c=d \xff\x1b[0m", "VISUAL": b"", "TZ": b"() { :;}; echo", "TMUX": b"x" * 60_000}
+    odd = {"EDITOR": b"%n $HOME ${X} \\x41 'a' \"b\" \n c=d \xff\x1b[0m", "VISUAL": b"", "TZ": b"() { :;}; echo"}
+    odd["TMUX"] = b"x" * 60_000
     inside = variables(agent_says(machine, "environment", env=odd))
     assert {name: inside[name.encode()] for name in odd} == odd
 
 
 def test_no_function_or_startup_file_of_the_caller_runs_inside(machine):
     machine.run("echo 'echo from BASH_ENV' >~/startup", check=True)
-    said = agent_says(machine, "sh", "echo x | cat", env={"BASH_ENV": "/home/alice/startup", "BASH_FUNC_cat%%": "() { echo forged; }"})
+    hooks = {"BASH_ENV": "/home/alice/startup", "BASH_FUNC_cat%%": "() { echo forged; }"}
+    said = agent_says(machine, "sh", "echo x | cat", env=hooks)
     machine.run("rm ~/startup", check=True)
     assert said == b"x\n"
 
@@ -161,4 +168,5 @@ def test_managed_variables_beat_the_shell_and_those_of_a_user_beat_those_of_all(
 
 
 def test_the_agent_runs_where_the_caller_is_and_not_where_the_environment_says(machine):
-    assert agent_says(machine, "sh", "/bin/pwd; echo $PWD", env={"PWD": "/root", "OLDPWD": "/root"}) == f"{DEMO}\n{DEMO}\n".encode()
+    said = agent_says(machine, "sh", "/bin/pwd; echo $PWD", env={"PWD": "/root", "OLDPWD": "/root"})
+    assert said == f"{DEMO}\n{DEMO}\n".encode()

@@ -37,23 +37,33 @@ def test_100_megabytes_of_binary_come_through_pipes_exactly(machine):
 
 
 def test_100_megabytes_of_binary_come_through_files_exactly(machine):
-    script = f"head -c {100 * MEGABYTE} /dev/urandom >in.bin && pi sh 'exec cat' <in.bin >out.bin && cmp in.bin out.bin && stat -c %s out.bin; rm in.bin out.bin"
+    script = f"""
+        head -c {100 * MEGABYTE} /dev/urandom >in.bin
+        pi sh 'exec cat' <in.bin >out.bin && cmp in.bin out.bin && stat -c %s out.bin
+        rm in.bin out.bin
+    """
     done = in_demo(machine, script, timeout=120)
     assert (done.stdout, done.stderr) == (f"{100 * MEGABYTE}\n".encode(), b"")
 
 
 def test_a_file_goes_on_where_it_was_and_stays_where_the_agent_left_it(machine):
-    script = "printf '1\\n2\\n3\\n' >lines; { read -r first; pi sh 'read -r line; echo \"agent $line\"'; read -r last; echo $first $last; } <lines; rm lines"
+    script = """
+        printf '1\\n2\\n3\\n' >lines
+        { read -r first; pi sh 'read -r line; echo "agent $line"'; read -r last; echo $first $last; } <lines
+        rm lines
+    """
     assert in_demo(machine, script).stdout == b"agent 2\n1 3\n"
 
 
 def test_a_file_that_is_appended_to_keeps_what_it_had(machine):
-    done = in_demo(machine, "echo before >log; pi sh 'echo agent; echo error >&2' >>log 2>>log; echo after >>log; cat log; rm log")
+    agent = "pi sh 'echo agent; echo error >&2' >>log 2>>log"
+    done = in_demo(machine, f"echo before >log; {agent}; echo after >>log; cat log; rm log")
     assert done.stdout == b"before\nagent\nerror\nafter\n"
 
 
 def test_files_outside_the_roots_can_be_redirected_to_because_the_users_shell_opened_them(machine):
-    done = in_demo(machine, "echo of alice >~/private; pi sh 'cat; ls /home/alice' <~/private >~/answer 2>&1; cat ~/answer; rm ~/private ~/answer")
+    agent = "pi sh 'cat; ls /home/alice' <~/private >~/answer 2>&1"
+    done = in_demo(machine, f"echo of alice >~/private; {agent}; cat ~/answer; rm ~/private ~/answer")
     assert done.stdout == b"of alice\nprojects\n"
 
 
@@ -94,7 +104,8 @@ def test_a_message_of_pi_itself_does_not_go_where_standard_error_was_closed(mach
 
 
 def test_further_descriptors_of_the_caller_stay_outside(machine):
-    done = in_demo(machine, "exec 3</etc 7</etc/passwd 99>/dev/null; pi sh 'for fd in {0..1000}; do [ ! -e /proc/$$/fd/$fd ] || echo $fd; done'")
+    look = "for fd in {0..1000}; do [ ! -e /proc/$$/fd/$fd ] || echo $fd; done"
+    done = in_demo(machine, f"exec 3</etc 7</etc/passwd 99>/dev/null; pi sh '{look}'")
     assert done.stdout.split() == [b"0", b"1", b"2"]
 
 
@@ -181,7 +192,10 @@ def test_a_terminal_is_refused_with_a_sentence_that_says_what_to_do(machine, red
     assert f"pi: {NAMES[number]} is a terminal, which is not supported yet; use pipes or files".encode() in said
 
 
-@pytest.mark.parametrize(("mask", "file", "directory"), [("022", "644", "755"), ("002", "664", "775"), ("077", "600", "700"), ("0", "666", "777"), ("027", "640", "750")])
+MASKS = [("022", "644", "755"), ("002", "664", "775"), ("077", "600", "700"), ("0", "666", "777"), ("027", "640", "750")]
+
+
+@pytest.mark.parametrize(("mask", "file", "directory"), MASKS)
 def test_new_files_get_the_modes_that_the_callers_own_would(machine, mask, file, directory):
     done = in_demo(machine, f"umask {mask}; pi sh 'mkdir made && touch made/file && umask'")
     assert done.returncode == 0 and int(done.stdout, 8) == int(mask, 8)

@@ -4,9 +4,12 @@ Encoding: common/channel.cpp and common/request.cpp. Scripts of the tests import
 """
 
 import array
+import ctypes
 import json
 import os
+import pwd
 import resource
+import signal
 import socket
 import struct
 import subprocess
@@ -19,6 +22,10 @@ RECORD_MAGIC = 0x70692D7265630001
 REQUEST, FAILURE, NOTICE, ENDED, SIGNAL = 1, 2, 3, 4, 5
 PACKET_LIMIT = 32 * 1024
 DEMO = "/home/alice/projects/demo"
+CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x2000000, 0x10000000, 0x20000000
+MS_BIND = 4096
+PR_SET_PDEATHSIG = 1
+libc = ctypes.CDLL(None, use_errno=True)
 PATIENCE = 25  # seconds for a whole conversation
 
 
@@ -100,6 +107,8 @@ def hear(channel, answer):
         channel.settimeout(max(0.1, until - time.monotonic()))
         try:
             data = channel.recv(65536)
+        except ConnectionResetError:  # it closed without reading all; what it said is still there
+            continue
         except OSError:
             return
         if not data:
@@ -129,6 +138,8 @@ def call(conversation=None, argv=SUDO, kind=socket.SOCK_SEQPACKET, pair=None, st
     try:
         if conversation:
             conversation(own, stdio)
+        else:
+            own.shutdown(socket.SHUT_WR)
     except OSError as failure:  # the runner has refused already; its word is on the way
         answer["sending"] = repr(failure)
     hear(own, answer)
@@ -157,6 +168,56 @@ def socket_made_by(uid):
     _, fds, _, _ = socket.recv_fds(here, 1, 2)
     os.waitpid(child, 0)
     return tuple(socket.socket(fileno=fd) for fd in fds)
+
+
+def becoming(name, *steps):
+    """For call(prepare=...), as root: first the steps, then the account `name` for good."""
+    account = pwd.getpwnam(name)
+
+    def prepare():
+        for step in steps:
+            step()
+        os.initgroups(name, account.pw_gid)
+        os.setresgid(account.pw_gid, account.pw_gid, account.pw_gid)
+        os.setresuid(account.pw_uid, account.pw_uid, account.pw_uid)
+
+    return prepare
+
+
+def leaving(namespace):
+    """A step for becoming(): into a new namespace (CLONE_NEW*), mounts shared with the old one."""
+
+    def step():
+        if libc.unshare(namespace) != 0:
+            raise OSError(ctypes.get_errno(), "unshare")
+
+    return step
+
+
+def directory_in_own_namespace(arrange, path):
+    """What a user can have without privilege: `path` opened in a user and mount namespace of their own, after `arrange` there."""
+    here, there = socket.socketpair()
+    child = os.fork()
+    if child == 0:
+        uid, gid = os.getuid(), os.getgid()
+        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0:
+            os._exit(1)
+        for file, line in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+            with open(f"/proc/self/{file}", "w") as proc:
+                proc.write(line)
+        arrange()
+        send(there, b"x", [os.open(path, os.O_PATH | os.O_DIRECTORY)])
+        # The namespace must live on: what is mounted in a dead one has no path any more.
+        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.pause()
+    there.close()
+    _, fds, _, _ = socket.recv_fds(here, 1, 1)
+    return fds[0]
+
+
+def mount(source, target, kind, flags=0):
+    if libc.mount(source, target, kind, flags, None) != 0:
+        raise OSError(ctypes.get_errno(), "mount")
 
 
 def limit(which, soft, hard=None):

@@ -27,7 +27,9 @@ def names_in(directory):
 
 
 def units():
-    command = ["systemctl", "list-units", "--all", "--plain", "--no-legend", "pi-agent*"]
+    # Not slices: systemd keeps the empty slice of each user that ever had a session. Not mounts: they are looked at themselves.
+    kinds = "--type=service,scope,socket,timer"
+    command = ["systemctl", "list-units", "--all", "--plain", "--no-legend", kinds, "pi-agent*"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return sorted(line.split()[0] for line in lines)
 

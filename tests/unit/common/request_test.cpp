@@ -6,6 +6,7 @@
 
 #include <csignal>
 #include <limits>
+#include <thread>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -29,11 +30,11 @@ Caught refusal_of(const std::string &bytes, std::size_t descriptors = 4)
 {
     auto [left, right] = make_channel();
     const auto null = open_path("/dev/null");
-    send_record(left, bytes, std::vector<int>(descriptors, null.get()), soon());
-    left.reset();
     const auto before = count_open_descriptors();
+    std::thread sending([&, channel = FdRef(left)] { send_record(channel, bytes, std::vector<int>(descriptors, null.get()), soon()); });
     const FdRef receiver = right;
     const Caught caught = failure_of([&] { return receive_request(receiver, soon()); });
+    sending.join();
     CHECK(count_open_descriptors() == before);
     return caught;
 }
@@ -100,8 +101,11 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
     const auto zero = open_path("/dev/zero");
     const auto file = open_path("/etc/passwd");
     const Request request{{"-p", "", "caf\xe9 \n \x1b[31m $HOME %n", std::string(200'000, 'x')}, {"TERM=xterm", "LC_ALL=", "TZ=a=b"}, 027};
-    send_request(left, request, directory, {null.get(), zero.get(), file.get()}, soon());
+    std::thread sending([&, channel = FdRef(left)] {
+        send_request(channel, request, directory, {null.get(), zero.get(), file.get()}, soon());
+    });
     const ReceivedRequest received = receive_request(right, soon());
+    sending.join();
     CHECK((received.request.arguments == request.arguments));
     CHECK(received.request.presentation == request.presentation);
     CHECK(received.request.umask == 027);

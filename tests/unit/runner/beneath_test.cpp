@@ -147,10 +147,24 @@ TEST_CASE("follows no link and reaches nothing above")
         CAPTURE(row.path);
         const FdRef top = place.top;
         CHECK(errno_of([&] { return open_beneath(top, row.path, O_RDONLY); }) == row.error);
-        CHECK(errno_of([&] { return open_beneath(top, row.path, O_PATH); }) == row.error);
         CHECK(errno_of([&] { return open_beneath(top, row.path, O_WRONLY | O_TRUNC); }) == row.error);
     }
     CHECK(place.outside_is_unchanged());
+}
+
+TEST_CASE("a path descriptor of a link is the link's own, and leads nowhere")
+{
+    const Place place;
+    place.link("link", place.directory / "outside");
+    const UniqueFd fd = open_beneath(place.top, "link", O_PATH);
+    struct stat facts {};
+    REQUIRE(::fstat(fd.get(), &facts) == 0);
+    CHECK(S_ISLNK(facts.st_mode));
+    CHECK(::openat(fd.get(), "canary", O_RDONLY) < 0);
+    const FdRef top = place.top;
+    CHECK(errno_of([&] { return open_beneath(top, "link/canary", O_PATH); }) == ELOOP);
+    CHECK(errno_of([&] { return open_beneath(top, "..", O_PATH); }) == EXDEV);
+    CHECK(errno_of([&] { return open_beneath(top, "/", O_PATH); }) == EXDEV);
 }
 
 TEST_CASE("makes every component a private directory and keeps those that are there")
@@ -254,7 +268,7 @@ TEST_CASE("removes a tree whose directories were made unreadable and unwritable"
     for (const mode_t mode : {0555U, 0111U, 0444U, 0000U}) {
         CAPTURE(mode);
         CHECK(as_somebody([&] {
-                  const std::string top_path = directory.make("top");
+                  const std::string top_path = directory.make("top" + std::to_string(mode));
                   fs::create_directories(top_path + "/tree/inner");
                   std::ofstream(top_path + "/tree/inner/file") << "x";
                   if (::chmod((top_path + "/tree/inner").c_str(), mode) != 0 || ::chmod((top_path + "/tree").c_str(), mode) != 0)
@@ -264,6 +278,23 @@ TEST_CASE("removes a tree whose directories were made unreadable and unwritable"
                   return std::string(fs::is_empty(top_path) ? "removed" : "still there");
               }) == "removed");
     }
+}
+
+TEST_CASE("a directory that was made unwritable is made usable again, and no other right is taken from it")
+{
+    const TemporaryDirectory directory;
+    REQUIRE(::chmod(directory.path().c_str(), 0777) == 0);
+    CHECK(as_somebody([&] {
+              const std::string top_path = directory.make("top");
+              for (const auto *name : {"closed", "open"})
+                  fs::create_directory(top_path + "/" + name);
+              if (::chmod((top_path + "/closed").c_str(), 0555) != 0 || ::chmod((top_path + "/open").c_str(), 0755) != 0)
+                  return std::string("set-up failed");
+              const UniqueFd top = UniqueFd::adopt(::open(top_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+              static_cast<void>(ensure_directory_beneath(top, "closed/new"));
+              static_cast<void>(ensure_directory_beneath(top, "open/new"));
+              return std::to_string(mode_of(top_path + "/closed")) + " " + std::to_string(mode_of(top_path + "/open"));
+          }) == std::to_string(0700) + " " + std::to_string(0755));
 }
 
 TEST_CASE("a tree that is too deep to be removed is a failure that says so, not a crash")
@@ -311,11 +342,13 @@ TEST_CASE("a link swapped in while it works leads nobody out")
 TEST_CASE("a link swapped in while a tree is removed or made costs nothing outside")
 {
     const Place place;
-    place.link("link", place.directory / "outside");
     const FdRef top = place.top;
     int rounds = 0;
     const Deadline end = Clock::now() + std::chrono::milliseconds(600);
     while (Clock::now() < end) {
+        for (const auto *name : {"tree", "link"}) // either may be the link now, and this test must not follow it
+            fs::remove_all(place / name);
+        place.link("link", place.directory / "outside");
         place.make("tree/kept");
         place.write("tree/canary", "inside");
         const Swapper swapper(place.top, "tree", "link");
@@ -323,7 +356,6 @@ TEST_CASE("a link swapped in while a tree is removed or made costs nothing outsi
         static_cast<void>(failure_of([&] { return ensure_directory_beneath(top, "tree/new/deep"); }));
         static_cast<void>(failure_of([&] { remove_beneath(top, "tree"); }));
         ++rounds;
-        if (!fs::exists(fs::symlink_status(place / "link"))) place.link("link", place.directory / "outside");
     }
     CHECK(rounds > 3);
     CHECK(place.outside_is_unchanged());

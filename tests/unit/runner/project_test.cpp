@@ -27,7 +27,7 @@ struct Caller {
         own("home/projects/demo");
         own("home/projects-evil");
     }
-    [[nodiscard]] std::string own(const std::string &name, mode_t mode = 0700) const
+    std::string own(const std::string &name, mode_t mode = 0700) const
     {
         const std::string path = place.make(name);
         give(path, account);
@@ -70,7 +70,7 @@ TEST_CASE("a directory in a root is opened with its root and the way down" * doc
 {
     const Caller caller;
     const std::string odd = "demo/x\nExecStopPost=+y \xff%n$HOME:\\";
-    static_cast<void>(caller.own("home/projects/" + odd));
+    caller.own("home/projects/" + odd);
     for (const std::string &below : {std::string(), std::string("demo"), odd}) {
         CAPTURE(below);
         const std::string path = below.empty() ? caller.root : caller.root + "/" + below;
@@ -123,7 +123,7 @@ TEST_CASE("a directory that is gone, or whose place another took, is refused" * 
     CHECK(gone.status == 77);
     CHECK(has(gone.text, "was it deleted or renamed?"));
     // The kernel appends " (deleted)": a directory of that very name is still not the same one.
-    static_cast<void>(caller.own("home/projects/demo (deleted)"));
+    caller.own("home/projects/demo (deleted)");
     const Caught another = failure_of([&] { return caller.open(cwd); });
     CHECK(another.status == 77);
     CHECK(has(another.text, "is not the one that"));

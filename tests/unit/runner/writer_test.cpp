@@ -364,7 +364,7 @@ TEST_CASE("settings that are wrong are refused with their place, and the agent's
         {"a list", "[1]", "your settings.json:1:1: the top level must be an object"},
         {"null", "null", "the top level must be an object"},
         {"not UTF-8", "{\"a\": \"\xff\"}", "this is not valid JSON"},
-        {"a number beyond all", "{\"a\": 1e999}", "your settings.json:1:"},
+        {"a number beyond all", "{\"a\": 1e999}", "your settings.json: it holds a number that is too large"},
         {"too deep", std::string(100'000, '['), "nested deeper than 128 levels"},
         {"too large", std::string(4'194'305, ' '), "your settings.json is larger than 4194304 bytes"},
     };

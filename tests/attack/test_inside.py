@@ -1,0 +1,111 @@
+"""What an agent tries inside its session, call by call: each is refused, and answered by the kernel without its defences."""
+
+import pytest
+
+FILTERS = ("seccomp-filter", "unit:SystemCallFilter")
+# Several properties bring a system call filter of their own, and each filter sets no_new_privs.
+ALL_FILTERS = FILTERS + tuple(
+    f"unit:{name}" for name in
+    ("RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "RestrictAddressFamilies", "LockPersonality", "ProtectClock",
+     "ProtectHostname", "ProtectKernelModules", "ProtectKernelLogs", "ProtectKernelTunables", "PrivateDevices", "SystemCallArchitectures")
+)  # fmt: skip
+NO_SUID_BITS = (*FILTERS, "unit:RestrictSUIDSGID")
+AS_ROOT = (*ALL_FILTERS, "unit:User", "unit:Group", "unit:CapabilityBoundingSet", "unit:AmbientCapabilities", "unit:PrivateUsers")
+CAPABILITY_SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
+NO_CAPABILITY = "0" * 16
+
+# (defences, answer with them in, probes): one session tries all probes of a line.
+GROUPS = (
+    (FILTERS, "EPERM", (
+        "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv", "process_vm_writev", "kcmp",
+        "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at", "bpf",
+        "perf_event_open", "mount", "umount2", "open_tree", "quotactl")),
+    ((*FILTERS, "unit:RestrictNamespaces"), "EPERM", ("unshare", "clone into a user namespace", "setns")),
+    ((*FILTERS, "unit:RestrictNamespaces"), "ENOSYS", ("clone3",)),
+    ((*FILTERS, "unit:RestrictSUIDSGID"), "ENOSYS", ("openat2",)),
+    ((*FILTERS, "unit:ProtectClock"), "EPERM", ("settimeofday", "clock_settime", "clock_adjtime", "adjtimex")),
+    (("unit:LockPersonality",), "EPERM", ("personality",)),
+    (("unit:RestrictRealtime",), "EPERM", ("real-time scheduling",)),
+    (("unit:RestrictAddressFamilies",), "EAFNOSUPPORT", ("AF_NETLINK", "AF_PACKET", "AF_VSOCK")),
+    (("seccomp-filter",), "EPERM", ("TIOCSTI", "TIOCSTI with high bits", "TIOCLINUX")),
+    (("seccomp-filter", "unit:SystemCallArchitectures"), "killed by SIGSYS", ("32-bit call", "x32 call")),
+    # Those that need a capability: the kernel's own answer shows only to an agent that has all of them.
+    (AS_ROOT, "EPERM", (
+        "reboot", "init_module", "finit_module", "delete_module", "kexec_load", "acct", "swapon", "swapoff", "sethostname",
+        "setdomainname", "chroot", "pivot_root", "fsopen", "fsmount", "move_mount", "mount_setattr", "kernel log", "ioperm", "iopl")),
+    (AS_ROOT, NO_CAPABILITY, ("CapPrm", "CapEff")),
+    (("unit:CapabilityBoundingSet",), NO_CAPABILITY, ("CapBnd",)),
+    ((*ALL_FILTERS, "unit:NoNewPrivileges", "landlock"), "1", ("NoNewPrivs",)),
+    ((*ALL_FILTERS, "unit:NoNewPrivileges", "landlock"), "2", ("Seccomp",)),
+    (("exec-not-dumpable",), "ENOENT", tuple(
+        f"launcher's {what}" for what in ("mem", "environ", "fd", "map_files", "root", "cwd", "auxv"))),
+    # Its /run is a directory of the session; with the host's root and /run these would be there.
+    (("unit:RootDirectory", "unit:BindReadOnlyPaths"), "ENOENT", (
+        "system bus", "systemd's private bus", "systemd's notify socket", "journal", "journal's datagrams", "syslog", "user database")),
+)  # fmt: skip
+CASES = [(probe, answer, defences) for defences, answer, probes in GROUPS for probe in probes]
+
+# How a mode with a setuid or setgid bit can be asked for. mkdir is not here: the kernel itself drops these bits from it.
+BIT_CALLS = (
+    "chmod", "fchmod", "fchmodat", "fchmodat2", "chmod through /proc", "open", "open with high flag bits", "openat",
+    "openat with high mode bits", "openat of a nameless file", "openat2", "creat", "mknod", "mknodat",
+)  # fmt: skip
+BIT_PROBES = [f"{bit} by {call}" for bit in ("setuid", "setgid") for call in BIT_CALLS]
+
+
+@pytest.fixture(scope="module")
+def results(product, weak):
+    """results(target, defences taken out, probes): each such session is run once for the whole file."""
+    known = {}
+
+    def results(target, defences, probes):
+        key = (target, defences, probes)
+        if key not in known:
+            with target.without(*defences) if defences else target.intact():
+                known[key] = target.probe(*probes)
+        return known[key]
+
+    return results
+
+
+EVERYTHING = tuple(dict.fromkeys(probe for probe, _, _ in CASES)) + tuple(BIT_PROBES)
+
+
+@pytest.mark.parametrize(("probe", "answer", "defences"), CASES, ids=[probe for probe, _, _ in CASES])
+def test_inside_the_agent_is_refused(probe, answer, defences, product, weak, results):
+    assert results(product, (), EVERYTHING)[probe] == answer
+    assert results(weak, (), EVERYTHING)[probe] == answer
+    together = tuple(dict.fromkeys(name for name, _, group in CASES if group == defences))
+    off = results(weak, defences, together)[probe]
+    assert off != answer, f"without {defences} the kernel should answer {probe}, so this test proves nothing"
+
+
+@pytest.mark.parametrize("probe", BIT_PROBES)
+def test_no_call_leaves_a_setuid_or_setgid_bit_in_the_project(probe, product, weak, results):
+    assert results(product, (), EVERYTHING)[probe] != "done"
+    assert results(weak, (), EVERYTHING)[probe] != "done"
+    assert results(weak, NO_SUID_BITS, tuple(BIT_PROBES))[probe] == "done"
+
+
+def test_a_setuid_program_gives_the_agent_nothing(prove, outcome_of_probe):
+    prove(outcome_of_probe("setuid program"), *ALL_FILTERS, "unit:NoNewPrivileges", "landlock", "nosuid-clones")
+
+
+def test_the_launcher_cannot_be_traced(prove, outcome_of_probe):
+    prove(outcome_of_probe("launcher's ptrace"), *FILTERS, "exec-not-dumpable")
+
+
+def test_all_five_capability_sets_are_empty_and_no_group_came_along(product):
+    shown = product.probe(*CAPABILITY_SETS, "NoNewPrivs", "Seccomp", "Groups", "Uid")
+    assert {shown[name] for name in CAPABILITY_SETS} == {NO_CAPABILITY}
+    assert (shown["NoNewPrivs"], shown["Seccomp"]) == ("1", "2")
+    assert len(set(shown["Uid"].split())) == 1 and shown["Groups"] not in ("", "0")
+
+
+@pytest.mark.parametrize(
+    "command", ["su -c id", "sudo -n id", "mount -t tmpfs none /tmp", "umount /tmp", "sg root -c id", "chsh -s /bin/sh", "cat /etc/shadow"]
+)
+def test_the_hosts_setuid_commands_fail(command, product):
+    done = product.pi("sh", "-c", f"{command} </dev/null; echo status $?; id -u")
+    *_, status, uid = done.stdout.decode().split("\n")[:-1]
+    assert status.startswith("status ") and status != "status 0" and uid != "0", done

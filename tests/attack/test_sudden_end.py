@@ -1,0 +1,174 @@
+"""kill -9 of each process of a session whose agent refuses to die: within five seconds nothing of it is left."""
+
+import time
+
+import pytest
+from target import DEMO, INSIDE, Outcome
+
+CLEAN_SECONDS = 5
+VICTIMS = ("wrapper", "sudo", "runner", "exec", "agent")
+STUBBORN = ("python3", f"{INSIDE}/stubborn.py")
+
+
+def pid_of(session, victim):
+    return {
+        "wrapper": session.wrapper_pid,
+        "sudo": session.sudo_pid,
+        "runner": session.runner_pid,
+        "exec": session.exec_pid,
+        "agent": lambda: int(session.words[0]),
+    }[victim]()
+
+
+def killing(*victims, signal="KILL", prepare=lambda target: None):
+    """The attack that kills these processes of a session; it succeeds when something is left after the time allowed."""
+
+    def attack(target):
+        prepare(target)
+        before = target.traces()
+        session = target.session(*STUBBORN)
+        assert len(session.agent_pids()) == 2, "the agent and its grandchild"
+        pids = [str(pid_of(session, victim)) for victim in victims]
+        target.machine.root(["kill", f"-{signal}", *pids], check=True)
+        try:
+            target.expect_traces(before, CLEAN_SECONDS)
+            left = None
+        except AssertionError as found:
+            left = str(found)
+        session.end()
+        target.machine.root(["systemctl", "kill", "--signal=KILL", session.service])
+        return Outcome(left is not None, left)
+
+    return attack
+
+
+# What each death is caught by. Without it the session would outlive the one that was killed.
+CAUGHT_BY = {
+    ("wrapper",): ["wrapper-eof"],
+    ("sudo",): ["wrapper-eof"],
+    ("runner",): ["unit:BindsTo"],
+    ("wrapper", "sudo", "runner"): ["unit:BindsTo"],
+    ("runner", "exec"): ["unit:ExecStopPostEx"],
+}
+
+
+@pytest.mark.parametrize("victims", CAUGHT_BY, ids=" and ".join)
+def test_nothing_is_left_after_kill_9_of(victims, prove):
+    prove(killing(*victims), *CAUGHT_BY[victims])
+
+
+WITHOUT_CONTROL_GROUP = "/etc/systemd/system/pi-agent-.service.d/attack.conf"
+
+
+@pytest.fixture
+def agents_outlive_their_launcher(weak):
+    """systemd's default is what the unit says too, so only an administrator's drop-in can take it out."""
+
+    def put(text):
+        weak.machine.write(WITHOUT_CONTROL_GROUP, f"[Service]\n{text}\n")
+        weak.machine.root(["systemctl", "daemon-reload"], check=True)
+
+    yield put
+    weak.machine.root(f"rm -rf {WITHOUT_CONTROL_GROUP.rsplit('/', 1)[0]}; systemctl daemon-reload", check=True)
+
+
+@pytest.mark.parametrize("victim", ["exec", "agent"])
+def test_the_grandchild_does_not_outlive(victim, product, weak, agents_outlive_their_launcher):
+    assert not killing(victim)(product).succeeded
+    assert not killing(victim)(weak).succeeded
+    agents_outlive_their_launcher("KillMode=process")
+    outcome = killing(victim)(weak)
+    assert outcome.succeeded, outcome
+    weak.machine.root(["pkill", "-KILL", "-f", "stubborn.py"])
+
+
+def test_an_agent_that_ignores_term_is_killed_within_the_time_allowed(prove):
+    # systemd's own patience is 90 s.
+    prove(killing("wrapper"), "unit:TimeoutStopUSec")
+
+
+@pytest.mark.parametrize("signal", ["TERM", "HUP", "INT", "QUIT"])
+def test_the_runner_is_ended_by(signal, product):
+    assert not killing("runner", signal=signal)(product).succeeded
+
+
+def test_a_stopped_launcher_keeps_nothing_alive(product):
+    """The agent has the launcher's uid and can stop it."""
+    before = product.traces()
+    script = "import os, signal, runpy; os.kill(os.getppid(), signal.SIGSTOP); runpy.run_path('/usr/local/lib/attack/stubborn.py')"
+    session = product.session("python3", "-c", script)
+    session.process.kill_all()
+    product.expect_traces(before)
+    session.end()
+
+
+def test_an_unrelated_service_keeps_no_mount_of_a_session(prove, product, weak):
+    """One that starts meanwhile with a mount namespace of its own gets a copy of every mount there is."""
+
+    def attack(target):
+        # The shared file system of all sessions is made by the first session after boot; here it must be this one.
+        target.end_all()
+        target.machine.root("umount --recursive /run/pi-agent/sessions", check=True)
+        session = target.session(*STUBBORN)
+        target.machine.root(
+            "systemd-run --quiet --unit=attack-bystander --property=PrivateMounts=yes --property=PrivateTmp=yes sleep 60", check=True
+        )
+        bystander = target.machine.root(["systemctl", "show", "--property=MainPID", "--value", "attack-bystander"]).stdout.decode().strip()
+        looking = ["grep", "-c", session.id, f"/proc/{bystander}/mountinfo"]
+        assert int(target.machine.root(looking).stdout) > 0, "the bystander has no copy, so this shows nothing"
+        target.machine.root(["kill", "-KILL", str(session.runner_pid())], check=True)
+        until = time.monotonic() + CLEAN_SECONDS
+        while (left := int(target.machine.root(looking).stdout)) and time.monotonic() < until:
+            time.sleep(0.1)
+        session.end()
+        target.machine.root(["systemctl", "stop", "attack-bystander"], check=True)
+        target.machine.root("umount --recursive /run/pi-agent/sessions", check=True)
+        target.warm_up()
+        return Outcome(left > 0, left)
+
+    prove(attack, "shared-sessions")
+
+
+def test_the_callers_control_group_is_frozen(prove):
+    """sudo leaves the runner where the caller is, and the caller may freeze and kill that."""
+
+    def attack(target):
+        before = target.traces()
+        session = target.session(*STUBBORN)
+        group = session.process.group.path
+        (group / "cgroup.freeze").write_text("1")
+        target.machine.root(["kill", "-KILL", str(session.wrapper_pid())], check=True)
+        try:
+            target.expect_traces(before, CLEAN_SECONDS)
+            left = None
+        except AssertionError as found:
+            left = str(found)
+        (group / "cgroup.freeze").write_text("0")
+        session.end()
+        target.machine.root(["systemctl", "kill", "--signal=KILL", session.service])
+        return Outcome(left is not None, left)
+
+    # Without a scope of its own there is nothing that the unit could be bound to.
+    prove(attack, "own-scope", "unit:BindsTo", "unit:After")
+
+
+def test_a_session_goes_on_while_its_callers_control_group_is_frozen(product):
+    session = product.session("sh", "-c", f"echo $PI_AGENT_SESSION; sleep 0.5; touch {DEMO}/went-on; sleep 60")
+    (session.process.group.path / "cgroup.freeze").write_text("1")
+    until = time.monotonic() + CLEAN_SECONDS
+    while product.machine.root(["test", "-e", f"{DEMO}/went-on"]).returncode != 0:
+        assert time.monotonic() < until, "the agent stands still"
+        time.sleep(0.1)
+    (session.process.group.path / "cgroup.freeze").write_text("0")
+    session.end()
+    product.machine.root(["rm", f"{DEMO}/went-on"], check=True)
+
+
+def test_what_a_crash_of_everything_left_is_swept_by_the_next_session(product):
+    """A runner and a cleanup that both died: the directory and its mounts are gone after anybody's next session."""
+    orphan = "0123456789abcdef" * 2
+    directory = f"/run/pi-agent/sessions/{orphan}"
+    product.machine.root(f"mkdir -p {directory}/root/home && mount --bind /home/alice/projects {directory}/root/home", check=True)
+    product.pi("true", check=True)
+    assert product.machine.root(["test", "-e", directory]).returncode == 1
+    assert product.machine.root(["test", "-d", DEMO]).returncode == 0

@@ -1,0 +1,139 @@
+"""What the agent can see and write: its own state, temporary directories and the project, and nothing else."""
+
+import re
+
+import pytest
+from target import DEMO, INSIDE, Outcome
+
+HOME = "/var/lib/pi-agent/users/alice/home"
+# Kernel switches that anybody may write by design: a pressure trigger only tells its own writer.
+KERNEL = {f"/proc/pressure/{name}" for name in ("cpu", "io", "memory")}
+DEVICES = {f"/dev/{name}" for name in ("full", "null", "random", "urandom", "zero", "pts/ptmx")}
+# Private to the session, each of them: test_neighbours.py.
+TEMPORARY = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"}
+OPEN_ON_HOST = ("/opt/open", "/etc/open", "/usr/local/open", "/srv/open", "/var/lib/open")
+EXPOSURE_LIMIT = 1.5
+
+
+def seen_in(place, probe):
+    def attack(target):
+        seen = target.probe(probe, cwd="/srv/shared/app")[probe][place]
+        return Outcome(bool(set(seen) & HOST_ONLY[place]) if isinstance(seen, list) else False, seen)
+
+    return attack
+
+
+HOST_ONLY = {
+    "/home": {"bob", "eve", "carol"},
+    "/root": {"secret"},
+    "/run/user": {"1002"},
+    "/srv": {"devs"},
+    "/run": {"dbus", "scripted-model"},
+    "/var": {"log", "cache"},
+    "/var/lib": {"dpkg", "systemd"},
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def things_to_find(product, weak):
+    """Directories that anybody could write or read on the host."""
+    made = f"install -d -m 0777 {' '.join(OPEN_ON_HOST)}; touch /opt/open/file; chmod 666 /opt/open/file"
+    made += "; chmod 755 /root; touch /root/secret; install -d -m 0777 /run/user/1002"
+    for target in (product, weak):
+        target.machine.root(made, check=True)
+    yield
+    for target in (product, weak):
+        target.machine.root(f"rm -rf {' '.join(OPEN_ON_HOST)} /root/secret /run/user/1002; chmod 700 /root", check=True)
+
+
+def test_nothing_is_writable_but_state_temporary_directories_and_the_project(product):
+    writable = set(product.probe("writable")["writable"])
+    assert writable == {HOME, "/home/alice/projects", DEMO} | TEMPORARY | DEVICES | KERNEL
+
+
+@pytest.mark.parametrize("place", OPEN_ON_HOST)
+def test_what_anybody_may_write_on_the_host_is_not_writable_for_the_agent(place, prove):
+    def attack(target):
+        done = target.pi("sh", "-c", f"touch {place}/mine && rm {place}/mine")
+        return Outcome(done.returncode == 0, done)
+
+    defences = ["unit:ProtectSystem"]
+    defences += ["unit:RootDirectory"] if place.startswith(("/srv", "/var")) else ["read-only-clones"]
+    prove(attack, *defences)
+
+
+@pytest.mark.parametrize("place", ["/home", "/root", "/run/user"])
+def test_other_homes_are_not_there(place, prove):
+    prove(seen_in(place, "homes"), "unit:RootDirectory", "unit:ProtectHome", "unit:TemporaryFileSystem", "unit:BindReadOnlyPaths")
+
+
+@pytest.mark.parametrize("place", ["/srv", "/run", "/var", "/var/lib"])
+def test_other_places_of_the_host_are_not_there(place, prove):
+    prove(seen_in(place, "places of the host"), "unit:RootDirectory", "unit:BindReadOnlyPaths")
+
+
+def test_exactly_one_project_and_nothing_of_its_home_is_shown(product):
+    homes = product.probe("homes")["homes"]
+    empty = {"/root": [], "/run/user": [], "/home/bob": "ENOENT", "/home/eve": "ENOENT"}
+    assert homes == {"/home": ["alice"], "/home/alice": ["projects"], **empty}
+    shared = product.probe("homes", "places of the host", cwd="/srv/shared/app")
+    assert shared["homes"]["/home"] in ([], "EACCES") and shared["places of the host"]["/srv"] == ["shared"]
+
+
+def test_the_kernels_own_files_are_not_readable(product):
+    for path in ("/proc/kcore", "/proc/kallsyms", "/proc/kmsg", "/proc/sysrq-trigger", "/dev/mem", "/dev/kmsg"):
+        assert product.pi("head", "-c", "1", path).returncode != 0, path
+    assert product.pi("ls", "/sys").stdout == b"devices\nfs\n"
+    assert product.pi("ls", "-A", "/sys/fs/cgroup").stdout == b""
+
+
+def test_a_device_that_root_left_in_the_project_is_not_opened(prove, product, weak):
+    node = f"{DEMO}/node"
+    for target in (product, weak):
+        target.machine.root(["mknod", "-m", "666", node, "c", "1", "5"], check=True)
+
+    def attack(target):
+        done = target.pi("head", "-c", "1", node)
+        return Outcome(done.returncode == 0, done)
+
+    prove(attack, "nosuid-clones")
+    for target in (product, weak):
+        target.machine.root(["rm", node], check=True)
+
+
+def test_a_setuid_program_that_root_left_in_the_project_gives_nothing(product):
+    planted = f"{DEMO}/planted-id"
+    product.machine.root(["cp", "-p", f"{INSIDE}/setuid-id", planted], check=True)
+    assert product.pi(planted, "-u").stdout.strip() not in (b"0", b"")
+    assert "nosuid" in product.pi("findmnt", "-no", "OPTIONS", "--target", DEMO).stdout.decode()
+    product.machine.root(["rm", planted], check=True)
+
+
+def exposure(target):
+    """What systemd-analyze says of a live unit; lower is better."""
+    session = target.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60")
+    shown = target.machine.root(["systemd-analyze", "security", "--no-pager", session.service]).stdout.decode()
+    session.end()
+    return float(re.search(r"Overall exposure level for \S+: ([0-9.]+)", shown).group(1))
+
+
+def test_the_live_unit_is_hardened_in_the_eyes_of_systemd(prove):
+    def attack(target):
+        level = exposure(target)
+        print(f"exposure of the live unit: {level}")
+        return Outcome(level > EXPOSURE_LIMIT, level)
+
+    prove(attack, "unit:PrivateUsers", "unit:SystemCallFilter")
+
+
+def test_the_agent_gets_no_core_files(prove):
+    def attack(target):
+        limit = target.pi("sh", "-c", "ulimit -Hc").stdout.decode().strip()
+        return Outcome(limit != "0", limit)
+
+    prove(attack, "unit:LimitCORE")
+
+
+def test_the_agents_home_is_closed_to_everybody_else(product):
+    made = product.pi("sh", "-c", "stat -c %a $HOME $HOME/.pi $HOME/.pi/agent/settings.json")
+    assert made.stdout.decode().split() == ["700", "700", "600"], made
