@@ -1,9 +1,13 @@
 #!/usr/bin/python3 -IS
 """An agent for tests that does what its first argument says; the tests install it in the machine as `bin/pi`."""
 
+import hashlib
 import os
 import signal
+import subprocess
 import sys
+import termios
+import tty
 
 CAUGHT = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2)
 
@@ -33,6 +37,39 @@ def name_signals(_):
         pass
 
 
+def read_keys(arguments):
+    """A full-screen program: switches terminal modes on, reads single keys, says when it is continued, ends at `q`; hard to kill."""
+    settings = termios.tcgetattr(0)
+    tty.setraw(0)
+    raw = termios.tcgetattr(0)
+    raw[3] |= termios.ISIG
+    termios.tcsetattr(0, termios.TCSANOW, raw)
+    continued = []
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGCONT, lambda *_: (continued.append(1), write(f"CONT{len(continued)}.".encode())))
+    subprocess.Popen(["/usr/bin/setsid", "/bin/sleep", "1000"])
+    write(arguments[0].encode().decode("unicode_escape").encode() + b"here")
+    while os.read(0, 1) != b"q":
+        pass
+    termios.tcsetattr(0, termios.TCSANOW, settings)
+    sys.exit(7)
+
+
+def flood(arguments):
+    """Writes `count` times the same `size` random bytes to a raw terminal, and their digest into a file."""
+    size, count = map(int, arguments)
+    settings = termios.tcgetattr(1)
+    tty.setraw(1)
+    data, digest = os.urandom(size), hashlib.sha256()
+    write(b"BEGIN")
+    for _ in range(count):
+        digest.update(data)
+        write(data)
+    termios.tcsetattr(1, termios.TCSADRAIN, settings)
+    with open("digest", "w", encoding="ascii") as file:
+        print(digest.hexdigest(), file=file)
+
+
 def run_script(arguments):
     """Becomes bash with a script and its parameters, and with the signals as Python found them."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):
@@ -40,5 +77,5 @@ def run_script(arguments):
     os.execv("/bin/bash", ["bash", "-c", arguments[0], "bash", *arguments[1:]])
 
 
-ACTIONS = {"arguments": show_arguments, "environment": show_environment, "signals": name_signals, "sh": run_script}
+ACTIONS = {"arguments": show_arguments, "environment": show_environment, "signals": name_signals, "keys": read_keys, "flood": flood, "sh": run_script}
 ACTIONS[sys.argv[1]](sys.argv[2:])

@@ -28,7 +28,7 @@ class Shell:
         self.resize(rows, columns)
         uid, _ = machine.account(user)
         os.fchown(slave, uid, -1)
-        argv = command or ["bash", "--norc", "--noprofile", "-i"]
+        argv = command or ["bash", "--norc", "--noprofile", "--noediting", "-i"]
         settings = {"PS1": PROMPT.decode(), "TERM": "xterm-256color", "PI_OFFLINE": "1", **(env or {})}
         self.process = machine.popen(["python3", "-c", TAKE_TERMINAL, *argv], user, cwd, settings, slave, slave, slave)
         os.close(slave)
@@ -82,11 +82,16 @@ class Shell:
             pass
         self.position = len(self.seen)
 
+    def enter(self, line):
+        """Types a command line and waits for its echo, so that what is expected next is not found in what was typed."""
+        self.type(line + "\n")
+        self.expect(re.escape(line.encode()) + rb"\r\n")
+
     def run(self, command, seconds=15):
-        """Types a command, waits for the next prompt: what it printed, and its status."""
-        self.type(command + "; echo status=$?=\n")
+        """Enters a command, waits for the next prompt: what it printed, and its status."""
+        self.enter(command + "; echo status=$?=")
         found = self.expect(rb"(.*?)status=(\d+)=\r\n.*?" + re.escape(PROMPT), seconds)
-        return found.group(1).partition(b"\n")[2], int(found.group(2))
+        return found.group(1), int(found.group(2))
 
     def settings(self):
         return termios.tcgetattr(self.master)
@@ -104,5 +109,4 @@ class Shell:
                         (off.add if final == b"l" else off.discard)(number)
             if final == b"u" and kind in (b"<", b">"):
                 keyboard = max(0, keyboard + (1 if kind == b">" else -1))
-        # bash itself asks for bracketed paste at its prompt.
-        return on - {2004}, off, keyboard
+        return on, off, keyboard
