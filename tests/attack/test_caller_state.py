@@ -134,7 +134,7 @@ child.kill()
 
 def test_nothing_of_the_callers_state_reaches_the_agent(worst):
     agent, runner = worst.agent, worst.runner
-    assert (agent["nice"], agent["policy"], agent["oom_score_adj"]) == (0, 0, 0)
+    assert (agent["nice"], agent["policy"], agent["oom_score_adj"]) == (worst.init["nice"], 0, 0)  # systemd's own niceness
     assert agent["processors"] == worst.init["processors"]
     assert (agent["ignored"], agent["blocked"]) == (0, 0)
     assert "Max core file size: 0 0" in agent["limits"]
