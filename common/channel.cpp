@@ -31,6 +31,35 @@ bool wait_for(FdRef fd, short events, Deadline deadline)
     }
 }
 
+// One packet into `buffer`; its length, 0 when the peer has closed. `message` is filled for its flags and control data.
+std::size_t receive_message(FdRef channel, msghdr &message, std::string &buffer, char *control, std::size_t control_size, int flags,
+                            Deadline deadline)
+{
+    iovec part{buffer.data(), buffer.size()};
+    for (;;) {
+        message = msghdr{};
+        message.msg_iov = &part;
+        message.msg_iovlen = 1;
+        message.msg_control = control;
+        message.msg_controllen = control_size;
+        const ssize_t length = recvmsg(channel.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT | flags);
+        if (length >= 0) return static_cast<std::size_t>(length);
+        // ECONNRESET: the peer closed before it had read all. It is told once; what the peer said before that is still there.
+        if (errno == EINTR || errno == ECONNRESET) continue;
+        if (errno != EAGAIN) throw_errno("receiving from the peer");
+        if (!wait_for(channel, POLLIN, deadline)) throw DeadlineExceeded("the peer did not answer in time");
+    }
+}
+
+// Cuts `buffer` to what came. False when nothing did.
+bool take_bytes(const msghdr &message, std::string &buffer, std::size_t length)
+{
+    if ((message.msg_flags & MSG_TRUNC) != 0 || length > packet_limit)
+        throw ProtocolError("a packet larger than " + std::to_string(packet_limit) + " bytes was refused");
+    buffer.resize(length);
+    return length != 0;
+}
+
 } // namespace
 
 std::pair<UniqueFd, UniqueFd> make_channel()
@@ -75,22 +104,8 @@ std::optional<Packet> receive_packet(FdRef channel, Deadline deadline)
 {
     std::string buffer(packet_limit + 1, '\0');
     alignas(cmsghdr) std::array<char, CMSG_SPACE(sizeof(int) * packet_fd_limit)> control{};
-    iovec part{buffer.data(), buffer.size()};
     msghdr message{};
-    ssize_t length = 0;
-    for (;;) {
-        message = msghdr{};
-        message.msg_iov = &part;
-        message.msg_iovlen = 1;
-        message.msg_control = control.data();
-        message.msg_controllen = control.size();
-        length = recvmsg(channel.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
-        if (length >= 0) break;
-        // ECONNRESET: the peer closed before it had read all. It is told once; what the peer said before that is still there.
-        if (errno == EINTR || errno == ECONNRESET) continue;
-        if (errno != EAGAIN) throw_errno("receiving from the peer");
-        if (!wait_for(channel, POLLIN, deadline)) throw DeadlineExceeded("the peer did not answer in time");
-    }
+    const std::size_t length = receive_message(channel, message, buffer, control.data(), control.size(), 0, deadline);
     Packet packet;
     // Adopt what arrived before anything can throw: a refused packet must not leak descriptors.
     for (cmsghdr *header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
@@ -103,11 +118,22 @@ std::optional<Packet> receive_packet(FdRef channel, Deadline deadline)
         }
     }
     if ((message.msg_flags & MSG_CTRUNC) != 0) throw ProtocolError("a packet with too many descriptors was refused");
-    if ((message.msg_flags & MSG_TRUNC) != 0 || static_cast<std::size_t>(length) > packet_limit)
-        throw ProtocolError("a packet larger than " + std::to_string(packet_limit) + " bytes was refused");
-    if (length == 0) return std::nullopt;
-    packet.bytes.assign(buffer, 0, static_cast<std::size_t>(length));
+    if (!take_bytes(message, buffer, length)) return std::nullopt;
+    packet.bytes = std::move(buffer);
     return packet;
+}
+
+std::optional<Packet> receive_plain_packet(FdRef channel, Deadline deadline)
+{
+    std::string buffer(packet_limit + 1, '\0');
+    msghdr message{};
+    // Looked at first: without room for it, the kernel reports ancillary data (MSG_CTRUNC, recvmsg(2)) and, as the packet stays where it
+    // is, does not have to close anything in our name.
+    receive_message(channel, message, buffer, nullptr, 0, MSG_PEEK, deadline);
+    if ((message.msg_flags & MSG_CTRUNC) != 0) throw ProtocolError("a packet with a descriptor was refused");
+    const std::size_t length = receive_message(channel, message, buffer, nullptr, 0, 0, deadline);
+    if (!take_bytes(message, buffer, length)) return std::nullopt;
+    return Packet{std::move(buffer), {}};
 }
 
 void send_record(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline)

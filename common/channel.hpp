@@ -49,6 +49,10 @@ void send_packet(FdRef channel, std::string_view bytes, const std::vector<int> &
 // descriptors, DeadlineExceeded when none came in time.
 std::optional<Packet> receive_packet(FdRef channel, Deadline deadline);
 
+// The same without ever holding a descriptor: a packet that carries one stays unread, and ProtocolError is thrown. For root, where the
+// peer is hostile and nobody else reads this end.
+std::optional<Packet> receive_plain_packet(FdRef channel, Deadline deadline);
+
 // A record is longer than a packet may be: a length first, then the bytes in pieces. Descriptors travel with the first packet.
 void send_record(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline);
 std::optional<Packet> receive_record(FdRef channel, Deadline deadline);

@@ -71,9 +71,28 @@ bool is_presentation_variable(std::string_view name) noexcept
 
 void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline)
 {
-    const std::string bytes =
-        Encoder().number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask).bytes();
-    send_record(channel, bytes, {cwd.get(), stdio[0], stdio[1], stdio[2]}, deadline);
+    send_record(channel, encode_request(request), {cwd.get(), stdio[0], stdio[1], stdio[2]}, deadline);
+}
+
+std::string encode_request(const Request &request)
+{
+    return Encoder().number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask).bytes();
+}
+
+Request decode_request(std::string_view bytes)
+{
+    Decoder decoder(bytes);
+    if (decoder.number() != request_type) throw ProtocolError("the first message is not a request");
+    Request request;
+    request.arguments = decoder.texts(argument_count_limit);
+    request.presentation = decoder.texts(presentation_names.size() + 32);
+    const std::uint64_t mask = decoder.number();
+    decoder.end();
+    if (mask > 0777) throw ProtocolError("the request carries an impossible umask");
+    request.umask = static_cast<unsigned>(mask);
+    std::for_each(request.arguments.begin(), request.arguments.end(), check_argument);
+    std::for_each(request.presentation.begin(), request.presentation.end(), check_presentation);
+    return request;
 }
 
 ReceivedRequest receive_request(FdRef channel, Deadline deadline)
@@ -82,17 +101,8 @@ ReceivedRequest receive_request(FdRef channel, Deadline deadline)
     if (!record) throw ProtocolError("the connection was closed before a request came");
     if (record->fds.size() != 4 && defence_is_on("descriptor-count"))
         throw ProtocolError("a request carries exactly four descriptors, this one has " + std::to_string(record->fds.size()));
-    Decoder decoder(record->bytes);
-    if (decoder.number() != request_type) throw ProtocolError("the first message is not a request");
     ReceivedRequest received;
-    received.request.arguments = decoder.texts(argument_count_limit);
-    received.request.presentation = decoder.texts(presentation_names.size() + 32);
-    const std::uint64_t mask = decoder.number();
-    decoder.end();
-    if (mask > 0777) throw ProtocolError("the request carries an impossible umask");
-    received.request.umask = static_cast<unsigned>(mask);
-    std::for_each(received.request.arguments.begin(), received.request.arguments.end(), check_argument);
-    std::for_each(received.request.presentation.begin(), received.request.presentation.end(), check_presentation);
+    received.request = decode_request(record->bytes);
     received.cwd = std::move(record->fds[0]);
     for (std::size_t index = 0; index < 3; ++index)
         received.stdio[index] = std::move(record->fds[index + 1]);

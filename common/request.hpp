@@ -30,6 +30,10 @@ struct ReceivedRequest {
 // Sends `request` with cwd (O_PATH) and the three stdio descriptors, which are borrowed.
 void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline);
 
+// A request's own bytes. decode_request throws ProtocolError for anything that encode_request does not make.
+std::string encode_request(const Request &request);
+Request decode_request(std::string_view bytes);
+
 // Throws ProtocolError for anything that is not exactly one well-formed request with four descriptors.
 ReceivedRequest receive_request(FdRef channel, Deadline deadline);
 
@@ -46,6 +50,7 @@ struct AgentEnded {
     int value;
 };
 using RunnerMessage = std::variant<FailureReport, Notice, AgentEnded>;
+constexpr std::size_t small_message_limit = 64; // bytes of any message that the wrapper sends after its request
 std::string encode(const RunnerMessage &message);
 RunnerMessage decode_runner_message(std::string_view bytes);
 

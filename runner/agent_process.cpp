@@ -154,8 +154,11 @@ ExecEnded wait_for_agent(pid_t agent, FdRef control)
         }
         if (waits[1].revents == 0) continue;
         const std::optional<Packet> packet = receive_packet(control, in_seconds(1));
-        connected = packet.has_value(); // without a runner the unit is being stopped: systemd ends us
-        if (packet) kill(agent, decode_signal(packet->bytes));
+        connected = packet.has_value();
+        if (packet)
+            kill(agent, decode_signal(packet->bytes));
+        else if (defence_is_on("runner-eof"))
+            throw Failure(ExitStatus::system_failure, "the runner is gone"); // our end is the unit's: systemd kills what is left
     }
 }
 

@@ -109,11 +109,11 @@ Child::~Child()
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-std::optional<Packet> Child::receive_one()
+std::optional<Packet> Child::receive_one(Deadline deadline)
 {
     std::optional<Packet> packet;
     try {
-        packet = receive_packet(channel_, in_seconds(child_patience_seconds));
+        packet = receive_packet(channel_, deadline);
     } catch (const DeadlineExceeded &) {
         throw Failure(ExitStatus::system_failure, "the " + name_ + " made no progress for " + std::to_string(child_patience_seconds) +
                                                       " seconds and was stopped; is a file system on the way not answering?");
@@ -135,9 +135,34 @@ Packet Child::receive()
         if (std::optional<Packet> packet = receive_one()) return std::move(*packet);
 }
 
+std::string Child::receive_long(Deadline deadline)
+{
+    std::optional<Packet> head = receive_one(deadline);
+    while (!head)
+        head = receive_one(deadline);
+    Decoder decoder(head->bytes);
+    const std::uint64_t size = decoder.number();
+    decoder.end();
+    if (size > record_limit) throw ProtocolError("the " + name_ + " sent too much");
+    std::string bytes;
+    while (bytes.size() < size) {
+        bytes += receive().bytes;
+        if (bytes.size() > size) throw ProtocolError("the " + name_ + " sent more than it said");
+    }
+    return bytes;
+}
+
 void send_answer(FdRef channel, std::string_view bytes, const std::vector<int> &fds)
 {
     send_packet(channel, std::string(1, answer_tag).append(bytes), fds, in_seconds(child_patience_seconds));
+}
+
+void send_long_answer(FdRef channel, std::string_view bytes)
+{
+    constexpr std::size_t piece = packet_limit - 1; // the tag takes one
+    send_answer(channel, Encoder().number(bytes.size()).bytes());
+    for (std::size_t sent = 0; sent < bytes.size(); sent += piece)
+        send_answer(channel, bytes.substr(sent, piece));
 }
 
 void send_progress(FdRef channel)

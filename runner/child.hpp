@@ -28,11 +28,15 @@ public:
 
     // The next answer. Throws the child's own Failure, or Failure(system_failure) when it died or made no progress in time.
     Packet receive();
+    // What send_long_answer sent. `deadline` is for its beginning; from there on it is child_patience_seconds as ever.
+    std::string receive_long(Deadline deadline);
     // The same for one message; nothing when it only reported progress.
-    std::optional<Packet> receive_one();
+    std::optional<Packet> receive_one() { return receive_one(in_seconds(child_patience_seconds)); }
     [[nodiscard]] FdRef channel() const noexcept { return channel_; }
 
 private:
+    std::optional<Packet> receive_one(Deadline deadline);
+
     std::string name_;
     pid_t pid_ = -1;
     UniqueFd channel_;
@@ -40,6 +44,8 @@ private:
 
 // For tasks: messages that Child::receive understands.
 void send_answer(FdRef channel, std::string_view bytes, const std::vector<int> &fds = {});
+// For an answer of up to record_limit bytes, in as many messages as it takes.
+void send_long_answer(FdRef channel, std::string_view bytes);
 void send_progress(FdRef channel); // "still alive and working": restarts the parent's patience
 
 } // namespace pi_agent

@@ -12,8 +12,15 @@
 
 namespace pi_agent {
 
-// Returns what was skipped, one text each. Throws what reader or writer could not do. Root itself reads and writes nothing here.
+// What ends a session early; both are only watched.
+struct SessionWatch {
+    FdRef wrapper;     // its socket: hung up
+    FdRef termination; // from watch_termination: readable
+};
+
+// Returns what was skipped, one text each. Throws what reader or writer could not do,
+// and when the session ends meanwhile. Root itself reads and writes nothing here.
 std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const std::string &config_directory,
-                                     FdRef home, const nlohmann::json &managed);
+                                     FdRef home, const nlohmann::json &managed, const SessionWatch &watch);
 
 } // namespace pi_agent

@@ -11,11 +11,11 @@
 #include "runner/environment.hpp"
 #include "runner/process_state.hpp"
 #include "runner/project.hpp"
+#include "runner/receiver.hpp"
 #include "runner/record.hpp"
 #include "runner/root_tree.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/state_directory.hpp"
-#include "runner/stdio_rules.hpp"
 #include "runner/supervise.hpp"
 #include "runner/systemd_bus.hpp"
 
@@ -23,7 +23,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int request_patience_seconds = 5;
 constexpr int scope_patience_seconds = 30;
 
 void notify(FdRef wrapper, const std::string &text)
@@ -69,9 +68,9 @@ Account find_agent(const AccessRules &rules, const Account &caller)
     return *agent;
 }
 
-OpenedProject open_allowed_project(const AsRoot &root, const Account &caller, const AccessRules &rules, FdRef cwd)
+OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules)
 {
-    auto opened = open_project(root, caller, rules, cwd);
+    auto opened = open_project(receiver.child(), caller, rules);
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
     auto &project = std::get<OpenedProject>(opened);
     if (project.by_group && is_privileged_group(*project.by_group))
@@ -83,18 +82,22 @@ OpenedProject open_allowed_project(const AsRoot &root, const Account &caller, co
     return std::move(project);
 }
 
-// Removes what the session left, whatever happened; the unit's own ExecStopPost= has usually done it already.
+// Removes what the session left, whatever happened; the session's cleanup unit has usually done it already.
 class SessionEnd {
 public:
-    SessionEnd(const AsRoot &root, std::string id) : root_(root), id_(std::move(id)) {}
+    SessionEnd(const AsRoot &root, SystemdBus &systemd, std::string id) : root_(root), systemd_(systemd), id_(std::move(id)) {}
     SessionEnd(const SessionEnd &) = delete;
     SessionEnd &operator=(const SessionEnd &) = delete;
     SessionEnd(SessionEnd &&) = delete;
     SessionEnd &operator=(SessionEnd &&) = delete;
+    // From here to unit_has_ended() nothing is taken from under the agent: if it cannot be told to have ended, then this process' end is
+    // its end (BindsTo=), and the cleanup unit's turn.
+    void unit_may_live() noexcept { unit_may_live_ = true; }
+    void unit_has_ended() noexcept { unit_may_live_ = false; }
     ~SessionEnd()
     {
         try {
-            remove_session(root_, id_);
+            if (!unit_may_live_ || !systemd_.unit_exists(service_name(id_))) remove_session(root_, id_);
         } catch (const std::exception &failure) {
             record_problem(id_, failure.what());
         }
@@ -102,7 +105,9 @@ public:
 
 private:
     const AsRoot &root_;
+    SystemdBus &systemd_;
     std::string id_;
+    bool unit_may_live_ = false;
 };
 
 // Sessions whose runner and unit are both gone: after a crash of the host's systemd, or a cleanup that failed.
@@ -159,19 +164,20 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     const UniqueFd termination = watch_termination();
 
     // Decide again; only this decision counts.
-    ReceivedRequest received = receive_request(wrapper, in_seconds(request_patience_seconds));
-    check_stdio(received.stdio);
     const Policy policy = load_enabled_policy();
     const AccessRules rules = authorise(policy, caller);
     const Account agent = find_agent(rules, caller);
-    const OpenedProject project = open_allowed_project(root, caller, rules, received.cwd);
+    Receiver receiver(root, caller, rules, wrapper);
+    Request request = receiver.request();
+    const OpenedProject project = open_allowed_project(receiver, caller, rules);
 
     // Prepare: the agent's state as the agent, the user's config as the user, under the user's lock.
     const SessionDirectory session = SessionDirectory::create(root, id);
-    const SessionEnd end(root, id);
+    SessionEnd end(root, systemd, id);
     sweep(root, systemd);
     StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent);
-    for (const auto &skipped : sync_config(root, caller, agent, rules.config_directory, state.home, policy.settings))
+    for (const auto &skipped :
+         sync_config(root, caller, agent, rules.config_directory, state.home, policy.settings, SessionWatch{wrapper, termination}))
         notify(wrapper, skipped);
     state.lock.reset();
     const RootTree tree = build_root_tree(root, session, project, state, caller, agent);
@@ -181,13 +187,14 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
 
     // Launch and supervise.
     auto [control, launcher] = make_channel();
+    end.unit_may_live();
     systemd.start_service(service_name(id), service_properties(plan_unit(id, caller, agent, project, state, tree)),
                           CompanionUnit{cleanup_name(id), cleanup_properties(id, caller.uid)}, launcher);
     launcher.reset();
-    const LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(received.request), project, state);
+    const LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(request), project, state);
     record_started(id, caller, agent, project.root_path);
-    const AgentEnded ended =
-        supervise(systemd, Session{service_name(id), wrapper, control, termination, record, std::move(received.stdio)});
+    const AgentEnded ended = supervise(systemd, Session{service_name(id), wrapper, receiver, control, termination, record});
+    end.unit_has_ended();
     record_ended(id, ended);
     return ended;
 }

@@ -9,12 +9,18 @@ constexpr std::uint64_t launch_type = 16;
 constexpr std::uint64_t ready_type = 17;
 constexpr std::uint64_t failed_type = 18;
 constexpr std::uint64_t ended_type = 19;
+constexpr std::uint64_t stdio_type = 20;
 constexpr std::size_t list_limit = 70'000;
 constexpr std::size_t text_limit = 4096;
 
 } // namespace
 
-void send_launch(FdRef channel, const LaunchRecord &record, const std::array<UniqueFd, 3> &stdio, Deadline deadline)
+void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline)
+{
+    send_packet(channel, Encoder().number(stdio_type).bytes(), {stdio[0].get(), stdio[1].get(), stdio[2].get()}, deadline);
+}
+
+void send_launch(FdRef channel, const LaunchRecord &record, Deadline deadline)
 {
     const std::string bytes = Encoder()
                                   .number(launch_type)
@@ -26,13 +32,16 @@ void send_launch(FdRef channel, const LaunchRecord &record, const std::array<Uni
                                   .number(record.cwd_inode)
                                   .number(record.umask)
                                   .bytes();
-    send_record(channel, bytes, {stdio[0].get(), stdio[1].get(), stdio[2].get()}, deadline);
+    send_record(channel, bytes, {}, deadline);
 }
 
 ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
 {
-    std::optional<Packet> packet = receive_record(channel, deadline);
-    if (!packet || packet->fds.size() != 3) throw ProtocolError("no launch record came");
+    std::optional<Packet> stdio = receive_packet(channel, deadline);
+    if (!stdio || stdio->fds.size() != 3 || stdio->bytes != Encoder().number(stdio_type).bytes())
+        throw ProtocolError("no standard descriptors came");
+    const std::optional<Packet> packet = receive_record(channel, deadline);
+    if (!packet || !packet->fds.empty()) throw ProtocolError("no launch record came");
     Decoder decoder(packet->bytes);
     if (decoder.number() != launch_type) throw ProtocolError("no launch record came");
     ReceivedLaunch launch;
@@ -45,7 +54,7 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     launch.record.umask = static_cast<unsigned>(decoder.number() & 0777U);
     decoder.end();
     for (std::size_t index = 0; index < 3; ++index)
-        launch.stdio[index] = std::move(packet->fds[index]);
+        launch.stdio[index] = std::move(stdio->fds[index]);
     return launch;
 }
 

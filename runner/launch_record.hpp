@@ -26,7 +26,9 @@ struct ReceivedLaunch {
     std::array<UniqueFd, 3> stdio;
 };
 
-void send_launch(FdRef channel, const LaunchRecord &record, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
+// In this order, and from two senders: the descriptors come from the caller's side, which root has no part in (receiver.hpp).
+void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
+void send_launch(FdRef channel, const LaunchRecord &record, Deadline deadline);
 // Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
 ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
 

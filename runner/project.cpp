@@ -6,7 +6,6 @@
 #include "common/policy_paths.hpp"
 #include "common/root_path.hpp"
 #include "common/trusted_file.hpp"
-#include "runner/child.hpp"
 
 #include <array>
 #include <climits>
@@ -74,21 +73,6 @@ UniqueFd reopen_cwd(FdRef claimed)
     return actual;
 }
 
-// In the child, as the caller: first the working directory, then each root in order.
-void answer_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed, FdRef channel)
-{
-    const UniqueFd cwd = reopen_cwd(claimed);
-    const Place place = place_of(cwd);
-    send_answer(channel, Encoder().number(place.device).number(place.inode).number(place.mount).bytes(), {cwd.get()});
-    for (const auto &granted : rules.roots) {
-        auto resolved = resolve_root(granted.spec, caller);
-        if (const auto *problem = std::get_if<RootProblem>(&resolved))
-            throw PolicyError({Diagnostic{problem->where, rules.entry + ".roots", problem->text, ""}});
-        const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
-        send_answer(channel, Encoder().number(place_of(root.fd).mount).bytes(), {root.fd.get()});
-    }
-}
-
 // The path is the kernel's, read after the reader opened the root, so a rename in between chooses it: it is judged here and not only by the
 // reader. Below the host's own trees, which the agent sees, systemd resolves it again while the session runs, and nobody but root may be
 // able to exchange a component there (a link in its place once made root run the project's own program).
@@ -113,17 +97,30 @@ void judge_place(const RootCandidate &root, const AccessRules &rules)
 
 UniqueFd only_descriptor(Packet &packet)
 {
-    if (packet.fds.size() != 1) throw ProtocolError("the reader sent the wrong number of descriptors");
+    if (packet.fds.size() != 1) throw ProtocolError("the receiver sent the wrong number of descriptors");
     return std::move(packet.fds[0]);
 }
 
 } // namespace
 
-std::variant<OpenedProject, Refused> open_project(const AsRoot &root, const Account &caller, const AccessRules &rules, FdRef claimed_cwd)
+// First the working directory, then each root in order.
+void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel)
 {
-    Child reader(root, "reader of the working directory", caller, {claimed_cwd.get()},
-                 [&](const AsUser & /*user*/, FdRef channel) { answer_as_caller(caller, rules, claimed_cwd, channel); });
-    Packet answer = reader.receive();
+    const UniqueFd cwd = reopen_cwd(claimed_cwd);
+    const Place place = place_of(cwd);
+    send_answer(channel, Encoder().number(place.device).number(place.inode).number(place.mount).bytes(), {cwd.get()});
+    for (const auto &granted : rules.roots) {
+        auto resolved = resolve_root(granted.spec, caller);
+        if (const auto *problem = std::get_if<RootProblem>(&resolved))
+            throw PolicyError({Diagnostic{problem->where, rules.entry + ".roots", problem->text, ""}});
+        const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
+        send_answer(channel, Encoder().number(place_of(root.fd).mount).bytes(), {root.fd.get()});
+    }
+}
+
+std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules)
+{
+    Packet answer = child.receive();
     const UniqueFd cwd = only_descriptor(answer);
     Decoder decoder(answer.bytes);
     OpenedProject project;
@@ -135,7 +132,7 @@ std::variant<OpenedProject, Refused> open_project(const AsRoot &root, const Acco
     std::vector<UniqueFd> descriptors;
     std::vector<std::uint64_t> mounts;
     for (const auto &granted : rules.roots) {
-        Packet packet = reader.receive();
+        Packet packet = child.receive();
         descriptors.push_back(only_descriptor(packet));
         mounts.push_back(Decoder(packet.bytes).number());
         candidates.push_back(RootCandidate{path_of(descriptors.back()), granted.by_group, granted.spec.where});

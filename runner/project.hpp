@@ -3,7 +3,7 @@
 
 #include "common/decision.hpp"
 #include "common/fd.hpp"
-#include "common/identity.hpp"
+#include "runner/child.hpp"
 
 #include <cstdint>
 #include <variant>
@@ -20,7 +20,11 @@ struct OpenedProject {
     std::optional<Gid> by_group;
 };
 
-// `claimed_cwd` came from the caller: its link text, device, inode and mount id must be those of the path opened here.
-std::variant<OpenedProject, Refused> open_project(const AsRoot &root, const Account &caller, const AccessRules &rules, FdRef claimed_cwd);
+// In a child that is the caller: opens the working directory and each root, and answers with them. `claimed_cwd` came from the caller: its
+// link text, device, inode and mount id must be those of the path opened here.
+void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel);
+
+// In the parent: takes the answers of `child` and decides on what was opened.
+std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules);
 
 } // namespace pi_agent

@@ -23,7 +23,7 @@ constexpr int handover_patience_seconds = 10;
 
 class Supervisor {
 public:
-    Supervisor(SystemdBus &systemd, Session session) : systemd_(systemd), session_(std::move(session)) {}
+    Supervisor(SystemdBus &systemd, const Session &session) : systemd_(systemd), session_(session) {}
 
     AgentEnded run()
     {
@@ -52,25 +52,28 @@ private:
             if (left <= 0) return false;
             timeout = static_cast<int>(left) + 1;
         }
-        std::array<pollfd, 4> waits{pollfd{systemd_.fd().get(), POLLIN, 0}, pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
-                                    pollfd{wrapper_open_ ? session_.wrapper.get() : -1, POLLIN, 0},
+        // The receiver is its user's to stop, so the end of the wrapper's socket is watched here as well.
+        std::array<pollfd, 5> waits{pollfd{systemd_.fd().get(), POLLIN, 0}, pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
+                                    pollfd{wrapper_open_ ? session_.receiver.channel().get() : -1, POLLIN, 0},
+                                    pollfd{wrapper_open_ ? session_.wrapper.get() : -1, POLLRDHUP, 0},
                                     pollfd{session_.termination.get(), POLLIN, 0}};
         if (poll(waits.data(), waits.size(), timeout) < 0 && errno != EINTR) throw_errno("waiting for the session");
         if (waits[1].revents != 0) hear_launcher();
-        if (waits[2].revents != 0) hear_wrapper();
-        if (waits[3].revents != 0) hear_termination();
+        if (waits[2].revents != 0) hear_receiver();
+        if (waits[3].revents != 0) lose_wrapper();
+        if (waits[4].revents != 0) hear_termination();
         return true;
     }
 
     void hear_launcher()
     {
         try {
-            const std::optional<Packet> packet = receive_packet(session_.control, in_seconds(0));
+            const std::optional<Packet> packet = receive_plain_packet(session_.control, in_seconds(0));
             control_open_ = packet.has_value();
             if (!packet) return;
             const ExecMessage message = decode_exec_message(packet->bytes);
-            if (std::holds_alternative<ExecReady>(message) && !launched_)
-                hand_over();
+            if (std::holds_alternative<ExecReady>(message) && !handing_over_)
+                start_handover();
             else if (const auto *failed = std::get_if<ExecFailed>(&message))
                 problem_ = failed->text;
         } catch (const ProtocolError &) {
@@ -78,32 +81,54 @@ private:
         }
     }
 
-    void hand_over()
+    void start_handover()
     {
-        try {
-            send_launch(session_.control, session_.record, session_.stdio, in_seconds(handover_patience_seconds));
+        handing_over_ = true;
+        attempt([&] { session_.receiver.start_handover(session_.control); });
+    }
+
+    void hand_record_over()
+    {
+        attempt([&] {
+            send_launch(session_.control, session_.record, in_seconds(handover_patience_seconds));
             launched_ = true;
             if (!stopping_) deadline_.reset();
+        });
+    }
+
+    template <typename Step>
+    void attempt(const Step &step)
+    {
+        try {
+            step();
         } catch (const Failure &failure) {
             problem_ = failure.what();
             stop();
         }
-        for (auto &fd : session_.stdio)
-            fd.reset(); // the agent's end of a pipe must be the last one
     }
 
-    void hear_wrapper()
+    void hear_receiver()
     {
-        try {
-            const std::optional<Packet> packet = receive_packet(session_.wrapper, in_seconds(0));
-            if (packet && packet->fds.empty()) {
-                const int number = decode_signal(packet->bytes);
+        const ReceiverEvent event = session_.receiver.receive();
+        if (std::holds_alternative<StdioHandedOver>(event)) {
+            if (handing_over_ && !launched_) hand_record_over();
+            return;
+        }
+        if (const auto *bytes = std::get_if<std::string>(&event)) {
+            try {
+                const int number = decode_signal(*bytes);
                 if (control_open_) send_packet(session_.control, encode_signal(number), {}, in_seconds(1));
                 return;
+            } catch (const Failure &) { // NOLINT(bugprone-empty-catch): a wrapper that breaks the protocol is treated as gone
             }
-        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): a wrapper that breaks the protocol is treated as gone
         }
-        wrapper_open_ = false; // its death is the session's end (design rule 9)
+        lose_wrapper();
+    }
+
+    // Its death is the session's end (design rule 9).
+    void lose_wrapper()
+    {
+        wrapper_open_ = false;
         if (defence_is_on("wrapper-eof")) stop();
     }
 
@@ -155,8 +180,9 @@ private:
     }
 
     SystemdBus &systemd_;
-    Session session_;
+    const Session &session_;
     std::string problem_;
+    bool handing_over_ = false;
     bool launched_ = false;
     bool control_open_ = true;
     bool wrapper_open_ = true;
@@ -179,9 +205,9 @@ UniqueFd watch_termination()
     return fd;
 }
 
-AgentEnded supervise(SystemdBus &systemd, Session session)
+AgentEnded supervise(SystemdBus &systemd, const Session &session)
 {
-    return Supervisor(systemd, std::move(session)).run();
+    return Supervisor(systemd, session).run();
 }
 
 } // namespace pi_agent

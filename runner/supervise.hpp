@@ -3,9 +3,9 @@
 
 #include "common/request.hpp"
 #include "runner/launch_record.hpp"
+#include "runner/receiver.hpp"
 #include "runner/systemd_bus.hpp"
 
-#include <array>
 #include <string>
 
 namespace pi_agent {
@@ -15,14 +15,14 @@ UniqueFd watch_termination();
 
 struct Session {
     std::string service; // unit name
-    FdRef wrapper;       // the user's wrapper
+    FdRef wrapper;       // the user's wrapper: watched, never received from
+    Receiver &receiver;  // what the wrapper says
     FdRef control;       // pi-agent-exec
     FdRef termination;   // from watch_termination
     const LaunchRecord &record;
-    std::array<UniqueFd, 3> stdio; // dropped as soon as it is handed over
 };
 
 // Returns when the unit has ended, in every case. Throws Failure when the agent was never started.
-AgentEnded supervise(SystemdBus &systemd, Session session);
+AgentEnded supervise(SystemdBus &systemd, const Session &session);
 
 } // namespace pi_agent

@@ -35,9 +35,17 @@ class Session:
         listing = self.machine.root(["cat", f"/sys/fs/cgroup{group}/cgroup.procs"]).stdout
         return [int(line) for line in listing.split()]
 
-    def runner_pid(self):
-        (pid,) = self._pids_in(self.scope)
+    def _of_the_scope(self, user):
+        listed = ",".join(map(str, self._pids_in(self.scope)))
+        shown = self.machine.root(["ps", "--no-headers", "-o", "pid=,user=", "-p", listed], check=True).stdout.decode()
+        (pid,) = [int(line.split()[0]) for line in shown.splitlines() if line.split()[1] == user]
         return pid
+
+    def runner_pid(self):
+        return self._of_the_scope("root")
+
+    def receiver_pid(self):
+        return self._of_the_scope("alice")
 
     def exec_pid(self):
         shown = self.machine.root(["systemctl", "show", "--property=MainPID", "--value", self.service], check=True)

@@ -57,7 +57,8 @@ class BadlyCalled:
         finding = "until systemctl list-units --no-legend --plain 'pi-agent-????????????????????????????????.service' | grep ' running '; do sleep 0.1; done"
         unit = target.machine.root(finding, timeout=20).stdout.decode().split()[0]
         self.id = unit.removeprefix("pi-agent-").removesuffix(".service")
-        runner, agent = (self.pids(target, name)[-1] for name in (f"pi-agent-run-{self.id}.scope", unit))
+        # The oldest of the scope is the runner, the youngest of the unit the agent.
+        runner, agent = self.pids(target, f"pi-agent-run-{self.id}.scope")[0], self.pids(target, unit)[-1]
         done = target.machine.root(["python3", "-c", LOOK, runner, agent, "1"], check=True)
         self.runner, self.agent, self.init = json.loads(done.stdout)
         self.process.kill_all()

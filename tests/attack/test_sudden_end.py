@@ -6,7 +6,7 @@ import pytest
 from target import DEMO, INSIDE, Outcome
 
 CLEAN_SECONDS = 5
-VICTIMS = ("wrapper", "sudo", "runner", "exec", "agent")
+VICTIMS = ("wrapper", "sudo", "receiver", "runner", "exec", "agent")
 STUBBORN = ("python3", f"{INSIDE}/stubborn.py")
 
 
@@ -14,6 +14,7 @@ def pid_of(session, victim):
     return {
         "wrapper": session.wrapper_pid,
         "sudo": session.sudo_pid,
+        "receiver": session.receiver_pid,
         "runner": session.runner_pid,
         "exec": session.exec_pid,
         "agent": lambda: int(session.words[0]),
@@ -50,8 +51,9 @@ def killing(*victims, signal="KILL", command=STUBBORN):
 CAUGHT_BY = {
     ("wrapper",): ["wrapper-eof"],
     ("sudo",): ["wrapper-eof"],
-    ("runner",): ["unit:BindsTo"],
-    ("runner", "sudo", "wrapper"): ["unit:BindsTo"],
+    ("receiver",): ["wrapper-eof"],
+    ("runner",): ["unit:BindsTo", "runner-eof"],
+    ("runner", "sudo", "wrapper"): ["unit:BindsTo", "runner-eof"],
     # With TERM as the signal, systemd is done with the unit as soon as the launcher is gone, whoever is left in it.
     ("runner", "exec"): ["cleanup-kills", "unit:KillSignal", "unit:TimeoutStopUSec"],
 }

@@ -115,6 +115,26 @@ TEST_CASE("a refused packet leaks none of its descriptors")
     CHECK(receive_packet(right, soon())->bytes == "still usable");
 }
 
+TEST_CASE("where descriptors are never held, a packet with one stays unread")
+{
+    auto [left, right] = make_channel();
+    const auto null = open_path("/dev/null");
+    const FdRef receiver = right;
+    send_packet(left, "bytes", {}, soon());
+    send_packet(left, "with one", {null.get()}, soon());
+    CHECK(receive_plain_packet(right, soon())->bytes == "bytes");
+    const auto before = count_open_descriptors();
+    for (int time = 0; time < 2; ++time) {
+        const auto caught = failure_of([&] { return receive_plain_packet(receiver, soon()); });
+        CHECK(caught.status == 77);
+        CHECK(has(caught.text, "with a descriptor was refused"));
+    }
+    CHECK(count_open_descriptors() == before);
+    CHECK(receive_packet(right, soon())->fds.size() == 1);
+    left.reset();
+    CHECK_FALSE(receive_plain_packet(right, soon()));
+}
+
 TEST_CASE("a peer that is gone is nothing to read and EPIPE to write")
 {
     auto [left, right] = make_channel();

@@ -2,6 +2,8 @@
 #include "runner/config_sync.hpp"
 
 #include "runner/writer.hpp"
+
+#include "common/channel.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
@@ -51,7 +53,10 @@ struct Both {
     [[nodiscard]] std::vector<std::string> sync(const nlohmann::json &managed = nlohmann::json::object()) const
     {
         const AsRoot root = AsRoot::claim();
-        return sync_config(root, user_account(), agent_account(), config, open_path(home, O_RDONLY | O_DIRECTORY), managed);
+        const auto [wrapper, peer] = make_channel();
+        const auto [termination, silent] = make_channel();
+        return sync_config(root, user_account(), agent_account(), config, open_path(home, O_RDONLY | O_DIRECTORY), managed,
+                           SessionWatch{wrapper, termination});
     }
 
     TemporaryDirectory place;

@@ -42,7 +42,10 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
                               022};
     const auto stdio = three_files();
     auto [left, right] = make_channel();
-    std::thread sending([&, channel = FdRef(left)] { send_launch(channel, record, stdio, soon()); });
+    std::thread sending([&, channel = FdRef(left)] {
+        send_stdio(channel, stdio, soon());
+        send_launch(channel, record, soon());
+    });
     const ReceivedLaunch launch = receive_launch(right, soon());
     sending.join();
     CHECK(launch.record.binary == record.binary);
@@ -61,25 +64,30 @@ TEST_CASE("what is not exactly one launch record is refused, and its descriptors
     struct Row {
         std::string what;
         std::string bytes;
-        std::size_t descriptors;
+        std::size_t descriptors = 3;
+        std::uint64_t first = 20;
+        std::size_t late_descriptors = 0;
     };
     const std::string good = launch_of(16).bytes();
     const std::vector<Row> rows = {
-        {"another type", launch_of(1).bytes(), 3},
-        {"cut", good.substr(0, good.size() - 1), 3},
-        {"cut in the middle", good.substr(0, 40), 3},
-        {"longer", good + "x", 3},
-        {"nothing", "", 3},
+        {"another type", launch_of(1).bytes()},
+        {"another first type", good, 3, 16},
+        {"cut", good.substr(0, good.size() - 1)},
+        {"cut in the middle", good.substr(0, 40)},
+        {"longer", good + "x"},
+        {"nothing", ""},
         {"no descriptor", good, 0},
         {"a descriptor too few", good, 2},
         {"a descriptor too many", good, 4},
-        {"a count that lies", Encoder().number(16).text("/bin/pi").number(70'001).bytes(), 3},
+        {"descriptors with the record", good, 3, 20, 3},
+        {"a count that lies", Encoder().number(16).text("/bin/pi").number(70'001).bytes()},
     };
     const auto null = open_path("/dev/null");
     for (const auto &row : rows) {
         CAPTURE(row.what);
         auto [left, right] = make_channel();
-        send_record(left, row.bytes, std::vector<int>(row.descriptors, null.get()), soon());
+        send_packet(left, Encoder().number(row.first).bytes(), std::vector<int>(row.descriptors, null.get()), soon());
+        send_record(left, row.bytes, std::vector<int>(row.late_descriptors, null.get()), soon());
         const auto before = count_open_descriptors();
         const FdRef receiver = right;
         CHECK(failure_of([&] { return receive_launch(receiver, soon()); }).status == 77);
@@ -88,7 +96,7 @@ TEST_CASE("what is not exactly one launch record is refused, and its descriptors
     auto [left, right] = make_channel();
     left.reset();
     const FdRef receiver = right;
-    CHECK(has(failure_of([&] { return receive_launch(receiver, soon()); }).text, "no launch record came"));
+    CHECK(has(failure_of([&] { return receive_launch(receiver, soon()); }).text, "no standard descriptors came"));
 }
 
 TEST_CASE("the umask is nine bits, whatever was sent")
@@ -97,7 +105,8 @@ TEST_CASE("the umask is nine bits, whatever was sent")
     const auto null = open_path("/dev/null");
     Encoder encoder;
     encoder.number(16).text("").texts({}).texts({}).text("").text("").number(0).number(std::numeric_limits<std::uint64_t>::max());
-    send_record(left, encoder.bytes(), {null.get(), null.get(), null.get()}, soon());
+    send_packet(left, Encoder().number(20).bytes(), {null.get(), null.get(), null.get()}, soon());
+    send_record(left, encoder.bytes(), {}, soon());
     CHECK(receive_launch(right, soon()).record.umask == 0777);
 }
 

@@ -44,7 +44,14 @@ struct Caller {
     [[nodiscard]] std::variant<OpenedProject, Refused> open(FdRef cwd) const { return open(cwd, {root}); }
     [[nodiscard]] std::variant<OpenedProject, Refused> open(FdRef cwd, const std::vector<std::string> &roots) const
     {
-        return open_project(AsRoot::claim(), account, rules(roots), cwd);
+        return open_granted(cwd, rules(roots));
+    }
+    [[nodiscard]] std::variant<OpenedProject, Refused> open_granted(FdRef cwd, const AccessRules &granted) const
+    {
+        const AsRoot self = AsRoot::claim();
+        Child child(self, "opener", account, {cwd.get()},
+                    [&](const AsUser & /*user*/, FdRef channel) { open_as_caller(account, granted, cwd, channel); });
+        return open_project(child, account, granted);
     }
 
     TemporaryDirectory place{place_for_projects()};
@@ -90,7 +97,7 @@ TEST_CASE("the group that granted the root is told" * doctest::skip(not_root()))
     const Caller caller;
     AccessRules rules = caller.rules({caller.root});
     rules.roots[0].by_group = Gid(1234);
-    const auto opened = open_project(AsRoot::claim(), caller.account, rules, path_fd(caller.root));
+    const auto opened = caller.open_granted(path_fd(caller.root), rules);
     REQUIRE(std::holds_alternative<OpenedProject>(opened));
     CHECK(std::get<OpenedProject>(opened).by_group == Gid(1234));
 }
