@@ -82,7 +82,7 @@ def prove(product, weak):
 @pytest.fixture
 def nothing_left(product):
     """Fails the test when it leaves a mount, unit, directory or process behind on the product's machine."""
-    before = product.traces()
+    before = product.quiet_traces()
     yield
     product.expect_traces(before)
 

@@ -14,7 +14,9 @@ INSIDE = "/usr/local/lib/attack"
 DEMO = "/home/alice/projects/demo"
 TAKEN_OUT = "/etc/pi-agent/test-without"
 PRELUDE = f"import sys; sys.path.insert(0, {INSIDE!r})\nfrom client import *\n"
+SESSIONS = "/run/pi-agent/sessions"
 CLEAN_SECONDS = 5
+QUIET_SECONDS = 20
 
 
 @dataclass(frozen=True)
@@ -98,15 +100,57 @@ class Target:
     def traces(self):
         return json.loads(self.machine.root(["python3", f"{INSIDE}/traces.py"], check=True).stdout)
 
+    def quiet_traces(self):
+        """The traces once no session is left, for expect_traces(); what an earlier attack left is still going away for a moment."""
+        now = self._traces_when(lambda traces: not of_sessions(traces), QUIET_SECONDS)
+        if of_sessions(now):  # a test that failed did not come to the end of its sessions
+            self.end_all()
+            now = self._traces_when(lambda traces: not of_sessions(traces), QUIET_SECONDS)
+        assert not of_sessions(now), f"before the attack, something of an earlier session is left: {of_sessions(now)}"
+        return now
+
     def expect_traces(self, before, seconds=CLEAN_SECONDS):
-        """Waits until everything is as it was in `before`, and fails when it is not so in time."""
+        """Waits until nothing is there that was not in `before`, and no mount of the host is missing; fails when not so in time."""
+        now = self._traces_when(lambda traces: not differences(before, traces), seconds)
+        assert not differences(before, now), f"after {seconds} s: {differences(before, now)}"
+
+    def _traces_when(self, satisfied, seconds):
+        """The first traces that are satisfied(), or the last ones in the time allowed."""
         until = time.monotonic() + seconds
         while True:
             late = time.monotonic() > until
             now = self.traces()
-            left = {kind: [entry for entry in now[kind] if entry not in before[kind]] for kind in now}
-            gone = {kind: [entry for entry in before[kind] if entry not in now[kind]] for kind in now}
-            if now == before:
-                return
-            assert not late, f"after {seconds} s there is more than before: {left}; and less: {gone}"
+            if late or satisfied(now):
+                return now
             time.sleep(0.1)
+
+
+def belongs_to_a_session(mount):
+    return mount[0].startswith(f"{SESSIONS}/")
+
+
+def of_sessions(traces):
+    """What there is only while there are sessions: everything but the mounts of the host."""
+    found = {kind: entries for kind, entries in traces.items() if kind != "mounts"}
+    found["mounts"] = [mount for mount in traces["mounts"] if belongs_to_a_session(mount)]
+    return {kind: entries for kind, entries in found.items() if entries}
+
+
+def differences(before, now):
+    """What is more than before, of any kind, and which mounts of the host are gone. All else may go away whenever it does."""
+    more = {kind: missing_in(before[kind], now[kind]) for kind in now}
+    gone = [mount for mount in missing_in(now["mounts"], before["mounts"]) if not belongs_to_a_session(mount)]
+    found = {f"more {kind}": entries for kind, entries in more.items() if entries}
+    return {**found, "mounts of the host that are gone": gone} if gone else found
+
+
+def missing_in(some, others):
+    """The entries of `others` that `some` does not have, or not as often."""
+    some = list(some)
+    missing = []
+    for entry in others:
+        if entry in some:
+            some.remove(entry)
+        else:
+            missing.append(entry)
+    return missing

@@ -99,7 +99,7 @@ def test_the_user_can_neither_read_nor_trace_the_child_that_has_their_uid(prove)
 
 
 def test_a_child_that_the_user_stops_is_given_up_after_five_seconds(product):
-    before = product.traces()
+    before = product.quiet_traces()
     start = time.monotonic()
     seen = attacking("pass", lambda answer: False)(product).seen
     assert seen["status"] == 71 and "no progress for 5 seconds" in seen["out"], seen
@@ -108,7 +108,7 @@ def test_a_child_that_the_user_stops_is_given_up_after_five_seconds(product):
 
 
 def test_a_child_that_the_user_kills_ends_the_start_in_words(product):
-    before = product.traces()
+    before = product.quiet_traces()
     seen = attacking("os.kill(victim, signal.SIGKILL)", lambda answer: False)(product).seen
     assert seen["status"] == 71 and seen["out"].startswith("pi: "), seen
     product.expect_traces(before)

@@ -37,7 +37,7 @@ def killing(*victims, signal="KILL", command=STUBBORN):
     """The attack that kills these processes of a session; it succeeds when something is left after the time allowed."""
 
     def attack(target):
-        before = target.traces()
+        before = target.quiet_traces()
         session = target.session(*command)
         assert len(session.agent_pids()) == 2, "the agent and its grandchild"
         pids = [str(pid_of(session, victim)) for victim in victims]
@@ -116,7 +116,7 @@ def test_the_runner_is_ended_by(signal, product):
 
 def test_a_stopped_launcher_keeps_nothing_alive(product):
     """The agent has the launcher's uid and can stop it."""
-    before = product.traces()
+    before = product.quiet_traces()
     script = "import os, signal, runpy; os.kill(os.getppid(), signal.SIGSTOP); runpy.run_path('/usr/local/lib/attack/stubborn.py')"
     session = product.session("python3", "-c", script)
     session.process.kill_all()
@@ -130,7 +130,7 @@ def test_an_unrelated_service_keeps_no_mount_of_a_session(product):
     Two things take the copies away, and either is enough: the file system of all sessions is shared, so what is unmounted goes
     everywhere; and the kernel detaches what is mounted on a directory that is removed, in every namespace.
     """
-    before = product.traces()
+    before = product.quiet_traces()
     session = product.session(*STUBBORN)
     with_namespace = "systemd-run --quiet --unit=attack-bystander --property=PrivateMounts=yes --property=PrivateTmp=yes sleep 60"
     product.machine.root(with_namespace, check=True)
@@ -147,7 +147,7 @@ def test_the_callers_control_group_is_frozen(prove):
     """sudo leaves the runner where the caller is, and the caller may freeze and kill that."""
 
     def attack(target):
-        before = target.traces()
+        before = target.quiet_traces()
         session = target.session(*STUBBORN)
         wrapper = str(session.wrapper_pid())
 
