@@ -5,15 +5,14 @@
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <string>
 #include <vector>
 
 namespace pi_agent {
 
-// Returns what was skipped, one text each. Throws what reader or writer could not do. Root itself reads and writes nothing here.
+// `managed` is JSON text. Returns what was skipped, one text each. Throws what reader or writer could not do. Root itself reads and writes
+// nothing here.
 std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const std::string &config_directory,
-                                     FdRef home, const nlohmann::json &managed);
+                                     FdRef home, const std::string &managed);
 
 } // namespace pi_agent

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 using namespace pi_agent;
@@ -51,7 +52,7 @@ struct Both {
     [[nodiscard]] std::vector<std::string> sync(const nlohmann::json &managed = nlohmann::json::object()) const
     {
         const AsRoot root = AsRoot::claim();
-        return sync_config(root, user_account(), agent_account(), config, open_path(home, O_RDONLY | O_DIRECTORY), managed);
+        return sync_config(root, user_account(), agent_account(), config, open_path(home, O_RDONLY | O_DIRECTORY), managed.dump());
     }
 
     TemporaryDirectory place;
