@@ -5,6 +5,7 @@
 #include "common/policy_load.hpp"
 #include "common/problems.hpp"
 
+#include <nlohmann/json.hpp>
 #include <unistd.h>
 
 namespace pi_agent {

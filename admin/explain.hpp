@@ -4,7 +4,7 @@
 #include "admin/user_view.hpp"
 #include "common/access_rules.hpp"
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <ostream>
 #include <string>

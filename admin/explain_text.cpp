@@ -4,6 +4,7 @@
 #include "common/escape.hpp"
 
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 namespace pi_agent {
 

@@ -3,8 +3,6 @@
 
 #include "common/error.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <map>
 #include <optional>
 #include <string>
@@ -58,8 +56,10 @@ struct Policy {
     AgentPolicy agent;
     WrapperPolicy wrapper;
     std::vector<UserEntry> users;
-    nlohmann::json settings = nlohmann::json::object(); // managed, merged over the host's settings.json
-    Environment env;                                    // managed
+    // Managed, merged over the host's settings.json: JSON text of an object, parsed only where it is merged. The parser's header costs
+    // seconds in every file that includes it.
+    std::string settings = "{}";
+    Environment env; // managed
     EnvironmentPlaces env_where;
 };
 

@@ -181,7 +181,7 @@ void read_users(const PolicyValue &section, Policy &policy, Problems &problems)
 void read_settings(const PolicyValue &section, Policy &policy, Problems &problems)
 {
     if (!read_entries(section, problems)) return;
-    policy.settings = read_json(section, problems);
+    policy.settings = read_json_text(section, problems);
 }
 
 } // namespace

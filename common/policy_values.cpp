@@ -9,6 +9,7 @@
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 namespace pi_agent {
 
@@ -175,6 +176,8 @@ void refuse_unsupported(const PolicyValue &value, Problems &problems)
     problems.add(value.where, value.key, "not supported yet", "remove it");
 }
 
+namespace {
+
 nlohmann::json read_json(const PolicyValue &value, Problems &problems)
 {
     switch (value.node.kind) {
@@ -196,6 +199,13 @@ nlohmann::json read_json(const PolicyValue &value, Problems &problems)
     for (const auto &entry : value.node.entries)
         object[entry.key] = read_json(value_of(entry, value.key), problems);
     return object;
+}
+
+} // namespace
+
+std::string read_json_text(const PolicyValue &value, Problems &problems)
+{
+    return read_json(value, problems).dump();
 }
 
 } // namespace pi_agent

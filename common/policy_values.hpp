@@ -5,7 +5,6 @@
 #include "common/yaml_tree.hpp"
 
 #include <functional>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -49,7 +48,7 @@ std::optional<std::string> read_choice(const PolicyValue &value, const std::vect
 // For a key whose feature is not there yet: never ignored, whatever its value.
 void refuse_unsupported(const PolicyValue &value, Problems &problems);
 
-// Any YAML value as JSON; what YAML readers disagree about is reported, and null stands in its place.
-nlohmann::json read_json(const PolicyValue &value, Problems &problems);
+// Any YAML value as the text of JSON; what YAML readers disagree about is reported, and null stands in its place.
+std::string read_json_text(const PolicyValue &value, Problems &problems);
 
 } // namespace pi_agent

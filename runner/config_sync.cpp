@@ -27,7 +27,7 @@ void rethrow_reader_failure(Child &reader)
 } // namespace
 
 std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const std::string &config_directory,
-                                     FdRef home, const nlohmann::json &managed, const SessionWatch &watch)
+                                     FdRef home, const std::string &managed, const SessionWatch &watch)
 {
     auto [sending, receiving] = make_channel();
     Child writer(root, "writer of the config", agent, {home.get(), receiving.get()},

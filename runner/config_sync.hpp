@@ -5,8 +5,6 @@
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 
-#include <nlohmann/json.hpp>
-
 #include <string>
 #include <vector>
 
@@ -18,9 +16,9 @@ struct SessionWatch {
     FdRef termination; // from watch_termination: readable
 };
 
-// Returns what was skipped, one text each. Throws what reader or writer could not do,
+// `managed` is JSON text. Returns what was skipped, one text each. Throws what reader or writer could not do,
 // and when the session ends meanwhile. Root itself reads and writes nothing here.
 std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const std::string &config_directory,
-                                     FdRef home, const nlohmann::json &managed, const SessionWatch &watch);
+                                     FdRef home, const std::string &managed, const SessionWatch &watch);
 
 } // namespace pi_agent

@@ -125,13 +125,13 @@ class Writer {
 public:
     Writer(FdRef home, FdRef channel) : top_(ensure_directory_beneath(home, agent_directory)), channel_(channel) {}
 
-    void write_settings(const UniqueFd &host, const std::string &host_path, const nlohmann::json &managed)
+    void write_settings(const UniqueFd &host, const std::string &host_path, const std::string &managed)
     {
         nlohmann::json settings = nlohmann::json::object();
         const std::string name = host_path.empty() ? "your settings.json" : escape_for_display(host_path);
         if (host) settings = parse_json_object(read_bounded(host, settings_limit, name), name);
-        const std::string text =
-            merge_managed(std::move(settings), managed).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+        settings = merge_managed(std::move(settings), parse_json_object(managed, "the managed settings"));
+        const std::string text = settings.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
         if (current_text("settings.json") == text) return;
         Replacement file(top_, "settings.json");
         write_all(file.fd(), text);
@@ -189,7 +189,7 @@ bool is_plain_relative(const std::string &path)
 
 } // namespace
 
-void write_config(const AsUser & /*agent*/, FdRef home, const nlohmann::json &managed, FdRef transfer, FdRef channel)
+void write_config(const AsUser & /*agent*/, FdRef home, const std::string &managed, FdRef transfer, FdRef channel)
 {
     umask(077);
     std::optional<Writer> writer;

@@ -4,13 +4,13 @@
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 
-#include <nlohmann/json.hpp>
+#include <string>
 
 namespace pi_agent {
 
-// Receives from the reader over `transfer` until its end message and writes the agent directory beneath `home`; `managed` is merged over
-// the host's settings.json. Each file is replaced atomically. Sends one empty answer over `channel` when done.
-void write_config(const AsUser &agent, FdRef home, const nlohmann::json &managed, FdRef transfer, FdRef channel);
+// Receives from the reader over `transfer` until its end message and writes the agent directory beneath `home`; `managed`, the text of a
+// JSON object, is merged over the host's settings.json. Each file is replaced atomically. Sends one empty answer over `channel` when done.
+void write_config(const AsUser &agent, FdRef home, const std::string &managed, FdRef transfer, FdRef channel);
 
 // The agent directory beneath the agent's home (PI_CODING_AGENT_DIR).
 extern const char *const agent_directory;

@@ -4,6 +4,8 @@
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <nlohmann/json.hpp>
+
 using namespace pi_agent;
 using namespace pi_agent::test;
 

@@ -11,6 +11,7 @@
 
 #include <algorithm>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 using namespace pi_agent;
@@ -55,7 +56,7 @@ struct Both {
         const AsRoot root = AsRoot::claim();
         const auto [wrapper, peer] = make_channel();
         const auto [termination, silent] = make_channel();
-        return sync_config(root, user_account(), agent_account(), config, open_path(home, O_RDONLY | O_DIRECTORY), managed,
+        return sync_config(root, user_account(), agent_account(), config, open_path(home, O_RDONLY | O_DIRECTORY), managed.dump(),
                            SessionWatch{wrapper, termination});
     }
 

@@ -9,6 +9,7 @@
 #include "support/forked.hpp"
 
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <sstream>
 
 using namespace pi_agent;
@@ -91,8 +92,9 @@ Caught write_as_agent(const Agent &agent, const std::vector<Message> &messages, 
     const UniqueFd home = open_path(agent.home, O_RDONLY | O_DIRECTORY);
     const TemporaryDirectory sources;
     auto [sending, receiving] = make_channel();
-    Child writer(root, "writer", agent_account(), {home.get(), receiving.get()},
-                 [&, from = FdRef(receiving)](const AsUser &self, FdRef channel) { write_config(self, home, managed, from, channel); });
+    Child writer(
+        root, "writer", agent_account(), {home.get(), receiving.get()},
+        [&, from = FdRef(receiving)](const AsUser &self, FdRef channel) { write_config(self, home, managed.dump(), from, channel); });
     receiving.reset();
     try {
         for (const auto &message : messages) {
