@@ -29,27 +29,16 @@ class Session:
         return line
 
     def _pids_in(self, unit):
-        group = self.machine.root(["systemctl", "show", "--property=ControlGroup", "--value", unit]).stdout.decode().strip()
-        if not group:
-            return []
-        listing = self.machine.root(["cat", f"/sys/fs/cgroup{group}/cgroup.procs"]).stdout
-        return [int(line) for line in listing.split()]
-
-    def _of_the_scope(self, user):
-        listed = ",".join(map(str, self._pids_in(self.scope)))
-        shown = self.machine.root(["ps", "--no-headers", "-o", "pid=,user=", "-p", listed], check=True).stdout.decode()
-        (pid,) = [int(line.split()[0]) for line in shown.splitlines() if line.split()[1] == user]
-        return pid
+        return pids_in(self.machine, unit)
 
     def runner_pid(self):
-        return self._of_the_scope("root")
+        return pid_of_user(self.machine, self.scope, "root")
 
     def receiver_pid(self):
-        return self._of_the_scope("alice")
+        return pid_of_user(self.machine, self.scope, "alice")
 
     def exec_pid(self):
-        shown = self.machine.root(["systemctl", "show", "--property=MainPID", "--value", self.service], check=True)
-        return int(shown.stdout)
+        return main_pid(self.machine, self.service)
 
     def agent_pids(self):
         """Everything in the unit but the launcher; the agent itself first."""
@@ -73,3 +62,24 @@ class Session:
         self.process.wait(timeout=10)
         waiting = f"systemctl kill --signal=KILL {self.service}; while systemctl is-active --quiet {self.service}; do sleep 0.05; done"
         self.machine.root(waiting, timeout=15)
+
+
+def pids_in(machine, unit):
+    """The processes of a unit, in no order (cgroups(7))."""
+    group = machine.root(["systemctl", "show", "--property=ControlGroup", "--value", unit]).stdout.decode().strip()
+    if not group:
+        return []
+    listing = machine.root(["cat", f"/sys/fs/cgroup{group}/cgroup.procs"]).stdout
+    return [int(line) for line in listing.split()]
+
+
+def pid_of_user(machine, unit, user):
+    """The one process of a unit that runs as `user`."""
+    listed = ",".join(map(str, pids_in(machine, unit)))
+    shown = machine.root(["ps", "--no-headers", "-o", "pid=,user:32=", "-p", listed], check=True).stdout.decode()
+    (pid,) = [int(line.split()[0]) for line in shown.splitlines() if line.split()[1] == user]
+    return pid
+
+
+def main_pid(machine, unit):
+    return int(machine.root(["systemctl", "show", "--property=MainPID", "--value", unit], check=True).stdout)

@@ -32,6 +32,7 @@ def prepare(machine):
     for program in (HERE / "inside").glob("*.py"):
         machine.write(f"{INSIDE}/{program.name}", program.read_text())
     machine.write(f"{INSIDE}/agent", '#!/bin/sh\nexec "$@"\n', mode=0o755)
+    machine.root("test -c /dev/fuse || mknod -m 666 /dev/fuse c 10 229", check=True)  # as on an ordinary host
     machine.root(["install", "-o", "root", "-m", "6755", "/usr/bin/id", f"{INSIDE}/setuid-id"], check=True)
 
 

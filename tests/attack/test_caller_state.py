@@ -1,8 +1,10 @@
 """What a caller can choose for a program that sudo runs: the runner takes all of it back, and the agent never sees it."""
 
 import json
+import time
 
 import pytest
+from session import main_pid, pid_of_user, pids_in
 from target import Outcome
 
 CONVERSATION = "lambda c, s: ask(c, s, ['sh', '-c', 'echo $PI_AGENT_SESSION; sleep 60'])"
@@ -52,22 +54,22 @@ class BadlyCalled:
     """A session whose runner was called in the worst way, and what runner, agent and PID 1 then have."""
 
     def __init__(self, target, how="", user="alice"):
+        target.quiet_traces()
         script = f"{WORSEN}\nprint(json.dumps(call({CONVERSATION}, prepare=worsen{how})))"
         self.process = target.machine.popen(["python3", "-c", target.prelude + script], user=user)
         finding = "until systemctl list-units --no-legend --plain 'pi-agent-????????????????????????????????.service' | grep ' running '; do sleep 0.1; done"
         unit = target.machine.root(finding, timeout=20).stdout.decode().split()[0]
         self.id = unit.removeprefix("pi-agent-").removesuffix(".service")
-        # The oldest of the scope is the runner, the youngest of the unit the agent.
-        runner, agent = self.pids(target, f"pi-agent-run-{self.id}.scope")[0], self.pids(target, unit)[-1]
-        done = target.machine.root(["python3", "-c", LOOK, runner, agent, "1"], check=True)
+        runner = pid_of_user(target.machine, f"pi-agent-run-{self.id}.scope", "root")
+        until = time.monotonic() + 10
+        while len(processes := pids_in(target.machine, unit)) < 2 and time.monotonic() < until:
+            time.sleep(0.05)
+        launcher = main_pid(target.machine, unit)
+        agent = next(pid for pid in processes if pid != launcher)
+        done = target.machine.root(["python3", "-c", LOOK, str(runner), str(agent), "1"], check=True)
         self.runner, self.agent, self.init = json.loads(done.stdout)
         self.process.kill_all()
         self.process.communicate(timeout=20)
-
-    @staticmethod
-    def pids(target, unit):
-        group = target.machine.root(["systemctl", "show", "--property=ControlGroup", "--value", unit]).stdout.decode().strip()
-        return target.machine.root(["cat", f"/sys/fs/cgroup{group}/cgroup.procs"], check=True).stdout.decode().split()
 
 
 @pytest.fixture(scope="module")
