@@ -155,7 +155,8 @@ bool is_forwarded_signal(int number) noexcept
     case SIGHUP:
     case SIGUSR2:
         return true;
-        // Not USR1: it makes node open its debugger on loopback, where every local user can run code as the agent.
+    case SIGUSR1: // it makes node open its debugger on loopback, where every local user can run code as the agent
+        return !defence_is_on("no-debugger");
     default:
         return false;
     }

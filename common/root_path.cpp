@@ -76,7 +76,7 @@ ResolvedRoot resolve(const std::string &text, const Account &user)
     if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user)) {
         throw Refusal{"it is " + quote(path) + ", a home directory itself or one that holds it; name a directory below"};
     }
-    if (const auto problem = problem_of_place(path))
+    if (const auto problem = problem_of_place(path); problem && defence_is_on("root-place-early"))
         throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
     if ((path.front() != '/' || problem_of_root(path)) && defence_is_on("root-alphabet")) {
         throw Refusal{"it leads to " + quote(path) +

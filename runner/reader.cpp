@@ -1,6 +1,7 @@
 // The reading half of the config sync.
 #include "runner/reader.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/child.hpp"
@@ -134,6 +135,7 @@ private:
     static bool is_kernels(FdRef place)
     {
         struct statfs facts {};
+        if (!defence_is_on("kernels-files")) return false;
         return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
     }
 
@@ -150,7 +152,7 @@ private:
         if (fstat(place.get(), &facts) != 0) return skip(path, SystemFailure(errno, "examining").what());
         if (!S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) return skip(path, "neither a file nor a directory");
         if (is_kernels(place)) return skip(path, "a file of the kernel's");
-        if (S_ISREG(facts.st_mode) && facts.st_size > file_limit) return skip(path, "larger than 256 MiB");
+        if (S_ISREG(facts.st_mode) && facts.st_size > file_limit && defence_is_on("file-limit")) return skip(path, "larger than 256 MiB");
         if (S_ISREG(facts.st_mode) && (total_ += facts.st_size) > total_limit)
             throw Failure(ExitStatus::configuration,
                           escape_for_display(top_) + " holds more than 2 GiB; is it really the config directory?");

@@ -161,7 +161,7 @@ void install_seccomp_filter()
     }
     deny_mode_bits(filter);
     deny_terminal_injection(filter);
-    deny_limits_of_others(filter);
+    if (defence_is_on("limits-of-others")) deny_limits_of_others(filter);
     check(seccomp_load(filter.get()), "installing the filter");
 }
 

@@ -94,7 +94,7 @@ std::vector<BusProperty> to_bus(const std::vector<UnitProperty> &properties)
 // The kernel's word, not a signal's: anybody on the bus can send us one that looks like systemd's.
 void wait_until_inside(const std::string &unit, Deadline deadline)
 {
-    for (;;) {
+    while (defence_is_on("kernels-word")) {
         std::ifstream file("/proc/self/cgroup");
         for (std::string line; std::getline(file, line);)
             if (line.size() > unit.size() && line.compare(line.size() - unit.size() - 1, std::string::npos, "/" + unit) == 0) return;

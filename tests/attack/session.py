@@ -24,7 +24,7 @@ class Session:
         line = self.process.stdout.readline().decode() if ready else ""
         if len(line.split(" ")[0].strip()) != 32:
             self.process.kill_all()
-            _, complaint = self.process.communicate(timeout=READY_SECONDS)
+            complaint = self.process.stderr.read()  # not communicate(): standard input is closed already
             raise AssertionError(f"the session did not start: {line!r} {complaint.decode(errors='replace')}")
         return line
 

@@ -24,6 +24,7 @@ ATTEMPTS = {
     "its namespaces": PROCESS,
     "tracing it": TRACING,
     "a descriptor of it": TRACING,
+    "its limits": ("limits-of-others",),
     "a signal": SCOPES,
     "a signal by descriptor": SCOPES,
     "its abstract socket": SCOPES,
@@ -88,4 +89,4 @@ def test_the_neighbour_knows_how_to_try(product):
     done = product.pi("bash", "-c", script)
     got = json.loads(done.stdout.splitlines()[-1])
     refused = {attempt for attempt, answer in got.items() if answer != "done"}
-    assert refused == {"tracing it", "a descriptor of it", "its POSIX queue", "its session's directory"}, got
+    assert refused == {"its limits", "tracing it", "a descriptor of it", "its POSIX queue", "its session's directory"}, got

@@ -104,6 +104,8 @@ ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 runner = subprocess.Popen(["sudo", "-n", "{RUNNER}"], stdin=theirs, stderr=subprocess.DEVNULL)
 theirs.close()
 """
+
+
 def test_a_callers_timer_slack_does_not_stop_roots_deadlines(prove):
     def attack(target):
         before = target.quiet_traces()
@@ -121,3 +123,108 @@ def test_a_callers_timer_slack_does_not_stop_roots_deadlines(prove):
         return Outcome(succeeded)
 
     prove(attack, "timer-slack", quick=True)
+
+
+DEBUGGED = """
+import os, signal, time
+signal.signal(signal.SIGUSR1, lambda *_: print("debugger opened", flush=True))
+print(os.environ["PI_AGENT_SESSION"], flush=True)
+time.sleep(4)
+"""
+
+
+def test_the_signal_that_opens_nodes_debugger_is_not_passed_on(prove):
+    def attack(target):
+        session = target.session("python3", "-c", DEBUGGED)
+        target.machine.run(["kill", "-USR1", str(session.wrapper_pid())], check=True)
+        said = session.process.stdout.read()
+        session.end()
+        return Outcome(b"debugger opened" in said, said)
+
+    prove(attack, "no-debugger")
+
+
+CONFIG = "/home/alice/.pi/agent"
+KERNELS_FILES = {
+    "the memory map of a fork of root's process": ("/proc/self/maps", "pi-agent-runner"),
+    "the mounts of the host": ("/proc/self/mountinfo", "pi-agent-sessions"),
+    "a file of sysfs": ("/sys/class/net/lo/address", "00:00:00"),
+}
+
+
+@pytest.mark.parametrize("kind", KERNELS_FILES)
+def test_a_link_in_the_configuration_does_not_bring_the_agent(kind, prove):
+    goal, mark = KERNELS_FILES[kind]
+    # Many, so that the process that opened one still lives when that is read: /proc of one that has ended is empty.
+    arrange = f"mkdir {CONFIG}/many && cd {CONFIG}/many && seq 3000 | xargs touch && for i in $(seq 50); do ln -s {goal} stolen-$i.md; done"
+
+    def attack(target):
+        target.machine.run(arrange, check=True)
+        done = target.pi("sh", "-c", "cat $HOME/.pi/agent/many/stolen-*.md; rm -rf $HOME/.pi/agent/many")
+        target.machine.run(["rm", "-r", f"{CONFIG}/many"], check=True)
+        return Outcome(mark.encode() in done.stdout, done)
+
+    on, _ = prove(attack, "kernels-files")
+    assert b".md: a file of the kernel's" in on.seen.stderr and on.seen.stdout == b"", on
+
+
+def test_a_file_that_takes_no_room_of_the_users_takes_none_of_the_hosts(prove):
+    """A file of holes costs its owner nothing, and its copy cost /var gigabytes."""
+
+    def attack(target):
+        target.machine.run(["truncate", "-s", "257M", f"{CONFIG}/holes"], check=True)
+        done = target.pi("sh", "-c", "stat -c %s $HOME/.pi/agent/holes; rm -f $HOME/.pi/agent/holes")
+        target.machine.run(["rm", f"{CONFIG}/holes"], check=True)
+        return Outcome(done.stdout.strip() == str(257 << 20).encode(), done)
+
+    on, _ = prove(attack, "file-limit")
+    assert b"holes: larger than 256 MiB" in on.seen.stderr, on
+
+
+def with_root(target, root):
+    target.machine.install_policy(ATTACK_POLICY.read_text().replace("/srv/shared/app]", f"/srv/shared/app, {root}]"))
+
+
+def test_a_root_with_a_colon_which_systemd_divides_there_after_a_reload(prove, product, weak):
+    place = "/srv/shared/c:d"
+    for target in (product, weak):
+        target.machine.root(f"install -d -o alice -g alice {place}", check=True)
+        with_root(target, place)
+
+    def attack(target):
+        done = target.pi("true", cwd=place)
+        return Outcome(done.returncode == 0, done)
+
+    try:
+        on, _ = prove(attack, "root-place")
+        assert on.seen.returncode == 78 and b"has a colon in its name" in on.seen.stderr, on
+    finally:
+        for target in (product, weak):
+            target.machine.install_policy(ATTACK_POLICY.read_text())
+            target.machine.root(["rmdir", place], check=True)
+
+
+# Each of the two alone must be enough: the path may change after the first has looked.
+@pytest.mark.parametrize("taken_out", [[], ["root-place-early", "root-alphabet"], ["root-place"]], ids=["nothing", "the first look", "the second look"])
+def test_a_root_that_is_really_a_place_of_the_systems(taken_out, prove, product, weak):
+    """The policy names it harmlessly; where root's own link leads is seen at the launch."""
+    for target in (product, weak):
+        target.machine.root("install -d -o alice -g alice /boot/project && ln -sfn /srv/shared/app /srv/shared/harmless", check=True)
+        with_root(target, "/srv/shared/harmless")
+        target.machine.root("ln -sfn /boot/project /srv/shared/harmless", check=True)
+
+    def attack(target):
+        done = target.pi("true", cwd="/boot/project")
+        return Outcome(done.returncode == 0, done)
+
+    try:
+        if taken_out:
+            with weak.without(*taken_out):
+                assert not attack(weak).succeeded, "one look alone is not enough"
+        else:
+            on, _ = prove(attack, "root-place", "root-place-early", "root-alphabet")
+            assert on.seen.returncode == 78 and b"belongs to the system" in on.seen.stderr, on
+    finally:
+        for target in (product, weak):
+            target.machine.install_policy(ATTACK_POLICY.read_text())
+            target.machine.root("rm -r /boot/project /srv/shared/harmless", check=True)

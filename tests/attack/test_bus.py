@@ -1,0 +1,79 @@
+"""Signals and calls of any local user on the system bus, where the runner and systemd are reached by everybody."""
+
+import time
+
+from target import INSIDE, Outcome
+
+CONFIG = "/home/alice/.pi/agent"
+FILES = 1000  # so that the child that reads them can be seen at work
+TRIES = 6
+FLOOD = (200, 4 << 20)  # signals, bytes in each
+MEMORY = 100 << 20
+
+# As alice: starts pi and tells in which control groups its children with her uid were seen.
+WATCHING = """
+wrapper = subprocess.Popen(["pi", "true"], cwd=DEMO, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+seen = set()
+while wrapper.poll() is None:
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.stat(f"/proc/{pid}").st_uid == 0 and "pi-agent-runner" in open(f"/proc/{pid}/comm").read():
+                status = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
+                if int(status["Uid"].split()[0]) == os.getuid():
+                    seen.add(open(f"/proc/{pid}/cgroup").read().strip().splitlines()[-1].split("::")[-1])
+        except OSError:
+            pass
+tell({"groups": sorted(seen), "status": wrapper.returncode, "out": wrapper.stdout.read().decode()})
+"""
+
+
+def test_a_child_of_the_runner_is_never_left_in_its_callers_control_group(prove, product, weak):
+    """Whoever believes a signal (anybody can send one) that the scope has been made goes on before the runner is in it."""
+    for target in (product, weak):
+        target.machine.root(f"install -d -o alice -g alice {CONFIG}/skills && cd {CONFIG}/skills && seq {FILES} | xargs touch", check=True)
+
+    def attack(target):
+        answers = []
+        for _ in range(TRIES):
+            target.machine.root("rm -rf /var/lib/pi-agent/users/alice/home/.pi/agent/skills", check=True)
+            # Meanwhile systemd makes no scope: it takes the runner's call, and answers, but its jobs have to wait.
+            eve = target.machine.popen(["python3", f"{INSIDE}/bus.py", "busy", "2"], user="eve")
+            time.sleep(0.5)
+            answers.append(target.play(WATCHING))
+            eve.communicate(timeout=30)
+            if any("pi-agent-run-" not in group for group in answers[-1]["groups"]):
+                return Outcome(True, answers[-1])
+        assert any(answer["groups"] for answer in answers), f"no child was seen, so this shows nothing: {answers}"
+        assert all(answer["status"] == 0 for answer in answers), answers
+        return Outcome(False, answers)
+
+    try:
+        prove(attack, "kernels-word", quick=True)
+    finally:
+        for target in (product, weak):
+            target.machine.root(f"rm -rf {CONFIG}/skills /var/lib/pi-agent/users/alice/home/.pi/agent/skills", check=True)
+
+
+def memory_of(target, pid):
+    status = target.machine.read(f"/proc/{pid}/status").decode()
+    return int(status.split("VmHWM:")[1].split()[0]) << 10
+
+
+def test_forged_signals_fill_no_memory_and_end_no_session(product):
+    count, size = FLOOD
+    session = product.session("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 300")
+    runner = session.runner_pid()
+    names = product.machine.run(["busctl", "list", "--no-legend", "--unique"], user="eve", check=True).stdout.decode()
+    (name,) = [line.split()[0] for line in names.splitlines() if line.split()[1] == str(runner)]
+    # What is really delivered, as the bus itself tells root.
+    watching = f"timeout 60 dbus-monitor --system \"type='signal',member='JobRemoved',destination='{name}'\" | grep -c --line-buffered failed-by-eve"
+    watch = product.machine.popen(watching, user="root")
+    time.sleep(1)
+    product.machine.run(["python3", f"{INSIDE}/bus.py", "forge", name, str(count), str(size)], user="eve", check=True, timeout=120)
+    peak = memory_of(product, runner)
+    product.machine.root("pkill -x dbus-monitor; true")
+    delivered = int(watch.communicate(timeout=30)[0])
+    assert delivered > count // 2, f"only {delivered} of {count} signals came through, so this shows nothing"
+    assert peak < MEMORY, f"{peak >> 20} MiB after {delivered} signals"
+    assert session.process.poll() is None and product.machine.root(["systemctl", "is-active", session.service]).returncode == 0
+    session.end()
