@@ -33,6 +33,7 @@ DANGEROUS = {
 FORBIDDEN = {
     "shell": ['system("ls");', "::system(text);", "std::system(text);", 'FILE *f = popen("ls", "r");'],
     "new headers": ["#include <format>", "#include <expected>", "#include <source_location>"],
+    "silent skip": ['MESSAGE("skipped: no terminals");', "if (a) MESSAGE (text);"],
 }
 
 WORDS = {
@@ -51,6 +52,7 @@ HARMLESS = [
     "rule(SCMP_SYS(open_tree)); rule(SCMP_SYS(setuid));",
     "#include <sys/mount.h>\n#include <sys/syscall.h>",
     "void remount(); struct mount_attr attributes{}; bool is_setuid(); void prefork();",
+    'CHECK_MESSAGE(a, "b"); REQUIRE_MESSAGE(a, b); CHECK_FALSE_MESSAGE(a, b);',
     "#include <fmt/format.h>\n#include \"common/expected_format.hpp\"",
 ]
 

@@ -54,6 +54,8 @@ FORBIDDEN_IN_CPP = (
     ("shell", _call("system", "popen"), "start the program itself with an argument vector; a shell interprets what a user named"),
     ("new headers", re.compile(r"^[ \t]*#[ \t]*include[ \t]*<(?:format|expected|source_location|print)>", re.MULTILINE),
      "g++ 12 or clang 14 lacks it; use fmt, std::variant or an exception"),
+    ("silent skip", re.compile(r"(?<![\w])MESSAGE\s*\("),
+     "nobody reads a message of a case that passed; one that cannot test here calls skipped() of tests/unit/support/skipped.hpp"),
 )
 
 # Never, in any text file. Written so that this file does not match itself.

@@ -1,9 +1,11 @@
 // Explanations: admin/explain.hpp
 #include "admin/explain.hpp"
 
+#include "support/forked.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
 
+#include <grp.h>
 #include <nlohmann/json.hpp>
 
 using namespace pi_agent;
@@ -68,13 +70,13 @@ TEST_CASE("a directory outside is refused with the roots")
 
 TEST_CASE("what another user can reach is said to be unverified, not guessed")
 {
-    if (::geteuid() == 0) {
-        MESSAGE("skipped: root can look for everybody");
-        return;
-    }
-    Somebody somebody;
-    somebody.user.uid = Uid(somebody.user.uid.value() + 1);
-    const auto json = to_json(somebody.explained("/usr"));
+    const auto json = nlohmann::json::parse(in_child([] {
+        // Root can look for everybody, so it is not root who looks.
+        if (!not_root() && (::setgroups(0, nullptr) != 0 || ::setgid(65534) != 0 || ::setuid(65534) != 0)) return std::string("null");
+        Somebody somebody;
+        somebody.user.uid = Uid(somebody.user.uid.value() + 1);
+        return to_json(somebody.explained("/usr")).dump();
+    }));
     CHECK(json["roots"][0]["state"] == "not verified");
     CHECK(json["directory"]["allowed"].is_null());
 }

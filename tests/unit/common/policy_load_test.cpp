@@ -1,6 +1,7 @@
 // common/policy_load.hpp: from YAML to a checked policy.
 #include "common/policy_load.hpp"
 
+#include "support/forked.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -313,12 +314,8 @@ TEST_CASE("a policy in a directory that others can write is refused")
     CHECK_THROWS_WITH_AS(static_cast<void>(load_policy(file)), doctest::Contains("/tmp is writable by others than root"), PolicyError);
 }
 
-TEST_CASE("root's own policy and policy.d load in lexical order")
+TEST_CASE("root's own policy and policy.d load in lexical order" * doctest::skip(not_root()))
 {
-    if (::geteuid() != 0) {
-        MESSAGE("skipped: only root can make root's files");
-        return;
-    }
     const TemporaryDirectory directory("/run");
     const auto file = directory.write("policy.yaml", head + alice + "agent: {accounts: shared}\n");
     directory.make("policy.d");

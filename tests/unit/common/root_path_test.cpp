@@ -1,6 +1,7 @@
 // common/root_path.hpp
 #include "common/root_path.hpp"
 
+#include "support/forked.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
 
@@ -84,12 +85,8 @@ TEST_CASE("refuses a last or middle component that is a link its user controls")
     CHECK(contains(home.problem_of("~/outward/lib"), "through the symbolic link"));
 }
 
-TEST_CASE("refuses root's own link where others can replace it, as in /tmp")
+TEST_CASE("refuses root's own link where others can replace it, as in /tmp" * doctest::skip(not_root()))
 {
-    if (::geteuid() != 0) {
-        MESSAGE("skipped: only root can make root's links");
-        return;
-    }
     const TemporaryDirectory fixed("/srv");
     fixed.make("real");
     fixed.link("link", "real");
@@ -118,12 +115,8 @@ TEST_CASE("follows a link that only root can change, and names where it leads")
     if (S_ISLNK(status.st_mode)) CHECK(home.path_of("/bin") == "/usr/bin");
 }
 
-TEST_CASE("refuses a directory that root's link leads to under a name no property may hold")
+TEST_CASE("refuses a directory that root's link leads to under a name no property may hold" * doctest::skip(not_root()))
 {
-    if (::geteuid() != 0) {
-        MESSAGE("skipped: only root can make root's links");
-        return;
-    }
     const TemporaryDirectory fixed("/srv");
     REQUIRE(::chmod(fixed.path().c_str(), 0755) == 0);
     fixed.make("x\nExecStopPost=+command");

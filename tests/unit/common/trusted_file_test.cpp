@@ -2,22 +2,17 @@
 #include "common/trusted_file.hpp"
 
 #include "common/error.hpp"
+#include "support/forked.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
 
 using namespace pi_agent;
+using pi_agent::test::not_root;
 using pi_agent::test::TemporaryDirectory;
 
 namespace {
-
-bool is_root()
-{
-    if (::geteuid() == 0) return true;
-    MESSAGE("skipped: only root can make root's files");
-    return false;
-}
 
 std::string refusal_of(const std::string &path)
 {
@@ -59,9 +54,8 @@ TEST_CASE("names the first component that others can change")
           "the policy " + file + " cannot be trusted; /tmp is writable by others than root (mode 1777); run: chmod g-w,o-w /tmp");
 }
 
-TEST_CASE("refuses a file, a directory or a link of somebody else, and modes that let others write")
+TEST_CASE("refuses a file, a directory or a link of somebody else, and modes that let others write" * doctest::skip(not_root()))
 {
-    if (!is_root()) return;
     const TemporaryDirectory directory("/run");
     directory.make("d");
     const auto file = directory.write("d/policy.yaml", "x");
@@ -89,9 +83,8 @@ TEST_CASE("refuses a file, a directory or a link of somebody else, and modes tha
     CHECK(refusal_of(link).find("/link cannot be trusted: it belongs to uid 12345") != std::string::npos);
 }
 
-TEST_CASE("follows root's link only to what is trusted as well")
+TEST_CASE("follows root's link only to what is trusted as well" * doctest::skip(not_root()))
 {
-    if (!is_root()) return;
     const TemporaryDirectory fixed("/run");
     const TemporaryDirectory open;
     open.write("policy.yaml", "x");
@@ -99,9 +92,8 @@ TEST_CASE("follows root's link only to what is trusted as well")
     CHECK(refusal_of(link).find("/tmp is writable by others than root") != std::string::npos);
 }
 
-TEST_CASE("a FIFO, a directory or a file beyond the limit is no policy")
+TEST_CASE("a FIFO, a directory or a file beyond the limit is no policy" * doctest::skip(not_root()))
 {
-    if (!is_root()) return;
     const TemporaryDirectory directory("/run");
     REQUIRE(::mkfifo((directory / "fifo").c_str(), 0600) == 0);
     CHECK(refusal_of(directory / "fifo").find("is not a regular file") != std::string::npos);
@@ -110,9 +102,8 @@ TEST_CASE("a FIFO, a directory or a file beyond the limit is no policy")
     CHECK(refusal_of(directory.write("fits", std::string(100, 'x'))).empty());
 }
 
-TEST_CASE("lists by suffix in bytewise order and leaves hidden names out")
+TEST_CASE("lists by suffix in bytewise order and leaves hidden names out" * doctest::skip(not_root()))
 {
-    if (!is_root()) return;
     const TemporaryDirectory directory("/run");
     for (const auto *name : {"b.yaml", "a.yaml", "B.yaml", ".c.yaml", "d.yml", ".yaml", "10.yaml"})
         directory.write(name, "");

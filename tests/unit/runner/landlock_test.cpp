@@ -3,6 +3,7 @@
 
 #include "common/fd.hpp"
 #include "support/forked.hpp"
+#include "support/skipped.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <cerrno>
@@ -26,6 +27,8 @@ bool kernel_has_scopes()
 {
     return ::syscall(SYS_landlock_create_ruleset, nullptr, 0, 1) >= first_version_with_scopes;
 }
+
+constexpr const char *no_scopes = "this kernel has no Landlock scopes (Linux 6.12 does)";
 
 // "scoped" or "not scoped", then what `task` says inside.
 std::string in_scope(const std::function<std::string()> &task)
@@ -57,12 +60,11 @@ TEST_CASE("it says whether the kernel has scopes")
 {
     const std::string expected = kernel_has_scopes() ? "scoped " : "not scoped ";
     CHECK(in_scope([] { return std::string(); }) == expected);
-    if (!kernel_has_scopes()) MESSAGE("skipped: this kernel has no Landlock scopes; what they forbid was not tried");
 }
 
 TEST_CASE("no signal leaves the session, and those inside arrive")
 {
-    if (!kernel_has_scopes()) return;
+    if (!kernel_has_scopes()) return skipped(no_scopes);
     const pid_t outside = ::getpid();
     CHECK(::kill(outside, 0) == 0);
     CHECK(in_scope([&] { return errno_text(::kill(outside, 0)); }) == "scoped " + std::to_string(EPERM));
@@ -81,7 +83,7 @@ TEST_CASE("no signal leaves the session, and those inside arrive")
 
 TEST_CASE("no abstract socket outside is reached, and sockets inside are")
 {
-    if (!kernel_has_scopes()) return;
+    if (!kernel_has_scopes()) return skipped(no_scopes);
     const UniqueFd server = UniqueFd::adopt(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
     const sockaddr_un address = abstract_name();
     const auto *name = reinterpret_cast<const sockaddr *>(&address);
@@ -120,7 +122,7 @@ TEST_CASE("files of the view stay usable, and so does what stdio was given" * do
 
 TEST_CASE("a directory descriptor from outside the view leads nowhere" * doctest::skip(not_root()))
 {
-    if (!kernel_has_scopes()) return; // newer than the rules for files, so those are there too
+    if (!kernel_has_scopes()) return skipped(no_scopes); // newer than the rules for files, so those are there too
     const std::string answer = in_child([]() -> std::string {
         // A file system that is mounted nowhere: beneath no "/" at all.
         const UniqueFd context = UniqueFd::adopt(static_cast<int>(::syscall(SYS_fsopen, "tmpfs", 0)));
@@ -134,7 +136,7 @@ TEST_CASE("a directory descriptor from outside the view leads nowhere" * doctest
         return before + " " + make("after") + " " + errno_text(::openat(outside.get(), "before", O_RDONLY));
     });
     if (answer == "not possible here")
-        MESSAGE("skipped: this place makes no detached mounts");
+        skipped("this place makes no detached mounts");
     else
         CHECK(answer == "0 " + std::to_string(EACCES) + " " + std::to_string(EACCES));
 }

@@ -6,6 +6,7 @@
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
 #include "support/forked.hpp"
+#include "support/skipped.hpp"
 
 #include <csignal>
 #include <cstdlib>
@@ -88,7 +89,7 @@ bool limits_can_be_reset()
         }
         return "";
     });
-    if (!problem.empty()) MESSAGE("skipped: PID 1's limits cannot be taken here: ", problem);
+    if (!problem.empty()) skipped("PID 1's limits cannot be taken here: " + problem);
     return problem.empty();
 }
 
@@ -232,7 +233,7 @@ TEST_CASE("the host's own namespaces are recognised, and others refused by name"
         });
     };
     if (const std::string here = answer(0); !here.empty()) {
-        MESSAGE("skipped: this test cannot see that it is in PID 1's namespaces itself: ", here);
+        skipped("this test cannot see that it is in PID 1's namespaces itself: " + here);
         return;
     }
     struct Row {
@@ -242,7 +243,7 @@ TEST_CASE("the host's own namespaces are recognised, and others refused by name"
     for (const Row &row : {Row{"mnt", CLONE_NEWNS}, {"pid", CLONE_NEWPID}, {"user", CLONE_NEWUSER}, {"cgroup", CLONE_NEWCGROUP}}) {
         const std::string text = answer(row.flag);
         if (text == "not possible here") {
-            MESSAGE("skipped: this place makes no namespace of kind ", row.name);
+            skipped("this place makes no namespace of kind " + row.name);
             continue;
         }
         // Out of another user namespace the host's are not even to be seen, and that refuses as well.
@@ -278,7 +279,7 @@ TEST_CASE("a leader of a session with a terminal gives it up and is not ended by
         return after_reset ? "still has it" : "given up";
     });
     if (after == "no terminals here")
-        MESSAGE("skipped: this place has no pseudo terminals");
+        skipped("this place has no pseudo terminals");
     else
         CHECK(after == "given up");
 }

@@ -6,6 +6,7 @@
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
 #include "support/forked.hpp"
+#include "support/skipped.hpp"
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -176,7 +177,7 @@ TEST_CASE("a directory of another mount namespace is refused, although its name 
         return "sent";
     });
     if (answer == "not possible here") {
-        MESSAGE("skipped: this place makes no mount namespaces");
+        skipped("this place makes no mount namespaces");
         return;
     }
     REQUIRE(answer == "sent");
@@ -198,7 +199,7 @@ TEST_CASE("a file system mounted inside the root is refused with the way out" * 
         return text_of(caller.open(path_fd(demo))) + "\n" + text_of(caller.open(path_fd(caller.root)));
     });
     if (answer == "not possible here") {
-        MESSAGE("skipped: this place makes no mount namespaces");
+        skipped("this place makes no mount namespaces");
         return;
     }
     CHECK(has(answer, "demo lies on another file system that is mounted inside the root"));

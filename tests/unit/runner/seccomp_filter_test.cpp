@@ -2,6 +2,7 @@
 #include "runner/seccomp_filter.hpp"
 
 #include "support/forked.hpp"
+#include "support/skipped.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <cerrno>
@@ -192,7 +193,7 @@ TEST_CASE("nobody types into a terminal")
     int master = -1;
     int slave = -1;
     if (::openpty(&master, &slave, nullptr, nullptr, nullptr) != 0) {
-        MESSAGE("skipped: this place has no pseudo terminals");
+        skipped("this place has no pseudo terminals");
         return;
     }
     const char letter = 'x';

@@ -3,8 +3,10 @@
 
 #include "common/error.hpp"
 #include "support/descriptors.hpp"
+#include "support/device.hpp"
 #include "support/failure.hpp"
 #include "support/forked.hpp"
+#include "support/skipped.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <cstdlib>
@@ -13,7 +15,6 @@
 #include <sys/mman.h>
 #include <sys/signalfd.h>
 #include <sys/syscall.h>
-#include <sys/sysmacros.h>
 #include <sys/timerfd.h>
 
 using namespace pi_agent;
@@ -95,7 +96,7 @@ TEST_CASE("a terminal is refused, either end of it")
 {
     UniqueFd master = adopt(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
     if (!master) {
-        MESSAGE("skipped: this place has no pseudo terminals");
+        skipped("this place has no pseudo terminals");
         return;
     }
     REQUIRE(::grantpt(master.get()) == 0);
@@ -133,17 +134,9 @@ TEST_CASE("a descriptor of a process is refused")
 
 TEST_CASE("a block device is refused" * doctest::skip(not_root()))
 {
-    const TemporaryDirectory directory;
-    // Any block device that can be opened: number 0 of the RAM disk, loop, virtio and SCSI majors.
-    for (const unsigned device_major : {1U, 7U, 252U, 253U, 254U, 8U, 259U}) {
-        const std::string path = directory / ("block" + std::to_string(device_major));
-        if (::mknod(path.c_str(), S_IFBLK | 0600, makedev(device_major, 0)) != 0) continue;
-        const int fd = ::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC);
-        if (fd < 0) continue;
-        check_refused(UniqueFd::adopt(fd), "a block device");
-        return;
-    }
-    MESSAGE("skipped: this place has no block device that could be opened");
+    UniqueFd loop = open_device(S_IFBLK, 7, 0, O_RDONLY | O_NONBLOCK); // Linux, Documentation/admin-guide/devices.txt
+    if (!loop) return skipped("this place has no loop device that could be opened");
+    check_refused(std::move(loop), "a block device");
 }
 
 TEST_CASE("each of the three is judged, and named")

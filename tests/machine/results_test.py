@@ -1,0 +1,45 @@
+"""Feeds results of test programs to the sum: what did not test anything must never be counted as passed."""
+
+import json
+import tempfile
+import unittest
+from pathlib import Path
+
+from results import Results
+
+SUMMARY = "[doctest] test cases: {0} | {1} passed | {2} failed | {3} skipped"
+
+
+def counted(*tests):
+    with tempfile.TemporaryDirectory() as directory:
+        log = Path(directory) / "testlog.json"
+        log.write_text("".join(json.dumps({"name": "unit / area", "returncode": 0, **test}) + "\n" for test in tests))
+        results = Results()
+        results.add_meson(log, "unit")
+    return results
+
+
+class Meson(unittest.TestCase):
+    def test_cases_of_doctest_are_counted_singly(self):
+        results = counted({"result": "FAIL", "stdout": SUMMARY.format(7, 4, 3, 2)})
+        self.assertEqual(results.counts, {"passed": 4, "failed": 3, "skipped": 2})
+
+    def test_a_case_that_gave_up_is_skipped_with_its_reason_and_did_not_pass(self):
+        said = "[skipped] no terminals: a case | none here\n[skipped] another | no FUSE\n[skipped] another | no FUSE\n"
+        results = counted({"result": "OK", "stdout": said + SUMMARY.format(9, 9, 0, 0)})
+        self.assertEqual(results.counts, {"passed": 7, "failed": 0, "skipped": 2})
+        self.assertIn(("skipped", "unit: area: no terminals: a case", "none here"), results.notes)
+        self.assertIn(("skipped", "unit: area: another", "no FUSE"), results.notes)
+
+    def test_a_program_without_cases_counts_once_by_its_result(self):
+        results = counted({"result": "OK"}, {"result": "SKIP", "stdout": "why"}, {"result": "TIMEOUT"})
+        self.assertEqual(results.counts, {"passed": 1, "failed": 1, "skipped": 1})
+        self.assertIn(("skipped", "unit: area", "why"), results.notes)
+
+    def test_a_program_that_crashed_after_its_cases_passed_has_failed(self):
+        results = counted({"result": "FAIL", "stdout": SUMMARY.format(2, 2, 0, 0)})
+        self.assertEqual((results.counts["passed"], results.counts["failed"]), (2, 1))
+
+
+if __name__ == "__main__":
+    unittest.main()
