@@ -1,11 +1,14 @@
-// The form of a session's id, and the names made of it: runner/session_directory.hpp
+// The form of a session's id, the names made of it, and its directory from making to removal: runner/session_directory.hpp
 #include "runner/session_directory.hpp"
 
 #include "common/escape.hpp"
 #include "support/failure.hpp"
-#include "support/forked.hpp"
+#include "support/private_run.hpp"
+#include "support/skipped.hpp"
 
+#include <filesystem>
 #include <set>
+#include <sys/stat.h>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -54,4 +57,125 @@ TEST_CASE("removing what is no session id is refused before anything is opened" 
     const AsRoot root = AsRoot::claim();
     for (const std::string text : {"", "..", ".", "../../../etc", "0123456789abcdef0123456789abcde"})
         CHECK(failure_of([&] { remove_session(root, text); }).status == 64);
+}
+
+namespace {
+
+std::string mode_of(const std::string &path)
+{
+    struct stat facts {};
+    if (::lstat(path.c_str(), &facts) != 0) return "none";
+    return std::to_string(facts.st_uid) + " " + std::to_string(facts.st_mode & 07777U);
+}
+
+// Runs it in an empty /run and compares.
+void check_in_private_run(const std::function<std::string(const AsRoot &)> &task, const std::string &expected)
+{
+    const std::string said = in_private_run([&] { return task(AsRoot::claim()); });
+    if (said == no_private_run) return skipped("this place makes no mount namespaces");
+    CHECK(said == expected);
+}
+
+} // namespace
+
+TEST_CASE("a session's directories are root's own, on a file system of their own" * doctest::skip(not_root()))
+{
+    check_in_private_run(
+        [](const AsRoot &root) {
+            const std::string id = make_session_id();
+            const auto session = SessionDirectory::create(root, id);
+            session.make_directory("root/a/b");
+            session.make_link("root/link", "a/b");
+            const std::string at = std::string(sessions_directory) + "/" + id;
+            std::string text = session.path() == at ? "" : "another path: " + session.path() + " ";
+            for (const auto &path : {std::string(sessions_directory), at, at + "/root", at + "/root/a/b"})
+                text += mode_of(path) + ", ";
+            struct stat own {};
+            struct stat above {};
+            ::stat(sessions_directory, &own);
+            ::stat("/run", &above);
+            return text + std::filesystem::read_symlink(at + "/root/link").string() + (own.st_dev != above.st_dev ? ", apart" : ", same");
+        },
+        "0 " + std::to_string(0700) + ", 0 " + std::to_string(0700) + ", 0 " + std::to_string(0755) + ", 0 " + std::to_string(0755) +
+            ", a/b, apart");
+}
+
+TEST_CASE("an id is used once" * doctest::skip(not_root()))
+{
+    check_in_private_run(
+        [](const AsRoot &root) {
+            const std::string id = make_session_id();
+            const auto session = SessionDirectory::create(root, id);
+            return std::to_string(errno_of([&] { return SessionDirectory::create(root, id); }));
+        },
+        std::to_string(EEXIST));
+}
+
+TEST_CASE("removing a session unmounts what is mounted in it and takes nothing of what is mounted" * doctest::skip(not_root()))
+{
+    check_in_private_run(
+        [](const AsRoot &root) {
+            const std::string id = make_session_id();
+            const std::string other_id = make_session_id();
+            std::filesystem::create_directories("/run/project/kept");
+            const auto other = SessionDirectory::create(root, other_id);
+            other.make_directory("root");
+            std::string at;
+            {
+                const auto session = SessionDirectory::create(root, id);
+                at = session.path();
+                session.make_directory("project");
+                session.make_directory("root/a");
+                session.make_link("root/bin", "/run/project");
+                for (int layer = 0; layer < 3; ++layer) // several on one point
+                    if (::mount("/run/project", (at + "/project").c_str(), nullptr, MS_BIND, nullptr) != 0)
+                        return std::string("set-up failed");
+                if (::mount("inner", (at + "/project/kept").c_str(), "tmpfs", 0, nullptr) != 0) return std::string("set-up failed");
+            }
+            remove_session(root, id);
+            remove_session(root, id); // what is gone is fine
+            return mode_of(at) + (std::filesystem::exists("/run/project/kept") ? ", kept" : ", lost") +
+                   (std::filesystem::exists(other.path() + "/root") ? ", other kept" : ", other lost");
+        },
+        "none, kept, other kept");
+}
+
+TEST_CASE("a directory with a file in it that is no mount point is not emptied through a mount that stays" * doctest::skip(not_root()))
+{
+    check_in_private_run(
+        [](const AsRoot &root) {
+            const std::string id = make_session_id();
+            std::filesystem::create_directories("/run/project/kept");
+            std::string at;
+            {
+                const auto session = SessionDirectory::create(root, id);
+                at = session.path();
+                session.make_directory("project");
+                for (int layer = 0; layer < 30; ++layer) // more than one removal takes
+                    if (::mount("/run/project", (at + "/project").c_str(), nullptr, MS_BIND, nullptr) != 0)
+                        return std::string("set-up failed");
+            }
+            const int refused = errno_of([&] {
+                remove_session(root, id);
+                return 0;
+            });
+            return std::to_string(refused) + (std::filesystem::exists("/run/project/kept") ? ", kept" : ", lost");
+        },
+        std::to_string(EXDEV) + ", kept");
+}
+
+TEST_CASE("only a directory that nobody holds, and that has the name of a session, is an orphan" * doctest::skip(not_root()))
+{
+    check_in_private_run(
+        [](const AsRoot &root) {
+            const std::string held = make_session_id();
+            const std::string left = make_session_id();
+            const auto session = SessionDirectory::create(root, held);
+            static_cast<void>(SessionDirectory::create(root, left));
+            std::filesystem::create_directory(std::string(sessions_directory) + "/not-an-id");
+            const auto orphans = find_orphans(root);
+            if (orphans.size() != 1) return std::to_string(orphans.size()) + " found";
+            return std::string(orphans[0] == left ? "the one" : "another");
+        },
+        "the one");
 }
