@@ -220,21 +220,6 @@ def mount(source, target, kind, flags=0):
         raise OSError(ctypes.get_errno(), "mount")
 
 
-def mount_silent_file_system(point):
-    """For directory_in_own_namespace(): a file system in user space (linux/fuse.h) that takes every request and answers none but the first."""
-    device = os.open("/dev/fuse", os.O_RDWR)
-    options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
-    if libc.mount(b"silent", point.encode(), b"fuse", 0, options) != 0:
-        raise OSError(ctypes.get_errno(), "mounting a silent file system")
-    (unique,) = struct.unpack_from("<Q", os.read(device, 1 << 16), 8)
-    hello = struct.pack("<IIIIHHI", 7, 31, 0, 0, 0, 0, 4096)
-    os.write(device, struct.pack("<IiQ", 16 + 64, 0, unique) + hello.ljust(64, b"\0"))
-    if os.fork() == 0:
-        libc.prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        while True:
-            os.read(device, 1 << 16)
-
-
 def limit(which, soft, hard=None):
     resource.setrlimit(which, (soft, soft if hard is None else hard))
 

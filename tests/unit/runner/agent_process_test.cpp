@@ -200,19 +200,23 @@ TEST_CASE("an agent that cannot be run is the configuration's mistake, with its 
 {
     const TemporaryDirectory directory;
     const std::string plain = directory.write("plain", "#!/bin/sh\n");
-    for (const auto &[binary, reason] : {std::pair<std::string, std::string>{directory / "absent", "No such file"},
-                                         {plain, "Permission denied"},
-                                         {directory.path(), "Permission denied"}}) {
-        CAPTURE(binary);
+    struct Row {
+        std::string binary;
+        std::string reason;
+    };
+    const std::vector<Row> rows = {
+        {directory / "absent", "No such file"}, {plain, "Permission denied"}, {directory.path(), "Permission denied"}};
+    for (const auto &row : rows) {
+        CAPTURE(row.binary);
         ReceivedLaunch launch;
-        launch.record.binary = binary;
+        launch.record.binary = row.binary;
         launch.record.arguments = {"agent"};
         launch.stdio = {open_path("/dev/null"), open_path("/dev/null"), open_path("/dev/null")};
         const std::size_t before = count_open_descriptors();
         const Caught caught = failure_of([&] { return start_agent(launch); });
         CHECK(caught.status == 78);
-        CHECK(has(caught.text, "the agent " + binary + " cannot be run: "));
-        CHECK(has(caught.text, reason));
+        CHECK(has(caught.text, "the agent " + row.binary + " cannot be run: "));
+        CHECK(has(caught.text, row.reason));
         CHECK(count_open_descriptors() == before);
     }
 }

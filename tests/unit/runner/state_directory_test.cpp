@@ -43,7 +43,7 @@ std::string of_root(mode_t mode)
 
 TEST_CASE("what is missing is made, each with its owner and mode, under any umask" * doctest::skip(not_root()))
 {
-    for (const mode_t mask : {0, 0777}) {
+    for (const mode_t mask : {0U, 0777U}) {
         State state;
         const mode_t before = ::umask(mask);
         const StateDirectory opened = state.open();
