@@ -172,7 +172,7 @@ TEST_CASE("how the agent ended is told, and others that end are not taken for it
     CHECK(run_agent("(exit 3) & wait; sleep 0.1; exit 5") == "exit 5");
 }
 
-TEST_CASE("a signal that the runner sends reaches the agent, and a runner that is gone does not end the waiting")
+TEST_CASE("a signal that the runner sends reaches the agent, and a runner that is gone ends the waiting")
 {
     const auto ended_after = [](const std::function<void(std::pair<UniqueFd, UniqueFd> &)> &act) {
         return in_child([&]() -> std::string {
@@ -193,7 +193,7 @@ TEST_CASE("a signal that the runner sends reaches the agent, and a runner that i
     };
     CHECK(ended_after([](auto &) {}) == "exit 9");
     CHECK(ended_after([](auto &ends) { send_packet(ends.second, encode_signal(SIGTERM), {}, in_seconds(1)); }) == "signal 15");
-    CHECK(ended_after([](auto &ends) { ends.second.reset(); }) == "exit 9");
+    CHECK(ended_after([](auto &ends) { ends.second.reset(); }) == "threw: the runner is gone");
 }
 
 TEST_CASE("an agent that cannot be run is the configuration's mistake, with its path and the reason")
