@@ -32,10 +32,9 @@ def prepare(machine):
     for program in (HERE / "inside").glob("*.py"):
         machine.write(f"{INSIDE}/{program.name}", program.read_text())
     machine.write(f"{INSIDE}/agent", '#!/bin/sh\nexec "$@"\n', mode=0o755)
-    machine.root("test -c /dev/fuse || mknod -m 666 /dev/fuse c 10 229", check=True)  # as on an ordinary host
-    machine.root(["install", "-o", "root", "-m", "6755", "/usr/bin/id", f"{INSIDE}/setuid-id"], check=True)
     # What every host has: users may serve file systems of their own.
-    machine.root("[ -e /dev/fuse ] || mknod -m 666 /dev/fuse c 10 229", check=True)
+    machine.root("test -c /dev/fuse || mknod -m 666 /dev/fuse c 10 229", check=True)
+    machine.root(["install", "-o", "root", "-m", "6755", "/usr/bin/id", f"{INSIDE}/setuid-id"], check=True)
 
 
 class Target:
