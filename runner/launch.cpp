@@ -7,6 +7,7 @@
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
 #include "common/privileged_groups.hpp"
+#include "runner/agent_account.hpp"
 #include "runner/config_sync.hpp"
 #include "runner/environment.hpp"
 #include "runner/process_state.hpp"
@@ -47,25 +48,6 @@ AccessRules authorise(const Policy &policy, const Account &caller)
     auto found = find_access_rules(policy, caller, policy_path);
     if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(ExitStatus::denied, refused->text);
     return std::get<AccessRules>(std::move(found));
-}
-
-// The account that the agent runs as: never root's, never the caller's own.
-Account find_agent(const AccessRules &rules, const Account &caller)
-{
-    const std::optional<Account> agent = find_account(rules.agent_account);
-    if (!agent)
-        throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " (" + to_string(rules.where) +
-                                                     ") does not exist; the administrator runs: pi-agentctl apply");
-    if (agent->uid.value() == 0 || agent->uid == caller.uid || agent->gid.value() == 0)
-        throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " (" + to_string(rules.where) +
-                                                     ") must be neither root's nor the caller's own");
-    for (const gid_t group : agent->groups)
-        if (is_privileged_group(Gid(group)))
-            throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " is in the group " +
-                                                         group_name(Gid(group)).value_or(std::to_string(group)) +
-                                                         ", which opens the host to it; the administrator removes it: gpasswd -d " +
-                                                         rules.agent_account + " GROUP");
-    return *agent;
 }
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules)
@@ -167,7 +149,7 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     // Decide again; only this decision counts.
     const Policy policy = load_enabled_policy();
     const AccessRules rules = authorise(policy, caller);
-    const Account agent = find_agent(rules, caller);
+    const Account agent = find_agent(policy, rules, caller);
     Receiver receiver(root, caller, rules, wrapper);
     Request request = receiver.request();
     const OpenedProject project = open_allowed_project(receiver, caller, rules);
