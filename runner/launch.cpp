@@ -10,6 +10,7 @@
 #include "runner/agent_account.hpp"
 #include "runner/config_sync.hpp"
 #include "runner/environment.hpp"
+#include "runner/limits.hpp"
 #include "runner/process_state.hpp"
 #include "runner/project.hpp"
 #include "runner/receiver.hpp"
@@ -109,6 +110,14 @@ void sweep(const AsRoot &root, SystemdBus &systemd)
     }
 }
 
+void require_room(const AsRoot &root, const Account &caller)
+{
+    if (count_sessions(root, caller.uid) <= session_limit || !defence_is_on("session-limit")) return;
+    throw Failure(ExitStatus::limit, "limit: " + caller.name + " has " + std::to_string(session_limit) +
+                                         " sessions, and no user may have more at once; end one, or look for them with: "
+                                         "systemctl list-units 'pi-agent-*.service'");
+}
+
 UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
                    const StateDirectory &state, const RootTree &tree)
 {
@@ -155,9 +164,10 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     const OpenedProject project = open_allowed_project(receiver, caller, rules);
 
     // Prepare: the agent's state as the agent, the user's config as the user, under the user's lock.
-    const SessionDirectory session = SessionDirectory::create(root, id);
+    const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
     SessionEnd end(root, systemd, id);
     sweep(root, systemd);
+    require_room(root, caller);
     StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent);
     for (const auto &skipped :
          sync_config(root, caller, agent, rules.config_directory, state.home, policy.settings, SessionWatch{wrapper, termination}))
