@@ -1,4 +1,4 @@
-"""Limits: what one user may take of the host, and what a packet may leave in root's hands."""
+"""Limits: what one user may take of the host, and what packets may leave with the runner."""
 
 import json
 import time
@@ -160,7 +160,7 @@ runner.wait()
 COUNT = "for pid in $(pgrep -f ^/usr/libexec/pi-agent/pi-agent-runner); do ls /proc/$pid/fd | wc -l; done | sort -n | tail -1"
 
 
-def test_packets_leave_no_descriptors_with_root(prove):
+def test_packets_leave_no_descriptors_with_the_runner(prove):
     """A peer that shares the runner's end switches a descriptor of the sender on for every packet."""
 
     def attack(target):
