@@ -2,24 +2,17 @@
 #include "admin/accounts.hpp"
 
 #include "admin/program.hpp"
+#include "common/privileged_groups.hpp"
 
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
 #include <grp.h>
-#include <map>
 #include <pwd.h>
 #include <set>
-#include <string_view>
 
 namespace pi_agent {
 
 namespace {
-
-// Membership is root by another name, or opens devices, logs and secrets that no agent may see.
-constexpr std::array<std::string_view, 22> powerful_groups = {
-    "root",        "sudo",    "wheel",        "admin", "adm",  "disk", "shadow",          "docker", "podman", "lxd",   "incus",
-    "incus-admin", "libvirt", "libvirt-qemu", "kvm",   "kmem", "tty",  "systemd-journal", "input",  "video",  "staff", "utmp"};
 
 bool is_member(const Account &account, Gid group) noexcept
 {
@@ -46,15 +39,17 @@ std::vector<Account> policy_users(const Policy &policy, const MembersOf &members
     return users;
 }
 
-void check_account(const Policy &policy, const AgentAccount &agent, const Account &account, const std::map<uid_t, std::string> &users,
+void check_account(const Policy &policy, const AgentAccount &agent, const Account &account, const std::vector<Account> &users,
                    Problems &problems)
 {
     const auto refuse = [&](const std::string &problem) {
         problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " " + problem, "name another account");
     };
     if (account.uid == Uid(0)) refuse("is root under another name (uid 0)");
-    const auto user = users.find(account.uid.value());
-    if (user != users.end()) refuse("has the uid of " + quote(user->second) + ", a user of this policy");
+    for (const auto &user : users) {
+        if (user.uid == account.uid) refuse("has the uid of " + quote(user.name) + ", a user of this policy");
+        if (is_member(account, user.gid)) refuse("is in the primary group of " + quote(user.name) + ", a user of this policy");
+    }
     for (const auto &group : forbidden_groups_of(policy, account)) {
         problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " is in the group " + quote(group),
                      fmt::format("take it out (gpasswd -d {} {}), or name another account", agent.name, group));
@@ -118,7 +113,7 @@ std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const Memb
             add_unique(accounts, {agent_account_name(policy, entry.name, entry.run_as), per_user || entry.run_as ? entry.name : "",
                                   entry.where, key});
         } else if (entry.run_as) {
-            add_unique(accounts, {*entry.run_as, "", entry.where, key + ".run_as"});
+            add_unique(accounts, {*entry.run_as, "", entry.run_as_where, key + ".run_as"});
         } else if (per_user) {
             for (const auto &member : members_of(entry.name)) {
                 const auto name = agent_account_name(policy, member, std::nullopt);
@@ -132,32 +127,15 @@ std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const Memb
     return accounts;
 }
 
-std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account &account)
-{
-    std::vector<std::string> found;
-    for (const auto gid : account.groups) {
-        const auto name = group_name(Gid(gid));
-        const bool powerful =
-            gid == 0 || (name && std::find(powerful_groups.begin(), powerful_groups.end(), *name) != powerful_groups.end());
-        const bool authorised = name && std::any_of(policy.users.begin(), policy.users.end(),
-                                                    [&](const UserEntry &entry) { return entry.is_group && entry.name == *name; });
-        if (powerful || authorised) found.push_back(name.value_or(std::to_string(gid)));
-    }
-    return found;
-}
-
 void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> &needed, Problems &problems)
 {
-    if (std::find(powerful_groups.begin(), powerful_groups.end(), policy.agent.group) != powerful_groups.end()) {
+    if (is_privileged_group(policy.agent.group)) {
         problems.add(policy.agent.where, "agent.group", quote(policy.agent.group) + " is a group of administrators",
                      "use a group of its own");
     }
     const auto users = policy_users(policy, group_members);
-    std::map<uid_t, std::string> by_uid;
-    for (const auto &user : users)
-        by_uid.emplace(user.uid.value(), user.name);
     for (const auto &agent : needed) {
-        if (const auto account = find_account(agent.name)) check_account(policy, agent, *account, by_uid, problems);
+        if (const auto account = find_account(agent.name)) check_account(policy, agent, *account, users, problems);
     }
     check_program_stays_hidden(policy, users, problems);
 }

@@ -27,9 +27,6 @@ using MembersOf = std::function<std::vector<std::string>(const std::string &grou
 // Every account that an agent may run as under `policy`, each once. Group entries count the members of today.
 std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const MembersOf &members_of);
 
-// Groups of `account` through which an agent could become root, read what only administrators may, or have a user's rights.
-std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account &account);
-
 // Reports accounts that exist but must not be an agent's, and users that could reach the agent's program by its group.
 void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> &needed, Problems &problems);
 

@@ -11,6 +11,9 @@ namespace pi_agent {
 
 namespace {
 
+// The kernel adds a descriptor of the sender to each packet when somebody has switched SO_PASSPIDFD on, and a peer that shares our end of
+// the pair can (Linux 6.5; not in the headers of Debian 12).
+constexpr int scm_pidfd = 4;
 constexpr std::uint64_t record_magic = 0x70692d7265630001; // "pi-rec", version 1
 
 int milliseconds_left(Deadline deadline)
@@ -107,9 +110,13 @@ std::optional<Packet> receive_packet(FdRef channel, Deadline deadline)
     msghdr message{};
     const std::size_t length = receive_message(channel, message, buffer, control.data(), control.size(), 0, deadline);
     Packet packet;
+    bool pidfd = false;
     // Adopt what arrived before anything can throw: a refused packet must not leak descriptors.
     for (cmsghdr *header = CMSG_FIRSTHDR(&message); header != nullptr; header = CMSG_NXTHDR(&message, header)) {
-        if (header->cmsg_level != SOL_SOCKET || header->cmsg_type != SCM_RIGHTS) continue;
+        if (header->cmsg_level != SOL_SOCKET) continue;
+        const bool uninvited = header->cmsg_type == scm_pidfd && defence_is_on("uninvited-pidfds");
+        if (header->cmsg_type != SCM_RIGHTS && !uninvited) continue;
+        pidfd = pidfd || uninvited;
         const std::size_t count = (header->cmsg_len - CMSG_LEN(0)) / sizeof(int);
         for (std::size_t index = 0; index < count; ++index) {
             int fd = -1;
@@ -117,6 +124,7 @@ std::optional<Packet> receive_packet(FdRef channel, Deadline deadline)
             packet.fds.push_back(UniqueFd::adopt(fd));
         }
     }
+    if (pidfd) throw ProtocolError("a packet with a process descriptor was refused");
     if ((message.msg_flags & MSG_CTRUNC) != 0) throw ProtocolError("a packet with too many descriptors was refused");
     if (!take_bytes(message, buffer, length)) return std::nullopt;
     packet.bytes = std::move(buffer);

@@ -48,6 +48,7 @@ struct UserEntry {
     std::vector<RootSpec> roots;
     std::optional<std::string> config; // config directory: relative to home, or absolute
     std::optional<std::string> run_as;
+    Position run_as_where;
     Environment env;
     EnvironmentPlaces env_where;
 };

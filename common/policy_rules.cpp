@@ -48,12 +48,12 @@ public:
         const auto key = entry_key(entry);
         if (!entry.is_group && entry.name == "root")
             problems_.add(entry.where, key, "root cannot be a user of pi", "name the account that works with it");
-        if (entry.run_as) check_account_is_nobodys(*entry.run_as, entry.where, key + ".run_as");
+        if (entry.run_as) check_account_is_nobodys(*entry.run_as, entry.run_as_where, key + ".run_as");
         if (policy_.agent.accounts != Accounts::per_user) return;
         if (!entry.is_group) {
             check_own_account(entry, key);
         } else if (entry.run_as) {
-            problems_.add(entry.where, key + ".run_as", "one account for all members of a group, but agent.accounts is 'per-user'",
+            problems_.add(entry.run_as_where, key + ".run_as", "one account for all members of a group, but agent.accounts is 'per-user'",
                           "remove run_as, or say 'shared'");
         }
     }

@@ -162,7 +162,11 @@ UserEntry read_user(const PolicyValue &section, const YamlEntry &yaml, Problems 
                        read_roots(value, entry, problems);
                    }},
                   {"config", [&](const PolicyValue &value) { read_config_directory(value, entry, problems); }},
-                  {"run_as", [&](const PolicyValue &value) { entry.run_as = read_name(value, problems); }},
+                  {"run_as",
+                   [&](const PolicyValue &value) {
+                       entry.run_as = read_name(value, problems);
+                       entry.run_as_where = value.where;
+                   }},
                   {"env", [&](const PolicyValue &value) { read_env(value, entry.env, entry.env_where, problems); }}},
                  problems);
     if (!has_roots) problems.add(yaml.where, section.key, "has no roots", "add 'roots' with at least one directory, or remove the user");

@@ -1,7 +1,6 @@
-// Groups whose members can reach past file permissions.
+// The one list of groups that open the host.
 #include "common/privileged_groups.hpp"
 
-#include "common/account.hpp"
 #include "common/defence.hpp"
 
 #include <algorithm>
@@ -11,16 +10,50 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::array names = {"root",   "sudo",   "wheel", "admin",       "adm",     "disk", "shadow",          "kmem",
-                              "docker", "podman", "lxd",   "incus-admin", "libvirt", "kvm",  "systemd-journal", "tty"};
+// In this order: root by another name; root by asking a service; raw devices, terminals, keyboard and screen; logs and secrets; private
+// keys; the print service's configuration, which root follows; /usr/local, which lies on root's own PATH.
+constexpr std::array<std::string_view, 25> names = {"root",   "sudo",        "wheel",   "admin",        "docker", "podman",          "lxd",
+                                                    "incus",  "incus-admin", "libvirt", "libvirt-qemu", "kvm",    "microk8s",        "disk",
+                                                    "kmem",   "tty",         "input",   "video",        "adm",    "systemd-journal", "utmp",
+                                                    "shadow", "ssl-cert",    "lpadmin", "staff"};
+
+// What the host calls by these names, and not what it calls a number: two names may share one. Asked once, for a directory service is slow.
+const std::vector<Gid> &privileged_gids()
+{
+    static const std::vector<Gid> gids = [] {
+        std::vector<Gid> found = {Gid(0)};
+        for (const auto name : names)
+            if (const auto gid = find_group(std::string(name))) found.push_back(*gid);
+        return found;
+    }();
+    return gids;
+}
 
 } // namespace
+
+bool is_privileged_group(std::string_view name)
+{
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
 
 bool is_privileged_group(Gid gid)
 {
     if (!defence_is_on("privileged-groups")) return false;
-    if (gid.value() == 0) return true;
-    return std::any_of(names.begin(), names.end(), [&](const char *name) { return find_group(name) == gid; });
+    const auto &gids = privileged_gids();
+    return std::find(gids.begin(), gids.end(), gid) != gids.end();
+}
+
+std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account &agent)
+{
+    std::vector<std::string> found;
+    for (const gid_t number : agent.groups) {
+        const Gid gid(number);
+        const bool authorised = defence_is_on("agents-groups") &&
+                                std::any_of(policy.users.begin(), policy.users.end(),
+                                            [&](const UserEntry &entry) { return entry.is_group && find_group(entry.name) == gid; });
+        if (authorised || is_privileged_group(gid)) found.push_back(group_name(gid).value_or(std::to_string(number)));
+    }
+    return found;
 }
 
 } // namespace pi_agent

@@ -7,8 +7,10 @@
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
 #include "common/privileged_groups.hpp"
+#include "runner/agent_account.hpp"
 #include "runner/config_sync.hpp"
 #include "runner/environment.hpp"
+#include "runner/limits.hpp"
 #include "runner/process_state.hpp"
 #include "runner/project.hpp"
 #include "runner/receiver.hpp"
@@ -47,25 +49,6 @@ AccessRules authorise(const Policy &policy, const Account &caller)
     auto found = find_access_rules(policy, caller, policy_path);
     if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(ExitStatus::denied, refused->text);
     return std::get<AccessRules>(std::move(found));
-}
-
-// The account that the agent runs as: never root's, never the caller's own.
-Account find_agent(const AccessRules &rules, const Account &caller)
-{
-    const std::optional<Account> agent = find_account(rules.agent_account);
-    if (!agent)
-        throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " (" + to_string(rules.where) +
-                                                     ") does not exist; the administrator runs: pi-agentctl apply");
-    if (agent->uid.value() == 0 || agent->uid == caller.uid || agent->gid.value() == 0)
-        throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " (" + to_string(rules.where) +
-                                                     ") must be neither root's nor the caller's own");
-    for (const gid_t group : agent->groups)
-        if (is_privileged_group(Gid(group)))
-            throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " is in the group " +
-                                                         group_name(Gid(group)).value_or(std::to_string(group)) +
-                                                         ", which opens the host to it; the administrator removes it: gpasswd -d " +
-                                                         rules.agent_account + " GROUP");
-    return *agent;
 }
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules)
@@ -127,6 +110,14 @@ void sweep(const AsRoot &root, SystemdBus &systemd)
     }
 }
 
+void require_room(const AsRoot &root, const Account &caller)
+{
+    if (count_sessions(root, caller.uid) <= session_limit || !defence_is_on("session-limit")) return;
+    throw Failure(ExitStatus::limit, "limit: " + caller.name + " has " + std::to_string(session_limit) +
+                                         " sessions, and no user may have more at once; end one, or look for them with: "
+                                         "systemctl list-units 'pi-agent-*.service'");
+}
+
 UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
                    const StateDirectory &state, const RootTree &tree)
 {
@@ -167,15 +158,16 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     // Decide again; only this decision counts.
     const Policy policy = load_enabled_policy();
     const AccessRules rules = authorise(policy, caller);
-    const Account agent = find_agent(rules, caller);
+    const Account agent = find_agent(policy, rules, caller);
     Receiver receiver(root, caller, rules, wrapper);
     Request request = receiver.request();
     const OpenedProject project = open_allowed_project(receiver, caller, rules);
 
     // Prepare: the agent's state as the agent, the user's config as the user, under the user's lock.
-    const SessionDirectory session = SessionDirectory::create(root, id);
+    const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
     SessionEnd end(root, systemd, id);
     sweep(root, systemd);
+    require_room(root, caller);
     StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent);
     for (const auto &skipped :
          sync_config(root, caller, agent, rules.config_directory, state.home, policy.settings, SessionWatch{wrapper, termination}))

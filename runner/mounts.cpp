@@ -143,4 +143,19 @@ std::vector<MountEntry> list_mounts()
     return mounts;
 }
 
+std::vector<std::string> topmost_mounts_below(const std::vector<MountEntry> &mounts, const std::string &path)
+{
+    std::vector<std::string> points;
+    for (const auto &mount : mounts)
+        if (mount.point.compare(0, path.size() + 1, path + "/") == 0) points.push_back(mount.point.substr(path.size() + 1));
+    std::sort(points.begin(), points.end());
+    points.erase(std::unique(points.begin(), points.end()), points.end());
+    std::vector<std::string> topmost;
+    std::copy_if(points.begin(), points.end(), std::back_inserter(topmost), [&](const std::string &point) {
+        return std::none_of(points.begin(), points.end(),
+                            [&](const std::string &other) { return point.compare(0, other.size() + 1, other + "/") == 0; });
+    });
+    return topmost;
+}
+
 } // namespace pi_agent

@@ -58,4 +58,7 @@ MountEntry parse_mount(const std::string &line);
 
 std::vector<MountEntry> list_mounts();
 
+// The mount points below `path`, relative to it, sorted, each once; not those that lie below another of them.
+std::vector<std::string> topmost_mounts_below(const std::vector<MountEntry> &mounts, const std::string &path);
+
 } // namespace pi_agent

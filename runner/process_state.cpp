@@ -76,19 +76,26 @@ void reset_signals()
         if (setitimer(timer, &off, nullptr) != 0) throw_errno("stopping timers");
 }
 
+[[noreturn]] void refuse_session(const std::string &action)
+{
+    throw Failure(ExitStatus::denied,
+                  std::string("denied: ") + SystemFailure(errno, action).what() +
+                      "; sudo was started in a way that leaves its command in the caller's hands: type `pi` in a shell");
+}
+
 void leave_session()
 {
     if (!defence_is_on("leave-session")) return;
     if (getsid(0) == getpid()) {
         const UniqueFd terminal = UniqueFd::adopt(open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
         if (!terminal) return; // leads a session that has no terminal: nobody can signal it from a keyboard
-        if (signal(SIGHUP, SIG_IGN) == SIG_ERR || ioctl(terminal.get(), TIOCNOTTY) != 0) throw_errno("giving up the terminal");
+        if (signal(SIGHUP, SIG_IGN) == SIG_ERR || ioctl(terminal.get(), TIOCNOTTY) != 0) refuse_session("giving up the terminal");
         signal(SIGHUP, SIG_DFL);
         return;
     }
     if (setsid() >= 0) return;
     // A group leader must join another group of its session first (setsid(2)).
-    if (setpgid(0, getpgid(getppid())) != 0 || setsid() < 0) throw_errno("leaving the caller's session");
+    if (setpgid(0, getpgid(getppid())) != 0 || setsid() < 0) refuse_session("leaving the caller's session");
 }
 
 } // namespace
@@ -135,7 +142,10 @@ void require_host_namespaces(const AsRoot & /*root*/)
         struct stat host {};
         const std::string suffix = std::string("/ns/") + name;
         if (stat(("/proc/self" + suffix).c_str(), &own) != 0) throw_errno("reading /proc/self" + suffix);
-        if (stat(("/proc/1" + suffix).c_str(), &host) != 0) throw_errno("reading /proc/1" + suffix);
+        if (stat(("/proc/1" + suffix).c_str(), &host) != 0) // root can, unless it is root of a user namespace only
+            throw Failure(ExitStatus::denied, "denied: the host's " + std::string(name) + " namespace cannot be seen from here (" +
+                                                  SystemFailure(errno, "/proc/1" + suffix).what() +
+                                                  "); run pi from an ordinary shell of this host");
         if ((own.st_dev != host.st_dev || own.st_ino != host.st_ino) && defence_is_on("host-namespaces"))
             throw Failure(ExitStatus::denied, std::string("denied: called from another ") + name +
                                                   " namespace than the host's; run pi from an ordinary shell of this host");

@@ -189,15 +189,34 @@ private:
     std::size_t skipped_ = 0;
 };
 
+// The first component of a path that is a link to nothing, or "". Such a link is a mistake; nothing at all is a new user. Keeps no errno
+// but ENOENT, with which the path was found missing.
+std::string find_dangling_link(const std::string &path)
+{
+    std::string found;
+    for (std::size_t end = path.find('/', 1); found.empty(); end = path.find('/', end + 1)) {
+        const std::string part = path.substr(0, end);
+        const bool leads_nowhere = access(part.c_str(), F_OK) != 0 && errno == ENOENT;
+        if (leads_nowhere && faccessat(AT_FDCWD, part.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) found = part;
+        if (leads_nowhere || end == std::string::npos) break;
+    }
+    errno = ENOENT;
+    return found;
+}
+
 } // namespace
 
 void read_config(const AsUser & /*user*/, const std::string &config_directory, FdRef transfer, FdRef channel)
 {
     Walk walk(config_directory, transfer, channel);
     UniqueFd top = UniqueFd::adopt(open(config_directory.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
-    const bool dangling = !top && errno == ENOENT && faccessat(AT_FDCWD, config_directory.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
-    if (dangling) errno = ENOENT; // a link to nothing is a mistake, e.g. an unmounted file system; nothing at all is a new user
-    if (!top && (errno != ENOENT || dangling))
+    const std::string dangling = !top && errno == ENOENT ? find_dangling_link(config_directory) : "";
+    if (!dangling.empty())
+        throw Failure(ExitStatus::configuration,
+                      "your config directory cannot be used: " + escape_for_display(config_directory) +
+                          " is dangling: " + escape_for_display(dangling) +
+                          " is a link to what is not there (a file system that is not mounted?); mount it, or correct the link");
+    if (!top && errno != ENOENT)
         throw Failure(ExitStatus::configuration,
                       "your config directory cannot be used: " +
                           std::string(SystemFailure(errno, "opening " + escape_for_display(config_directory)).what()) +

@@ -7,6 +7,7 @@
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
 #include "runner/id_map.hpp"
+#include "runner/limits.hpp"
 #include "runner/mounts.hpp"
 
 #include <algorithm>
@@ -85,24 +86,6 @@ DetachedMount clone_project(const AsRoot &root, const OpenedProject &project, co
     }
 }
 
-// Mount points of the host below the project's root, relative to it.
-std::vector<std::string> submounts_of(const std::string &root_path)
-{
-    std::vector<std::string> paths;
-    for (const auto &entry : list_mounts())
-        if (entry.point.compare(0, root_path.size() + 1, root_path + "/") == 0) paths.push_back(entry.point.substr(root_path.size() + 1));
-    std::sort(paths.begin(), paths.end());
-    paths.erase(std::unique(paths.begin(), paths.end()), paths.end());
-    return paths;
-}
-
-bool lies_below_another(const std::string &path, const std::vector<std::string> &paths)
-{
-    return std::any_of(paths.begin(), paths.end(), [&](const std::string &other) {
-        return path.size() > other.size() && path.compare(0, other.size() + 1, other + "/") == 0;
-    });
-}
-
 // A clone that leaves submounts out would show what they cover, so each gets an empty read-only stand-in.
 void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project, const std::string &path)
 {
@@ -121,24 +104,30 @@ void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMo
 }
 
 // The user may rename directories meanwhile: afterwards the host's mount points and our stand-ins must be at the same places, else a
-// stand-in sits beside what it should hide.
+// stand-in sits beside what it should hide. Both are taken from one reading, and two readings must agree: a directory that changes places
+// between two readings would pass with each.
+void require_same_places(const std::vector<std::string> &covered, const std::string &root_path, const std::string &shown_at)
+{
+    for (int reading = 0; reading < 2; ++reading) {
+        const std::vector<MountEntry> mounts = list_mounts();
+        if (topmost_mounts_below(mounts, root_path) != covered || topmost_mounts_below(mounts, shown_at) != covered)
+            throw Failure(ExitStatus::system_failure,
+                          "mounts inside " + root_path + " changed while the session was being prepared; try again");
+    }
+}
+
 std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project,
                                          const std::string &root_path)
 {
-    const std::string shown_at = session.path() + "/project";
-    std::vector<std::string> covered;
     if (!defence_is_on("cover-submounts")) return {};
-    for (const auto &path : submounts_of(root_path))
-        if (!lies_below_another(path, submounts_of(root_path))) covered.push_back(path);
+    const std::vector<std::string> covered = topmost_mounts_below(list_mounts(), root_path);
+    if (covered.size() > submount_limit && defence_is_on("submount-limit"))
+        throw Failure(ExitStatus::limit, "limit: " + std::to_string(covered.size()) + " file systems are mounted inside the root " +
+                                             root_path + ", and at most " + std::to_string(submount_limit) +
+                                             " can be hidden from the agent; unmount some, or ask the administrator for a smaller root");
     for (const auto &path : covered)
         cover(root, session, project, path);
-    std::vector<std::string> host_now;
-    const std::vector<std::string> all_now = submounts_of(root_path);
-    std::copy_if(all_now.begin(), all_now.end(), std::back_inserter(host_now),
-                 [&](const std::string &path) { return !lies_below_another(path, all_now); });
-    if (host_now != covered || submounts_of(shown_at) != covered)
-        throw Failure(ExitStatus::system_failure,
-                      "mounts inside " + root_path + " changed while the session was being prepared; try again");
+    require_same_places(covered, root_path, session.path() + "/project");
     return covered;
 }
 

@@ -11,6 +11,7 @@
 #include <memory>
 #include <seccomp.h>
 #include <sys/ioctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 namespace pi_agent {
@@ -126,10 +127,27 @@ void deny_mode_bits(const Filter &filter)
     }
 }
 
-// Limits of another process of the same uid: a second session under the same account could be crippled by them.
-void deny_limits_of_others(const Filter &filter)
+// Limits and scheduling of other processes of the same uid, with which a second session under the same account could be crippled. Only 0,
+// the caller itself, passes: a filter cannot tell whose another number is, so a thread that sets the affinity of another one of its own
+// process is refused too.
+void deny_tuning_of_others(const Filter &filter)
 {
-    check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(prlimit64), 1, where(0, SCMP_CMP_NE, 0)), "prlimit64");
+    constexpr std::array by_process = {"prlimit64", "sched_setaffinity", "sched_setscheduler", "sched_setparam", "sched_setattr"};
+    for (const char *name : by_process) {
+        int number = 0;
+        if (is_known(name, number)) check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), number, 1, where(0, SCMP_CMP_NE, 0)), name);
+    }
+    struct Kind {
+        const char *name;
+        scmp_datum_t whole_user; // 0 is then the caller's whole account
+    };
+    constexpr scmp_datum_t low_half = 0xffffffff; // all that the kernel looks at
+    for (const auto &[name, whole_user] : {Kind{"setpriority", PRIO_USER}, Kind{"ioprio_set", 3}}) {
+        int number = 0;
+        if (!is_known(name, number)) continue;
+        check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), number, 1, where(1, SCMP_CMP_NE, 0)), name);
+        check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), number, 1, where(0, SCMP_CMP_MASKED_EQ, low_half, whole_user)), name);
+    }
 }
 
 // Typing into a terminal (CVE-2017-5226); the upper half of the argument is ignored by the kernel, so it is masked away.
@@ -161,7 +179,7 @@ void install_seccomp_filter()
     }
     deny_mode_bits(filter);
     deny_terminal_injection(filter);
-    if (defence_is_on("limits-of-others")) deny_limits_of_others(filter);
+    if (defence_is_on("limits-of-others")) deny_tuning_of_others(filter);
     check(seccomp_load(filter.get()), "installing the filter");
 }
 

@@ -27,6 +27,7 @@ const char *const sessions_directory = "/run/pi-agent/sessions";
 namespace {
 
 constexpr const char *parent_directory = "/run/pi-agent";
+constexpr const char *user_link = "user"; // leads nowhere: its text is the uid whose session this is
 
 // Opened on the shared tmpfs and nowhere else.
 UniqueFd open_sessions()
@@ -103,31 +104,16 @@ void remove_skeleton(FdRef directory)
     }
 }
 
-// Mounts directly on our own mount points, whose paths nobody else can change. What is mounted below one of them lies on paths that a user
-// or the agent chooses: it goes with it (MNT_DETACH), and no such path is ever resolved here.
-std::vector<std::string> topmost_mounts(const std::string &path)
-{
-    std::vector<std::string> points;
-    for (const auto &mount : list_mounts())
-        if (mount.point.compare(0, path.size() + 1, path + "/") == 0) points.push_back(mount.point);
-    std::sort(points.begin(), points.end());
-    points.erase(std::unique(points.begin(), points.end()), points.end());
-    std::vector<std::string> topmost;
-    std::copy_if(points.begin(), points.end(), std::back_inserter(topmost), [&](const std::string &point) {
-        return std::none_of(points.begin(), points.end(),
-                            [&](const std::string &other) { return point.compare(0, other.size() + 1, other + "/") == 0; });
-    });
-    return topmost;
-}
-
+// Only mounts directly on our own mount points, whose paths nobody else can change. What is mounted below one of them lies on paths that a
+// user or the agent chooses: it goes with it (MNT_DETACH), and no such path is ever resolved here.
 void unmount_all(const AsRoot &root, const std::string &path)
 {
     constexpr int rounds = 8; // several mounts can lie on one point
     for (int round = 0; round < rounds; ++round) {
-        const std::vector<std::string> points = topmost_mounts(path);
+        const std::vector<std::string> points = topmost_mounts_below(list_mounts(), path);
         if (points.empty()) return;
         for (const auto &point : points)
-            detach_at(root, point);
+            detach_at(root, path + "/" + point);
     }
 }
 
@@ -165,7 +151,7 @@ std::string service_name(const std::string &id)
     return "pi-agent-" + id + ".service";
 }
 
-SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string &id)
+SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string &id, Uid user)
 {
     mount_sessions(root);
     const UniqueFd sessions = open_sessions();
@@ -177,6 +163,7 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
     // Another start's sweep may hold it for the moment that it takes to look at it.
     while (flock(session.fd_.get(), LOCK_EX) != 0)
         if (errno != EINTR) throw_errno("locking the session directory");
+    session.make_link(user_link, std::to_string(user.value()));
     return session;
 }
 
@@ -217,6 +204,22 @@ void remove_session(const AsRoot &root, const std::string &id)
         remove_skeleton(session);
     }
     if (unlinkat(sessions.get(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing the session directory");
+}
+
+std::size_t count_sessions(const AsRoot & /*root*/, Uid user)
+{
+    const std::string wanted = std::to_string(user.value());
+    std::size_t count = 0;
+    const UniqueFd sessions = open_sessions();
+    for (const auto &name : names_in(sessions)) {
+        const UniqueFd session = is_session_id(name) ? try_open_session(sessions, name) : UniqueFd();
+        if (!session) continue;
+        std::array<char, 16> text{};
+        const ssize_t length = readlinkat(session.get(), user_link, text.data(), text.size());
+        if (length <= 0 || std::string(text.data(), static_cast<std::size_t>(length)) != wanted) continue;
+        if (flock(session.get(), LOCK_SH | LOCK_NB) != 0) ++count; // held by its runner
+    }
+    return count;
 }
 
 std::vector<std::string> find_orphans(const AsRoot & /*root*/)

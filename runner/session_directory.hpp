@@ -3,6 +3,7 @@
 
 #include "common/fd.hpp"
 #include "common/identity.hpp"
+#include "common/ids.hpp"
 
 #include <string>
 #include <vector>
@@ -21,7 +22,7 @@ std::string cleanup_name(const std::string &id); // pi-agent-cleanup-ID.service
 // The directory of one session. Locked for as long as this lives, so that a sweep can tell it from an orphan's.
 class SessionDirectory {
 public:
-    static SessionDirectory create(const AsRoot &root, const std::string &id);
+    static SessionDirectory create(const AsRoot &root, const std::string &id, Uid user);
     [[nodiscard]] const std::string &path() const noexcept { return path_; }
     [[nodiscard]] FdRef fd() const noexcept { return fd_; }
     // Makes the directories of `relative` (root-owned, 0755) and returns the last one, for mounting on.
@@ -35,6 +36,10 @@ private:
 
 // Unmounts and removes what a session left; finding nothing is fine. It never deletes a file: directories, links it made, mount points.
 void remove_session(const AsRoot &root, const std::string &id);
+
+// Sessions of a user whose runners live, the caller's own included. Takes no lock that anybody waits for: each start makes its directory
+// and then counts, so of those that start at once the last to come sees all the others.
+std::size_t count_sessions(const AsRoot &root, Uid user);
 
 // Sessions whose runner is gone (their lock is free).
 std::vector<std::string> find_orphans(const AsRoot &root);

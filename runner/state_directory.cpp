@@ -5,7 +5,10 @@
 #include "common/error.hpp"
 #include "common/trusted_file.hpp"
 
+#include <dirent.h>
 #include <fcntl.h>
+#include <memory>
+#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <thread>
@@ -17,17 +20,36 @@ namespace {
 
 constexpr int lock_patience_seconds = 5;
 
-// Opens `name` beneath a directory that only root can write, creating it first if need be. Ownership is given only to what was just made.
+bool is_empty(FdRef directory)
+{
+    const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    const std::unique_ptr<DIR, int (*)(DIR *)> stream(copy < 0 ? nullptr : fdopendir(copy), closedir);
+    if (!stream) throw_errno("listing a state directory");
+    while (const dirent *entry = readdir(stream.get()))
+        if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..") return false;
+    return true;
+}
+
+// What a start left that ended between making a directory and giving it away. Nobody but root can have put anything there since.
+bool is_half_made(FdRef directory, const struct stat &facts)
+{
+    return facts.st_uid == 0 && facts.st_gid == 0 && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0 && is_empty(directory);
+}
+
+// Opens `name` beneath a directory that only root can write, creating it first if need be. Ownership is given only to what was just made,
+// or half made.
 UniqueFd enter(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path)
 {
     const bool made = mkdirat(parent.get(), name, 0700) == 0;
     if (!made && errno != EEXIST) throw_errno("creating " + path);
     UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
     if (!directory) throw_errno("opening " + path);
-    if (made && (fchown(directory.get(), uid, gid) != 0 || fchmod(directory.get(), mode) != 0))
-        throw_errno("setting owner and mode of " + path);
     struct stat facts {};
     if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
+    if (made || is_half_made(directory, facts)) {
+        if (fchown(directory.get(), uid, gid) != 0 || fchmod(directory.get(), mode) != 0) throw_errno("setting owner and mode of " + path);
+        if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
+    }
     if (facts.st_uid != uid || facts.st_gid != gid)
         throw Failure(ExitStatus::configuration,
                       path + " belongs to " + std::to_string(facts.st_uid) + ":" + std::to_string(facts.st_gid) + " but must belong to " +

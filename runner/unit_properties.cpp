@@ -2,6 +2,7 @@
 #include "runner/unit_properties.hpp"
 
 #include "build_config.hpp"
+#include "runner/limits.hpp"
 #include "runner/session_directory.hpp"
 
 #include <cerrno>
@@ -111,6 +112,9 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
         {"KeyringMode", std::string("private")},
         {"RemoveIPC", true},
         {"LimitCORE", std::uint64_t{0}},
+        // Limits.
+        {"TasksMax", session_tasks},
+        {"MemoryMaxScale", session_memory_share},
         // File system.
         {"RootDirectory", plan.root_directory},
         {"ProtectSystem", std::string("strict")},

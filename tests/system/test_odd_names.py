@@ -135,3 +135,15 @@ def test_help_is_printed_even_where_nothing_else_is_allowed(machine):
     done = pi(machine, "--pi-agent-help", user="eve", cwd="/tmp")
     assert (done.returncode, done.stderr) == (0, b""), done
     assert b"--pi-agent-explain" in done.stdout
+
+
+def test_an_odd_name_in_what_the_launcher_says_is_escaped_once(machine):
+    """The user may pass a directory of their group's; the agent, who is not in it, may not."""
+    directory = f"{DEMO}/odd\nname"
+    script = 'mkdir -p "$1/below" && chown root:devs "$1" && chmod 0750 "$1"'
+    machine.root(["sh", "-c", script, "sh", directory], check=True)
+    done = pi(machine, "sh", "echo ran", cwd=f"{directory}/below")
+    machine.root(["rm", "-r", directory], check=True)
+    assert done.returncode != 0 and done.stdout == b"", done
+    said = done.stderr.decode()
+    assert "opening the working directory demo/odd\\x0aname/below in /home/alice/projects: Permission denied" in said, said

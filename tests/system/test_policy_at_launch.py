@@ -40,7 +40,7 @@ BROKEN = [
     ("tab", changed("    roots: [~/work]", "\troots: [~/work]"), "\troots", ["tab"]),
     ("not UTF-8", PLAYING_POLICY.encode() + b"# \xff\n", "\udcff", ["UTF-8"]),
     ("sharing not said", changed("  accounts: per-user\n", ""), "binary:", ["agent.accounts: missing"]),
-    ("root as the agent", changed(ALICE, f"{ALICE}\n    run_as: root"), "alice:", ["users.alice.run_as: the agent's account cannot be root"]),
+    ("root as the agent", changed(ALICE, f"{ALICE}\n    run_as: root"), "root\n", ["users.alice.run_as: the agent's account cannot be root"]),
     ("startup variable", PLAYING_POLICY + "  LD_PRELOAD: x\n", "LD_PRELOAD", ["env.LD_PRELOAD: changes programs before they begin"]),
     ("agent elsewhere", changed(PLAYING_AGENT, "/home/alice/pi"), "/home/alice/pi", ["agent.binary", "lies in none of /usr, /opt and /nix"]),
 ]

@@ -78,15 +78,6 @@ TEST_CASE("an account that exists is not missing, but may lack the group")
     CHECK(missing.members == std::vector<std::string>{"daemon"});
 }
 
-TEST_CASE("groups of administrators and of users are forbidden to an agent")
-{
-    const auto policy = parse("version: 1\nagent: {accounts: shared}\nusers: {'%daemon': {roots: [/srv/a]}}\n");
-    const Account account{"ai", Uid(990), Gid(990), "/", {0, 1, 3, 42}};
-    auto found = forbidden_groups_of(policy, account);
-    std::sort(found.begin(), found.end());
-    CHECK(found == std::vector<std::string>{"daemon", "root", "shadow"});
-}
-
 TEST_CASE("an agent's account that is in such a group, or has a user's uid, is an error that names it")
 {
     CHECK(contains(

@@ -135,6 +135,26 @@ TEST_CASE("where descriptors are never held, a packet with one stays unread")
     CHECK_FALSE(receive_plain_packet(right, soon()));
 }
 
+TEST_CASE("a descriptor of its sender that the kernel adds to a packet is closed with it")
+{
+    constexpr int pass_pidfd = 76; // SO_PASSPIDFD, Linux 6.5
+    auto [left, right] = make_channel();
+    const int on = 1;
+    if (::setsockopt(right.get(), SOL_SOCKET, pass_pidfd, &on, sizeof on) != 0) {
+        MESSAGE("skipped: this kernel has no SO_PASSPIDFD");
+        return;
+    }
+    const FdRef receiver = right;
+    const auto before = count_open_descriptors();
+    for (int count = 0; count < 20; ++count) {
+        send_raw(left, "x");
+        const auto caught = failure_of([&] { return receive_packet(receiver, soon()); });
+        CHECK(caught.status == 77);
+        CHECK(has(caught.text, "process descriptor"));
+    }
+    CHECK(count_open_descriptors() == before);
+}
+
 TEST_CASE("a peer that is gone is nothing to read and EPIPE to write")
 {
     auto [left, right] = make_channel();

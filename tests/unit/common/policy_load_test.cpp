@@ -198,6 +198,8 @@ TEST_CASE("an agent's account is nobody's own, and per-user means one each")
     CHECK(contains(with("user: alice", "alice: {roots: [/srv/a]}"),
                    "agent.user: the agent's account 'alice' is a user of this policy (p.yaml:3:9)"));
     CHECK(contains(with("user: root", "alice: {roots: [/srv/a]}"), "the agent's account cannot be root"));
+    CHECK(contains(problems_of("version: 1\nusers:\n  alice:\n    roots: [/srv/a]\n    run_as: root\n"),
+                   "p.yaml:5:13: users.alice.run_as: the agent's account cannot be root"));
     CHECK(contains(with("accounts: shared", "alice: {roots: [/srv/a], run_as: bob}, bob: {roots: [/srv/a]}"),
                    "users.alice.run_as: the agent's account 'bob' is a user"));
     CHECK(contains(with("accounts: per-user", "alice: {roots: [/srv/a], run_as: x}, bob: {roots: [/srv/a], run_as: x}"),

@@ -1,11 +1,13 @@
 // Groups that an agent never carries: common/privileged_groups.hpp
 #include "common/privileged_groups.hpp"
 
-#include "common/account.hpp"
+#include "support/policy_text.hpp"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 
 using namespace pi_agent;
+using namespace pi_agent::test;
 
 TEST_CASE("root's group is privileged by its number, whatever it is called")
 {
@@ -15,7 +17,8 @@ TEST_CASE("root's group is privileged by its number, whatever it is called")
 TEST_CASE("groups of this host that reach past file permissions are privileged")
 {
     int found = 0;
-    for (const std::string name : {"sudo", "wheel", "adm", "disk", "shadow", "kmem", "docker", "podman", "lxd", "libvirt", "kvm", "tty"}) {
+    for (const std::string name : {"sudo", "wheel", "adm", "disk", "shadow", "kmem", "docker", "podman", "lxd", "libvirt", "kvm", "tty",
+                                   "staff", "utmp", "input", "video"}) {
         const auto gid = find_group(name);
         if (!gid) continue;
         ++found;
@@ -35,4 +38,13 @@ TEST_CASE("ordinary groups and numbers without a group are not privileged")
     }
     CHECK(found > 0);
     CHECK_FALSE(is_privileged_group(Gid(4123456789U)));
+}
+
+TEST_CASE("groups of administrators and of users are forbidden to an agent")
+{
+    const auto policy = parse("version: 1\nagent: {accounts: shared}\nusers: {'%daemon': {roots: [/srv/a]}}\n");
+    const Account account{"ai", Uid(990), Gid(990), "/", {0, 1, 3, 42}};
+    auto found = forbidden_groups_of(policy, account);
+    std::sort(found.begin(), found.end());
+    CHECK(found == std::vector<std::string>{"daemon", "root", "shadow"});
 }

@@ -53,6 +53,20 @@ TEST_CASE("a line of another form is a failure, never half a mount")
     }
 }
 
+TEST_CASE("the mount points below a path are told once each, and not those below another of them")
+{
+    std::vector<MountEntry> mounts;
+    for (const std::string point : {"/", "/srv", "/srv/app", "/srv/app/b", "/srv/app/a/deep", "/srv/app/a", "/srv/app/b", "/srv/apple",
+                                    "/srv/app/a2", "/srv/app/b/c"}) {
+        mounts.push_back(MountEntry{});
+        mounts.back().point = point;
+    }
+    CHECK(topmost_mounts_below(mounts, "/srv/app") == std::vector<std::string>{"a", "a2", "b"});
+    CHECK(topmost_mounts_below(mounts, "/srv") == std::vector<std::string>{"app", "apple"});
+    CHECK(topmost_mounts_below(mounts, "/home").empty());
+    CHECK(topmost_mounts_below({}, "/srv").empty());
+}
+
 TEST_CASE("this process's own mounts are listed, each with its id")
 {
     const auto mounts = list_mounts();

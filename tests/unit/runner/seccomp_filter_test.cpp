@@ -7,6 +7,7 @@
 
 #include <cerrno>
 #include <csignal>
+#include <cstdint>
 #include <cstring>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -186,6 +187,45 @@ TEST_CASE("limits are a process's own affair")
     CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, outside, RLIMIT_NOFILE, nullptr, &limit); }) == denied);
     // The kernel looks at the lower half only: a pid beneath upper bits is no way around.
     CHECK(under_filter([&] { return ::syscall(SYS_prlimit64, (1L << 32) | outside, RLIMIT_NOFILE, nullptr, &limit); }) == denied);
+}
+
+TEST_CASE("scheduling is a process's own affair, and never a whole account's")
+{
+    constexpr int io_process = 1;
+    constexpr int io_user = 3;
+    constexpr int usual = (2 << 13) | 4; // what a process has anyway: the tests' own process is changed below
+    cpu_set_t processors;
+    CPU_ZERO(&processors);
+    REQUIRE(::sched_getaffinity(0, sizeof processors, &processors) == 0);
+    sched_param ordinary{};
+    struct { // sched_attr: size, policy and flags, all else 0
+        std::uint32_t size = 48;
+        std::uint32_t policy = SCHED_OTHER;
+        std::uint64_t rest[5] = {};
+    } attributes;
+    struct Row {
+        std::string name;
+        std::function<long(long)> call; // on a process; 0 is the caller itself
+    };
+    const std::vector<Row> rows = {
+        {"sched_setaffinity", [&](long pid) { return ::syscall(SYS_sched_setaffinity, pid, sizeof processors, &processors); }},
+        {"sched_setscheduler", [&](long pid) { return ::syscall(SYS_sched_setscheduler, pid, SCHED_OTHER, &ordinary); }},
+        {"sched_setparam", [&](long pid) { return ::syscall(SYS_sched_setparam, pid, &ordinary); }},
+        {"sched_setattr", [&](long pid) { return ::syscall(SYS_sched_setattr, pid, &attributes, 0); }},
+        {"setpriority", [&](long pid) { return ::syscall(SYS_setpriority, PRIO_PROCESS, pid, ::getpriority(PRIO_PROCESS, 0)); }},
+        {"ioprio_set", [&](long pid) { return ::syscall(SYS_ioprio_set, io_process, pid, usual); }},
+    };
+    for (const auto &row : rows) {
+        CAPTURE(row.name);
+        CHECK(under_filter([&] { return row.call(0); }) == "0");
+        CHECK(without_filter([&] { return row.call(::getppid()); }) == "0");
+        CHECK(under_filter([&] { return row.call(::getppid()); }) == denied);
+        CHECK(under_filter([&] { return row.call((1L << 32) | ::getppid()); }) == denied);
+    }
+    for (const long upper : {0L, 1L << 32}) { // the kernel ignores the upper half
+        CHECK(under_filter([&] { return ::syscall(SYS_setpriority, PRIO_USER | upper, 0, 0); }) == denied);
+        CHECK(under_filter([&] { return ::syscall(SYS_ioprio_set, io_user | upper, 0, usual); }) == denied);
+    }
 }
 
 TEST_CASE("nobody types into a terminal")

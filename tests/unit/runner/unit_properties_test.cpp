@@ -110,6 +110,10 @@ TEST_CASE("numbers of the hardening leave nothing")
         CHECK_MESSAGE(only<std::uint64_t>(properties, name) == 0, name);
     CHECK(only<std::uint64_t>(properties, "TimeoutStopUSec") == 2'000'000);
     CHECK(only<std::uint32_t>(properties, "UMask") == 077);
+    CHECK(only<std::uint64_t>(properties, "TasksMax") == 4096);
+    // Most of the memory, never all of it; all ones would be all.
+    CHECK(only<std::uint32_t>(properties, "MemoryMaxScale") > UINT32_MAX / 10 * 7);
+    CHECK(only<std::uint32_t>(properties, "MemoryMaxScale") < UINT32_MAX / 10 * 9);
     CHECK(only<SignedNumber>(properties, "SystemCallErrorNumber").value == EPERM);
 }
 

@@ -1,0 +1,79 @@
+// Finds and judges the agent's account, at every launch again: accounts change after `pi-agentctl apply` has judged them.
+#include "runner/agent_account.hpp"
+
+#include "common/defence.hpp"
+#include "common/privileged_groups.hpp"
+
+#include <algorithm>
+
+namespace pi_agent {
+
+namespace {
+
+Account find_existing(const AccessRules &rules, const Account &caller)
+{
+    std::optional<Account> agent = find_account(rules.agent_account);
+    if (agent) return std::move(*agent);
+    const bool by_group = !rules.roots.empty() && rules.roots.front().by_group.has_value();
+    const std::string late = by_group ? "; " + caller.name +
+                                            " may have joined the group after the last apply: the administrator runs "
+                                            "pi-agentctl apply again"
+                                      : "; the administrator runs: pi-agentctl apply";
+    throw Failure(ExitStatus::configuration,
+                  "the agent's account " + rules.agent_account + " (" + to_string(rules.where) + ") does not exist" + late);
+}
+
+// The caller's own uid or primary group would be swapped with itself in the project's id map, and the agent would have the user's rights
+// everywhere.
+void require_nobodys(const Policy &policy, const AccessRules &rules, const Account &agent, const Account &caller)
+{
+    const std::string who = "the agent's account " + rules.agent_account + " (" + to_string(rules.where) + ") ";
+    const std::string remedy = "; the administrator gives it numbers of its own: usermod -u UID -g GROUP " + rules.agent_account;
+    if (agent.uid.value() == 0 || agent.uid == caller.uid || agent.gid.value() == 0)
+        throw Failure(ExitStatus::configuration, who + "must be neither root's nor the caller's own");
+    if (!defence_is_on("agents-numbers")) return;
+    if (std::find(agent.groups.begin(), agent.groups.end(), caller.gid.value()) != agent.groups.end())
+        throw Failure(ExitStatus::configuration, who + "is in the primary group of " + caller.name + remedy);
+    for (const auto &entry : policy.users) {
+        if (entry.is_group) continue;
+        const std::optional<Account> user = find_account(entry.name);
+        if (user && user->uid == agent.uid)
+            throw Failure(ExitStatus::configuration,
+                          who + "has the uid of " + entry.name + ", a user of the policy (" + to_string(entry.where) + ")" + remedy);
+    }
+}
+
+void require_caller_is_no_agent(const Policy &policy, const Account &caller)
+{
+    if (!defence_is_on("agents-numbers")) return;
+    std::vector<std::string> names = {policy.agent.user};
+    for (const auto &entry : policy.users)
+        if (!entry.is_group)
+            names.push_back(agent_account_name(policy, entry.name, entry.run_as));
+        else if (entry.run_as)
+            names.push_back(*entry.run_as);
+    for (const auto &name : names) {
+        const std::optional<Account> agent = find_account(name);
+        if (agent && agent->uid == caller.uid)
+            throw Failure(ExitStatus::denied, "denied: " + caller.name + " has the uid of " + name +
+                                                  ", an agent's own account; pi cannot be started from inside");
+    }
+}
+
+} // namespace
+
+Account find_agent(const Policy &policy, const AccessRules &rules, const Account &caller)
+{
+    require_caller_is_no_agent(policy, caller);
+    Account agent = find_existing(rules, caller);
+    require_nobodys(policy, rules, agent, caller);
+    const std::vector<std::string> forbidden = forbidden_groups_of(policy, agent);
+    if (!forbidden.empty())
+        throw Failure(ExitStatus::configuration,
+                      "the agent's account " + rules.agent_account + " is in the group " + forbidden.front() +
+                          ", which opens the host or a user's files to it; the administrator removes it: gpasswd -d " +
+                          rules.agent_account + " " + forbidden.front());
+    return agent;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,18 @@
+// The limits in force until the policy can set them: one user's sessions must leave room for everybody else's.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace pi_agent {
+
+constexpr std::size_t session_limit = 8;      // of one user at once
+constexpr std::size_t submount_limit = 64;    // hidden in one session; each costs a mount, of fs.mount-max for the whole host
+constexpr std::uint64_t session_tasks = 4096; // processes and threads of one session; builds use hundreds
+
+// A share, as systemd counts it (all ones is everything), because an amount that suits a large host is no limit on a small one. Four fifths
+// let a single session use nearly all of a small host; all sessions of a user together have no more (data/pi-agent-slice.conf), so a fifth
+// is always left for the host and its other users.
+constexpr std::uint32_t session_memory_share = UINT32_MAX / 5 * 4;
+
+} // namespace pi_agent
