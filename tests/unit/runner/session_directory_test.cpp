@@ -179,3 +179,19 @@ TEST_CASE("only a directory that nobody holds, and that has the name of a sessio
         },
         "the one");
 }
+
+TEST_CASE("sessions are counted by their user, and only those that somebody holds" * doctest::skip(not_root()))
+{
+    check_in_private_run(
+        [](const AsRoot &root) {
+            const auto first = SessionDirectory::create(root, make_session_id(), Uid(1000));
+            const auto second = SessionDirectory::create(root, make_session_id(), Uid(1000));
+            const auto other = SessionDirectory::create(root, make_session_id(), Uid(100));
+            static_cast<void>(SessionDirectory::create(root, make_session_id(), Uid(1000)));
+            std::string text;
+            for (const uid_t user : {1000U, 100U, 10U})
+                text += std::to_string(count_sessions(root, Uid(user))) + " ";
+            return text;
+        },
+        "2 1 0 ");
+}
