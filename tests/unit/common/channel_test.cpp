@@ -3,6 +3,7 @@
 
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
+#include "support/skipped.hpp"
 
 #include <limits>
 #include <numeric>
@@ -141,7 +142,7 @@ TEST_CASE("a descriptor of its sender that the kernel adds to a packet is closed
     auto [left, right] = make_channel();
     const int on = 1;
     if (::setsockopt(right.get(), SOL_SOCKET, pass_pidfd, &on, sizeof on) != 0) {
-        MESSAGE("skipped: this kernel has no SO_PASSPIDFD");
+        skipped("this kernel has no SO_PASSPIDFD");
         return;
     }
     const FdRef receiver = right;

@@ -18,7 +18,7 @@ TEST_CASE("only a session's own unit cleans it up; by hand nothing is touched" *
         const std::string id = make_session_id();
         std::string path;
         {
-            const auto session = SessionDirectory::create(root, id);
+            const auto session = SessionDirectory::create(root, id, Uid(1000));
             session.make_directory("root");
             path = session.path();
         }

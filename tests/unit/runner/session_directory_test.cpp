@@ -83,7 +83,7 @@ TEST_CASE("a session's directories are root's own, on a file system of their own
     check_in_private_run(
         [](const AsRoot &root) {
             const std::string id = make_session_id();
-            const auto session = SessionDirectory::create(root, id);
+            const auto session = SessionDirectory::create(root, id, Uid(1000));
             session.make_directory("root/a/b");
             session.make_link("root/link", "a/b");
             const std::string at = std::string(sessions_directory) + "/" + id;
@@ -105,8 +105,8 @@ TEST_CASE("an id is used once" * doctest::skip(not_root()))
     check_in_private_run(
         [](const AsRoot &root) {
             const std::string id = make_session_id();
-            const auto session = SessionDirectory::create(root, id);
-            return std::to_string(errno_of([&] { return SessionDirectory::create(root, id); }));
+            const auto session = SessionDirectory::create(root, id, Uid(1000));
+            return std::to_string(errno_of([&] { return SessionDirectory::create(root, id, Uid(1000)); }));
         },
         std::to_string(EEXIST));
 }
@@ -118,11 +118,11 @@ TEST_CASE("removing a session unmounts what is mounted in it and takes nothing o
             const std::string id = make_session_id();
             const std::string other_id = make_session_id();
             std::filesystem::create_directories("/run/project/kept");
-            const auto other = SessionDirectory::create(root, other_id);
+            const auto other = SessionDirectory::create(root, other_id, Uid(1000));
             other.make_directory("root");
             std::string at;
             {
-                const auto session = SessionDirectory::create(root, id);
+                const auto session = SessionDirectory::create(root, id, Uid(1000));
                 at = session.path();
                 session.make_directory("project");
                 session.make_directory("root/a");
@@ -148,7 +148,7 @@ TEST_CASE("a directory with a file in it that is no mount point is not emptied t
             std::filesystem::create_directories("/run/project/kept");
             std::string at;
             {
-                const auto session = SessionDirectory::create(root, id);
+                const auto session = SessionDirectory::create(root, id, Uid(1000));
                 at = session.path();
                 session.make_directory("project");
                 for (int layer = 0; layer < 30; ++layer) // more than one removal takes
@@ -170,12 +170,28 @@ TEST_CASE("only a directory that nobody holds, and that has the name of a sessio
         [](const AsRoot &root) {
             const std::string held = make_session_id();
             const std::string left = make_session_id();
-            const auto session = SessionDirectory::create(root, held);
-            static_cast<void>(SessionDirectory::create(root, left));
+            const auto session = SessionDirectory::create(root, held, Uid(1000));
+            static_cast<void>(SessionDirectory::create(root, left, Uid(1000)));
             std::filesystem::create_directory(std::string(sessions_directory) + "/not-an-id");
             const auto orphans = find_orphans(root);
             if (orphans.size() != 1) return std::to_string(orphans.size()) + " found";
             return std::string(orphans[0] == left ? "the one" : "another");
         },
         "the one");
+}
+
+TEST_CASE("sessions are counted by their user, and only those that somebody holds" * doctest::skip(not_root()))
+{
+    check_in_private_run(
+        [](const AsRoot &root) {
+            const auto first = SessionDirectory::create(root, make_session_id(), Uid(1000));
+            const auto second = SessionDirectory::create(root, make_session_id(), Uid(1000));
+            const auto other = SessionDirectory::create(root, make_session_id(), Uid(100));
+            static_cast<void>(SessionDirectory::create(root, make_session_id(), Uid(1000)));
+            std::string text;
+            for (const uid_t user : {1000U, 100U, 10U})
+                text += std::to_string(count_sessions(root, Uid(user))) + " ";
+            return text;
+        },
+        "2 1 0 ");
 }
