@@ -19,10 +19,9 @@ seen = set()
 while wrapper.poll() is None:
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
-            if os.stat(f"/proc/{pid}").st_uid == 0 and "pi-agent-runner" in open(f"/proc/{pid}/comm").read():
-                status = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
-                if int(status["Uid"].split()[0]) == os.getuid():
-                    seen.add(group_of(pid))
+            status = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
+            if status["Name"].strip() == "pi-agent-runner" and int(status["Uid"].split()[0]) == os.getuid():
+                seen.add(group_of(pid))
         except OSError:
             pass
 tell({"groups": sorted(seen), "own": group_of("self"), "status": wrapper.returncode, "out": wrapper.stdout.read().decode()})
