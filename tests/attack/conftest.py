@@ -27,7 +27,7 @@ def weak_machine(machine_name):
 def weak_target(weak_machine):
     prepare(weak_machine)
     weak_machine.install_policy(ATTACK_POLICY.read_text())
-    target = Target(weak_machine)
+    target = Target(weak_machine, has_seams=True)
     target.warm_up()
     return target
 

@@ -40,8 +40,9 @@ def prepare(machine):
 class Target:
     prelude = PRELUDE
 
-    def __init__(self, machine):
+    def __init__(self, machine, has_seams=False):
         self.machine = machine
+        self.has_seams = has_seams
         self.sessions = []
 
     @contextlib.contextmanager
@@ -91,7 +92,7 @@ class Target:
     def clear(self):
         """Ends whatever is left of sessions after a defence was out; the next session sweeps what lies about."""
         self.end_all()
-        self.machine.root("pkill -KILL -u pi-agent; systemctl kill --signal=KILL 'pi-agent-*.service'; true", check=True)
+        self.machine.root("pkill -KILL -u pi-agent; systemctl kill --signal=KILL 'pi-agent-*.service' 'pi-agent-*.scope'; true", check=True)
         self.warm_up()
 
     def warm_up(self):
@@ -107,6 +108,8 @@ class Target:
         now = self._traces_when(lambda traces: not of_sessions(traces), QUIET_SECONDS)
         if of_sessions(now):  # a test that failed did not come to the end of its sessions
             self.end_all()
+            if self.has_seams:  # an attack that succeeded may leave what nobody ends
+                self.clear()
             now = self._traces_when(lambda traces: not of_sessions(traces), QUIET_SECONDS)
         assert not of_sessions(now), f"before the attack, something of an earlier session is left: {of_sessions(now)}"
         return now

@@ -141,10 +141,7 @@ TEST_CASE("a descriptor of its sender that the kernel adds to a packet is closed
     constexpr int pass_pidfd = 76; // SO_PASSPIDFD, Linux 6.5
     auto [left, right] = make_channel();
     const int on = 1;
-    if (::setsockopt(right.get(), SOL_SOCKET, pass_pidfd, &on, sizeof on) != 0) {
-        skipped("this kernel has no SO_PASSPIDFD");
-        return;
-    }
+    if (::setsockopt(right.get(), SOL_SOCKET, pass_pidfd, &on, sizeof on) != 0) return skipped("this kernel has no SO_PASSPIDFD");
     const FdRef receiver = right;
     const auto before = count_open_descriptors();
     for (int count = 0; count < 20; ++count) {
