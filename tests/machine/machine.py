@@ -201,7 +201,8 @@ class Machine:
         line += ["nsenter", "--target", str(self.leader), "--all", "--"]
         line += ["setsid"] if session else []
         line += ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--inh-caps=-all", "--reset-env"]
-        line += ["env", *(key + b"=" + value for key, value in settings.items())]
+        # A check that was started in the background ignores INT, and what runs in it would inherit that.
+        line += ["env", "--default-signal", *(key + b"=" + value for key, value in settings.items())]
         line += ["sh", "-c", CHDIR, "sh", home if cwd is None else cwd, *argv]
         outer = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **({} if session else {"TERM": os.environ.get("TERM", "dumb")})}
         process = Process(line, stdin=stdin, stdout=stdout, stderr=stderr, env=outer)
