@@ -194,17 +194,22 @@ def leaving(namespace):
     return step
 
 
+def enter_own_namespace():
+    """Into a user and mount namespace that needs no privilege; ends the process where that is forbidden."""
+    uid, gid = os.getuid(), os.getgid()
+    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0:
+        os._exit(1)
+    for file, line in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
+        with open(f"/proc/self/{file}", "w") as proc:
+            proc.write(line)
+
+
 def directory_in_own_namespace(arrange, path):
     """What a user can have without privilege: `path` opened in a user and mount namespace of their own, after `arrange` there."""
     here, there = socket.socketpair()
     child = os.fork()
     if child == 0:
-        uid, gid = os.getuid(), os.getgid()
-        if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0:
-            os._exit(1)
-        for file, line in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
-            with open(f"/proc/self/{file}", "w") as proc:
-                proc.write(line)
+        enter_own_namespace()
         arrange()
         send(there, b"x", [os.open(path, os.O_PATH | os.O_DIRECTORY)])
         # The namespace must live on: what is mounted in a dead one has no path any more.

@@ -6,7 +6,7 @@ import signal
 import socket
 import struct
 
-from client import CLONE_NEWNS, CLONE_NEWUSER, PR_SET_PDEATHSIG, libc
+from client import PR_SET_PDEATHSIG, enter_own_namespace, libc
 
 LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT = 1, 2, 3, 14, 15, 18, 25, 26
 OPENDIR, READDIR, RELEASEDIR, ACCESS, INTERRUPT, BATCH_FORGET = 27, 28, 29, 34, 36, 42
@@ -68,12 +68,7 @@ def hanging(name, unanswered, flags=os.O_RDWR):
     os.closerange(there.fileno() + 1, 1024)
     point = f"/tmp/hanging-{os.getpid()}"
     os.mkdir(point)
-    uid, gid = os.getuid(), os.getgid()
-    if libc.unshare(CLONE_NEWUSER | CLONE_NEWNS) != 0:
-        os._exit(1)
-    for file, line in (("setgroups", "deny"), ("uid_map", f"0 {uid} 1"), ("gid_map", f"0 {gid} 1")):
-        with open(f"/proc/self/{file}", "w") as proc:
-            proc.write(line)
+    enter_own_namespace()
     device = os.open("/dev/fuse", os.O_RDWR)
     options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
     if libc.mount(b"hanging", point.encode(), b"fuse", MS_NOSUID | MS_NODEV, options) != 0:
