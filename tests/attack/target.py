@@ -92,7 +92,9 @@ class Target:
     def clear(self):
         """Ends whatever is left of sessions after a defence was out; the next session sweeps what lies about."""
         self.end_all()
-        self.machine.root("pkill -KILL -u pi-agent; systemctl kill --signal=KILL 'pi-agent-*.service' 'pi-agent-*.scope'; true", check=True)
+        kill = "pkill -KILL -u pi-agent; systemctl kill --signal=KILL 'pi-agent-*.service' 'pi-agent-*.scope'"
+        # Kept by an attack on what would have stopped them.
+        self.machine.root(f"{kill}; systemctl stop 'pi-agent-cleanup-*.service'; true", check=True)
         self.warm_up()
 
     def warm_up(self):

@@ -15,26 +15,29 @@ def catching_the_reader(during, cwd=DEMO):
     return f"""
 import pwd, signal
 AGENT = pwd.getpwnam("pi-agent").pw_uid
-def children():
+def children(uid):
     found = {{}}
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             status = dict(line.split(":", 1) for line in open(f"/proc/{{pid}}/status"))
         except OSError:
             continue
-        if status["Name"].strip() == "pi-agent-runner":
-            found[int(status["Uid"].split()[0])] = (int(pid), status["State"].split()[0])
+        if status["Name"].strip() == "pi-agent-runner" and int(status["Uid"].split()[0]) == uid:
+            found[int(pid)] = status["State"].split()[0]
     return found
 
 def caught():
-    # While there is a writer too, with the agent's uid, the child with alice's reads the configuration.
-    now = children()
-    if AGENT not in now or os.getuid() not in now or now[os.getuid()][1] == "Z":
+    # While there is a writer, with the agent's uid, the second child with alice's reads the configuration; the first is the receiver.
+    now = children(os.getuid())
+    if not children(AGENT) or len(now) != 2 or now[max(now)] == "Z":
         return None
-    pid, _ = now[os.getuid()]
+    pid = max(now)
     os.kill(pid, signal.SIGSTOP)
     time.sleep(0.05)
-    return pid if children().get(os.getuid()) == (pid, "T") else None
+    if children(os.getuid()).get(pid) == "T":
+        return pid
+    os.kill(pid, signal.SIGCONT)
+    return None
 
 wrapper = subprocess.Popen(["pi", "true"], cwd={cwd!r}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
 victim = None
@@ -152,3 +155,25 @@ def test_a_file_system_of_the_user_that_does_not_answer_keeps_only_the_child_tha
 
     on, _ = prove(attack, "child-end", quick=True)
     assert on.seen["status"] == 71 and "no progress for 5 seconds" in on.seen["said"], on
+
+
+GONE_AT_ONCE = """
+own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+ask(own, Stdio(), arguments=["sleep", "60"])
+own.close()
+sudo = subprocess.run(SUDO, stdin=theirs, capture_output=True, timeout=40)
+tell(sudo.stderr.decode())
+"""
+
+
+def test_a_session_whose_wrapper_is_gone_does_not_get_beyond_its_configuration(prove):
+    def attack(target):
+        newest = ["journalctl", "--identifier=pi-agent-runner", "--lines=1", "--output=cat"]
+        before = target.quiet_traces()
+        target.play(GONE_AT_ONCE)
+        target.machine.root(["journalctl", "--sync"], check=True)
+        told = target.machine.root(newest, check=True).stdout.decode()
+        target.expect_traces(before)
+        return Outcome("ended while its configuration was read" not in told, told)
+
+    prove(attack, "sync-ends-with-session")
