@@ -14,6 +14,10 @@ constexpr std::uint64_t failure_type = 2;
 constexpr std::uint64_t notice_type = 3;
 constexpr std::uint64_t ended_type = 4;
 constexpr std::uint64_t signal_type = 5;
+constexpr std::uint64_t terminal_opened_type = 6;
+constexpr std::uint64_t stopped_type = 7;
+constexpr std::uint64_t terminal_ready_type = 8;
+constexpr std::uint64_t continue_type = 9;
 
 constexpr std::size_t argument_count_limit = 65'536;
 constexpr std::size_t text_limit = 16 * 1024; // of a message for the user
@@ -60,6 +64,13 @@ void check_presentation(const std::string &assignment)
     if (assignment.find('\0') != std::string::npos) throw ProtocolError("an environment value contains a NUL byte");
 }
 
+std::uint64_t bounded(Decoder &decoder, std::uint64_t limit, const char *what)
+{
+    const std::uint64_t value = decoder.number();
+    if (value > limit) throw ProtocolError(std::string("a message carries an impossible ") + what);
+    return value;
+}
+
 } // namespace
 
 bool is_presentation_variable(std::string_view name) noexcept
@@ -71,12 +82,21 @@ bool is_presentation_variable(std::string_view name) noexcept
 
 void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline)
 {
-    send_record(channel, encode_request(request), {cwd.get(), stdio[0], stdio[1], stdio[2]}, deadline);
+    std::vector<int> descriptors = {cwd.get()};
+    for (std::size_t index = 0; index < 3; ++index)
+        if (!request.on_terminal[index]) descriptors.push_back(stdio[index]);
+    send_record(channel, encode_request(request), descriptors, deadline);
 }
 
 std::string encode_request(const Request &request)
 {
-    return Encoder().number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask).bytes();
+    Encoder encoder;
+    encoder.number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask);
+    for (const bool on_terminal : request.on_terminal)
+        encoder.number(on_terminal ? 1 : 0);
+    const WindowSize &window = request.window;
+    encoder.number(window.rows).number(window.columns).number(window.x_pixels).number(window.y_pixels);
+    return encoder.bytes();
 }
 
 Request decode_request(std::string_view bytes)
@@ -86,10 +106,12 @@ Request decode_request(std::string_view bytes)
     Request request;
     request.arguments = decoder.texts(argument_count_limit);
     request.presentation = decoder.texts(presentation_names.size() + 32);
-    const std::uint64_t mask = decoder.number();
+    request.umask = static_cast<unsigned>(bounded(decoder, 0777, "umask"));
+    for (bool &on_terminal : request.on_terminal)
+        on_terminal = bounded(decoder, 1, "terminal flag") == 1;
+    for (std::uint16_t *field : {&request.window.rows, &request.window.columns, &request.window.x_pixels, &request.window.y_pixels})
+        *field = static_cast<std::uint16_t>(bounded(decoder, 0xffff, "window size"));
     decoder.end();
-    if (mask > 0777) throw ProtocolError("the request carries an impossible umask");
-    request.umask = static_cast<unsigned>(mask);
     std::for_each(request.arguments.begin(), request.arguments.end(), check_argument);
     std::for_each(request.presentation.begin(), request.presentation.end(), check_presentation);
     return request;
@@ -99,13 +121,18 @@ ReceivedRequest receive_request(FdRef channel, Deadline deadline)
 {
     std::optional<Packet> record = receive_record(channel, deadline);
     if (!record) throw ProtocolError("the connection was closed before a request came");
-    if (record->fds.size() != 4 && defence_is_on("descriptor-count"))
-        throw ProtocolError("a request carries exactly four descriptors, this one has " + std::to_string(record->fds.size()));
     ReceivedRequest received;
     received.request = decode_request(record->bytes);
-    received.cwd = std::move(record->fds[0]);
+    const OnTerminal &on_terminal = received.request.on_terminal;
+    const auto expected = static_cast<std::size_t>(1 + std::count(on_terminal.begin(), on_terminal.end(), false));
+    if (record->fds.size() != expected && defence_is_on("descriptor-count"))
+        throw ProtocolError("this request carries exactly " + std::to_string(expected) + " descriptors, this one has " +
+                            std::to_string(record->fds.size()));
+    auto next = record->fds.begin();
+    const auto take = [&] { return next == record->fds.end() ? UniqueFd() : std::move(*next++); };
+    received.cwd = take();
     for (std::size_t index = 0; index < 3; ++index)
-        received.stdio[index] = std::move(record->fds[index + 1]);
+        if (!on_terminal[index]) received.stdio[index] = take();
     return received;
 }
 
@@ -120,30 +147,39 @@ std::string encode(const RunnerMessage &message)
         encoder.number(notice_type).text(std::string_view(notice->text).substr(0, text_limit));
     else if (const auto *ended = std::get_if<AgentEnded>(&message))
         encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
+    else
+        encoder.number(std::holds_alternative<TerminalOpened>(message) ? terminal_opened_type : stopped_type);
     return encoder.bytes();
 }
 
 RunnerMessage decode_runner_message(std::string_view bytes)
 {
     Decoder decoder(bytes);
-    const std::uint64_t type = decoder.number();
-    if (type == failure_type) {
+    RunnerMessage message = TerminalOpened{};
+    switch (decoder.number()) {
+    case failure_type: {
         const std::uint64_t status = decoder.number();
-        FailureReport failure{static_cast<ExitStatus>(status), decoder.text()};
-        decoder.end();
-        return failure;
+        message = FailureReport{static_cast<ExitStatus>(status), decoder.text()};
+        break;
     }
-    if (type == notice_type) {
-        Notice notice{decoder.text()};
-        decoder.end();
-        return notice;
+    case notice_type:
+        message = Notice{decoder.text()};
+        break;
+    case ended_type: {
+        const bool by_signal = decoder.number() == 1;
+        message = AgentEnded{by_signal, static_cast<int>(bounded(decoder, 255, "exit status"))};
+        break;
     }
-    if (type != ended_type) throw ProtocolError("the runner sent an unknown message");
-    const bool by_signal = decoder.number() == 1;
-    const std::uint64_t value = decoder.number();
+    case terminal_opened_type:
+        break;
+    case stopped_type:
+        message = AgentStopped{};
+        break;
+    default:
+        throw ProtocolError("the runner sent an unknown message");
+    }
     decoder.end();
-    if (value > 255) throw ProtocolError("the runner sent an impossible exit status");
-    return AgentEnded{by_signal, static_cast<int>(value)};
+    return message;
 }
 
 bool is_forwarded_signal(int number) noexcept
@@ -154,6 +190,7 @@ bool is_forwarded_signal(int number) noexcept
     case SIGTERM:
     case SIGHUP:
     case SIGUSR2:
+    case SIGTSTP:
         return true;
     case SIGUSR1: // it makes node open its debugger on loopback, where every local user can run code as the agent
         return !defence_is_on("no-debugger");
@@ -162,20 +199,38 @@ bool is_forwarded_signal(int number) noexcept
     }
 }
 
-std::string encode_signal(int number)
+std::string encode(const WrapperMessage &message)
 {
-    return Encoder().number(signal_type).number(static_cast<std::uint64_t>(number)).bytes();
+    Encoder encoder;
+    if (const auto *signal = std::get_if<ForwardSignal>(&message))
+        encoder.number(signal_type).number(static_cast<std::uint64_t>(signal->number));
+    else
+        encoder.number(std::holds_alternative<TerminalReady>(message) ? terminal_ready_type : continue_type);
+    return encoder.bytes();
 }
 
-int decode_signal(std::string_view bytes)
+WrapperMessage decode_wrapper_message(std::string_view bytes)
 {
     Decoder decoder(bytes);
-    const std::uint64_t type = decoder.number();
-    const std::uint64_t number = decoder.number();
+    WrapperMessage message = TerminalReady{};
+    switch (decoder.number()) {
+    case signal_type: {
+        const int number = static_cast<int>(bounded(decoder, 64, "signal"));
+        if (!is_forwarded_signal(number) && defence_is_on("forwarded-signals"))
+            throw ProtocolError("this signal is not passed on to the agent");
+        message = ForwardSignal{number};
+        break;
+    }
+    case terminal_ready_type:
+        break;
+    case continue_type:
+        message = ContinueAgent{};
+        break;
+    default:
+        throw ProtocolError("only signals and terminal messages may follow a request");
+    }
     decoder.end();
-    if (type != signal_type || number > 64 || !is_forwarded_signal(static_cast<int>(number)))
-        throw ProtocolError("only a signal for the agent may follow a request");
-    return static_cast<int>(number);
+    return message;
 }
 
 } // namespace pi_agent

@@ -11,6 +11,7 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
@@ -59,17 +60,40 @@ ExecEnded decode_status(int status)
     return ExecEnded{false, WEXITSTATUS(status)};
 }
 
-// True when `agent` was among those that ended.
-bool reap(pid_t agent, ExecEnded &ended)
+// Makes the agent's process group the foreground of the session's terminal. TTOU is blocked here, so this works from the background too.
+void give_foreground(pid_t agent)
 {
-    bool found = false;
+    const UniqueFd terminal = UniqueFd::adopt(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
+    if (terminal) tcsetpgrp(terminal.get(), agent); // best_effort: an agent without a terminal has no foreground
+}
+
+enum class Change { none, stopped, ended };
+
+Change reap(pid_t agent, ExecEnded &ended)
+{
+    Change change = Change::none;
     int status = 0;
-    for (pid_t pid = waitpid(-1, &status, WNOHANG); pid > 0; pid = waitpid(-1, &status, WNOHANG)) {
+    for (pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED); pid > 0; pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) {
         if (pid != agent) continue;
+        if (WIFSTOPPED(status)) {
+            change = Change::stopped;
+            continue;
+        }
         ended = decode_status(status);
-        found = true;
+        return Change::ended;
     }
-    return found;
+    return change;
+}
+
+// The whole foreground job, as the keyboard would: the agent leads its group.
+void obey(const WrapperMessage &message, pid_t agent)
+{
+    if (const auto *signal = std::get_if<ForwardSignal>(&message)) {
+        kill(signal->number == SIGTSTP ? -agent : agent, signal->number);
+    } else if (std::holds_alternative<ContinueAgent>(message)) {
+        give_foreground(agent);
+        kill(-agent, SIGCONT);
+    }
 }
 
 } // namespace
@@ -97,6 +121,13 @@ void enter_working_directory(const LaunchRecord &record)
     if (fchdir(current.get()) != 0) throw_errno("entering the working directory");
 }
 
+void take_terminal(const ReceivedLaunch &launch)
+{
+    if (!launch.terminal) return;
+    // systemd made this process lead a session without a terminal; the agent's job control needs a parent in the terminal's session.
+    if (ioctl(launch.terminal.get(), TIOCSCTTY, 0) != 0) throw_errno("taking the session's terminal");
+}
+
 pid_t start_agent(const ReceivedLaunch &launch)
 {
     const std::vector<char *> arguments = pointers(launch.record.arguments);
@@ -110,6 +141,8 @@ pid_t start_agent(const ReceivedLaunch &launch)
     if (agent == 0) {
         int problem = 0;
         try {
+            if (setpgid(0, 0) != 0) throw_errno("making the agent's process group");
+            if (launch.terminal) give_foreground(getpid());
             restore_signals();
             take_descriptors(launch.stdio);
             umask(launch.record.umask);
@@ -146,7 +179,9 @@ ExecEnded wait_for_agent(pid_t agent, FdRef control)
     ExecEnded ended{false, 0};
     bool connected = true;
     for (;;) {
-        if (reap(agent, ended)) return ended;
+        const Change change = reap(agent, ended);
+        if (change == Change::ended) return ended;
+        if (change == Change::stopped && connected) send_packet(control, encode(ExecMessage(ExecStopped{})), {}, in_seconds(1));
         std::array<pollfd, 2> waits{pollfd{children.get(), POLLIN, 0}, pollfd{connected ? control.get() : -1, POLLIN, 0}};
         if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) throw_errno("waiting for the agent");
         signalfd_siginfo information{};
@@ -156,7 +191,7 @@ ExecEnded wait_for_agent(pid_t agent, FdRef control)
         const std::optional<Packet> packet = receive_packet(control, in_seconds(1));
         connected = packet.has_value();
         if (packet)
-            kill(agent, decode_signal(packet->bytes));
+            obey(decode_wrapper_message(packet->bytes), agent);
         else if (defence_is_on("runner-eof"))
             throw Failure(ExitStatus::system_failure, "the runner is gone"); // our end is the unit's: systemd kills what is left
     }

@@ -12,10 +12,15 @@ namespace pi_agent {
 // asked for: it moved meanwhile.
 void enter_working_directory(const LaunchRecord &record);
 
-// Starts the agent with exactly the three descriptors of `launch`. Throws Failure when the binary cannot be run.
+// Makes the session's pty the controlling terminal of this process's session, where the launch has one.
+void take_terminal(const ReceivedLaunch &launch);
+
+// Starts the agent, in a process group of its own and in the foreground of its terminal, with exactly the three descriptors of `launch`.
+// Throws Failure when the binary cannot be run.
 pid_t start_agent(const ReceivedLaunch &launch);
 
-// Waits for `agent`, reaping whatever else is left to this process, and passing on each signal that arrives over `control`.
+// Waits for `agent`, reaping whatever else is left to this process, passing on each signal that arrives over `control`, and telling there
+// when the agent was stopped.
 ExecEnded wait_for_agent(pid_t agent, FdRef control);
 
 // Ends this process as the agent ended, so that systemd sees the same.

@@ -46,12 +46,14 @@ ExecEnded run(FdRef control)
     send_packet(control, encode(ExecMessage(ExecReady{})), {}, in_seconds(patience_seconds));
     ReceivedLaunch launch = receive_launch(control, in_seconds(patience_seconds));
     enter_working_directory(launch.record);
+    take_terminal(launch);
     restrict_with_landlock(launch.stdio);
     install_seccomp_filter();
     // --- restricted from here: this process and the agent alike ---
     const pid_t agent = start_agent(launch);
     for (auto &fd : launch.stdio)
         fd.reset(); // the agent's end of a pipe must be the last one
+    launch.terminal.reset();
     return wait_for_agent(agent, control);
 }
 

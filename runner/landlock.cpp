@@ -49,7 +49,9 @@ void allow_view(FdRef ruleset, const std::array<UniqueFd, 3> &stdio)
     allow_beneath(ruleset, root, all_rights);
     for (const auto &fd : stdio) {
         struct stat facts {};
-        if (fd && fstat(fd.get(), &facts) == 0 && S_ISREG(facts.st_mode)) allow_beneath(ruleset, fd, file_rights);
+        // Devices too: the session's terminal and the host's /dev/null, by names such as /dev/stdout. Pipes and sockets need no rule.
+        const bool needs_rule = fd && fstat(fd.get(), &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISCHR(facts.st_mode));
+        if (needs_rule) allow_beneath(ruleset, fd, file_rights);
     }
 }
 

@@ -17,6 +17,7 @@
 #include "runner/record.hpp"
 #include "runner/root_tree.hpp"
 #include "runner/session_directory.hpp"
+#include "runner/session_terminal.hpp"
 #include "runner/state_directory.hpp"
 #include "runner/supervise.hpp"
 #include "runner/systemd_bus.hpp"
@@ -26,6 +27,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int scope_patience_seconds = 30;
+constexpr int terminal_patience_seconds = 5;
 
 void notify(FdRef wrapper, const std::string &text)
 {
@@ -118,6 +120,16 @@ void require_room(const AsRoot &root, const Account &caller)
                                          "systemctl list-units 'pi-agent-*.service'");
 }
 
+// The agent's end of the session's pty, where the request wants one; the other end is the wrapper's, which sets it up while systemd builds
+// the unit.
+UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &agent, const Request &request, FdRef wrapper)
+{
+    if (!has_any(request.on_terminal)) return UniqueFd();
+    SessionTerminal terminal = open_session_terminal(root, tree.devpts, agent, request.window);
+    send_packet(wrapper, encode(RunnerMessage(TerminalOpened{})), {terminal.master.get()}, in_seconds(terminal_patience_seconds));
+    return std::move(terminal.slave);
+}
+
 UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
                    const StateDirectory &state, const RootTree &tree)
 {
@@ -139,6 +151,7 @@ LaunchRecord plan_launch(const std::string &id, const Policy &policy, const Acce
     record.below = project.below;
     record.cwd_inode = project.cwd_inode;
     record.umask = request.umask;
+    record.on_terminal = request.on_terminal;
     return record;
 }
 
@@ -178,6 +191,8 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
         notify(wrapper, "not shown to the agent: " + project.root_path + "/" + escape_for_display(path) +
                             " (another file system mounted inside the root)");
 
+    UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
+
     // Launch and supervise.
     auto [control, launcher] = make_channel();
     end.unit_may_live();
@@ -186,7 +201,8 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     launcher.reset();
     const LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(request), project, state);
     record_started(id, caller, agent, project.root_path);
-    const AgentEnded ended = supervise(systemd, Session{service_name(id), wrapper, receiver, control, termination, record});
+    const AgentEnded ended =
+        supervise(systemd, Session{service_name(id), wrapper, receiver, control, termination, record}, std::move(terminal));
     end.unit_has_ended();
     record_ended(id, ended);
     return ended;

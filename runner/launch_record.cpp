@@ -1,6 +1,8 @@
 // Encoding of the launch record and of pi-agent-exec's answers.
 #include "runner/launch_record.hpp"
 
+#include <fcntl.h>
+
 namespace pi_agent {
 
 namespace {
@@ -10,6 +12,7 @@ constexpr std::uint64_t ready_type = 17;
 constexpr std::uint64_t failed_type = 18;
 constexpr std::uint64_t ended_type = 19;
 constexpr std::uint64_t stdio_type = 20;
+constexpr std::uint64_t stopped_type = 21;
 constexpr std::size_t list_limit = 70'000;
 constexpr std::size_t text_limit = 4096;
 
@@ -17,31 +20,53 @@ constexpr std::size_t text_limit = 4096;
 
 void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline)
 {
-    send_packet(channel, Encoder().number(stdio_type).bytes(), {stdio[0].get(), stdio[1].get(), stdio[2].get()}, deadline);
+    std::vector<int> open;
+    for (const auto &fd : stdio)
+        if (fd) open.push_back(fd.get());
+    send_packet(channel, Encoder().number(stdio_type).bytes(), open, deadline);
 }
 
-void send_launch(FdRef channel, const LaunchRecord &record, Deadline deadline)
+void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, Deadline deadline)
 {
-    const std::string bytes = Encoder()
-                                  .number(launch_type)
-                                  .text(record.binary)
-                                  .texts(record.arguments)
-                                  .texts(record.environment)
-                                  .text(record.project)
-                                  .text(record.below)
-                                  .number(record.cwd_inode)
-                                  .number(record.umask)
-                                  .bytes();
-    send_record(channel, bytes, {}, deadline);
+    Encoder encoder;
+    encoder.number(launch_type)
+        .text(record.binary)
+        .texts(record.arguments)
+        .texts(record.environment)
+        .text(record.project)
+        .text(record.below)
+        .number(record.cwd_inode)
+        .number(record.umask);
+    for (const bool on_terminal : record.on_terminal)
+        encoder.number(on_terminal ? 1 : 0);
+    const bool has_terminal = has_any(record.on_terminal);
+    send_record(channel, encoder.bytes(), has_terminal ? std::vector<int>{terminal.get()} : std::vector<int>{}, deadline);
 }
+
+namespace {
+
+// Those that came, and copies of the terminal in the places between.
+std::array<UniqueFd, 3> complete(std::vector<UniqueFd> came, const OnTerminal &on_terminal, FdRef terminal)
+{
+    std::array<UniqueFd, 3> stdio;
+    auto next = came.begin();
+    for (std::size_t index = 0; index < 3; ++index) {
+        if (!on_terminal[index] && next == came.end()) throw ProtocolError("a standard descriptor is missing");
+        stdio[index] = on_terminal[index] ? UniqueFd::adopt(fcntl(terminal.get(), F_DUPFD_CLOEXEC, 3)) : std::move(*next++);
+        if (!stdio[index]) throw_errno("copying the session's terminal");
+    }
+    if (next != came.end()) throw ProtocolError("there is a standard descriptor too many");
+    return stdio;
+}
+
+} // namespace
 
 ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
 {
     std::optional<Packet> stdio = receive_packet(channel, deadline);
-    if (!stdio || stdio->fds.size() != 3 || stdio->bytes != Encoder().number(stdio_type).bytes())
-        throw ProtocolError("no standard descriptors came");
-    const std::optional<Packet> packet = receive_record(channel, deadline);
-    if (!packet || !packet->fds.empty()) throw ProtocolError("no launch record came");
+    if (!stdio || stdio->bytes != Encoder().number(stdio_type).bytes()) throw ProtocolError("no standard descriptors came");
+    std::optional<Packet> packet = receive_record(channel, deadline);
+    if (!packet) throw ProtocolError("no launch record came");
     Decoder decoder(packet->bytes);
     if (decoder.number() != launch_type) throw ProtocolError("no launch record came");
     ReceivedLaunch launch;
@@ -52,9 +77,12 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     launch.record.below = decoder.text();
     launch.record.cwd_inode = decoder.number();
     launch.record.umask = static_cast<unsigned>(decoder.number() & 0777U);
+    for (bool &on_terminal : launch.record.on_terminal)
+        on_terminal = decoder.number() == 1;
     decoder.end();
-    for (std::size_t index = 0; index < 3; ++index)
-        launch.stdio[index] = std::move(stdio->fds[index]);
+    if (packet->fds.size() != (has_any(launch.record.on_terminal) ? 1U : 0U)) throw ProtocolError("no launch record came");
+    if (!packet->fds.empty()) launch.terminal = std::move(packet->fds[0]);
+    launch.stdio = complete(std::move(stdio->fds), launch.record.on_terminal, launch.terminal);
     return launch;
 }
 
@@ -67,6 +95,8 @@ std::string encode(const ExecMessage &message)
         encoder.number(failed_type).text(std::string_view(failed->text).substr(0, text_limit));
     else if (const auto *ended = std::get_if<ExecEnded>(&message))
         encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
+    else
+        encoder.number(stopped_type);
     return encoder.bytes();
 }
 
@@ -83,6 +113,10 @@ ExecMessage decode_exec_message(std::string_view bytes)
         decoder.end();
         if (failed.text.size() > text_limit) throw ProtocolError("pi-agent-exec sent an overlong text");
         return failed;
+    }
+    if (type == stopped_type) {
+        decoder.end();
+        return ExecStopped{};
     }
     if (type != ended_type) throw ProtocolError("pi-agent-exec sent an unknown message");
     const bool by_signal = decoder.number() == 1;

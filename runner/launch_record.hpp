@@ -2,7 +2,7 @@
 // 3).
 #pragma once
 
-#include "common/channel.hpp"
+#include "common/request.hpp"
 
 #include <array>
 #include <string>
@@ -19,29 +19,35 @@ struct LaunchRecord {
     std::string below;                    // the working directory beneath it, any bytes
     std::uint64_t cwd_inode = 0;          // what the runner's reader opened; must be found again
     unsigned umask = 077;
+    OnTerminal on_terminal{}; // in the place of these comes the session's terminal
 };
 
 struct ReceivedLaunch {
     LaunchRecord record;
-    std::array<UniqueFd, 3> stdio;
+    std::array<UniqueFd, 3> stdio; // complete
+    UniqueFd terminal;             // the agent's end of the session's pty, when it has one
 };
 
 // In this order, and from two senders: the descriptors come from the caller's side, which root has no part in (receiver.hpp).
+// Sends those that are open; the others are on the terminal.
 void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
-void send_launch(FdRef channel, const LaunchRecord &record, Deadline deadline);
+// `terminal` is none when no descriptor is on the terminal.
+void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, Deadline deadline);
 // Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
 ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
 
-// From pi-agent-exec: first `ready`, then `failed` or `ended`. A hostile peer's hints: systemd's own account decides.
+// From pi-agent-exec: first `ready`, then `failed`, or `ended` after any number of `stopped`. A hostile peer's hints: systemd's own account
+// decides.
 struct ExecReady {};
 struct ExecFailed {
     std::string text;
 };
+struct ExecStopped {}; // the agent, by a signal
 struct ExecEnded {
     bool by_signal;
     int value;
 };
-using ExecMessage = std::variant<ExecReady, ExecFailed, ExecEnded>;
+using ExecMessage = std::variant<ExecReady, ExecFailed, ExecStopped, ExecEnded>;
 std::string encode(const ExecMessage &message);
 ExecMessage decode_exec_message(std::string_view bytes);
 

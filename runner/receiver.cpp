@@ -30,10 +30,10 @@ bool obey(FdRef channel, std::array<UniqueFd, 3> &stdio)
     const std::optional<Packet> order = receive_packet(channel, in_seconds(0));
     if (!order || order->fds.size() != 1) return false;
     send_stdio(order->fds[0], stdio, in_seconds(handover_patience_seconds));
-    if (defence_is_on("root-holds-nothing"))
-        send_event(channel, handed_over_tag);
-    else
-        send_event(channel, handed_over_tag, {}, {stdio[0].get(), stdio[1].get(), stdio[2].get()});
+    std::vector<int> for_root;
+    for (const auto &fd : stdio)
+        if (fd && !defence_is_on("root-holds-nothing")) for_root.push_back(fd.get());
+    send_event(channel, handed_over_tag, {}, for_root);
     for (auto &fd : stdio)
         fd.reset(); // the agent's end of a pipe must be the last one; whatever this waits for, it is not root that waits
     return true;
@@ -57,7 +57,7 @@ bool relay(FdRef wrapper, FdRef channel)
 void serve_caller(const Account &caller, const AccessRules &rules, FdRef wrapper, FdRef channel)
 {
     ReceivedRequest received = receive_request(wrapper, in_seconds(request_patience_seconds));
-    check_stdio(received.stdio);
+    check_stdio(received.stdio, received.request.on_terminal);
     send_long_answer(channel, encode_request(received.request));
     open_as_caller(caller, rules, received.cwd, channel);
     received.cwd.reset();

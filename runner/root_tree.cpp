@@ -131,6 +131,19 @@ std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirect
     return covered;
 }
 
+// The session's terminals: an instance of its own, because in the host's lie those of everybody (design rule 5). Where to open a new one.
+UniqueFd show_terminals(const AsRoot &root, const SessionDirectory &session)
+{
+    if (!defence_is_on("own-devpts")) {
+        UniqueFd host = open_trusted("/dev/pts", O_PATH | O_DIRECTORY, "host's terminals");
+        attach(root, clone_mount(root, host, Submounts::leave_out, MountAttributes{}), session.make_directory("pts"));
+        return host;
+    }
+    DetachedMount devpts = new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}}, false);
+    attach(root, devpts, session.make_directory("pts"));
+    return std::move(devpts.fd);
+}
+
 } // namespace
 
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project, const StateDirectory &state,
@@ -142,11 +155,12 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
 
     show_host(root, session);
     attach(root, clone_mount(root, state.home, Submounts::leave_out, MountAttributes{}), session.make_directory("home"));
-    attach(root, new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}}, false), session.make_directory("pts"));
+    UniqueFd devpts = show_terminals(root, session);
 
     const DetachedMount project_mount = clone_project(root, project, user, agent);
     attach(root, project_mount, session.make_directory("project"));
     RootTree tree;
+    tree.devpts = std::move(devpts);
     tree.path = session.path() + "/root";
     tree.covered = cover_submounts(root, session, project_mount, project.root_path);
     tree.binds = {Bind{session.path() + "/home", state.home_path, false}, Bind{session.path() + "/project", project.root_path, false},

@@ -22,6 +22,7 @@ struct RootTree {
     std::string path;                 // the unit's RootDirectory=
     std::vector<Bind> binds;          // the unit's BindPaths= and BindReadOnlyPaths=
     std::vector<std::string> covered; // mounts inside the project that are hidden; any bytes
+    UniqueFd devpts;                  // root of the session's own devpts
 };
 
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project, const StateDirectory &state,

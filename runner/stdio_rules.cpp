@@ -46,14 +46,16 @@ const char *what_is_wrong(FdRef fd)
 
 } // namespace
 
-void check_stdio(const std::array<UniqueFd, 3> &stdio)
+void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_terminal)
 {
     if (!defence_is_on("stdio-rules")) return;
-    for (std::size_t index = 0; index < stdio.size(); ++index)
+    for (std::size_t index = 0; index < stdio.size(); ++index) {
+        if (on_terminal[index]) continue;
         if (const char *problem = what_is_wrong(stdio[index]))
             throw Failure(ExitStatus::denied,
                           std::string("denied: ") + names[index] + " is " + problem +
                               "; the agent gets only pipes, regular files, sockets, /dev/null, /dev/zero and /dev/full");
+    }
 }
 
 } // namespace pi_agent

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/fd.hpp"
+#include "common/request.hpp"
 
 #include <array>
 #include <string>
@@ -10,6 +11,7 @@ namespace pi_agent {
 
 // Throws Failure(denied) unless each is a FIFO, regular file, socket, or /dev/null, /dev/zero or /dev/full: a directory reaches host
 // files through "..", an O_PATH descriptor is a directory in disguise, and a terminal can be typed into.
-void check_stdio(const std::array<UniqueFd, 3> &stdio);
+// Those that are on the user's terminal did not come: the session's own takes their place.
+void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_terminal);
 
 } // namespace pi_agent

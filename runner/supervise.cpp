@@ -9,6 +9,7 @@
 #include <csignal>
 #include <optional>
 #include <poll.h>
+#include <set>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
@@ -23,7 +24,10 @@ constexpr int handover_patience_seconds = 10;
 
 class Supervisor {
 public:
-    Supervisor(SystemdBus &systemd, const Session &session) : systemd_(systemd), session_(session) {}
+    Supervisor(SystemdBus &systemd, const Session &session, UniqueFd terminal)
+        : systemd_(systemd), session_(session), terminal_(std::move(terminal))
+    {
+    }
 
     AgentEnded run()
     {
@@ -36,7 +40,9 @@ public:
             if (killing_)
                 throw Failure(ExitStatus::system_failure,
                               "the session's unit " + session_.service + " does not stop; see: systemctl status " + session_.service);
-            if (!stopping_) problem_ = "the session's unit did not come up within " + std::to_string(start_patience_seconds) + " seconds";
+            if (!stopping_)
+                problem_ = std::string(launcher_ready_ ? "the wrapper did not set its terminal up" : "the session's unit did not come up") +
+                           " within " + std::to_string(start_patience_seconds) + " seconds";
             stopping_ = true;
             kill_unit();
         }
@@ -72,17 +78,22 @@ private:
             control_open_ = packet.has_value();
             if (!packet) return;
             const ExecMessage message = decode_exec_message(packet->bytes);
-            if (std::holds_alternative<ExecReady>(message) && !handing_over_)
-                start_handover();
+            if (std::holds_alternative<ExecReady>(message))
+                launcher_ready_ = true;
+            else if (std::holds_alternative<ExecStopped>(message))
+                tell_wrapper(AgentStopped{});
             else if (const auto *failed = std::get_if<ExecFailed>(&message))
                 problem_ = failed->text;
+            hand_over_when_ready();
         } catch (const ProtocolError &) {
             control_open_ = false; // the agent may have taken its launcher over; systemd's account decides
         }
     }
 
-    void start_handover()
+    // The agent starts when its launcher waits for it and, where it has a terminal, when that is set up.
+    void hand_over_when_ready()
     {
+        if (handing_over_ || !launcher_ready_ || (terminal_ && !terminal_ready_)) return;
         handing_over_ = true;
         attempt([&] { session_.receiver.start_handover(session_.control); });
     }
@@ -90,10 +101,13 @@ private:
     void hand_record_over()
     {
         attempt([&] {
-            send_launch(session_.control, session_.record, in_seconds(handover_patience_seconds));
+            send_launch(session_.control, session_.record, terminal_, in_seconds(handover_patience_seconds));
+            for (const int number : early_signals_)
+                send_packet(session_.control, encode(WrapperMessage(ForwardSignal{number})), {}, in_seconds(1));
             launched_ = true;
             if (!stopping_) deadline_.reset();
         });
+        terminal_.reset(); // the agent's must be the last one, or the wrapper never sees the end of the output
     }
 
     template <typename Step>
@@ -116,9 +130,7 @@ private:
         }
         if (const auto *bytes = std::get_if<std::string>(&event)) {
             try {
-                const int number = decode_signal(*bytes);
-                if (control_open_) send_packet(session_.control, encode_signal(number), {}, in_seconds(1));
-                return;
+                return obey(decode_wrapper_message(*bytes));
             } catch (const Failure &) { // NOLINT(bugprone-empty-catch): a wrapper that breaks the protocol is treated as gone
             }
         }
@@ -130,6 +142,29 @@ private:
     {
         wrapper_open_ = false;
         if (defence_is_on("wrapper-eof")) stop();
+    }
+
+    void obey(const WrapperMessage &message)
+    {
+        if (std::holds_alternative<TerminalReady>(message)) {
+            terminal_ready_ = true;
+            hand_over_when_ready();
+        } else if (launched_) {
+            if (control_open_) send_packet(session_.control, encode(message), {}, in_seconds(1));
+        } else if (const auto *signal = std::get_if<ForwardSignal>(&message)) {
+            early_signals_.insert(signal->number);
+        } else {
+            early_signals_.erase(SIGTSTP);
+        }
+    }
+
+    void tell_wrapper(const RunnerMessage &message)
+    {
+        if (!wrapper_open_) return;
+        try {
+            send_packet(session_.wrapper, encode(message), {}, in_seconds(1));
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): a wrapper that is gone is noticed by the loop
+        }
     }
 
     void hear_termination()
@@ -145,7 +180,7 @@ private:
         stopping_ = true;
         if (!launched_ || !control_open_) return kill_unit();
         try {
-            send_packet(session_.control, encode_signal(SIGTERM), {}, in_seconds(1));
+            send_packet(session_.control, encode(WrapperMessage(ForwardSignal{SIGTERM})), {}, in_seconds(1));
             deadline_ = in_seconds(grace_seconds);
         } catch (const Failure &) {
             return kill_unit();
@@ -182,6 +217,10 @@ private:
     SystemdBus &systemd_;
     const Session &session_;
     std::string problem_;
+    UniqueFd terminal_;
+    std::set<int> early_signals_; // that came before there was an agent
+    bool launcher_ready_ = false;
+    bool terminal_ready_ = false;
     bool handing_over_ = false;
     bool launched_ = false;
     bool control_open_ = true;
@@ -205,9 +244,9 @@ UniqueFd watch_termination()
     return fd;
 }
 
-AgentEnded supervise(SystemdBus &systemd, const Session &session)
+AgentEnded supervise(SystemdBus &systemd, const Session &session, UniqueFd terminal)
 {
-    return Supervisor(systemd, session).run();
+    return Supervisor(systemd, session, std::move(terminal)).run();
 }
 
 } // namespace pi_agent

@@ -22,7 +22,8 @@ struct Session {
     const LaunchRecord &record;
 };
 
-// Returns when the unit has ended, in every case. Throws Failure when the agent was never started.
-AgentEnded supervise(SystemdBus &systemd, const Session &session);
+// Returns when the unit has ended, in every case. Throws Failure when the agent was never started. `terminal` is the agent's end of the
+// session's pty, if it has one.
+AgentEnded supervise(SystemdBus &systemd, const Session &session, UniqueFd terminal);
 
 } // namespace pi_agent

@@ -10,12 +10,12 @@
 #include "wrapper/session_client.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdio>
 #include <cstring>
 #include <exception>
 #include <fcntl.h>
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
@@ -35,16 +35,6 @@ void open_missing_stdio()
         }
         if (fcntl(fd, F_SETFD, 0) != 0) return;
     }
-}
-
-void refuse_terminals()
-{
-    constexpr std::array names = {"standard input", "standard output", "standard error"};
-    for (int fd = 0; fd < 3; ++fd)
-        if (isatty(fd) == 1)
-            throw Failure(ExitStatus::denied,
-                          std::string(names[static_cast<std::size_t>(fd)]) +
-                              " is a terminal, which is not supported yet; use pipes or files, e.g.: pi -p '…' </dev/null 2>&1 | cat");
 }
 
 std::vector<std::string> presentation_variables()
@@ -88,11 +78,15 @@ AgentEnded run(WrapperOptions options)
     const UniqueFd cwd = open_cwd();
     const std::string decision = refuse_early(cwd);
     if (options.debug) std::fprintf(stderr, "pi: %s\n", decision.c_str());
-    refuse_terminals();
+    std::optional<UserTerminal> terminal = UserTerminal::find();
     const mode_t mask = umask(0);
     umask(mask);
-    const Request request{std::move(options.agent_arguments), presentation_variables(), mask};
-    return run_client(ClientInput{request, cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}});
+    Request request{std::move(options.agent_arguments), presentation_variables(), mask, {}, {}};
+    if (terminal) {
+        request.on_terminal = terminal->on_terminal();
+        request.window = terminal->size();
+    }
+    return run_client(ClientInput{std::move(request), cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, std::move(terminal)});
 }
 
 // A policy can be wrong in several places, each with a line of its own.

@@ -21,6 +21,15 @@ namespace {
 constexpr int exec_failed = 127;
 constexpr std::size_t complaint_limit = 4096;
 
+// The keyboard's signals, which came before this child had left the terminal's session: the wrapper has had them too.
+void forget_pending_signals()
+{
+    for (const int number : {SIGINT, SIGQUIT, SIGTSTP, SIGHUP, SIGTERM}) {
+        const auto before = signal(number, SIG_IGN);
+        signal(number, before);
+    }
+}
+
 [[noreturn]] void become_sudo(int channel, int complaint)
 {
     const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -29,9 +38,10 @@ constexpr std::size_t complaint_limit = 4096;
     const int error = fcntl(complaint, F_DUPFD_CLOEXEC, 3);
     sigset_t none;
     sigemptyset(&none);
-    const bool ready = null >= 0 && input >= 0 && error >= 0 && setsid() >= 0 && dup2(input, 0) == 0 && dup2(null, 1) == 1 &&
-                       dup2(error, 2) == 2 && close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 &&
-                       sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+    const bool alone = setsid() >= 0;
+    forget_pending_signals();
+    const bool ready = alone && null >= 0 && input >= 0 && error >= 0 && dup2(input, 0) == 0 && dup2(null, 1) == 1 && dup2(error, 2) == 2 &&
+                       close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
     if (!ready) _exit(exec_failed);
     std::array<const char *, 5> arguments = {"sudo", "-n", "--", PI_AGENT_RUNNER_PATH, nullptr};
     std::array<const char *, 3> environment = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", nullptr};
@@ -77,14 +87,19 @@ std::string RunnerProcess::read_complaint()
     return shown;
 }
 
+void RunnerProcess::require_orderly_end()
+{
+    if (ended_ && WIFSIGNALED(status_))
+        throw Failure(ExitStatus::system_failure,
+                      "the runner, or sudo, was killed by signal " + std::to_string(WTERMSIG(status_)) + ", and the session ended with it");
+}
+
 void RunnerProcess::explain_silence()
 {
     if (!ended_ && waitpid(pid_, &status_, 0) == pid_) ended_ = true;
     const std::string complaint = read_complaint();
     const std::string words = complaint.empty() ? "" : ": " + complaint;
-    if (WIFSIGNALED(status_))
-        throw Failure(ExitStatus::system_failure,
-                      "sudo was killed by signal " + std::to_string(WTERMSIG(status_)) + ", the session was ended");
+    require_orderly_end();
     const int code = WEXITSTATUS(status_);
     if (code == exec_failed)
         throw Failure(ExitStatus::unavailable, std::string(PI_AGENT_SUDO_PATH) + " could not be run; the administrator installs sudo");

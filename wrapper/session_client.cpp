@@ -2,14 +2,15 @@
 #include "wrapper/session_client.hpp"
 
 #include "common/error.hpp"
+#include "wrapper/job_signals.hpp"
 #include "wrapper/runner_process.hpp"
+#include "wrapper/terminal_link.hpp"
 
 #include <csignal>
 #include <cstdio>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -18,25 +19,9 @@ namespace pi_agent {
 namespace {
 
 constexpr int request_patience_seconds = 30;
+constexpr int foreground_interval_milliseconds = 200;
+constexpr int hang_up_patience_seconds = 3;
 constexpr int farewell_patience_seconds = 20; // the runner's own stop and cleanup
-
-// What the caller ignores stays ignored (nohup, background jobs): a blocked signal would be queued even so.
-UniqueFd watch_signals()
-{
-    sigset_t watched;
-    sigemptyset(&watched);
-    sigaddset(&watched, SIGCHLD);
-    for (int number = 1; number < NSIG; ++number) {
-        struct sigaction present {};
-        if (!is_forwarded_signal(number) || sigaction(number, nullptr, &present) != 0 || present.sa_handler == SIG_IGN) continue;
-        sigaddset(&watched, number);
-    }
-    signal(SIGCHLD, SIG_DFL); // an inherited "ignore" would reap sudo before we see how it ended
-    if (sigprocmask(SIG_BLOCK, &watched, nullptr) != 0) throw_errno("blocking signals");
-    UniqueFd fd = UniqueFd::adopt(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!fd) throw_errno("watching signals");
-    return fd;
-}
 
 // The agent has them now; a copy kept here would keep a pipe open after it.
 void let_go_of_input_and_output()
@@ -48,7 +33,7 @@ void let_go_of_input_and_output()
 
 class Client {
 public:
-    explicit Client(const ClientInput &input) : input_(input), signals_(watch_signals()) {}
+    explicit Client(ClientInput input) : input_(std::move(input)) {}
 
     AgentEnded run()
     {
@@ -58,67 +43,168 @@ public:
         } catch (const DeadlineExceeded &) {
         }
         let_go_of_input_and_output();
-        for (;;) {
-            std::array<pollfd, 2> waits{pollfd{runner_.channel().get(), POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0}};
-            const int timeout = leaving_ ? farewell_patience_seconds * 1000 : -1;
-            const int ready = poll(waits.data(), waits.size(), timeout);
-            if (ready < 0 && errno != EINTR) throw_errno("waiting for the runner");
-            if (ready == 0)
-                throw Failure(ExitStatus::system_failure,
-                              "sudo ended and the runner does not answer; see: systemctl list-units 'pi-agent*'");
-            if (waits[1].revents != 0) hear_signals();
-            if (waits[0].revents == 0) continue;
-            std::optional<Packet> packet = receive_packet(runner_.channel(), in_seconds(1));
-            if (!packet) runner_.explain_silence();
-            if (const std::optional<AgentEnded> ended = hear_runner(decode_runner_message(packet->bytes))) return *ended;
-        }
+        while (!ended_ || (link_ && !link_->is_drained() && !link_->is_dead()))
+            step();
+        link_.reset();
+        input_.terminal.reset();
+        runner_.require_orderly_end();
+        return *ended_;
     }
 
 private:
-    std::optional<AgentEnded> hear_runner(const RunnerMessage &message)
+    void step()
     {
-        if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->text);
-        if (const auto *notice = std::get_if<Notice>(&message)) {
-            std::fprintf(stderr, "pi: %s\n", notice->text.c_str()); // root's words: names in them are escaped already
-            return std::nullopt;
+        std::vector<pollfd> waits = link_ ? link_->waits() : std::vector<pollfd>(2, pollfd{-1, 0, 0});
+        waits.push_back(pollfd{ended_ ? -1 : runner_.channel().get(), POLLIN, 0});
+        waits.push_back(pollfd{signals_.fd().get(), POLLIN, 0});
+        const int ready = poll(waits.data(), waits.size(), milliseconds_left());
+        if (ready < 0 && errno != EINTR) throw_errno("waiting for the runner");
+        // Before the agent's output: a full-screen program's must not be drawn over the shell's.
+        if (link_ && link_->is_waiting_for_foreground() && watch_background()) return;
+        if (ready == 0) return give_up_waiting();
+        if (link_) link_->serve(waits);
+        if (waits[3].revents != 0) hear_signals();
+        if (!ended_ && waits[2].revents != 0) hear_runner();
+        watch_terminal();
+    }
+
+    void hear_runner()
+    {
+        std::optional<Packet> packet = receive_packet(runner_.channel(), in_seconds(1));
+        if (!packet) {
+            link_.reset(); // the terminal first, then the words
+            input_.terminal.reset();
+            runner_.explain_silence();
         }
-        return std::get<AgentEnded>(message);
+        const RunnerMessage message = decode_runner_message(packet->bytes);
+        if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->text);
+        if (const auto *notice = std::get_if<Notice>(&message)) return show(notice->text);
+        if (const auto *ended = std::get_if<AgentEnded>(&message)) {
+            ended_ = *ended;
+            deadline_.reset();
+        } else if (std::holds_alternative<AgentStopped>(message)) {
+            stop_with_agent(SIGTSTP);
+        } else if (std::holds_alternative<TerminalOpened>(message) && input_.terminal && !link_ && packet->fds.size() == 1) {
+            link_.emplace(*input_.terminal, std::move(packet->fds[0]));
+            tell_runner(TerminalReady{});
+        }
+    }
+
+    void show(const std::string &text)
+    {
+        const bool raw = input_.terminal && input_.terminal->is_raw() && input_.terminal->on_terminal()[2];
+        // Root's words: names in them are escaped already.
+        std::fprintf(stderr, "pi: %s%s", text.c_str(), raw ? "\r\n" : "\n");
     }
 
     void hear_signals()
     {
-        signalfd_siginfo information{};
-        while (read(signals_.get(), &information, sizeof information) == static_cast<ssize_t>(sizeof information)) {
-            if (information.ssi_signo == SIGCHLD) {
+        for (int number = signals_.next(); number != 0; number = signals_.next()) {
+            if (number == SIGCHLD) {
                 runner_.reap();
-                if (runner_.has_ended() && !leaving_) leave();
-                continue;
-            }
-            try {
-                send_packet(runner_.channel(), encode_signal(static_cast<int>(information.ssi_signo)), {}, in_seconds(1));
-            } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the runner is gone; the loop learns it next
+                if (runner_.has_ended() && !ended_) leave();
+            } else if (number == SIGWINCH) {
+                if (link_) link_->resize();
+            } else if (number == SIGCONT) {
+                come_back();
+            } else {
+                if (ended_ && link_) return link_.reset(); // only a terminal that nobody reads is still waited for: the user has had enough
+                tell_runner(ForwardSignal{number});
             }
         }
+    }
+
+    void tell_runner(const WrapperMessage &message)
+    {
+        try {
+            send_packet(runner_.channel(), encode(message), {}, in_seconds(1));
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the runner is gone; the loop learns it next
+        }
+    }
+
+    // The agent has stopped: so does the user's job, with the terminal as the shell left it, until fg or bg.
+    void stop_with_agent(int number)
+    {
+        if (link_) link_->suspend();
+        signals_.stop_job(number); // where nothing stops (no shell would continue us) the agent goes on at once
+        come_back();
+    }
+
+    // In the background a program that reads keys is stopped when it touches the terminal; a printing one goes on. True when it was.
+    bool stop_if_out_of_place()
+    {
+        bool stopped = false;
+        while (link_ && !link_->is_dead() && !input_.terminal->in_foreground() && link_->agent_reads_keys()) {
+            if (!signals_.stop_job(SIGTTOU)) break;
+            stopped = true;
+        }
+        return stopped;
+    }
+
+    // True when this process was stopped, so that what was waited for is out of date.
+    bool watch_background()
+    {
+        const bool stopped = stop_if_out_of_place();
+        link_->resume();
+        if (stopped) tell_runner(ContinueAgent{}); // it draws its screen again
+        return stopped;
+    }
+
+    void come_back()
+    {
+        stop_if_out_of_place();
+        if (link_) link_->resume();
+        tell_runner(ContinueAgent{});
+    }
+
+    // A dead terminal ends the session: HUP first, then our silence.
+    void watch_terminal()
+    {
+        if (!link_ || !link_->is_dead() || hung_up_ || ended_) return;
+        hung_up_ = true;
+        tell_runner(ForwardSignal{SIGHUP});
+        deadline_ = in_seconds(hang_up_patience_seconds);
     }
 
     // sudo is gone but the runner may live (kill -9 of sudo): our silence ends the session, and the runner's last word is waited for.
     void leave()
     {
+        if (leaving_) return;
         leaving_ = true;
+        deadline_ = in_seconds(farewell_patience_seconds);
         shutdown(runner_.channel().get(), SHUT_WR);
     }
 
-    const ClientInput &input_;
-    UniqueFd signals_;
+    [[nodiscard]] int milliseconds_left() const
+    {
+        // A shell that puts a running job into the foreground does not say so.
+        if (!deadline_) return link_ && link_->is_waiting_for_foreground() ? foreground_interval_milliseconds : -1;
+        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline_ - Clock::now()).count();
+        return left < 0 ? 0 : static_cast<int>(left) + 1;
+    }
+
+    void give_up_waiting()
+    {
+        if (!deadline_ || Clock::now() < *deadline_) return;
+        if (!leaving_) return leave();
+        throw Failure(ExitStatus::system_failure, "sudo ended and the runner does not answer; see: systemctl list-units 'pi-agent*'");
+    }
+
+    ClientInput input_;
+    JobSignals signals_;
     RunnerProcess runner_;
+    std::optional<TerminalLink> link_; // after the terminal it refers to
+    std::optional<AgentEnded> ended_;
+    std::optional<Deadline> deadline_;
     bool leaving_ = false;
+    bool hung_up_ = false;
 };
 
 } // namespace
 
-AgentEnded run_client(const ClientInput &input)
+AgentEnded run_client(ClientInput input)
 {
-    return Client(input).run();
+    return Client(std::move(input)).run();
 }
 
 void end_as(const AgentEnded &ended)
@@ -127,9 +213,11 @@ void end_as(const AgentEnded &ended)
     const rlimit none{0, 0};
     setrlimit(RLIMIT_CORE, &none);
     signal(ended.value, SIG_DFL);
-    sigset_t nothing;
-    sigemptyset(&nothing);
-    sigprocmask(SIG_SETMASK, &nothing, nullptr);
+    // This one alone: another that is pending must not come first.
+    sigset_t only;
+    sigemptyset(&only);
+    sigaddset(&only, ended.value);
+    sigprocmask(SIG_UNBLOCK, &only, nullptr);
     kill(getpid(), ended.value);
     _exit(128 + ended.value);
 }

@@ -1,7 +1,9 @@
-// The wrapper's side of a session: hands the request over, passes signals on, prints what the runner says, learns how the agent ended.
+// The wrapper's side of a session: hands the request over, ties the terminal to the session's, passes signals on, learns how the agent
+// ended.
 #pragma once
 
 #include "common/request.hpp"
+#include "wrapper/user_terminal.hpp"
 
 #include <array>
 
@@ -11,10 +13,11 @@ struct ClientInput {
     Request request;
     FdRef cwd;
     std::array<int, 3> stdio; // borrowed
+    std::optional<UserTerminal> terminal;
 };
 
-// Throws Failure with what the runner, or sudo, refused.
-AgentEnded run_client(const ClientInput &input);
+// Throws Failure with what the runner, or sudo, refused. The terminal is restored in every case.
+AgentEnded run_client(ClientInput input);
 
 // Ends this process as the agent ended: its exit code, or its signal again, without a core file.
 [[noreturn]] void end_as(const AgentEnded &ended);

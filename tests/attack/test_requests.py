@@ -46,8 +46,12 @@ MALFORMED = {
     "70,000 arguments": (f"send_record(c, request(['x'] * 70000), {GOOD_FDS})", "more entries than it holds"),
     "100 variables": (f"send_record(c, request(presentation=['TERM=x'] * 100), {GOOD_FDS})", "more entries than it holds"),
     "an impossible umask": (f"send_record(c, request(umask=0o1000), {GOOD_FDS})", "impossible umask"),
-    "no descriptors": ("send_record(c, request(), [])", "exactly four descriptors, this one has 0"),
-    "three descriptors": (f"send_record(c, request(), {GOOD_FDS}[:3])", "exactly four descriptors, this one has 3"),
+    "a terminal that is more than yes": (f"send_record(c, request(terminal=(0, 2, 0)), {GOOD_FDS})", "impossible terminal flag"),
+    "a window of 2^16 rows": (f"send_record(c, request(window=(1 << 16, 80, 0, 0)), {GOOD_FDS})", "impossible window size"),
+    "descriptors beside terminals": (f"send_record(c, request(terminal=(1, 1, 1)), {GOOD_FDS})", "exactly 1 descriptors, this one has 4"),
+    "terminals without a descriptor": (f"send_record(c, request(terminal=(1, 0, 1)), {GOOD_FDS}[:1])", "exactly 2 descriptors, this one has 1"),
+    "no descriptors": ("send_record(c, request(), [])", "exactly 4 descriptors, this one has 0"),
+    "three descriptors": (f"send_record(c, request(), {GOOD_FDS}[:3])", "exactly 4 descriptors, this one has 3"),
     "nine descriptors": ("send_record(c, request(), [os.open(DEMO, os.O_PATH)] * 9)", "too many descriptors"),
     "descriptors inside the record": (
         f"(send(c, number(RECORD_MAGIC) + number(len(request())), {GOOD_FDS}), send(c, request(), [0]))", "descriptors inside a record"),
@@ -90,7 +94,7 @@ tell({**answer, "in time": bool(answered)})
 
 def test_a_request_with_one_descriptor_more(prove):
     on, _ = prove(saying(f"send_record(c, request(['true']), [*{GOOD_FDS}, 0])"), "descriptor-count")
-    assert on.seen["status"] == DENIED and "exactly four descriptors, this one has 5" in on.seen["said"]
+    assert on.seen["status"] == DENIED and "exactly 4 descriptors, this one has 5" in on.seen["said"]
 
 
 def test_a_request_beyond_four_mebibytes(prove):

@@ -98,9 +98,9 @@ def wait_until_empty(look, deadline=5):
 
 
 @contextlib.contextmanager
-def session(machine, *arguments, user="alice", cwd=DEMO, **options):
+def session(machine, *arguments, user="alice", cwd=DEMO, program=("pi",), **options):
     """pi in the background, whose agent has said `ready`; whatever happens, it is gone afterwards."""
-    process = machine.popen(["pi", *arguments], user=user, cwd=cwd, **options)
+    process = machine.popen([*program, *arguments], user=user, cwd=cwd, **options)
     try:
         assert read_line(process) == b"ready\n"
         yield process

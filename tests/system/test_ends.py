@@ -89,9 +89,14 @@ def test_processes_that_the_agent_leaves_behind_end_with_it(machine):
     wait_until_empty(lambda: machine.root(["pgrep", "-f", "^sleep 4801"]).stdout)
 
 
+def test_a_stopped_agent_goes_on_where_no_shell_would_continue_it(machine):
+    """As under cron: nobody would ever type fg."""
+    assert pi(machine, "sh", "kill -STOP $$; exit 6").returncode == 6
+    assert pi(machine, "sh", "kill -TSTP $$; exit 7").returncode == 7
+
+
 def test_a_stopped_agent_can_still_be_killed(machine):
-    with session(machine, "sh", "echo ready; kill -STOP $$") as running:
-        signal_to_wrapper(machine, running, "TERM")
+    with session(machine, "sh", "echo ready; while :; do kill -STOP $$; done") as running:
         signal_to_wrapper(machine, running, "KILL")
         status, _, _ = finish(running)
         assert status == -signal.SIGKILL

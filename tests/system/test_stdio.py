@@ -180,18 +180,6 @@ def test_a_block_device_is_refused(machine):
     assert_refused(done, DENIED, "standard input is a block device")
 
 
-TERMINALS = [("</dev/null 2>err", 1), (">/dev/null 2>err", 0), ("</dev/null >out", 2), ("2>err", 0), ("</dev/tty >out 2>err", 0)]
-
-
-@pytest.mark.parametrize(("redirections", "number"), TERMINALS)
-def test_a_terminal_is_refused_with_a_sentence_that_says_what_to_do(machine, redirections, number):
-    script = f"pi sh 'echo ran >ran' {redirections}; echo status $?"
-    done = in_demo(machine, ["script", "-qec", script, "/dev/null"])
-    said = done.stdout + in_demo(machine, "cat err 2>/dev/null; rm -f err out; ls ran 2>/dev/null").stdout
-    assert b"status 77" in said and b"ran\n" not in said
-    assert f"pi: {NAMES[number]} is a terminal, which is not supported yet; use pipes or files".encode() in said
-
-
 MASKS = [("022", "644", "755"), ("002", "664", "775"), ("077", "600", "700"), ("0", "666", "777"), ("027", "640", "750")]
 
 

@@ -19,7 +19,7 @@ RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
 SUDO = ["sudo", "-n", "--", RUNNER]
 DIRECT = [RUNNER]
 RECORD_MAGIC = 0x70692D7265630001
-REQUEST, FAILURE, NOTICE, ENDED, SIGNAL = 1, 2, 3, 4, 5
+REQUEST, FAILURE, NOTICE, ENDED, SIGNAL, OPENED, STOPPED, READY, CONTINUE = range(1, 10)
 PACKET_LIMIT = 32 * 1024
 DEMO = "/home/alice/projects/demo"
 CLONE_NEWNS, CLONE_NEWCGROUP, CLONE_NEWUSER, CLONE_NEWPID = 0x20000, 0x2000000, 0x10000000, 0x20000000
@@ -42,8 +42,9 @@ def texts(values):
     return number(len(values)) + b"".join(text(value) for value in values)
 
 
-def request(arguments=("true",), presentation=(), umask=0o022):
-    return number(REQUEST) + texts(arguments) + texts(presentation) + number(umask)
+def request(arguments=("true",), presentation=(), umask=0o022, terminal=(0, 0, 0), window=(24, 80, 0, 0)):
+    rest = b"".join(number(value) for value in (umask, *terminal, *window))
+    return number(REQUEST) + texts(arguments) + texts(presentation) + rest
 
 
 def send(channel, data, fds=()):

@@ -20,9 +20,29 @@ Deadline soon()
     return in_seconds(10);
 }
 
+Encoder beginning(const std::vector<std::string> &arguments, const std::vector<std::string> &presentation, std::uint64_t umask)
+{
+    Encoder encoder;
+    encoder.number(request_type).texts(arguments).texts(presentation).number(umask);
+    return encoder;
+}
+
+// With nothing on a terminal.
 std::string request_bytes(const std::vector<std::string> &arguments, const std::vector<std::string> &presentation, std::uint64_t umask)
 {
-    return Encoder().number(request_type).texts(arguments).texts(presentation).number(umask).bytes();
+    Encoder encoder = beginning(arguments, presentation, umask);
+    for (int field = 0; field < 7; ++field)
+        encoder.number(0);
+    return encoder.bytes();
+}
+
+// Which descriptors are on the terminal, and its size, as they are sent.
+std::string terminal_bytes(const std::vector<std::uint64_t> &fields)
+{
+    Encoder encoder = beginning({}, {}, 0);
+    for (const std::uint64_t field : fields)
+        encoder.number(field);
+    return encoder.bytes();
 }
 
 // What receive_request says of a record with these bytes and that many descriptors.
@@ -100,7 +120,8 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
     const auto null = open_path("/dev/null");
     const auto zero = open_path("/dev/zero");
     const auto file = open_path("/etc/passwd");
-    const Request request{{"-p", "", "caf\xe9 \n \x1b[31m $HOME %n", std::string(200'000, 'x')}, {"TERM=xterm", "LC_ALL=", "TZ=a=b"}, 027};
+    const Request request{
+        {"-p", "", "caf\xe9 \n \x1b[31m $HOME %n", std::string(200'000, 'x')}, {"TERM=xterm", "LC_ALL=", "TZ=a=b"}, 027, {}, {}};
     std::thread sending([&, channel = FdRef(left)] {
         send_request(channel, request, directory, {null.get(), zero.get(), file.get()}, soon());
     });
@@ -113,6 +134,32 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
     CHECK(inode_of(received.stdio[0]) == inode_of(null));
     CHECK(inode_of(received.stdio[1]) == inode_of(zero));
     CHECK(inode_of(received.stdio[2]) == inode_of(file));
+}
+
+TEST_CASE("what is on the terminal stays with the wrapper, and the rest arrives in its place")
+{
+    const auto directory = open_path("/usr", O_PATH | O_DIRECTORY);
+    const auto null = open_path("/dev/null");
+    const auto zero = open_path("/dev/zero");
+    const auto file = open_path("/etc/passwd");
+    const std::array<int, 3> stdio = {null.get(), zero.get(), file.get()};
+    for (unsigned bits = 0; bits < 8; ++bits) {
+        CAPTURE(bits);
+        Request request{{"-p"}, {}, 0, {(bits & 1U) != 0, (bits & 2U) != 0, (bits & 4U) != 0}, {40, 120, 0xffff, 1}};
+        auto [left, right] = make_channel();
+        send_request(left, request, directory, stdio, soon());
+        const ReceivedRequest received = receive_request(right, soon());
+        CHECK(received.request.on_terminal == request.on_terminal);
+        CHECK(received.request.window.rows == 40);
+        CHECK(received.request.window.columns == 120);
+        CHECK(received.request.window.x_pixels == 0xffff);
+        CHECK(received.request.window.y_pixels == 1);
+        CHECK(inode_of(received.cwd) == inode_of(directory));
+        for (std::size_t index = 0; index < 3; ++index) {
+            CHECK(received.stdio[index].is_open() == !request.on_terminal[index]);
+            if (received.stdio[index]) CHECK(inode_of(received.stdio[index]) == inode_of(FdRef(stdio[index])));
+        }
+    }
 }
 
 TEST_CASE("a request without arguments and with either border of the umask is a request")
@@ -132,6 +179,11 @@ TEST_CASE("what is not exactly one request is refused, and its descriptors are c
     const std::vector<Row> rows = {
         {"nothing", "", "ends too early"},
         {"another type", Encoder().number(2).texts({}).texts({}).number(0).bytes(), "not a request"},
+        {"without a word on terminals", beginning({}, {}, 0).bytes(), "ends too early"},
+        {"a terminal that is more than yes", terminal_bytes({0, 0, 2, 0, 0, 0, 0}), "impossible terminal flag"},
+        {"a window that is too high", terminal_bytes({0, 0, 0, 0x10000, 0, 0, 0}), "impossible window size"},
+        {"a window of too many pixels", terminal_bytes({0, 0, 0, 0, 0, 0, std::numeric_limits<std::uint64_t>::max()}),
+         "impossible window size"},
         {"cut", good.substr(0, good.size() - 1), "ends too early"},
         {"longer", good + "x", "longer than its fields"},
         {"NUL in an argument", request_bytes({std::string("a\0b", 3)}, {}, 0), "an argument contains a NUL byte"},
@@ -161,7 +213,17 @@ TEST_CASE("a request with too few or too many descriptors is refused")
         CAPTURE(count);
         const Caught caught = refusal_of(request_bytes({}, {}, 0), count);
         CHECK(caught.status == 77);
-        CHECK(has(caught.text, "exactly four descriptors, this one has " + std::to_string(count)));
+        CHECK(has(caught.text, "exactly 4 descriptors, this one has " + std::to_string(count)));
+    }
+}
+
+TEST_CASE("a descriptor for what is on the terminal is refused, and so is a missing one")
+{
+    const std::string bytes = terminal_bytes({1, 0, 1, 24, 80, 0, 0});
+    CHECK(refusal_of(bytes, 2).status == 0);
+    for (const std::size_t count : {0U, 1U, 3U, 4U}) {
+        CAPTURE(count);
+        CHECK(has(refusal_of(bytes, count).text, "exactly 2 descriptors, this one has " + std::to_string(count)));
     }
 }
 
@@ -188,6 +250,8 @@ TEST_CASE("what the runner says arrives at the wrapper")
         CHECK(std::get<AgentEnded>(ended).by_signal == by_signal);
         CHECK(std::get<AgentEnded>(ended).value == value);
     }
+    CHECK(std::holds_alternative<TerminalOpened>(decode_runner_message(encode(RunnerMessage(TerminalOpened{})))));
+    CHECK(std::holds_alternative<AgentStopped>(decode_runner_message(encode(RunnerMessage(AgentStopped{})))));
 }
 
 TEST_CASE("a text that would not fit into a packet is cut")
@@ -214,34 +278,51 @@ TEST_CASE("a message of the runner that is not one is refused")
         encode(Notice{"x"}) + "x",
         encode(AgentEnded{false, 0}) + "x",
         encode(FailureReport{ExitStatus::denied, "x"}) + "x",
+        encode(RunnerMessage(TerminalOpened{})) + "x",
+        encode(RunnerMessage(AgentStopped{})) + "x",
     };
     for (const auto &bytes : rows)
         CHECK_THROWS_AS(static_cast<void>(decode_runner_message(bytes)), ProtocolError);
 }
 
-TEST_CASE("only five signals are ever forwarded, and not the one that opens a debugger")
+TEST_CASE("only six signals are ever forwarded, and not the one that opens a debugger")
 {
     for (int number = -1; number <= 65; ++number) {
         CAPTURE(number);
-        const bool forwarded = number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP || number == SIGUSR2;
+        const bool forwarded =
+            number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP || number == SIGUSR2 || number == SIGTSTP;
         CHECK(is_forwarded_signal(number) == forwarded);
-        const std::string bytes = encode_signal(number);
+        const std::string bytes = encode(WrapperMessage(ForwardSignal{number}));
         if (forwarded)
-            CHECK(decode_signal(bytes) == number);
+            CHECK(std::get<ForwardSignal>(decode_wrapper_message(bytes)).number == number);
         else
-            CHECK_THROWS_AS(static_cast<void>(decode_signal(bytes)), ProtocolError);
+            CHECK_THROWS_AS(static_cast<void>(decode_wrapper_message(bytes)), ProtocolError);
     }
 }
 
-TEST_CASE("a signal message that is not one is refused")
+TEST_CASE("what the wrapper says after its request is short and arrives")
 {
+    CHECK(std::holds_alternative<TerminalReady>(decode_wrapper_message(encode(WrapperMessage(TerminalReady{})))));
+    CHECK(std::holds_alternative<ContinueAgent>(decode_wrapper_message(encode(WrapperMessage(ContinueAgent{})))));
+    for (const WrapperMessage &message : {WrapperMessage(TerminalReady{}), WrapperMessage(ForwardSignal{SIGTERM})})
+        CHECK(encode(message).size() <= small_message_limit);
+}
+
+TEST_CASE("a message of the wrapper that is not one is refused")
+{
+    const std::string term = encode(WrapperMessage(ForwardSignal{SIGTERM}));
     const std::vector<std::string> rows = {
         "",
         Encoder().number(5).bytes(),
         Encoder().number(4).number(SIGTERM).bytes(),
-        encode_signal(SIGTERM) + "x",
+        Encoder().number(6).bytes(), // the runner's own
+        Encoder().number(7).bytes(),
+        Encoder().number(99).bytes(),
+        term + "x",
+        encode(WrapperMessage(TerminalReady{})) + "x",
+        encode(WrapperMessage(ContinueAgent{})) + "x",
         Encoder().number(5).number((std::uint64_t{1} << 32U) + SIGTERM).bytes(), // SIGTERM after a careless cast
     };
     for (const auto &bytes : rows)
-        CHECK_THROWS_AS(static_cast<void>(decode_signal(bytes)), ProtocolError);
+        CHECK_THROWS_AS(static_cast<void>(decode_wrapper_message(bytes)), ProtocolError);
 }

@@ -9,6 +9,7 @@
 
 #include <csignal>
 #include <sys/resource.h>
+#include <thread>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -192,8 +193,33 @@ TEST_CASE("a signal that the runner sends reaches the agent, and a runner that i
         });
     };
     CHECK(ended_after([](auto &) {}) == "exit 9");
-    CHECK(ended_after([](auto &ends) { send_packet(ends.second, encode_signal(SIGTERM), {}, in_seconds(1)); }) == "signal 15");
+    CHECK(ended_after([](auto &ends) { send_packet(ends.second, encode(WrapperMessage(ForwardSignal{SIGTERM})), {}, in_seconds(1)); }) ==
+          "signal 15");
     CHECK(ended_after([](auto &ends) { ends.second.reset(); }) == "threw: the runner is gone");
+}
+
+TEST_CASE("an agent that stops is told, and goes on when it is continued")
+{
+    CHECK(in_child([]() -> std::string {
+              ReceivedLaunch launch;
+              launch.record.binary = "/bin/sh";
+              launch.record.arguments = {"agent", "-c", "kill -STOP $$; exit 4"};
+              launch.stdio = {open_path("/dev/null"), open_path("/dev/null"), open_path("/dev/null")};
+              sigset_t child_only;
+              sigemptyset(&child_only);
+              sigaddset(&child_only, SIGCHLD);
+              ::sigprocmask(SIG_BLOCK, &child_only, nullptr);
+              auto [own, theirs] = make_channel();
+              std::string heard = "nothing";
+              std::thread runner([&heard, channel = FdRef(theirs)] {
+                  const auto packet = receive_packet(channel, in_seconds(10));
+                  if (packet && std::holds_alternative<ExecStopped>(decode_exec_message(packet->bytes))) heard = "stopped";
+                  send_packet(channel, encode(WrapperMessage(ContinueAgent{})), {}, in_seconds(1));
+              });
+              const ExecEnded ended = wait_for_agent(start_agent(launch), own);
+              runner.join();
+              return heard + (ended.by_signal ? ", signal " : ", exit ") + std::to_string(ended.value);
+          }) == "stopped, exit 4");
 }
 
 TEST_CASE("an agent that cannot be run is the configuration's mistake, with its path and the reason")

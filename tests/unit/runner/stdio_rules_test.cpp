@@ -27,7 +27,7 @@ Caught judge(UniqueFd fd)
 {
     REQUIRE(fd.is_open());
     const std::array<UniqueFd, 3> stdio{std::move(fd), open_path("/dev/null"), open_path("/dev/null")};
-    return failure_of([&] { check_stdio(stdio); });
+    return failure_of([&] { check_stdio(stdio, {}); });
 }
 
 UniqueFd adopt(long fd)
@@ -145,14 +145,21 @@ TEST_CASE("each of the three is judged, and named")
     for (std::size_t bad = 0; bad < 3; ++bad) {
         std::array<UniqueFd, 3> stdio{open_path("/dev/null"), open_path("/dev/null"), open_path("/dev/null")};
         stdio[bad] = open_path("/");
-        const Caught caught = failure_of([&] { check_stdio(stdio); });
+        const Caught caught = failure_of([&] { check_stdio(stdio, {}); });
         CHECK(caught.status == 77);
         CHECK(has(caught.text, std::string("denied: ") + names[bad] + " is a directory"));
     }
 }
 
+TEST_CASE("what is on the terminal is not there to be judged, and the rest is")
+{
+    const std::array<UniqueFd, 3> stdio{UniqueFd(), open_path("/"), UniqueFd()};
+    CHECK(failure_of([&] { check_stdio(stdio, {true, false, true}); }).status == 77);
+    CHECK(failure_of([&] { check_stdio(stdio, {true, true, true}); }).status == 0);
+}
+
 TEST_CASE("a descriptor that is not open is a failure, not a pass")
 {
     std::array<UniqueFd, 3> stdio{open_path("/dev/null"), open_path("/dev/null"), UniqueFd()};
-    CHECK(failure_of([&] { check_stdio(stdio); }).status == 71);
+    CHECK(failure_of([&] { check_stdio(stdio, {}); }).status == 71);
 }

@@ -1,0 +1,28 @@
+// Opening the session's pty.
+#include "runner/session_terminal.hpp"
+
+#include "common/error.hpp"
+
+#include <fcntl.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+SessionTerminal open_session_terminal(const AsRoot & /*root*/, FdRef devpts, const Account &agent, const WindowSize &window)
+{
+    SessionTerminal terminal;
+    terminal.master = UniqueFd::adopt(openat(devpts.get(), "ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
+    if (!terminal.master) throw_errno("opening the session's terminal");
+    const int unlocked = 0;
+    if (ioctl(terminal.master.get(), TIOCSPTLCK, &unlocked) != 0) throw_errno("unlocking the session's terminal");
+    // By descriptor, not by name (ioctl_tty(2), TIOCGPTPEER).
+    terminal.slave = UniqueFd::adopt(ioctl(terminal.master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
+    if (!terminal.slave) throw_errno("opening the agent's end of the session's terminal");
+    if (fchown(terminal.slave.get(), agent.uid.value(), agent.gid.value()) != 0) throw_errno("giving the session's terminal to the agent");
+    const winsize size{window.rows, window.columns, window.x_pixels, window.y_pixels};
+    if (ioctl(terminal.master.get(), TIOCSWINSZ, &size) != 0) throw_errno("setting the session's window size");
+    return terminal;
+}
+
+} // namespace pi_agent

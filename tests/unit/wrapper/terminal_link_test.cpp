@@ -1,0 +1,140 @@
+// The user's terminal and the session's pty tied together, without a session: wrapper/terminal_link.hpp, wrapper/user_terminal.hpp
+#include "wrapper/terminal_link.hpp"
+
+#include "support/descriptors.hpp"
+#include "support/forked.hpp"
+
+#include <cstring>
+#include <poll.h>
+#include <pty.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+struct Pty {
+    UniqueFd master, slave;
+    Pty()
+    {
+        int ends[2] = {-1, -1}; // NOLINT(modernize-avoid-c-arrays): openpty(3) takes addresses
+        const winsize size{33, 101, 7, 9};
+        REQUIRE(::openpty(&ends[0], &ends[1], nullptr, nullptr, &size) == 0);
+        master = UniqueFd::adopt(ends[0]);
+        slave = UniqueFd::adopt(ends[1]);
+    }
+};
+
+termios settings_of(FdRef fd)
+{
+    termios settings{};
+    if (::tcgetattr(fd.get(), &settings) != 0) throw std::runtime_error("no terminal");
+    return settings;
+}
+
+bool same(const termios &left, const termios &right)
+{
+    return left.c_iflag == right.c_iflag && left.c_oflag == right.c_oflag && left.c_cflag == right.c_cflag &&
+           left.c_lflag == right.c_lflag && std::memcmp(left.c_cc, right.c_cc, sizeof left.c_cc) == 0;
+}
+
+void expect(bool holds, const char *what)
+{
+    if (!holds) throw std::runtime_error(what);
+}
+
+std::string read_some(FdRef fd)
+{
+    pollfd entry{fd.get(), POLLIN, 0};
+    std::string bytes(65536, '\0');
+    const ssize_t count = ::poll(&entry, 1, 2000) > 0 ? ::read(fd.get(), bytes.data(), bytes.size()) : -1;
+    bytes.resize(count < 0 ? 0 : static_cast<std::size_t>(count));
+    return bytes;
+}
+
+void serve_once(TerminalLink &link)
+{
+    std::vector<pollfd> waits = link.waits();
+    expect(::poll(waits.data(), waits.size(), 2000) > 0, "nothing happens");
+    link.serve(waits);
+}
+
+// In a session of its own whose terminal is `user`, with `user` as its standard descriptors.
+std::string on_terminal(const Pty &user, const std::function<std::string()> &task)
+{
+    return in_child([&] {
+        expect(::setsid() >= 0 && ::ioctl(user.slave.get(), TIOCSCTTY, 0) == 0, "no controlling terminal");
+        for (int fd = 0; fd < 3; ++fd)
+            expect(::dup2(user.slave.get(), fd) == fd, "no standard descriptor");
+        return task();
+    });
+}
+
+} // namespace
+
+TEST_CASE("the session's terminal begins with the user's settings and size, and the user's becomes raw until the end")
+{
+    const Pty user;
+    const Pty session;
+    CHECK(on_terminal(user, [&] {
+              termios odd = settings_of(user.slave);
+              odd.c_cc[VERASE] = 8;
+              expect(::tcsetattr(user.slave.get(), TCSANOW, &odd) == 0, "stty");
+              {
+                  std::optional<UserTerminal> terminal = UserTerminal::find();
+                  expect(terminal && terminal->has_input() && terminal->is_own(), "the terminal was not found");
+                  TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+                  expect(settings_of(session.slave).c_cc[VERASE] == 8, "the settings were not copied");
+                  winsize size{};
+                  ::ioctl(session.slave.get(), TIOCGWINSZ, &size);
+                  expect(size.ws_row == 33 && size.ws_col == 101 && size.ws_xpixel == 7 && size.ws_ypixel == 9, "the size was not copied");
+                  expect((settings_of(user.slave).c_lflag & static_cast<tcflag_t>(ICANON | ISIG | ECHO)) == 0, "the terminal is not raw");
+              }
+              return std::string(same(settings_of(user.slave), odd) ? "as before" : "changed");
+          }) == "as before");
+}
+
+TEST_CASE("bytes go both ways, and at the end what the agent switched on is switched off")
+{
+    const Pty user;
+    const Pty session;
+    CHECK(on_terminal(user, [&] {
+              termios raw = settings_of(session.slave);
+              ::cfmakeraw(&raw);
+              std::optional<UserTerminal> terminal = UserTerminal::find();
+              {
+                  TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+                  expect(::tcsetattr(session.slave.get(), TCSANOW, &raw) == 0, "stty");
+                  expect(::write(user.master.get(), "\x03key", 4) == 4, "typing");
+                  serve_once(link);
+                  expect(read_some(session.slave) == "\x03key", "what was typed did not arrive");
+                  expect(::write(session.slave.get(), "\x1b[?25lshown", 11) == 11, "writing");
+                  serve_once(link);
+                  expect(read_some(user.master) == "\x1b[?25lshown", "what was written did not arrive");
+              }
+              return read_some(user.master);
+          }) == "\x1b[?25h");
+}
+
+TEST_CASE("two different terminals are refused with what to do")
+{
+    const Pty user;
+    const Pty other;
+    const std::string said = on_terminal(user, [&] {
+        ::dup2(other.slave.get(), 2);
+        return std::string(UserTerminal::find() ? "accepted" : "none");
+    });
+    CHECK(said.find("different terminals") != std::string::npos);
+}
+
+TEST_CASE("without a terminal there is none")
+{
+    CHECK(in_child([] {
+              const UniqueFd null = open_path("/dev/null", O_RDWR);
+              for (int fd = 0; fd < 3; ++fd)
+                  ::dup2(null.get(), fd);
+              return std::string(UserTerminal::find() ? "found" : "none");
+          }) == "none");
+}

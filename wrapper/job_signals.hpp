@@ -1,0 +1,27 @@
+// The wrapper's signals: which it watches, and how it stops itself the way the shell expects of a job.
+#pragma once
+
+#include "common/fd.hpp"
+
+#include <csignal>
+
+namespace pi_agent {
+
+class JobSignals {
+public:
+    // Blocks and watches what is passed on or handled; what the caller ignores stays ignored (nohup, background jobs).
+    JobSignals();
+
+    [[nodiscard]] FdRef fd() const noexcept { return fd_; }
+    // The next pending signal that means something, or 0.
+    int next();
+    // Stops the whole job with `number` (TSTP, TTOU), as the terminal would, and returns when it is continued. False when nothing stopped:
+    // nobody would continue an orphaned process group, so the kernel does not stop it (setpgid(2)).
+    bool stop_job(int number);
+
+private:
+    UniqueFd fd_;
+    sigset_t watched_{};
+};
+
+} // namespace pi_agent

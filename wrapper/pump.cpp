@@ -1,0 +1,30 @@
+// Moving bytes one way.
+#include "wrapper/pump.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <unistd.h>
+
+namespace pi_agent {
+
+Pump::Outcome Pump::fill(FdRef source)
+{
+    const ssize_t count = read(source.get(), buffer_.data(), buffer_.size());
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Outcome::blocked;
+    if (count <= 0) return Outcome::source_ended; // also EIO: the last slave is closed, or the terminal is gone
+    begin_ = 0;
+    end_ = static_cast<std::size_t>(count);
+    return Outcome::moved;
+}
+
+Pump::Outcome Pump::drain(FdRef sink, std::size_t at_once)
+{
+    if (begin_ == end_) return Outcome::moved;
+    const ssize_t count = write(sink.get(), buffer_.data() + begin_, std::min(end_ - begin_, at_once));
+    if (count < 0 && (errno == EAGAIN || errno == EINTR)) return Outcome::blocked;
+    if (count < 0) return Outcome::sink_ended;
+    begin_ += static_cast<std::size_t>(count);
+    return Outcome::moved;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,30 @@
+// One direction of the terminal's bytes, with back-pressure: nothing is read before what was read is written.
+#pragma once
+
+#include "common/fd.hpp"
+
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+class Pump {
+public:
+    enum class Outcome { moved, blocked, source_ended, sink_ended };
+
+    [[nodiscard]] bool wants_input() const noexcept { return begin_ == end_; }
+    // Reads once; the bytes read are those of fresh().
+    Outcome fill(FdRef source);
+    [[nodiscard]] std::string_view fresh() const noexcept { return {buffer_.data() + begin_, end_ - begin_}; }
+    // Writes what it can; `at_once` bounds a single write, for a sink that may block.
+    Outcome drain(FdRef sink, std::size_t at_once);
+    void discard() noexcept { begin_ = end_; }
+
+private:
+    static constexpr std::size_t capacity = 64 * 1024;
+    std::vector<char> buffer_ = std::vector<char>(capacity);
+    std::size_t begin_ = 0;
+    std::size_t end_ = 0;
+};
+
+} // namespace pi_agent

@@ -1,0 +1,61 @@
+// The user's terminal and the session's pty tied together: bytes both ways, size, modes, suspension.
+#pragma once
+
+#include "common/fd.hpp"
+#include "wrapper/pump.hpp"
+#include "wrapper/terminal_modes.hpp"
+#include "wrapper/user_terminal.hpp"
+
+#include <poll.h>
+#include <vector>
+
+namespace pi_agent {
+
+class TerminalLink {
+public:
+    // Sets the pty up like the user's terminal and goes raw, unless the job is in the background.
+    TerminalLink(UserTerminal &terminal, UniqueFd master);
+    TerminalLink(const TerminalLink &) = delete;
+    TerminalLink &operator=(const TerminalLink &) = delete;
+    TerminalLink(TerminalLink &&) = delete;
+    TerminalLink &operator=(TerminalLink &&) = delete;
+    ~TerminalLink(); // leaves the agent's modes; the terminal restores its own settings
+
+    // What to wait for now; serve() takes the same entries back after poll(2).
+    [[nodiscard]] std::vector<pollfd> waits() const;
+    void serve(const std::vector<pollfd> &waits);
+
+    void resize();
+    // The agent's last byte has been written, or can no longer be.
+    [[nodiscard]] bool is_drained() const noexcept { return master_ended_ && output_.wants_input(); }
+    // The user's terminal is gone (hang-up).
+    [[nodiscard]] bool is_dead() const noexcept { return terminal_ended_; }
+    // The agent reads single keys, as a full-screen program does.
+    [[nodiscard]] bool agent_reads_keys() const noexcept;
+    // What the agent has written so far goes out, then the terminal is as the shell left it.
+    void suspend();
+    // After a stop, or when the job came into the foreground. In the background nothing happens.
+    void resume();
+    // In the background: keys are not read, and output appears as other background jobs' does.
+    [[nodiscard]] bool is_waiting_for_foreground() const noexcept
+    {
+        return terminal_.has_input() && !terminal_.is_raw() && !terminal_ended_ && !master_ended_;
+    }
+
+private:
+    void serve_terminal(short events);
+    void serve_master(short events);
+    void write_out();
+    void write_now(std::string_view bytes) noexcept;
+
+    UserTerminal &terminal_;
+    UniqueFd master_;
+    Pump input_;  // keyboard to agent
+    Pump output_; // agent to screen
+    TerminalModes modes_;
+    bool master_ended_ = false;
+    bool terminal_ended_ = false;
+    bool suspended_ = false;
+};
+
+} // namespace pi_agent

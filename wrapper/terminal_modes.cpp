@@ -1,0 +1,172 @@
+// Which modes of the user's terminal the agent has changed.
+#include "wrapper/terminal_modes.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <cstring>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr unsigned char escape_byte = 0x1b;
+constexpr unsigned char bell = 0x07;
+constexpr unsigned char cancel = 0x18;
+constexpr std::size_t parameter_limit = 64; // longer sequences are none of ours
+
+// xterm's and its descendants' private modes that a shell does not expect: alternate screens, mouse, focus, paste, colour-scheme reports,
+// synchronised output, cursor keys, reverse video, origin.
+constexpr std::array switched_on = {1, 5, 6, 47, 1047, 1049, 9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031};
+// Wrapping and the cursor, which a shell needs.
+constexpr std::array switched_off = {7, 25};
+
+template <std::size_t count>
+bool holds(const std::array<int, count> &modes, int mode)
+{
+    for (const int one : modes)
+        if (one == mode) return true;
+    return false;
+}
+
+} // namespace
+
+void TerminalModes::watch(std::string_view output)
+{
+    while (!output.empty()) {
+        if (state_ == State::text) {
+            const auto *found = static_cast<const char *>(std::memchr(output.data(), escape_byte, output.size()));
+            if (found == nullptr) return;
+            output.remove_prefix(static_cast<std::size_t>(found - output.data()));
+        } else if (state_ == State::control_string) {
+            output.remove_prefix(std::min(output.find_first_of("\x1b\x07\x18"), output.size()));
+            if (output.empty()) return;
+        }
+        take(static_cast<unsigned char>(output.front()));
+        output.remove_prefix(1);
+    }
+}
+
+void TerminalModes::take(unsigned char byte)
+{
+    if (byte == escape_byte) {
+        state_ = State::escape;
+    } else if (byte == cancel || (byte == bell && state_ == State::control_string)) {
+        state_ = State::text;
+    } else if (state_ == State::escape) {
+        begin(byte);
+    } else if (byte >= 0x40 && byte <= 0x7e) {
+        finish(byte);
+        state_ = State::text;
+    } else if (byte < 0x20 || byte > 0x7e || parameters_.size() >= parameter_limit) {
+        state_ = State::text;
+    } else {
+        parameters_.push_back(static_cast<char>(byte));
+    }
+}
+
+void TerminalModes::begin(unsigned char byte)
+{
+    parameters_.clear();
+    switch (byte) {
+    case '[':
+        state_ = State::sequence;
+        return;
+    case ']': // operating system command, device control and application strings
+    case 'P':
+    case 'X':
+    case '^':
+    case '_':
+        state_ = State::control_string;
+        return;
+    case 'c': // a full reset
+        *this = TerminalModes();
+        return;
+    case '=':
+    case '>':
+        keypad_ = byte == '=';
+        break;
+    default:
+        break;
+    }
+    state_ = State::text;
+}
+
+void TerminalModes::finish(unsigned char final_byte)
+{
+    if (final_byte == 'm' && parameters_.find_first_not_of("0123456789;:") == std::string::npos)
+        coloured_ = !parameters_.empty() && parameters_ != "0";
+    if (parameters_.empty()) return;
+    const char kind = parameters_[0];
+    const std::string rest = parameters_.substr(1);
+    if (kind == '?' && (final_byte == 'h' || final_byte == 'l')) {
+        set_private_modes(final_byte == 'h');
+    } else if (final_byte == 'u' && kind == '>') {
+        ++keyboard_depth_;
+        keyboard_flags_ = rest;
+    } else if (final_byte == 'u' && kind == '<') {
+        const int popped = rest.empty() ? 1 : std::atoi(rest.c_str());
+        keyboard_depth_ = popped >= keyboard_depth_ ? 0 : keyboard_depth_ - popped;
+    } else if (final_byte == 'm' && kind == '>' && !rest.empty() && rest[0] == '4') {
+        const bool reset = rest == "4" || rest == "4;0";
+        other_keys_ = reset ? "" : rest;
+    }
+}
+
+void TerminalModes::set_private_modes(bool on)
+{
+    std::size_t start = 1;
+    while (start < parameters_.size()) {
+        const std::size_t end = std::min(parameters_.find(';', start), parameters_.size());
+        const int mode = std::atoi(parameters_.substr(start, end - start).c_str());
+        if (holds(switched_on, mode)) {
+            if (on)
+                on_.insert(mode);
+            else
+                on_.erase(mode);
+        } else if (holds(switched_off, mode)) {
+            if (on)
+                off_.erase(mode);
+            else
+                off_.insert(mode);
+        }
+        start = end + 1;
+    }
+}
+
+std::string TerminalModes::leave_sequence() const
+{
+    std::string text;
+    if (state_ != State::text) text += static_cast<char>(cancel);
+    if (coloured_) text += "\x1b[0m";
+    if (keypad_) text += "\x1b>";
+    for (int count = 0; count < keyboard_depth_; ++count)
+        text += "\x1b[<u";
+    if (!other_keys_.empty()) text += "\x1b[>4;0m";
+    // Reports first, the alternate screen last: what follows is drawn on the screen that the shell had.
+    for (auto mode = on_.rbegin(); mode != on_.rend(); ++mode)
+        if (*mode != 47 && *mode != 1047 && *mode != 1049) text += "\x1b[?" + std::to_string(*mode) + "l";
+    for (const int mode : off_)
+        text += "\x1b[?" + std::to_string(mode) + "h";
+    for (const int mode : {47, 1047, 1049})
+        if (on_.count(mode) != 0) text += "\x1b[?" + std::to_string(mode) + "l";
+    return text;
+}
+
+std::string TerminalModes::enter_sequence() const
+{
+    std::string text;
+    if (keypad_) text += "\x1b=";
+    for (const int mode : {1049, 1047, 47})
+        if (on_.count(mode) != 0) text += "\x1b[?" + std::to_string(mode) + "h";
+    for (const int mode : on_)
+        if (mode != 47 && mode != 1047 && mode != 1049) text += "\x1b[?" + std::to_string(mode) + "h";
+    for (const int mode : off_)
+        text += "\x1b[?" + std::to_string(mode) + "l";
+    for (int count = 0; count < keyboard_depth_; ++count)
+        text += "\x1b[>" + keyboard_flags_ + "u";
+    if (!other_keys_.empty()) text += "\x1b[>" + other_keys_ + "m";
+    return text;
+}
+
+} // namespace pi_agent
