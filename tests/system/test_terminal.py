@@ -115,6 +115,7 @@ def test_the_agent_is_told_of_each_resize(machine):
         for rows, columns in [(30, 90), (20, 70), (50, 132)]:
             shell.resize(rows, columns)
             shell.expect(f"{rows}x{columns}\\.\r\n")
+            assert shell.read(0.3) == b"", "told twice"
         shell.type("\n")
         shell.expect("end\r\n.*" + re.escape(PROMPT.decode()))
 
