@@ -47,7 +47,7 @@ int JobSignals::next()
         signalfd_siginfo information{};
         if (read(fd_.get(), &information, sizeof information) != static_cast<ssize_t>(sizeof information)) return 0;
         const int number = static_cast<int>(information.ssi_signo);
-        if (!is_survived(number)) return number;
+        if (!is_survived(number) || is_forwarded_signal(number)) return number;
     }
 }
 
