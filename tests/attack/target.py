@@ -92,10 +92,12 @@ class Target:
     def clear(self):
         """Ends whatever is left of sessions after a defence was out; the next session sweeps what lies about."""
         self.end_all()
-        kill = "pkill -KILL -u pi-agent; systemctl kill --signal=KILL 'pi-agent-*.service' 'pi-agent-*.scope'"
-        # Kept by an attack on what would have stopped them.
-        self.machine.root(f"{kill}; systemctl stop 'pi-agent-cleanup-*.service'; true", check=True)
+        self.machine.root("pkill -KILL -u pi-agent; systemctl kill --signal=KILL 'pi-agent-*.service' 'pi-agent-*.scope'; true", check=True)
+        # What would have stopped these may be what is out, and then the sessions of warm_up() leave theirs as well.
+        stop = ["systemctl", "stop", "pi-agent-cleanup-*.service"]
+        self.machine.root(stop, check=True)
         self.warm_up()
+        self.machine.root(stop, check=True)
 
     def warm_up(self):
         """One session, so that what is made once for all sessions is there."""

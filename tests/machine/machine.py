@@ -197,12 +197,12 @@ class Machine:
         pipes = " ".join(f"/proc/self/fd/{fd}" for fd, end in enumerate((stdin, stdout, stderr)) if end == PIPE)
         settings = {b"LANG": b"C.UTF-8", **({b"PATH": USER_PATH.encode()} if uid else {})}
         settings.update((os.fsencode(key), os.fsencode(value)) for key, value in (env or {}).items())
-        line = ["sh", "-c", ENTER, "sh", group.path, str(uid) if pipes else "", pipes]
+        # A check that was started in the background ignores INT, and everything down to the command would inherit that.
+        line = ["env", "--default-signal", "sh", "-c", ENTER, "sh", group.path, str(uid) if pipes else "", pipes]
         line += ["nsenter", "--target", str(self.leader), "--all", "--"]
         line += ["setsid"] if session else []
         line += ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--inh-caps=-all", "--reset-env"]
-        # A check that was started in the background ignores INT, and what runs in it would inherit that.
-        line += ["env", "--default-signal", *(key + b"=" + value for key, value in settings.items())]
+        line += ["env", *(key + b"=" + value for key, value in settings.items())]
         line += ["sh", "-c", CHDIR, "sh", home if cwd is None else cwd, *argv]
         outer = {"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", **({} if session else {"TERM": os.environ.get("TERM", "dumb")})}
         process = Process(line, stdin=stdin, stdout=stdout, stderr=stderr, env=outer)

@@ -117,7 +117,13 @@ def test_stopped_and_continued_fifty_times(machine, screen):
 def test_a_prompt_is_answered_and_the_file_is_there(machine, screen):
     start_agent(screen)
     screen.line("hello")
-    screen.wait_for("hello.txt", seconds=20)
+    until = time.monotonic() + WAIT
+    while "hello.txt" not in (text := screen.text()):
+        assert time.monotonic() < until, text
+        time.sleep(0.2)
+        # The agent, without pi-agent too, refuses a prompt while it starts, and leaves it in the editor.
+        if "Startup is still in progress" in text and re.search("^hello", text, re.MULTILINE):
+            screen.keys("Enter")
     wait_until_empty(lambda: machine.run(["test", "-s", "hello.txt"], cwd=DEMO).returncode, deadline=20)
     screen.tmux("send-keys C-c C-c")
     screen.wait_for("^ready>$", seconds=10)
