@@ -91,6 +91,33 @@ std::vector<BusProperty> to_bus(const std::vector<UnitProperty> &properties)
     return list;
 }
 
+std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection &bus, const std::string &path)
+{
+#if defined(SDBUS_CPP_2)
+    return sdbus::createProxy(bus, sdbus::ServiceName(service_name_on_bus), sdbus::ObjectPath(path));
+#else
+    return sdbus::createProxy(bus, service_name_on_bus, path);
+#endif
+}
+
+void finish([[maybe_unused]] sdbus::IProxy &proxy)
+{
+#if !defined(SDBUS_CPP_2)
+    proxy.finishRegistration();
+#endif
+}
+
+template <typename Value>
+Value read_property(sdbus::IProxy &object, const char *interface, const char *name)
+{
+    sdbus::Variant value;
+    object.callMethod("Get")
+        .onInterface(properties_interface)
+        .withArguments(std::string(interface), std::string(name))
+        .storeResultsTo(value);
+    return value.get<Value>();
+}
+
 // The kernel's word, not a signal's: anybody on the bus can send us one that looks like systemd's.
 void wait_until_inside(const std::string &unit, Deadline deadline)
 {
@@ -108,7 +135,7 @@ void wait_until_inside(const std::string &unit, Deadline deadline)
 
 class SystemdBus::Connection {
 public:
-    Connection() : bus_(sdbus::createSystemBusConnection()), manager_(make_proxy(manager_path))
+    Connection() : bus_(sdbus::createSystemBusConnection()), manager_(make_proxy(*bus_, manager_path))
     {
         finish(*manager_);
         // systemd sends PropertiesChanged only while somebody has subscribed.
@@ -128,7 +155,7 @@ public:
     {
         sdbus::ObjectPath path;
         manager_->callMethod("GetUnit").onInterface(manager_interface).withArguments(name).storeResultsTo(path);
-        unit_ = make_proxy(path);
+        unit_ = make_proxy(*bus_, path);
         // The content is read afresh each time; the signal only wakes the loop.
         unit_->uponSignal("PropertiesChanged")
             .onInterface(properties_interface)
@@ -158,15 +185,12 @@ public:
         }
     }
 
+    std::string version() { return read_property<std::string>(*manager_, manager_interface, "Version"); }
+
     template <typename Value>
     Value unit_property(const char *interface, const char *name)
     {
-        sdbus::Variant value;
-        unit_->callMethod("Get")
-            .onInterface(properties_interface)
-            .withArguments(std::string(interface), std::string(name))
-            .storeResultsTo(value);
-        return value.get<Value>();
+        return read_property<Value>(*unit_, interface, name);
     }
 
     // The bus delivers signals that any local user addresses to us: their content is never believed, and a flood of them does not keep us
@@ -189,22 +213,6 @@ public:
     }
 
 private:
-    std::unique_ptr<sdbus::IProxy> make_proxy(const std::string &path)
-    {
-#if defined(SDBUS_CPP_2)
-        return sdbus::createProxy(*bus_, sdbus::ServiceName(service_name_on_bus), sdbus::ObjectPath(path));
-#else
-        return sdbus::createProxy(*bus_, service_name_on_bus, path);
-#endif
-    }
-
-    static void finish([[maybe_unused]] sdbus::IProxy &proxy)
-    {
-#if !defined(SDBUS_CPP_2)
-        proxy.finishRegistration();
-#endif
-    }
-
     std::unique_ptr<sdbus::IConnection> bus_;
     std::unique_ptr<sdbus::IProxy> manager_;
     std::unique_ptr<sdbus::IProxy> unit_;
@@ -261,6 +269,27 @@ bool SystemdBus::unit_exists(const std::string &name)
         return connection_->exists(safe(name));
     } catch (const sdbus::Error &error) {
         refuse("asking for " + name, error);
+    }
+}
+
+std::string SystemdBus::version()
+{
+    try {
+        return connection_->version();
+    } catch (const sdbus::Error &error) {
+        refuse("asking systemd for its version", error);
+    }
+}
+
+std::string running_systemd_version()
+{
+    try {
+        const auto bus = sdbus::createSystemBusConnection();
+        const auto manager = make_proxy(*bus, manager_path);
+        finish(*manager);
+        return read_property<std::string>(*manager, manager_interface, "Version");
+    } catch (const sdbus::Error &error) {
+        refuse("asking systemd for its version", error);
     }
 }
 

@@ -44,6 +44,8 @@ public:
     // Queues the stop; a unit that is gone is fine.
     void stop_unit(const std::string &name);
     bool unit_exists(const std::string &name);
+    // In systemd's own words, for systemd_features().
+    std::string version();
     // Of the service that start_service started.
     ServiceResult service_result();
 
@@ -55,5 +57,8 @@ private:
     class Connection;
     std::unique_ptr<Connection> connection_;
 };
+
+// The same for whoever asks, not only for root.
+std::string running_systemd_version();
 
 } // namespace pi_agent

@@ -39,7 +39,7 @@ MACHINES = {
     ),
     "trixie": MachineRecipe(
         release="trixie",
-        packages=(*COMMON, "libfmt10", "libsdbus-c++2", "libseccomp2", "libspdlog1.15", "libsystemd0", "libyaml-cpp0.8"),
+        packages=(*COMMON, "libfmt10", "libkmod2", "libsdbus-c++2", "libseccomp2", "libspdlog1.15", "libsystemd0", "libyaml-cpp0.8"),
         build_packages=(*COMMON_BUILD,),
         tool_packages=(*TOOLS,),
     ),
