@@ -12,6 +12,15 @@ class MachineRecipe:
 
 
 @dataclass(frozen=True)
+class EmulatedRecipe:
+    """The distribution's own kernel in qemu, under the root of one of the machines."""
+
+    release: str
+    machine: str
+    packages: tuple
+
+
+@dataclass(frozen=True)
 class AgentRecipe:
     """Installed from agent/VERSION/package-lock.json; both paths are relative to node_modules."""
 
@@ -44,6 +53,8 @@ MACHINES = {
         tool_packages=(*TOOLS,),
     ),
 }
+
+EMULATED = EmulatedRecipe(release="bookworm", machine="bookworm", packages=("initramfs-tools", "linux-image-amd64", "zstd"))
 
 AGENTS = {
     "0.73.1": AgentRecipe(  # the last under this name
