@@ -82,7 +82,7 @@ struct SystemdJson {
     nlohmann::json operator()(const Failure &failure) const { return {{"reason", failure.what()}}; }
     nlohmann::json operator()(const SystemdFeatures &features) const
     {
-        return {{"version", features.version}, {"private_pids", features.private_pids}};
+        return {{"version", features.version}, {"private_pids", features.private_pids}, {"log_sockets", features.log_sockets}};
     }
 };
 

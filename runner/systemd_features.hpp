@@ -7,10 +7,12 @@ namespace pi_agent {
 
 constexpr unsigned oldest_systemd = 252;
 constexpr unsigned systemd_with_private_pids = 257;
+constexpr unsigned systemd_with_log_sockets = 257;
 
 struct SystemdFeatures {
     unsigned version;
     bool private_pids; // PrivatePIDs=: a session has process numbers of its own, and pi-agent-exec is 1
+    bool log_sockets;  // BindLogSockets=: where it exists, the journal's sockets come into every root tree unless it says no
 };
 
 // `version` is the manager's own word ("257.9-1~deb13u1"). Throws Failure(unavailable) when it is too old or not to be understood.

@@ -17,7 +17,7 @@ def pid_of(session, victim):
         "receiver": session.receiver_pid,
         "runner": session.runner_pid,
         "exec": session.exec_pid,
-        "agent": lambda: int(session.words[0]),
+        "agent": session.agent_pid,
     }[victim]()
 
 

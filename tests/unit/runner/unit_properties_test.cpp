@@ -282,10 +282,12 @@ TEST_CASE("all sessions of one user share one slice, and no two users do")
     CHECK(only<std::string>(scope_properties(Uid(1000)), "CollectMode") == "inactive-or-failed");
 }
 
-TEST_CASE("a session has process numbers of its own where systemd can give them, and the unit has no property that systemd lacks")
+TEST_CASE("process numbers of its own and no log of the host where systemd knows the words, and no property that systemd lacks")
 {
     UnitPlan plan = plan_for("/srv/app");
     CHECK(values_of(service_properties(plan), "PrivatePIDs").empty());
+    CHECK(values_of(service_properties(plan), "BindLogSockets").empty());
     plan.systemd = systemd_features("257.9-1~deb13u1");
     CHECK(only<std::string>(service_properties(plan), "PrivatePIDs") == "yes");
+    CHECK(only<bool>(service_properties(plan), "BindLogSockets") == false);
 }
