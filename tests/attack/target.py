@@ -93,9 +93,11 @@ class Target:
         """Ends whatever is left of sessions after a defence was out; the next session sweeps what lies about."""
         self.end_all()
         kill = "pkill -KILL -u pi-agent; systemctl kill --signal=KILL 'pi-agent-*.service' 'pi-agent-*.scope'"
-        # Kept by an attack on what would have stopped them.
-        self.machine.root(f"{kill}; systemctl stop 'pi-agent-cleanup-*.service'; true", check=True)
+        # Kept by an attack on what would have stopped them, and again by the sessions of warm_up() while that is still out.
+        stop = "systemctl stop 'pi-agent-cleanup-*.service'; true"
+        self.machine.root(f"{kill}; {stop}", check=True)
         self.warm_up()
+        self.machine.root(stop, check=True)
 
     def warm_up(self):
         """One session, so that what is made once for all sessions is there."""

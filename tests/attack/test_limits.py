@@ -129,7 +129,7 @@ def test_a_session_does_not_tune_the_processes_of_another(prove):
         got = json.loads(done.stdout.splitlines()[-1])
         return Outcome("done" in got.values(), got)
 
-    on, off = prove(attack, "limits-of-others")
+    on, off = prove(attack, "limits-of-others", "unit:PrivatePIDs")
     assert set(on.seen.values()) == {"EPERM"}, on
     assert set(off.seen.values()) == {"done"}, off
 

@@ -11,7 +11,8 @@ PROCESS = ("unit:PrivateUsers", "unit:PrivatePIDs", "landlock")
 TRACING = (*PROCESS, "seccomp-filter", "unit:SystemCallFilter")
 SCOPES = ("landlock",)
 SIGNALS = ("landlock", "unit:PrivatePIDs")
-FILES = ("unit:RootDirectory", "unit:ProtectSystem", "unit:PrivateTmp")
+# Without the root tree, its /sys would hide what systemd 257 mounts from there.
+FILES = ("unit:RootDirectory", "unit:BindReadOnlyPaths", "unit:ProtectSystem", "unit:PrivateTmp")
 ATTEMPTS = {
     "its /proc entry": PROCESS,
     "its command line": PROCESS,
@@ -25,7 +26,7 @@ ATTEMPTS = {
     "its namespaces": PROCESS,
     "tracing it": TRACING,
     "a descriptor of it": TRACING,
-    "its limits": ("limits-of-others",),
+    "its limits": ("limits-of-others", "unit:PrivatePIDs"),
     "a signal": SIGNALS,
     "a signal by descriptor": SIGNALS,
     "its abstract socket": SCOPES,
