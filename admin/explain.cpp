@@ -79,7 +79,7 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
     const auto asked = directory || user_name ? directory : std::optional<std::string>(".");
     auto explanation = explain(policy, policy_path, observer, user, asked);
     try {
-        explanation.systemd = systemd_features(running_systemd_version());
+        explanation.systemd = systemd_features(SystemdBus::version_for_anybody());
     } catch (const Failure &failure) { // a part of the explanation
         explanation.systemd = failure;
     }

@@ -4,12 +4,11 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "runner/process_state.hpp"
 
 #include <sdbus-c++/sdbus-c++.h>
 
-#include <fstream>
 #include <map>
-#include <thread>
 #include <type_traits>
 #include <unistd.h>
 
@@ -118,19 +117,6 @@ Value read_property(sdbus::IProxy &object, const char *interface, const char *na
     return value.get<Value>();
 }
 
-// The kernel's word, not a signal's: anybody on the bus can send us one that looks like systemd's.
-void wait_until_inside(const std::string &unit, Deadline deadline)
-{
-    while (defence_is_on("kernels-word")) {
-        std::ifstream file("/proc/self/cgroup");
-        for (std::string line; std::getline(file, line);)
-            if (line.size() > unit.size() && line.compare(line.size() - unit.size() - 1, std::string::npos, "/" + unit) == 0) return;
-        if (Clock::now() >= deadline)
-            throw Failure(ExitStatus::unavailable, "systemd did not move the runner into its scope; see: journalctl -u " + unit);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-}
-
 } // namespace
 
 class SystemdBus::Connection {
@@ -187,11 +173,7 @@ public:
 
     std::string version() { return read_property<std::string>(*manager_, manager_interface, "Version"); }
 
-    template <typename Value>
-    Value unit_property(const char *interface, const char *name)
-    {
-        return read_property<Value>(*unit_, interface, name);
-    }
+    sdbus::IProxy &unit() { return *unit_; }
 
     // The bus delivers signals that any local user addresses to us: their content is never believed, and a flood of them does not keep us
     // here.
@@ -222,6 +204,7 @@ SystemdBus::SystemdBus(const AsRoot & /*root*/)
 {
     try {
         connection_ = std::make_unique<Connection>();
+        version_ = connection_->version();
     } catch (const sdbus::Error &error) {
         refuse("connecting to systemd", error);
     }
@@ -272,22 +255,10 @@ bool SystemdBus::unit_exists(const std::string &name)
     }
 }
 
-std::string SystemdBus::version()
+std::string SystemdBus::version_for_anybody()
 {
     try {
-        return connection_->version();
-    } catch (const sdbus::Error &error) {
-        refuse("asking systemd for its version", error);
-    }
-}
-
-std::string running_systemd_version()
-{
-    try {
-        const auto bus = sdbus::createSystemBusConnection();
-        const auto manager = make_proxy(*bus, manager_path);
-        finish(*manager);
-        return read_property<std::string>(*manager, manager_interface, "Version");
+        return Connection().version();
     } catch (const sdbus::Error &error) {
         refuse("asking systemd for its version", error);
     }
@@ -296,14 +267,14 @@ std::string running_systemd_version()
 ServiceResult SystemdBus::service_result()
 {
     try {
-        const auto state = connection_->unit_property<std::string>(unit_interface, "ActiveState");
+        const auto state = read_property<std::string>(connection_->unit(), unit_interface, "ActiveState");
         // Before its start job has run, a new unit is inactive too.
-        const auto job = connection_->unit_property<sdbus::Struct<std::uint32_t, sdbus::ObjectPath>>(unit_interface, "Job");
+        const auto job = read_property<sdbus::Struct<std::uint32_t, sdbus::ObjectPath>>(connection_->unit(), unit_interface, "Job");
         ServiceResult result{(state == "inactive" || state == "failed") && job.get<0>() == 0, "", 0, 0};
         if (!result.ended) return result;
-        result.result = connection_->unit_property<std::string>(service_interface, "Result");
-        result.code = connection_->unit_property<std::int32_t>(service_interface, "ExecMainCode");
-        result.status = connection_->unit_property<std::int32_t>(service_interface, "ExecMainStatus");
+        result.result = read_property<std::string>(connection_->unit(), service_interface, "Result");
+        result.code = read_property<std::int32_t>(connection_->unit(), service_interface, "ExecMainCode");
+        result.status = read_property<std::int32_t>(connection_->unit(), service_interface, "ExecMainStatus");
         return result;
     } catch (const sdbus::Error &error) {
         refuse("reading the session's result", error);
