@@ -4,6 +4,7 @@
 #include "common/decision.hpp"
 #include "common/policy_load.hpp"
 #include "common/problems.hpp"
+#include "runner/systemd_bus.hpp"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -51,7 +52,8 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                             std::nullopt,
                             false,
                             policy.agent.state_dir + "/users/" + user.name + "/home",
-                            policy.agent.binary};
+                            policy.agent.binary,
+                            {}};
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     if (rules == nullptr) return explanation;
     std::vector<RootSpec> specs;
@@ -75,7 +77,12 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
     const auto policy = load_policy(policy_path);
     // The caller's own directory says nothing about another user.
     const auto asked = directory || user_name ? directory : std::optional<std::string>(".");
-    const auto explanation = explain(policy, policy_path, observer, user, asked);
+    auto explanation = explain(policy, policy_path, observer, user, asked);
+    try {
+        explanation.systemd = systemd_features(SystemdBus::version_for_anybody());
+    } catch (const Failure &failure) { // a part of the explanation
+        explanation.systemd = failure;
+    }
     out << (json ? to_json(explanation).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n" : to_text(explanation));
 }
 

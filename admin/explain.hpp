@@ -3,6 +3,8 @@
 
 #include "admin/user_view.hpp"
 #include "common/access_rules.hpp"
+#include "common/error.hpp"
+#include "runner/systemd_features.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
@@ -35,8 +37,9 @@ struct Explanation {
     std::vector<ExplainedRoot> roots;
     std::optional<ExplainedDirectory> directory;
     bool account_exists = false;
-    std::string home;    // of the agent
-    std::string program; // the agent's
+    std::string home;                                               // of the agent
+    std::string program;                                            // the agent's
+    std::variant<std::monostate, SystemdFeatures, Failure> systemd; // of this host, when it was asked
 };
 
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,

@@ -65,6 +65,27 @@ std::string unit_text(const Explanation &explanation, const AccessRules &rules)
                        explanation.program, rules.agent_account, explanation.home);
 }
 
+struct SystemdText {
+    std::string operator()(std::monostate) const { return ""; }
+    std::string operator()(const Failure &failure) const { return fmt::format("systemd:  no start is possible: {}\n", failure.what()); }
+    std::string operator()(const SystemdFeatures &features) const
+    {
+        return fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features.version,
+                           features.private_pids ? "have process numbers of their own"
+                                                 : "share the host's process numbers, and can find out which are in use",
+                           systemd_with_private_pids);
+    }
+};
+
+struct SystemdJson {
+    nlohmann::json operator()(std::monostate) const { return nullptr; }
+    nlohmann::json operator()(const Failure &failure) const { return {{"reason", failure.what()}}; }
+    nlohmann::json operator()(const SystemdFeatures &features) const
+    {
+        return {{"version", features.version}, {"private_pids", features.private_pids}, {"log_sockets", features.log_sockets}};
+    }
+};
+
 const char *name_of(Finding::Kind kind)
 {
     return kind == Finding::Kind::usable ? "usable" : kind == Finding::Kind::unusable ? "unusable" : "not verified";
@@ -89,7 +110,7 @@ std::string to_text(const Explanation &explanation)
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + unit_text(explanation, rules);
+    return text + unit_text(explanation, rules) + std::visit(SystemdText{}, explanation.systemd);
 }
 
 nlohmann::json to_json(const Explanation &explanation)
@@ -117,6 +138,7 @@ nlohmann::json to_json(const Explanation &explanation)
     json["roots"] = nlohmann::json::array();
     for (const auto &root : explanation.roots)
         json["roots"].push_back(root_json(root));
+    json["systemd"] = std::visit(SystemdJson{}, explanation.systemd);
     json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
     if (const auto &directory = explanation.directory) {
         json["directory"] = {{"path", directory->path}, {directory->allowed.value_or(false) ? "root" : "reason", directory->text}};

@@ -3,6 +3,7 @@
 #include "common/defence.hpp"
 
 #include <array>
+#include <cstdint>
 #include <cstring>
 #include <poll.h>
 #include <sys/socket.h>

@@ -32,7 +32,12 @@ std::vector<char *> pointers(const std::vector<std::string> &texts)
     return list;
 }
 
-void take_descriptors(const std::array<UniqueFd, 3> &stdio)
+constexpr int report_fd = 3;
+
+// The descriptors of the child that becomes the agent: stdio, the report to its parent, nothing else. What is not passed on is closed
+// here and not by execve(2): a user's file may never answer, and while execve waits for it, whoever looks the process up in /proc waits
+// as well. systemd 257 does when it stops the unit, and stood still (seen on Linux 6.18).
+void take_descriptors(const std::array<UniqueFd, 3> &stdio, FdRef report)
 {
     // First above the standard ones: one of the three could itself be 0, 1 or 2.
     std::array<int, 3> copies{};
@@ -42,7 +47,8 @@ void take_descriptors(const std::array<UniqueFd, 3> &stdio)
     }
     for (int fd = 0; fd < 3; ++fd)
         if (dup2(copies[static_cast<std::size_t>(fd)], fd) < 0) throw_errno("placing a standard descriptor");
-    if (close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) != 0) throw_errno("marking descriptors close-on-exec");
+    if (report.get() != report_fd && dup3(report.get(), report_fd, O_CLOEXEC) < 0) throw_errno("placing the report's descriptor");
+    if (close_range(report_fd + 1, ~0U, 0) != 0) throw_errno("closing descriptors");
 }
 
 void restore_signals()
@@ -144,15 +150,14 @@ pid_t start_agent(const ReceivedLaunch &launch)
             if (setpgid(0, 0) != 0) throw_errno("making the agent's process group");
             if (launch.terminal) give_foreground(getpid());
             restore_signals();
-            take_descriptors(launch.stdio);
+            take_descriptors(launch.stdio, to_parent);
             umask(launch.record.umask);
             execve(launch.record.binary.c_str(), arguments.data(), environment.data());
             problem = errno;
         } catch (const SystemFailure &failure) {
             problem = failure.error_number();
         }
-        // The pipe survived close_range: it is only marked, and this write is its one use.
-        if (write(to_parent.get(), &problem, sizeof problem) != sizeof problem) _exit(126);
+        if (write(report_fd, &problem, sizeof problem) != sizeof problem) _exit(126);
         _exit(127);
     }
     to_parent.reset();

@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 
 #include <algorithm>
+#include <cstdint>
 #include <cstdlib>
 #include <limits>
 #include <sys/socket.h>

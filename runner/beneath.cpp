@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 
+#include <cstdint>
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>

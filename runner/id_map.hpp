@@ -5,6 +5,7 @@
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 
+#include <cstdint>
 #include <string>
 
 namespace pi_agent {

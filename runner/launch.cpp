@@ -21,6 +21,7 @@
 #include "runner/state_directory.hpp"
 #include "runner/supervise.hpp"
 #include "runner/systemd_bus.hpp"
+#include "runner/systemd_features.hpp"
 
 namespace pi_agent {
 
@@ -131,9 +132,9 @@ UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &
 }
 
 UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
-                   const StateDirectory &state, const RootTree &tree)
+                   const StateDirectory &state, const RootTree &tree, const SystemdFeatures &features)
 {
-    UnitPlan plan{id, caller.uid, agent.uid, agent.gid, {}, tree.path, tree.binds, state.home_path, project.root_path};
+    UnitPlan plan{id, caller.uid, agent.uid, agent.gid, {}, tree.path, tree.binds, state.home_path, project.root_path, features};
     if (project.by_group) plan.groups.push_back(*project.by_group);
     return plan;
 }
@@ -164,6 +165,7 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     // Out of the caller's control group before anything else: from here the caller can neither freeze nor kill this process.
     const std::string id = make_session_id();
     SystemdBus systemd(root);
+    const SystemdFeatures features = systemd_features(systemd.version());
     if (defence_is_on("own-scope")) systemd.enter_scope(scope_name(id), scope_properties(caller.uid), in_seconds(scope_patience_seconds));
     reset_process_state(root);
     const UniqueFd termination = watch_termination();
@@ -196,7 +198,7 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     // Launch and supervise.
     auto [control, launcher] = make_channel();
     end.unit_may_live();
-    systemd.start_service(service_name(id), service_properties(plan_unit(id, caller, agent, project, state, tree)),
+    systemd.start_service(service_name(id), service_properties(plan_unit(id, caller, agent, project, state, tree, features)),
                           CompanionUnit{cleanup_name(id), cleanup_properties(id, caller.uid)}, launcher);
     launcher.reset();
     const LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(request), project, state);

@@ -5,6 +5,7 @@
 #include "common/request.hpp"
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <variant>
 #include <vector>

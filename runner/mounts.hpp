@@ -4,6 +4,7 @@
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

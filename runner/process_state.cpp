@@ -8,6 +8,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
+#include <fstream>
 #include <linux/close_range.h>
 #include <linux/securebits.h>
 #include <sched.h>
@@ -17,6 +18,7 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
+#include <thread>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -149,6 +151,18 @@ void require_host_namespaces(const AsRoot & /*root*/)
         if ((own.st_dev != host.st_dev || own.st_ino != host.st_ino) && defence_is_on("host-namespaces"))
             throw Failure(ExitStatus::denied, std::string("denied: called from another ") + name +
                                                   " namespace than the host's; run pi from an ordinary shell of this host");
+    }
+}
+
+void wait_until_inside(const std::string &unit, Deadline deadline)
+{
+    while (defence_is_on("kernels-word")) {
+        std::ifstream file("/proc/self/cgroup");
+        for (std::string line; std::getline(file, line);)
+            if (line.size() > unit.size() && line.compare(line.size() - unit.size() - 1, std::string::npos, "/" + unit) == 0) return;
+        if (Clock::now() >= deadline)
+            throw Failure(ExitStatus::unavailable, "systemd did not move the runner into its scope; see: journalctl -u " + unit);
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }
 

@@ -9,6 +9,7 @@
 
 #include <array>
 #include <climits>
+#include <cstdint>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>

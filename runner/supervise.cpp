@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "runner/agent_end.hpp"
 
 #include <array>
 #include <csignal>
@@ -84,6 +85,8 @@ private:
                 tell_wrapper(AgentStopped{});
             else if (const auto *failed = std::get_if<ExecFailed>(&message))
                 problem_ = failed->text;
+            else if (const auto *ended = std::get_if<ExecEnded>(&message))
+                said_ = *ended;
             hand_over_when_ready();
         } catch (const ProtocolError &) {
             control_open_ = false; // the agent may have taken its launcher over; systemd's account decides
@@ -211,7 +214,7 @@ private:
             throw Failure(launched_ && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable,
                           text + "; see: journalctl -u " + session_.service);
         }
-        return AgentEnded{result.code != CLD_EXITED, result.status};
+        return agent_end(result, said_);
     }
 
     SystemdBus &systemd_;
@@ -221,6 +224,7 @@ private:
     std::set<int> early_signals_; // that came before there was an agent
     bool launcher_ready_ = false;
     bool terminal_ready_ = false;
+    std::optional<ExecEnded> said_;
     bool handing_over_ = false;
     bool launched_ = false;
     bool control_open_ = true;

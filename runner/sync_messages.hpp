@@ -3,6 +3,7 @@
 
 #include "common/channel.hpp"
 
+#include <cstdint>
 #include <string>
 
 namespace pi_agent {

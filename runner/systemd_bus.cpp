@@ -4,12 +4,11 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "runner/process_state.hpp"
 
 #include <sdbus-c++/sdbus-c++.h>
 
-#include <fstream>
 #include <map>
-#include <thread>
 #include <type_traits>
 #include <unistd.h>
 
@@ -91,24 +90,38 @@ std::vector<BusProperty> to_bus(const std::vector<UnitProperty> &properties)
     return list;
 }
 
-// The kernel's word, not a signal's: anybody on the bus can send us one that looks like systemd's.
-void wait_until_inside(const std::string &unit, Deadline deadline)
+std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection &bus, const std::string &path)
 {
-    while (defence_is_on("kernels-word")) {
-        std::ifstream file("/proc/self/cgroup");
-        for (std::string line; std::getline(file, line);)
-            if (line.size() > unit.size() && line.compare(line.size() - unit.size() - 1, std::string::npos, "/" + unit) == 0) return;
-        if (Clock::now() >= deadline)
-            throw Failure(ExitStatus::unavailable, "systemd did not move the runner into its scope; see: journalctl -u " + unit);
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
+#if defined(SDBUS_CPP_2)
+    return sdbus::createProxy(bus, sdbus::ServiceName(service_name_on_bus), sdbus::ObjectPath(path));
+#else
+    return sdbus::createProxy(bus, service_name_on_bus, path);
+#endif
+}
+
+void finish([[maybe_unused]] sdbus::IProxy &proxy)
+{
+#if !defined(SDBUS_CPP_2)
+    proxy.finishRegistration();
+#endif
+}
+
+template <typename Value>
+Value read_property(sdbus::IProxy &object, const char *interface, const char *name)
+{
+    sdbus::Variant value;
+    object.callMethod("Get")
+        .onInterface(properties_interface)
+        .withArguments(std::string(interface), std::string(name))
+        .storeResultsTo(value);
+    return value.get<Value>();
 }
 
 } // namespace
 
 class SystemdBus::Connection {
 public:
-    Connection() : bus_(sdbus::createSystemBusConnection()), manager_(make_proxy(manager_path))
+    Connection() : bus_(sdbus::createSystemBusConnection()), manager_(make_proxy(*bus_, manager_path))
     {
         finish(*manager_);
         // systemd sends PropertiesChanged only while somebody has subscribed.
@@ -128,7 +141,7 @@ public:
     {
         sdbus::ObjectPath path;
         manager_->callMethod("GetUnit").onInterface(manager_interface).withArguments(name).storeResultsTo(path);
-        unit_ = make_proxy(path);
+        unit_ = make_proxy(*bus_, path);
         // The content is read afresh each time; the signal only wakes the loop.
         unit_->uponSignal("PropertiesChanged")
             .onInterface(properties_interface)
@@ -158,16 +171,9 @@ public:
         }
     }
 
-    template <typename Value>
-    Value unit_property(const char *interface, const char *name)
-    {
-        sdbus::Variant value;
-        unit_->callMethod("Get")
-            .onInterface(properties_interface)
-            .withArguments(std::string(interface), std::string(name))
-            .storeResultsTo(value);
-        return value.get<Value>();
-    }
+    std::string version() { return read_property<std::string>(*manager_, manager_interface, "Version"); }
+
+    sdbus::IProxy &unit() { return *unit_; }
 
     // The bus delivers signals that any local user addresses to us: their content is never believed, and a flood of them does not keep us
     // here.
@@ -189,22 +195,6 @@ public:
     }
 
 private:
-    std::unique_ptr<sdbus::IProxy> make_proxy(const std::string &path)
-    {
-#if defined(SDBUS_CPP_2)
-        return sdbus::createProxy(*bus_, sdbus::ServiceName(service_name_on_bus), sdbus::ObjectPath(path));
-#else
-        return sdbus::createProxy(*bus_, service_name_on_bus, path);
-#endif
-    }
-
-    static void finish([[maybe_unused]] sdbus::IProxy &proxy)
-    {
-#if !defined(SDBUS_CPP_2)
-        proxy.finishRegistration();
-#endif
-    }
-
     std::unique_ptr<sdbus::IConnection> bus_;
     std::unique_ptr<sdbus::IProxy> manager_;
     std::unique_ptr<sdbus::IProxy> unit_;
@@ -214,6 +204,7 @@ SystemdBus::SystemdBus(const AsRoot & /*root*/)
 {
     try {
         connection_ = std::make_unique<Connection>();
+        version_ = connection_->version();
     } catch (const sdbus::Error &error) {
         refuse("connecting to systemd", error);
     }
@@ -264,17 +255,26 @@ bool SystemdBus::unit_exists(const std::string &name)
     }
 }
 
+std::string SystemdBus::version_for_anybody()
+{
+    try {
+        return Connection().version();
+    } catch (const sdbus::Error &error) {
+        refuse("asking systemd for its version", error);
+    }
+}
+
 ServiceResult SystemdBus::service_result()
 {
     try {
-        const auto state = connection_->unit_property<std::string>(unit_interface, "ActiveState");
+        const auto state = read_property<std::string>(connection_->unit(), unit_interface, "ActiveState");
         // Before its start job has run, a new unit is inactive too.
-        const auto job = connection_->unit_property<sdbus::Struct<std::uint32_t, sdbus::ObjectPath>>(unit_interface, "Job");
+        const auto job = read_property<sdbus::Struct<std::uint32_t, sdbus::ObjectPath>>(connection_->unit(), unit_interface, "Job");
         ServiceResult result{(state == "inactive" || state == "failed") && job.get<0>() == 0, "", 0, 0};
         if (!result.ended) return result;
-        result.result = connection_->unit_property<std::string>(service_interface, "Result");
-        result.code = connection_->unit_property<std::int32_t>(service_interface, "ExecMainCode");
-        result.status = connection_->unit_property<std::int32_t>(service_interface, "ExecMainStatus");
+        result.result = read_property<std::string>(connection_->unit(), service_interface, "Result");
+        result.code = read_property<std::int32_t>(connection_->unit(), service_interface, "ExecMainCode");
+        result.status = read_property<std::int32_t>(connection_->unit(), service_interface, "ExecMainStatus");
         return result;
     } catch (const sdbus::Error &error) {
         refuse("reading the session's result", error);

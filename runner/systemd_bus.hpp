@@ -44,6 +44,9 @@ public:
     // Queues the stop; a unit that is gone is fine.
     void stop_unit(const std::string &name);
     bool unit_exists(const std::string &name);
+    // In systemd's own words, for systemd_features(); and the same for whoever asks, not only for root.
+    [[nodiscard]] const std::string &version() const noexcept { return version_; }
+    static std::string version_for_anybody();
     // Of the service that start_service started.
     ServiceResult service_result();
 
@@ -54,6 +57,7 @@ public:
 private:
     class Connection;
     std::unique_ptr<Connection> connection_;
+    std::string version_;
 };
 
 } // namespace pi_agent

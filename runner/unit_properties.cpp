@@ -147,6 +147,8 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
     for (const Gid group : plan.groups)
         groups.push_back(std::to_string(group.value()));
     if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
+    if (plan.systemd.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
+    if (plan.systemd.log_sockets) properties.push_back({"BindLogSockets", false});
     add_homes(plan, properties);
     add_binds(plan, properties);
     return properties;

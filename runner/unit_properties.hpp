@@ -3,6 +3,7 @@
 
 #include "common/ids.hpp"
 #include "runner/root_tree.hpp"
+#include "runner/systemd_features.hpp"
 
 #include <cstdint>
 #include <string>
@@ -46,6 +47,7 @@ struct UnitPlan {
     std::vector<Bind> binds;
     std::string home_path;
     std::string project_path;
+    SystemdFeatures systemd;
 };
 
 // pi-agent-uUID.slice: all sessions of one user.

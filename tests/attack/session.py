@@ -45,6 +45,15 @@ class Session:
         launcher = self.exec_pid()
         return [pid for pid in self._pids_in(self.service) if pid != launcher]
 
+    def agent_pid(self):
+        """The process that gave its pid as the first word: the machine's number for it, where the session has numbers of its own."""
+        paths = " ".join(f"/proc/{pid}/status" for pid in self._pids_in(self.service))
+        for line in self.machine.root(f"grep ^NSpid: {paths}").stdout.decode().splitlines():
+            path, _, *numbers = line.replace(":", " ").split()
+            if numbers[-1] == self.words[0]:
+                return int(path.split("/")[2])
+        raise AssertionError(f"nobody in {self.service} calls itself {self.words[0]}")
+
     def wrapper_pid(self):
         return self.process.inside_pid()
 

@@ -92,10 +92,10 @@ class Target:
     def clear(self):
         """Ends whatever is left of sessions after a defence was out; the next session sweeps what lies about."""
         self.end_all()
-        self.machine.root("pkill -KILL -u pi-agent; systemctl kill --signal=KILL 'pi-agent-*.service' 'pi-agent-*.scope'; true", check=True)
-        # What would have stopped these may be what is out, and then the sessions of warm_up() leave theirs as well.
-        stop = ["systemctl", "stop", "pi-agent-cleanup-*.service"]
-        self.machine.root(stop, check=True)
+        kill = "pkill -KILL -u pi-agent; systemctl kill --signal=KILL 'pi-agent-*.service' 'pi-agent-*.scope'"
+        # Kept by an attack on what would have stopped them, and again by the sessions of warm_up() while that is still out.
+        stop = "systemctl stop 'pi-agent-cleanup-*.service'; true"
+        self.machine.root(f"{kill}; {stop}", check=True)
         self.warm_up()
         self.machine.root(stop, check=True)
 

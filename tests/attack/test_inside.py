@@ -106,6 +106,6 @@ def test_all_five_capability_sets_are_empty_and_no_group_came_along(product):
     "command", ["su -c id", "sudo -n id", "mount -t tmpfs none /tmp", "umount /tmp", "sg root -c id", "chsh -s /bin/sh", "cat /etc/shadow"]
 )
 def test_the_hosts_setuid_commands_fail(command, product):
-    done = product.pi("sh", "-c", f"{command} </dev/null; echo status $?; id -u")
+    done = product.pi("sh", "-c", f"{command} </dev/null; printf '\\nstatus %s\\n' $?; id -u")
     *_, status, uid = done.stdout.decode().split("\n")[:-1]
     assert status.startswith("status ") and status != "status 0" and uid != "0", done

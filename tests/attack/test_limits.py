@@ -123,13 +123,13 @@ def test_a_session_does_not_tune_the_processes_of_another(prove):
 
     def attack(target):
         victim = target.session("sh", "-c", "echo $PI_AGENT_SESSION $$; exec sleep 60")
-        done = target.pi("python3", "-c", TUNING, *victim.words, user="bob", cwd="/home/bob/work/demo")
+        done = target.pi("python3", "-c", TUNING, str(victim.agent_pid()), user="bob", cwd="/home/bob/work/demo")
         victim.end()
         assert done.returncode == 0, done
         got = json.loads(done.stdout.splitlines()[-1])
         return Outcome("done" in got.values(), got)
 
-    on, off = prove(attack, "limits-of-others")
+    on, off = prove(attack, "limits-of-others", "unit:PrivatePIDs")
     assert set(on.seen.values()) == {"EPERM"}, on
     assert set(off.seen.values()) == {"done"}, off
 

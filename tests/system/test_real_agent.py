@@ -3,7 +3,28 @@
 import json
 
 import pytest
-from launching import DEMO, owner_and_mode, pi
+from cache import AGENT_DIRECTORY, remove_tree
+from launching import DEMO, STANDARD_POLICY, owner_and_mode, pi
+from recipes import AGENTS, DEFAULT_AGENT
+
+
+@pytest.fixture(scope="module", params=AGENTS, autouse=True)
+def agent_version(request, machine):
+    """Every test here runs with each of the agents; the machine has the default one, another is added for as long as it is needed."""
+    if request.param == DEFAULT_AGENT:
+        yield request.param
+        return
+    directory = f"{AGENT_DIRECTORY}-{request.param}"
+    machine.add_agent(request.param, directory)
+    machine.install_policy(STANDARD_POLICY.replace(f"{AGENT_DIRECTORY}/bin/pi", f"{directory}/bin/pi"))
+    yield request.param
+    machine.install_policy(STANDARD_POLICY)
+    remove_tree(machine.filesystem / directory.lstrip("/"))
+
+
+def test_the_agent_is_of_the_wanted_version(machine, agent_version):
+    done = pi(machine, "--version")
+    assert (done.returncode, (done.stdout + done.stderr).decode().strip()) == (0, agent_version), done
 
 
 def prompt(*steps, say="finished"):

@@ -120,7 +120,7 @@ NEVER = {
     "PI_OFFLINE": "0", "SANDBOX_RUNTIME": "0", "SANDBOX_METHOD": "none", "SUDO_USER": "bob", "SUDO_UID": "1001", "DISPLAY": ":0",
     "WAYLAND_DISPLAY": "w", "XAUTHORITY": "/x", "XDG_RUNTIME_DIR": "/run/user/1000", "DBUS_SESSION_BUS_ADDRESS": "unix:path=/x",
     "SSH_AUTH_SOCK": "/x", "npm_config_prefix": "/x", "GIT_DIR": "/x", "JITI_DEBUG": "1", "PI_PACKAGE_DIR": "/x", "PYTHONPATH": "/x",
-    "PERL5OPT": "-x", "GCONV_PATH": "/x", "LOCPATH": "/x", "GLIBC_TUNABLES": "x", "LC_": "x", "LC_all": "x", "TERMX": "x", "MY_OWN": "x",
+    "PERL5OPT": "-x", "GCONV_PATH": "/x", "LOCPATH": "/x", "GLIBC_TUNABLES": "glibc.malloc.check=0", "LC_": "x", "LC_all": "x", "TERMX": "x", "MY_OWN": "x",
     "OPENAI_API_KEY": "x", "BASH_FUNC_cat%%": "() { echo forged; }", "PS1": "x", "IFS": "x",
 }  # fmt: skip
 

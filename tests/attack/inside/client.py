@@ -191,6 +191,10 @@ def leaving(namespace):
     def step():
         if libc.unshare(namespace) != 0:
             raise OSError(ctypes.get_errno(), "unshare")
+        # The first process of a PID namespace is its init: were that sudo's first child, its end would be that of all.
+        if namespace & CLONE_NEWPID and os.fork() == 0:
+            os.closerange(0, 1 << 10)
+            os.execvp("sleep", ["sleep", str(2 * PATIENCE)])
 
     return step
 

@@ -93,3 +93,19 @@ TEST_CASE("who is not authorised, and a stopped wrapper, are said first")
     stopped.wrapper.enable = false;
     CHECK(to_text(explain(stopped, "p.yaml", Observer::self(), somebody.user, std::nullopt)).find("wrapper.enable is false") < 10);
 }
+
+TEST_CASE("what this host's systemd has, or why it cannot serve, is part of the explanation")
+{
+    const Somebody somebody;
+    auto explanation = somebody.explained(std::nullopt);
+    CHECK(to_json(explanation)["systemd"] == nullptr);
+    explanation.systemd = systemd_features("252.39-1~deb12u1");
+    CHECK(contains(to_text(explanation), "systemd:  252: sessions share the host's process numbers"));
+    CHECK(to_json(explanation)["systemd"]["private_pids"] == false);
+    explanation.systemd = systemd_features("257.9");
+    CHECK(contains(to_text(explanation), "systemd:  257: sessions have process numbers of their own (PrivatePIDs=, from 257 on)"));
+    CHECK(to_json(explanation)["systemd"]["version"] == 257);
+    explanation.systemd = Failure(ExitStatus::unavailable, "too old");
+    CHECK(contains(to_text(explanation), "systemd:  no start is possible: too old"));
+    CHECK(to_json(explanation)["systemd"]["reason"] == "too old");
+}

@@ -29,7 +29,8 @@ UnitPlan plan_for(const std::string &project)
                     {Bind{session + "/home", "/var/lib/pi-agent/users/alice/home", false}, Bind{session + "/project", project, false},
                      Bind{session + "/run", "/run", true}},
                     "/var/lib/pi-agent/users/alice/home",
-                    project};
+                    project,
+                    systemd_features("252.39-1~deb12u1")};
 }
 
 std::vector<PropertyValue> values_of(const std::vector<UnitProperty> &properties, const std::string &name)
@@ -279,4 +280,14 @@ TEST_CASE("all sessions of one user share one slice, and no two users do")
     CHECK(slice_name(Uid(4294967294)) == "pi-agent-u4294967294.slice");
     CHECK(only<std::string>(scope_properties(Uid(1000)), "Slice") == "pi-agent-u1000.slice");
     CHECK(only<std::string>(scope_properties(Uid(1000)), "CollectMode") == "inactive-or-failed");
+}
+
+TEST_CASE("process numbers of its own and no log of the host where systemd knows the words, and no property that systemd lacks")
+{
+    UnitPlan plan = plan_for("/srv/app");
+    CHECK(values_of(service_properties(plan), "PrivatePIDs").empty());
+    CHECK(values_of(service_properties(plan), "BindLogSockets").empty());
+    plan.systemd = systemd_features("257.9-1~deb13u1");
+    CHECK(only<std::string>(service_properties(plan), "PrivatePIDs") == "yes");
+    CHECK(only<bool>(service_properties(plan), "BindLogSockets") == false);
 }

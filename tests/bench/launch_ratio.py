@@ -1,0 +1,25 @@
+"""Medians, and how sure a ratio of medians is: a bootstrap, because launch times have a long tail and no known distribution."""
+
+import random
+import statistics
+
+RESAMPLES = 4000
+
+
+def summary(times):
+    ordered = sorted(times)
+    tenth = max(len(ordered) // 10, 1)
+    return {"runs": len(times), "median": statistics.median(ordered), "p10": ordered[tenth - 1], "p90": ordered[-tenth]}
+
+
+def ratio(ours, theirs, seed):
+    """Ratio of the medians, with the 95 % interval of resampled pairs: what was measured in the same turn stays together."""
+    draw = random.Random(seed)
+    pairs = list(zip(ours, theirs))
+    ratios = []
+    for _ in range(RESAMPLES):
+        sample = draw.choices(pairs, k=len(pairs))
+        ratios.append(statistics.median(our for our, _ in sample) / statistics.median(their for _, their in sample))
+    ratios.sort()
+    cut = RESAMPLES // 40
+    return {"median": statistics.median(ours) / statistics.median(theirs), "low": ratios[cut], "high": ratios[-cut - 1]}

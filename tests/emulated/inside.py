@@ -1,0 +1,113 @@
+"""Runs in the emulated machine as root: starts pi as its users, and prints one JSON object for each case, and "done" at the end."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+import traceback
+from pathlib import Path
+
+DEMO = "/home/alice/projects/demo"
+POLICY = Path("/etc/pi-agent/policy.yaml")
+GROUPS = Path("/sys/fs/cgroup/pi.slice/pi-agent.slice/pi-agent-u1000.slice")
+
+
+def say(value):
+    print(json.dumps(value), flush=True)
+
+
+def pi_command(*command, user="alice"):
+    login = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--reset-env"]
+    return [*login, "sh", "-c", 'exec pi "$@"', "sh", *command]
+
+
+def pi(*command, user="alice", cwd=DEMO):
+    done = subprocess.run(pi_command(*command, user=user), cwd=cwd, stdin=subprocess.DEVNULL, capture_output=True, timeout=100)
+    return {"status": done.returncode, "out": done.stdout.decode(errors="replace"), "err": done.stderr.decode(errors="replace")}
+
+
+def entries(path):
+    return dict(line.split() for line in path.read_text().splitlines())
+
+
+def the_machine():
+    return {
+        "kernel": os.uname().release,
+        "controllers": Path("/sys/fs/cgroup/cgroup.controllers").read_text().split(),
+        "failed": subprocess.run(["systemctl", "--failed", "--plain", "--no-legend"], capture_output=True).stdout.decode(),
+        "memory": os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES"),
+    }
+
+
+def a_launch():
+    return pi("sh", "-c", "id -un; pwd; cat /proc/self/status; exit 42")
+
+
+def id_mapped_files():
+    done = pi("sh", "-c", "echo hello >new.txt && mkdir sub && stat -c %U:%G new.txt && cat README.md && echo more >>README.md")
+    stat = subprocess.run(["stat", "-c", "%U:%G %a", f"{DEMO}/new.txt", f"{DEMO}/sub"], capture_output=True)
+    return {**done, "outside": stat.stdout.decode().split("\n"), "readme": Path(DEMO, "README.md").read_text()}
+
+
+def what_systemd_set():
+    """The limits of a session that runs, as the kernel has them."""
+    process = subprocess.Popen(pi_command("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 60"), cwd=DEMO, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    session = process.stdout.readline().decode().strip()
+    service = GROUPS / f"pi-agent-{session}.service"
+    found = {name: (service / name).read_text().strip() for name in ("pids.max", "memory.max")}
+    found["slice"] = {name: (GROUPS / name).read_text().strip() for name in ("pids.max", "memory.max")}
+    process.terminate()
+    process.wait()
+    return found
+
+
+def too_much_memory():
+    hog = "import os\nheld = []\nwhile True: held.append(os.urandom(1 << 12) * (1 << 12))"
+    before = entries(GROUPS / "memory.events") if GROUPS.exists() else {}
+    done = pi("python3", "-c", hog)
+    journal = subprocess.run(["journalctl", "--no-pager", "-o", "cat", "-u", "pi-agent-*.service"], capture_output=True).stdout.decode()
+    after = pi("sh", "-c", "echo still here")
+    return {**done, "before": before, "oom": "oom-kill" in journal, "after": after["out"]}
+
+
+def too_many_tasks():
+    bomb = (
+        "import threading, time\nthreading.stack_size(32768)\ncount = 0\n"
+        "try:\n while count < 10000:\n  threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); count += 1\n"
+        "except RuntimeError: pass\n"
+        "print(count, flush=True)\nimport os; os._exit(0)"
+    )
+    outside = []
+    process = subprocess.Popen(pi_command("python3", "-c", bomb), cwd=DEMO, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    while process.poll() is None:
+        outside.append(subprocess.run(["true"]).returncode)  # others can still start programs
+        time.sleep(0.2)
+    return {"status": process.returncode, "count": int(process.stdout.read()), "outside": outside}
+
+
+def a_home_on_tmpfs():
+    script = "mount -t tmpfs -o mode=0700,uid=1001,gid=1001 home /home/bob && install -d -o bob -g bob /home/bob/work"
+    subprocess.run(["sh", "-c", script], check=True)
+    done = pi("sh", "-c", "echo ran", user="bob", cwd="/home/bob/work")
+    subprocess.run(["umount", "/home/bob"], check=True)
+    return done
+
+
+def main():
+    os.environ.pop("NOTIFY_SOCKET", None)
+    policy = POLICY.read_text()
+    applied = subprocess.run(["pi-agentctl", "apply"], capture_output=True)
+    say({"case": "apply", "status": applied.returncode, "err": applied.stderr.decode(), "policy": len(policy)})
+    for case in (the_machine, a_launch, id_mapped_files, what_systemd_set, too_many_tasks, too_much_memory, a_home_on_tmpfs):
+        started = time.monotonic()
+        try:
+            found = case()
+        except Exception:  # the others are still worth knowing
+            found = {"exception": traceback.format_exc()}
+        say({"case": case.__name__, "seconds": round(time.monotonic() - started, 1), **found})
+    say("done")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,77 @@
+"""Debian 12 with its own kernel, in qemu: what this host's kernel cannot show. Control groups have all controllers there, tmpfs no id maps."""
+
+from pathlib import Path
+
+import emulated
+import pytest
+
+AGENT = "/usr/local/lib/agent/bin/pi"
+POLICY = f"""version: 1
+agent: {{binary: {AGENT}, accounts: per-user}}
+users:
+  alice: {{roots: [~/projects]}}
+  bob: {{roots: [~/work]}}
+"""
+UNAVAILABLE = 69
+KILLED = -9
+
+
+@pytest.fixture(scope="module")
+def said(tmp_path_factory):
+    """What inside.py told, by case: one boot for all tests."""
+    program = Path(__file__).with_name("inside.py").read_text()
+    files = {AGENT: '#!/bin/sh\nexec "$@"\n', "/etc/pi-agent/policy.yaml": POLICY}
+    found = {case.pop("case"): case for case in emulated.run(tmp_path_factory.mktemp("emulated"), program, files)}
+    print(found)
+    broken = {name: case["exception"] for name, case in found.items() if "exception" in case}
+    assert not broken, broken
+    assert found["apply"]["status"] == 0, found["apply"]
+    return found
+
+
+def test_it_is_the_distributions_kernel_with_all_controllers(said):
+    machine = said["the_machine"]
+    assert machine["kernel"].startswith("6.1."), machine
+    assert {"memory", "pids", "cpu"} <= set(machine["controllers"]), machine
+    assert machine["failed"] == "", machine
+
+
+def test_a_launch_works_and_its_status_comes_back(said):
+    launch = said["a_launch"]
+    assert (launch["status"], launch["err"]) == (42, ""), launch
+    assert launch["out"].splitlines()[:2] == ["pi-agent-alice", "/home/alice/projects/demo"]
+    assert "NoNewPrivs:\t1" in launch["out"] and "CapBnd:\t0000000000000000" in launch["out"]
+
+
+def test_what_the_agent_makes_belongs_to_its_user(said):
+    files = said["id_mapped_files"]
+    assert (files["status"], files["err"]) == (0, ""), files
+    assert files["outside"][:2] == ["alice:alice 644", "alice:alice 755"]
+    assert files["readme"] == "# demo\nmore\n"
+
+
+def test_the_kernel_has_the_limits_of_the_session_and_of_its_users_slice(said):
+    limits, memory = said["what_systemd_set"], said["the_machine"]["memory"]
+    assert limits["pids.max"] == "4096"
+    assert 0.75 * memory < int(limits["memory.max"]) < 0.85 * memory, (limits, memory)
+    assert 0.75 * memory < int(limits["slice"]["memory.max"]) < 0.85 * memory, (limits, memory)
+    assert 0 < int(limits["slice"]["pids.max"]) < 4096, limits
+
+
+def test_an_agent_that_takes_too_much_memory_is_killed_and_nothing_else_is(said):
+    memory = said["too_much_memory"]
+    assert memory["status"] == KILLED and memory["oom"], memory
+    assert memory["after"] == "still here\n", memory
+
+
+def test_an_agent_cannot_start_more_tasks_than_its_user_may_have(said):
+    tasks = said["too_many_tasks"]
+    assert tasks["status"] == 0 and 100 < tasks["count"] < int(said["what_systemd_set"]["slice"]["pids.max"]), tasks
+    assert set(tasks["outside"]) == {0}, tasks
+
+
+def test_a_home_on_a_file_system_without_id_maps_is_refused_with_the_mount_and_the_remedy(said):
+    home = said["a_home_on_tmpfs"]
+    assert (home["status"], home["out"]) == (UNAVAILABLE, ""), home
+    assert "the file system of /home/bob/work (tmpfs mounted at /home/bob) does not support id-mapped mounts on this kernel" in home["err"]
+    assert "move the project to ext4, xfs or btrfs, or use a newer kernel" in home["err"]

@@ -1,0 +1,43 @@
+// Two accounts of one end: runner/agent_end.hpp
+#include "runner/agent_end.hpp"
+
+#include <csignal>
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+
+namespace {
+
+AgentEnded judged(int code, int status, const std::optional<ExecEnded> &said)
+{
+    return agent_end(ServiceResult{true, "", code, status}, said);
+}
+
+bool same(const AgentEnded &one, const AgentEnded &other)
+{
+    return one.by_signal == other.by_signal && one.value == other.value;
+}
+
+} // namespace
+
+TEST_CASE("a signal that the launcher names is the agent's end where systemd saw the status that stands for it")
+{
+    CHECK(same(judged(CLD_EXITED, 128 + SIGTERM, ExecEnded{true, SIGTERM}), AgentEnded{true, SIGTERM}));
+    CHECK(same(judged(CLD_KILLED, SIGTERM, ExecEnded{true, SIGTERM}), AgentEnded{true, SIGTERM}));
+}
+
+TEST_CASE("an agent that exits with 143 was not killed")
+{
+    CHECK(same(judged(CLD_EXITED, 143, ExecEnded{false, 143}), AgentEnded{false, 143}));
+    CHECK(same(judged(CLD_EXITED, 143, std::nullopt), AgentEnded{false, 143}));
+}
+
+TEST_CASE("what the launcher says counts for nothing where systemd saw another end")
+{
+    CHECK(same(judged(CLD_EXITED, 0, ExecEnded{true, SIGTERM}), AgentEnded{false, 0}));
+    CHECK(same(judged(CLD_EXITED, 1, ExecEnded{false, 0}), AgentEnded{false, 1}));
+    CHECK(same(judged(CLD_KILLED, SIGKILL, ExecEnded{false, 0}), AgentEnded{true, SIGKILL}));
+    CHECK(same(judged(CLD_DUMPED, SIGSEGV, ExecEnded{true, SIGTERM}), AgentEnded{true, SIGSEGV}));
+    CHECK(same(judged(CLD_EXITED, 128, ExecEnded{true, 0}), AgentEnded{false, 128}));
+    CHECK(same(judged(CLD_EXITED, 28, ExecEnded{true, -100}), AgentEnded{false, 28}));
+}
