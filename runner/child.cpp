@@ -148,7 +148,7 @@ std::string Child::receive_long(Deadline deadline)
     if (size > record_limit && defence_is_on("record-limit")) throw ProtocolError("the " + name_ + " sent too much");
     std::string bytes;
     while (bytes.size() < size) {
-        bytes += receive().bytes;
+        if (const std::optional<Packet> piece = receive_one(deadline)) bytes += piece->bytes;
         if (bytes.size() > size) throw ProtocolError("the " + name_ + " sent more than it said");
     }
     return bytes;

@@ -28,7 +28,7 @@ public:
 
     // The next answer. Throws the child's own Failure, or Failure(system_failure) when it died or made no progress in time.
     Packet receive();
-    // What send_long_answer sent. `deadline` is for its beginning; from there on it is child_patience_seconds as ever.
+    // What send_long_answer sent. `deadline` is for all of it: its user may stop the child between two pieces.
     std::string receive_long(Deadline deadline);
     // The same for one message; nothing when it only reported progress.
     std::optional<Packet> receive_one() { return receive_one(in_seconds(child_patience_seconds)); }

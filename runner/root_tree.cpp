@@ -139,7 +139,7 @@ UniqueFd show_terminals(const AsRoot &root, const SessionDirectory &session)
         attach(root, clone_mount(root, host, Submounts::leave_out, MountAttributes{}), session.make_directory("pts"));
         return host;
     }
-    DetachedMount devpts = new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}}, false);
+    DetachedMount devpts = new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}, {"max", "64"}}, false);
     attach(root, devpts, session.make_directory("pts"));
     return std::move(devpts.fd);
 }

@@ -51,6 +51,15 @@ int JobSignals::next()
     }
 }
 
+bool JobSignals::are_waiting() const
+{
+    sigset_t pending;
+    sigpending(&pending);
+    for (int number = 1; number < NSIG; ++number)
+        if (is_forwarded_signal(number) && sigismember(&watched_, number) == 1 && sigismember(&pending, number) == 1) return true;
+    return false;
+}
+
 bool JobSignals::stop_job(int number)
 {
     sigset_t continued;

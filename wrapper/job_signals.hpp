@@ -15,6 +15,8 @@ public:
     [[nodiscard]] FdRef fd() const noexcept { return fd_; }
     // The next pending signal that means something, or 0.
     int next();
+    // Something for the agent is pending: it is passed on before the job is stopped.
+    [[nodiscard]] bool are_waiting() const;
     // Stops the whole job with `number` (TSTP, TTOU), as the terminal would, and returns when it is continued. False when nothing stopped:
     // nobody would continue an orphaned process group, so the kernel does not stop it (setpgid(2)).
     bool stop_job(int number);

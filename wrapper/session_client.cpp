@@ -20,6 +20,7 @@ namespace {
 
 constexpr int request_patience_seconds = 30;
 constexpr int foreground_interval_milliseconds = 200;
+constexpr int last_output_interval_milliseconds = 50;
 constexpr int hang_up_patience_seconds = 3;
 constexpr int farewell_patience_seconds = 20; // the runner's own stop and cleanup
 
@@ -61,7 +62,7 @@ private:
         if (ready < 0 && errno != EINTR) throw_errno("waiting for the runner");
         // Before the agent's output: a full-screen program's must not be drawn over the shell's.
         if (link_ && link_->is_waiting_for_foreground() && watch_background()) return;
-        if (ready == 0) return give_up_waiting();
+        if (ready == 0 && !ended_) return give_up_waiting();
         if (link_) link_->serve(waits);
         if (waits[3].revents != 0) hear_signals();
         if (!ended_ && waits[2].revents != 0) hear_runner();
@@ -82,6 +83,7 @@ private:
         if (const auto *ended = std::get_if<AgentEnded>(&message)) {
             ended_ = *ended;
             deadline_.reset();
+            if (link_) link_->finish();
         } else if (std::holds_alternative<AgentStopped>(message)) {
             stop_with_agent(SIGTSTP);
         } else if (std::holds_alternative<TerminalOpened>(message) && input_.terminal && !link_ && packet->fds.size() == 1) {
@@ -134,7 +136,7 @@ private:
     bool stop_if_out_of_place()
     {
         bool stopped = false;
-        while (link_ && !link_->is_dead() && !input_.terminal->in_foreground() && link_->agent_reads_keys()) {
+        while (link_ && !link_->is_dead() && !input_.terminal->in_foreground() && link_->agent_reads_keys() && !signals_.are_waiting()) {
             if (!signals_.stop_job(SIGTTOU)) break;
             stopped = true;
         }
@@ -177,6 +179,7 @@ private:
 
     [[nodiscard]] int milliseconds_left() const
     {
+        if (ended_) return last_output_interval_milliseconds;
         // A shell that puts a running job into the foreground does not say so.
         if (!deadline_) return link_ && link_->is_waiting_for_foreground() ? foreground_interval_milliseconds : -1;
         const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline_ - Clock::now()).count();

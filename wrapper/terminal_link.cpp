@@ -14,8 +14,10 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t careful_write = 256; // what a terminal always takes once poll(2) says that it takes something
-constexpr int flush_patience_seconds = 1;  // for a terminal that is paused (Ctrl-S) or read by nobody
+constexpr std::size_t careful_write = 256;                        // what a terminal always takes once poll(2) says that it takes something
+constexpr auto quiet_at_the_end = std::chrono::milliseconds(100); // the kernel hands over what was written in the background
+constexpr std::size_t kernels_buffer = 1024 * 1024;               // more than a pty holds
+constexpr int flush_patience_seconds = 1;                         // for a terminal that is paused (Ctrl-S) or read by nobody
 
 } // namespace
 
@@ -35,7 +37,7 @@ TerminalLink::~TerminalLink()
 std::vector<pollfd> TerminalLink::waits() const
 {
     short terminal_events = 0;
-    if (terminal_.is_raw() && input_.wants_input() && !master_ended_) terminal_events |= POLLIN;
+    if (terminal_.is_raw() && input_.wants_input() && !master_ended_ && !finishing_) terminal_events |= POLLIN;
     if (!output_.wants_input()) terminal_events |= POLLOUT;
     short master_events = 0;
     if (output_.wants_input()) master_events |= POLLIN;
@@ -48,6 +50,15 @@ void TerminalLink::serve(const std::vector<pollfd> &waits)
 {
     serve_master(waits[1].revents);
     serve_terminal(waits[0].revents);
+    if (finishing_ && output_.wants_input() && Clock::now() - last_output_ >= quiet_at_the_end) master_ended_ = true;
+}
+
+void TerminalLink::finish() noexcept
+{
+    finishing_ = true;
+    last_output_ = Clock::now();
+    still_taken_ = kernels_buffer;
+    input_.discard();
 }
 
 void TerminalLink::serve_master(short events)
@@ -61,6 +72,11 @@ void TerminalLink::serve_master(short events)
         input_.discard();
     }
     if (outcome != Pump::Outcome::moved) return;
+    if (finishing_) {
+        last_output_ = Clock::now();
+        if (output_.fresh().size() >= still_taken_) master_ended_ = true;
+        still_taken_ -= std::min(still_taken_, output_.fresh().size());
+    }
     modes_.watch(output_.fresh());
     write_out(); // most often it takes all at once, and no further poll is needed
 }

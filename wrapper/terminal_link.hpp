@@ -1,6 +1,7 @@
 // The user's terminal and the session's pty tied together: bytes both ways, size, modes, suspension.
 #pragma once
 
+#include "common/channel.hpp"
 #include "common/fd.hpp"
 #include "wrapper/pump.hpp"
 #include "wrapper/terminal_modes.hpp"
@@ -26,6 +27,8 @@ public:
     void serve(const std::vector<pollfd> &waits);
 
     void resize();
+    // The agent has ended. No key goes to whoever else may hold its end of the pty, and only what the kernel still has is shown.
+    void finish() noexcept;
     // The agent's last byte has been written, or can no longer be.
     [[nodiscard]] bool is_drained() const noexcept { return master_ended_ && output_.wants_input(); }
     // The user's terminal is gone (hang-up).
@@ -56,6 +59,9 @@ private:
     bool master_ended_ = false;
     bool terminal_ended_ = false;
     bool suspended_ = false;
+    bool finishing_ = false;
+    Deadline last_output_{};      // of finishing: then, or when something came last
+    std::size_t still_taken_ = 0; // bytes, while finishing
 };
 
 } // namespace pi_agent

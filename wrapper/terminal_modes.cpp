@@ -10,6 +10,7 @@ namespace pi_agent {
 
 namespace {
 
+constexpr int keyboard_depth_limit = 16; // terminals keep no more; an agent may say that it pushed millions
 constexpr unsigned char escape_byte = 0x1b;
 constexpr unsigned char bell = 0x07;
 constexpr unsigned char cancel = 0x18;
@@ -102,10 +103,11 @@ void TerminalModes::finish(unsigned char final_byte)
     if (kind == '?' && (final_byte == 'h' || final_byte == 'l')) {
         set_private_modes(final_byte == 'h');
     } else if (final_byte == 'u' && kind == '>') {
-        ++keyboard_depth_;
+        keyboard_depth_ = std::min(keyboard_depth_ + 1, keyboard_depth_limit);
         keyboard_flags_ = rest;
     } else if (final_byte == 'u' && kind == '<') {
-        const int popped = rest.empty() ? 1 : std::atoi(rest.c_str());
+        if (rest.size() > 3 || rest.find_first_not_of("0123456789") != std::string::npos) return; // not what a terminal takes
+        const int popped = rest.empty() ? 1 : std::stoi(rest);
         keyboard_depth_ = popped >= keyboard_depth_ ? 0 : keyboard_depth_ - popped;
     } else if (final_byte == 'm' && kind == '>' && !rest.empty() && rest[0] == '4') {
         const bool reset = rest == "4" || rest == "4;0";

@@ -71,11 +71,18 @@ void UserTerminal::make_raw()
 {
     if (!has_input()) return; // without input from it, its signals are for the whole pipeline and stay the terminal's business
     // Done again even when it was: a shell may have changed them while this process was stopped.
-    if (!raw_ && tcgetattr(fd_.get(), &settings_) != 0) throw_errno("reading the terminal's settings");
+    // EIO: it has hung up, which the loop learns from poll(2).
+    if (!raw_ && tcgetattr(fd_.get(), &settings_) != 0) {
+        if (errno == EIO) return;
+        throw_errno("reading the terminal's settings");
+    }
     termios raw = settings_;
     cfmakeraw(&raw);
     if (!on_terminal_[1]) raw.c_oflag = settings_.c_oflag;
-    if (tcsetattr(fd_.get(), TCSANOW, &raw) != 0) throw_errno("putting the terminal into raw mode");
+    if (tcsetattr(fd_.get(), TCSANOW, &raw) != 0) {
+        if (errno == EIO) return;
+        throw_errno("putting the terminal into raw mode");
+    }
     raw_ = true;
 }
 

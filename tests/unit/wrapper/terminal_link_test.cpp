@@ -118,6 +118,56 @@ TEST_CASE("bytes go both ways, and at the end what the agent switched on is swit
           }) == "\x1b[?25h");
 }
 
+TEST_CASE("after the agent's end, whoever still holds its end of the pty gets no key and cannot keep the terminal")
+{
+    const Pty user;
+    const Pty session; // its slave stays open all the time, as somebody else's might
+    CHECK(on_terminal(user, [&] {
+              std::optional<UserTerminal> terminal = UserTerminal::find();
+              TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+              expect(::write(session.slave.get(), "last words", 10) == 10, "writing");
+              link.finish();
+              expect(::write(user.master.get(), "password\r", 9) == 9, "typing");
+              const Deadline deadline = in_seconds(5);
+              while (!link.is_drained()) {
+                  expect(Clock::now() < deadline, "the terminal is still kept");
+                  std::vector<pollfd> waits = link.waits();
+                  expect(::poll(waits.data(), waits.size(), 20) >= 0, "poll");
+                  link.serve(waits);
+              }
+              pollfd typed{session.slave.get(), POLLIN, 0};
+              expect(::poll(&typed, 1, 0) == 0, "what was typed went to the stranger");
+              return read_some(user.master);
+          }) == "last words");
+}
+
+TEST_CASE("after the agent's end, somebody who goes on writing is not listened to for ever")
+{
+    const Pty user;
+    const Pty session;
+    CHECK(on_terminal(user, [&] {
+              std::optional<UserTerminal> terminal = UserTerminal::find();
+              TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+              expect(::fcntl(session.slave.get(), F_SETFL, O_NONBLOCK) == 0 && ::fcntl(user.master.get(), F_SETFL, O_NONBLOCK) == 0,
+                     "nonblocking");
+              link.finish();
+              const Deadline deadline = in_seconds(20);
+              const std::string much(4096, 'x');
+              std::string shown(65536, ' ');
+              while (!link.is_drained()) {
+                  expect(Clock::now() < deadline, "still listening");
+                  while (::write(session.slave.get(), much.data(), much.size()) > 0) {
+                  }
+                  std::vector<pollfd> waits = link.waits();
+                  expect(::poll(waits.data(), waits.size(), 20) >= 0, "poll");
+                  link.serve(waits);
+                  while (::read(user.master.get(), shown.data(), shown.size()) > 0) {
+                  }
+              }
+              return std::string("done");
+          }) == "done");
+}
+
 TEST_CASE("two different terminals are refused with what to do")
 {
     const Pty user;

@@ -97,3 +97,13 @@ TEST_CASE("a sequence without end is given up and does not grow")
     CHECK(left_by("\x1b[?" + std::string(100'000, '1') + "\x1b[?25l") == "\x1b[?25h");
     CHECK(left_by("\x1b]0;" + std::string(100'000, 'x') + "\x07").empty());
 }
+
+TEST_CASE("an agent that says it popped or pushed the keyboard's state millions of times is not believed")
+{
+    CHECK(left_by("\x1b[?1003h\x1b[<-2000000000u") == "\x1b[?1003l");
+    CHECK(left_by("\x1b[<99999999999999999999u").empty());
+    std::string pushes;
+    for (int count = 0; count < 1000; ++count)
+        pushes += "\x1b[>1u";
+    CHECK(left_by(pushes).size() <= 16 * std::string("\x1b[<u").size());
+}
