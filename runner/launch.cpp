@@ -18,6 +18,7 @@
 #include "runner/root_tree.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_terminal.hpp"
+#include "runner/start_slot.hpp"
 #include "runner/state_directory.hpp"
 #include "runner/supervise.hpp"
 #include "runner/systemd_bus.hpp"
@@ -162,8 +163,9 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
 {
     require_host_namespaces(root);
 
-    // Out of the caller's control group before anything else: from here the caller can neither freeze nor kill this process.
+    // Out of the caller's control group before anything that others share: from here the caller can neither freeze nor kill this process.
     const std::string id = make_session_id();
+    UniqueFd slot = take_start_slot(root, caller.uid);
     SystemdBus systemd(root);
     const SystemdFeatures features = systemd_features(systemd.version());
     if (defence_is_on("own-scope")) systemd.enter_scope(scope_name(id), scope_properties(caller.uid), in_seconds(scope_patience_seconds));
@@ -183,6 +185,7 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     SessionEnd end(root, systemd, id);
     sweep(root, systemd);
     require_room(root, caller);
+    slot.reset(); // from here it is a session, and counted as one
     StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent);
     for (const auto &skipped :
          sync_config(root, caller, agent, rules.config_directory, state.home, policy.settings, SessionWatch{wrapper, termination}))

@@ -7,6 +7,7 @@
 namespace pi_agent {
 
 constexpr std::size_t session_limit = 8;      // of one user at once
+constexpr std::size_t start_limit = 16;       // of one user under way at once; each holds one of root's few bus connections
 constexpr std::size_t submount_limit = 64;    // hidden in one session; each costs a mount, of fs.mount-max for the whole host
 constexpr std::uint64_t session_tasks = 4096; // processes and threads of one session; builds use hundreds
 

@@ -111,6 +111,7 @@ private:
                 come_back();
             } else {
                 if (ended_ && link_) return link_.reset(); // only a terminal that nobody reads is still waited for: the user has had enough
+                stop_asked_ = stop_asked_ || number == SIGTSTP;
                 tell_runner(ForwardSignal{number});
             }
         }
@@ -127,6 +128,9 @@ private:
     // The agent has stopped: so does the user's job, with the terminal as the shell left it, until fg or bg.
     void stop_with_agent(int number)
     {
+        // Without a terminal only who stopped us would continue us: an agent that stops by itself must not stop its caller's script.
+        if (!link_ && !stop_asked_) return tell_runner(ContinueAgent{});
+        stop_asked_ = false;
         if (link_) link_->suspend();
         signals_.stop_job(number); // where nothing stops (no shell would continue us) the agent goes on at once
         come_back();
@@ -199,6 +203,7 @@ private:
     std::optional<TerminalLink> link_; // after the terminal it refers to
     std::optional<AgentEnded> ended_;
     std::optional<Deadline> deadline_;
+    bool stop_asked_ = false;
     bool leaving_ = false;
     bool hung_up_ = false;
 };

@@ -48,6 +48,35 @@ def test_sessions_started_at_once_are_counted_too(product):
         assert process.returncode == LIMIT and any(word in said for word in words), said
 
 
+# Runners that wait for a request, each with a connection to the system bus, of which root has a few hundred.
+SILENT_STARTS = """
+waiting = []
+for _ in range(32):
+    own, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    waiting.append((own, subprocess.Popen(SUDO, stdin=theirs, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)))
+    theirs.close()
+told = []
+for own, sudo in waiting:
+    answer = {"said": "", "notices": []}
+    hear(own, answer)
+    sudo.wait(timeout=30)
+    told.append(answer)
+tell(told)
+"""
+
+
+def test_no_more_starts_of_one_user_wait_for_a_request_than_sixteen(prove):
+    def attack(target):
+        told = target.play(SILENT_STARTS)
+        refused = [answer["said"] for answer in told if answer.get("status told") == LIMIT]
+        return Outcome(not refused, told)
+
+    on, _ = prove(attack, "start-limit")
+    said = [answer["said"] for answer in on.seen]
+    assert any("limit: 16 starts of yours are under way already" in text for text in said), said
+    assert sum("limit" not in text for text in said) >= 16, said
+
+
 @pytest.fixture
 def many_mounts(product, weak):
     points = f"$(seq -f {DEMO}/mounts/%g {SUBMOUNTS + 1})"

@@ -299,7 +299,7 @@ def test_an_unread_terminal_blocks_the_agent_and_loses_nothing(machine):
 
 def test_what_the_agent_wrote_last_waits_for_a_slow_terminal(machine):
     with Shell(machine) as shell:
-        shell.enter("pi sh 'seq 1 3000; echo \"last words\"'")
+        shell.enter("pi sh 'sleep 2; seq 1 3000; echo \"last words\"'")
         wait_until_empty(lambda: not machine.root("pgrep -u pi-agent-alice").stdout)
         wait_until_empty(lambda: machine.root("ps -u pi-agent-alice -o pid=").stdout.strip(), deadline=15)
         shell.expect("3000\r\nlast words\r\n" + PROMPT.decode())

@@ -1,0 +1,45 @@
+// Start slots: locked files that only root can open, a fixed number for each user.
+#include "runner/start_slot.hpp"
+
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "runner/limits.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <string>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+// Beneath /run, which only root can write.
+UniqueFd enter(FdRef parent, const char *name, mode_t mode)
+{
+    if (mkdirat(parent.get(), name, mode) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + name);
+    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory) throw_errno(std::string("opening ") + name);
+    return directory;
+}
+
+} // namespace
+
+UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
+{
+    const UniqueFd run = UniqueFd::adopt(open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!run) throw_errno("opening /run");
+    const UniqueFd slots = enter(enter(run, "pi-agent", 0700), "starting", 0700);
+    for (std::size_t number = 0; number < start_limit; ++number) {
+        const std::string name = std::to_string(user.value()) + "-" + std::to_string(number);
+        UniqueFd slot = UniqueFd::adopt(openat(slots.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+        if (!slot) throw_errno("opening a start slot");
+        if (flock(slot.get(), LOCK_EX | LOCK_NB) == 0 || !defence_is_on("start-limit")) return slot;
+        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking a start slot");
+    }
+    throw Failure(ExitStatus::limit,
+                  "limit: " + std::to_string(start_limit) + " starts of yours are under way already; try again in a moment");
+}
+
+} // namespace pi_agent

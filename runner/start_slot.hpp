@@ -1,0 +1,15 @@
+// Bounds how many starts of one user are under way at once. A start costs a runner and a connection to the system bus, of which root has
+// few hundred, and its user decides how long it waits for a request.
+#pragma once
+
+#include "common/fd.hpp"
+#include "common/identity.hpp"
+#include "common/ids.hpp"
+
+namespace pi_agent {
+
+// Held as long as the descriptor is open. Never waits: the caller may freeze this process, and with it a lock. Throws Failure(limit) when
+// all of this user's are taken.
+UniqueFd take_start_slot(const AsRoot &root, Uid user);
+
+} // namespace pi_agent
