@@ -275,6 +275,7 @@ TEST_CASE("a launcher that leads no session, as the first process of a PID names
         ReceivedLaunch launch;
         launch.terminal = open_path(::ptsname(master.get()), O_RDWR | O_NOCTTY);
         if (::getsid(0) == ::getpid()) return "it leads one before";
+        ::signal(SIGHUP, SIG_IGN); // of the terminal that ends with this scope
         take_terminal(launch);
         return ::getsid(0) == ::getpid() && ::tcgetsid(launch.terminal.get()) == ::getpid() ? "leads" : "does not lead";
     });
