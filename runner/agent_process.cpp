@@ -129,8 +129,10 @@ void enter_working_directory(const LaunchRecord &record)
 
 void take_terminal(const ReceivedLaunch &launch)
 {
+    // systemd makes its child lead a session without a terminal, and with PrivatePIDs= forks once more: then this process leads none yet.
+    if (getsid(0) != getpid() && setsid() < 0) throw_errno("leading a session");
     if (!launch.terminal) return;
-    // systemd made this process lead a session without a terminal; the agent's job control needs a parent in the terminal's session.
+    // The agent's job control needs a parent in the terminal's session.
     if (ioctl(launch.terminal.get(), TIOCSCTTY, 0) != 0) throw_errno("taking the session's terminal");
 }
 

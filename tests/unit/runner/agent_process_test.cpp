@@ -8,7 +8,9 @@
 #include "support/temporary_directory.hpp"
 
 #include <csignal>
+#include <cstdlib>
 #include <sys/resource.h>
+#include <termios.h>
 #include <thread>
 
 using namespace pi_agent;
@@ -263,4 +265,19 @@ TEST_CASE("this process ends as the agent did")
     for (const int number : {SIGTERM, SIGKILL, SIGSEGV, SIGUSR1})
         CHECK(end_of(true, number) == "died of signal " + std::to_string(number));
     CHECK(end_of(true, SIGCHLD) == "exited with " + std::to_string(128 + SIGCHLD)); // one that ends nobody
+}
+
+TEST_CASE("a launcher that leads no session, as the first process of a PID namespace, leads one with the agent's terminal")
+{
+    const std::string found = in_child([]() -> std::string {
+        const UniqueFd master = UniqueFd::adopt(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+        if (!master || ::unlockpt(master.get()) != 0) return "no terminal here";
+        ReceivedLaunch launch;
+        launch.terminal = open_path(::ptsname(master.get()), O_RDWR | O_NOCTTY);
+        if (::getsid(0) == ::getpid()) return "it leads one before";
+        ::signal(SIGHUP, SIG_IGN); // of the terminal that ends with this scope
+        take_terminal(launch);
+        return ::getsid(0) == ::getpid() && ::tcgetsid(launch.terminal.get()) == ::getpid() ? "leads" : "does not lead";
+    });
+    CHECK(found == "leads");
 }
