@@ -35,8 +35,9 @@ UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
         const std::string name = std::to_string(user.value()) + "-" + std::to_string(number);
         UniqueFd slot = UniqueFd::adopt(openat(slots.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
         if (!slot) throw_errno("opening a start slot");
-        if (flock(slot.get(), LOCK_EX | LOCK_NB) == 0 || !defence_is_on("start-limit")) return slot;
+        if (flock(slot.get(), LOCK_EX | LOCK_NB) == 0) return slot;
         if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking a start slot");
+        if (!defence_is_on("start-limit")) return slot;
     }
     throw Failure(ExitStatus::limit,
                   "limit: " + std::to_string(start_limit) + " starts of yours are under way already; try again in a moment");
