@@ -1,6 +1,7 @@
 // The policy as types: what /etc/pi-agent/policy.yaml may say, after it was checked.
 #pragma once
 
+#include "common/config_classes.hpp"
 #include "common/error.hpp"
 
 #include <map>
@@ -57,9 +58,11 @@ struct Policy {
     AgentPolicy agent;
     WrapperPolicy wrapper;
     std::vector<UserEntry> users;
-    // Managed, merged over the host's settings.json: JSON text of an object, parsed only where it is merged. The parser's header costs
-    // seconds in every file that includes it.
-    std::string settings = "{}";
+    ConfigClasses config_classes;
+    // Managed, merged over the host's files of the config directory, by the file's name: JSON text of an object, parsed only where it is
+    // merged. The parser's header costs seconds in every file that includes it.
+    std::map<std::string, std::string> documents;
+    bool settings_lock = false; // the merged settings.json cannot be changed inside
     Environment env; // managed
     EnvironmentPlaces env_where;
 };

@@ -77,6 +77,14 @@ std::optional<PathProblem> problem_of_config_directory(const std::string &path)
     return std::nullopt;
 }
 
+std::optional<PathProblem> problem_of_config_path(const std::string &path)
+{
+    if (path.empty() || path.front() == '/' || path.front() == '~')
+        return PathProblem{"is not relative to the config directory", "write it as 'extensions' or 'npm/cache'"};
+    if (has_odd_component(path)) return odd_component();
+    return std::nullopt;
+}
+
 std::optional<PathProblem> problem_of_binary(const std::string &path)
 {
     // The places that only packages and administrators fill, and that the session's root tree can show as a whole.

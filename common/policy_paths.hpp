@@ -24,6 +24,9 @@ std::optional<PathProblem> problem_of_place(const std::string &path);
 // A config directory: absolute, or relative to the home. Opened only with its user's rights, so any printable name will do.
 std::optional<PathProblem> problem_of_config_directory(const std::string &path);
 
+// A path inside the config directory, relative to it.
+std::optional<PathProblem> problem_of_config_path(const std::string &path);
+
 // The agent's program.
 std::optional<PathProblem> problem_of_binary(const std::string &path);
 

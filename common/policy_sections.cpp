@@ -182,10 +182,26 @@ void read_users(const PolicyValue &section, Policy &policy, Problems &problems)
     }
 }
 
-void read_settings(const PolicyValue &section, Policy &policy, Problems &problems)
+void read_document(const PolicyValue &section, const std::string &name, Policy &policy, Problems &problems)
 {
     if (!read_entries(section, problems)) return;
-    policy.settings = read_json_text(section, problems);
+    policy.documents[name] = read_json_text(section, problems);
+}
+
+void read_classes(const PolicyValue &section, Policy &policy, Problems &problems)
+{
+    const auto entries = read_entries(section, problems);
+    if (!entries) return;
+    for (std::size_t index = 0; index < entries->size(); ++index) {
+        const auto &value = (*entries)[index];
+        const auto path = without_trailing_slashes(section.node.entries[index].key);
+        if (const auto problem = problem_of_config_path(path)) {
+            problems.add(section.node.entries[index].where, value.key, quote(path) + " " + problem->text, problem->remedy);
+            continue;
+        }
+        const auto choice = read_choice(value, {"mirror", "seed", "agent", "never"}, {}, problems);
+        if (choice) policy.config_classes.set(path, *parse_file_class(*choice));
+    }
 }
 
 } // namespace
@@ -198,6 +214,9 @@ Policy read_policy(const YamlNode &root, Problems &problems)
     const Reader checked_before = [](const PolicyValue &) {};
     const auto section = [&](auto read) -> Reader {
         return [&policy, &problems, read](const PolicyValue &value) { read(value, policy, problems); };
+    };
+    const auto document = [&](const char *name) -> Reader {
+        return [&policy, &problems, name](const PolicyValue &value) { read_document(value, name, policy, problems); };
     };
     const auto group = [&](std::vector<KeyRule> rules) -> Reader {
         return [&problems, rules = std::move(rules)](const PolicyValue &value) { read_section(value, rules, problems); };
@@ -213,11 +232,14 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                                       {"ownership", only({"idmap"}, {"none"}, problems)},
                                       {"protect", later},
                                       {"mask", later}})},
-                  {"config", group({{"classes", later}})},
-                  {"settings", section(read_settings)},
+                  {"config", group({{"classes", section(read_classes)}})},
+                  {"settings", document("settings.json")},
+                  {"models", document("models.json")},
+                  {"keybindings", document("keybindings.json")},
+                  {"mcp", document("mcp.json")},
+                  {"settings_lock", into_bool(policy.settings_lock, problems)},
                   {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where, problems); }},
                   {"network", only({"full"}, {"loopback", "none"}, problems)},
-                  {"settings_lock", later},
                   {"env_files", later},
                   {"host_env_files", later},
                   {"toolchains", later},

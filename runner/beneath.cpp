@@ -21,26 +21,14 @@ namespace {
 
 constexpr int depth_limit = 1024;
 
-UniqueFd try_open_beneath(FdRef top, const std::string &path, int flags)
-{
-    open_how how{};
-    how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOFOLLOW;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    if (!defence_is_on("beneath")) {
-        how.resolve = 0;
-        how.flags &= ~static_cast<std::uint64_t>(O_NOFOLLOW);
-    }
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, top.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
-}
-
 // Opens a directory with all of its owner's rights: the agent may have taken them away, as module caches do, and without them nothing in
 // it can be replaced. For the owner itself; others get what they may.
 UniqueFd try_take_directory(FdRef parent, const std::string &name)
 {
-    UniqueFd directory = try_open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+    UniqueFd directory = find_beneath(parent, name, O_RDONLY | O_DIRECTORY);
     if (!directory && errno == EACCES) {
         if (fchmodat(parent.get(), name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0)
-            directory = try_open_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+            directory = find_beneath(parent, name, O_RDONLY | O_DIRECTORY);
         else
             errno = EACCES;
     }
@@ -97,9 +85,21 @@ std::pair<std::string, std::string> split_last(const std::string &path)
     return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
+UniqueFd find_beneath(FdRef top, const std::string &path, int flags) noexcept
+{
+    open_how how{};
+    how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOFOLLOW;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    if (!defence_is_on("beneath")) {
+        how.resolve = 0;
+        how.flags &= ~static_cast<std::uint64_t>(O_NOFOLLOW);
+    }
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, top.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
+}
+
 UniqueFd open_beneath(FdRef top, const std::string &path, int flags)
 {
-    UniqueFd fd = try_open_beneath(top, path, flags);
+    UniqueFd fd = find_beneath(top, path, flags);
     if (!fd) throw_errno("opening " + escape_for_display(path));
     return fd;
 }
@@ -114,6 +114,11 @@ UniqueFd ensure_directory_beneath(FdRef top, const std::string &path)
         start = slash + 1;
     }
     return current;
+}
+
+void remove_content_beneath(FdRef directory)
+{
+    remove_content(directory, 0);
 }
 
 void remove_beneath(FdRef parent, const std::string &name)

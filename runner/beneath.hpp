@@ -12,11 +12,17 @@ namespace pi_agent {
 // itself.
 UniqueFd open_beneath(FdRef top, const std::string &path, int flags);
 
+// The same, but none when it cannot be opened (errno says why).
+UniqueFd find_beneath(FdRef top, const std::string &path, int flags) noexcept;
+
 // Makes every component of `path` a directory, replacing what is no directory. Returns the last one, O_RDONLY.
 UniqueFd ensure_directory_beneath(FdRef top, const std::string &path);
 
 // Removes `name` in `parent` and, for a directory, all beneath it, by descriptor, crossing no link. A missing entry is fine.
 void remove_beneath(FdRef parent, const std::string &name);
+
+// Empties a directory in the same way.
+void remove_content_beneath(FdRef directory);
 
 // "a/b/c" -> {"a/b", "c"}; {"", "c"} where there is no slash.
 std::pair<std::string, std::string> split_last(const std::string &path);

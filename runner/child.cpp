@@ -123,7 +123,10 @@ std::optional<Packet> Child::receive_one(Deadline deadline)
     if (!packet) throw Failure(ExitStatus::system_failure, "the " + name_ + " was killed");
     const char tag = packet->bytes[0];
     packet->bytes.erase(0, 1);
-    if (tag == progress_tag) return std::nullopt;
+    if (tag == progress_tag) {
+        if (!packet->bytes.empty()) progress_ = packet->bytes;
+        return std::nullopt;
+    }
     if (tag == answer_tag) return packet;
     if (tag != failure_tag) throw ProtocolError("the " + name_ + " sent an unknown message");
     Decoder decoder(packet->bytes);
@@ -167,9 +170,9 @@ void send_long_answer(FdRef channel, std::string_view bytes)
         send_answer(channel, bytes.substr(sent, piece));
 }
 
-void send_progress(FdRef channel)
+void send_progress(FdRef channel, std::string_view doing)
 {
-    send_packet(channel, std::string(1, progress_tag), {}, in_seconds(child_patience_seconds));
+    send_packet(channel, std::string(1, progress_tag).append(doing), {}, in_seconds(child_patience_seconds));
 }
 
 } // namespace pi_agent

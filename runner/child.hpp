@@ -32,6 +32,8 @@ public:
     std::string receive_long(Deadline deadline);
     // The same for one message; nothing when it only reported progress.
     std::optional<Packet> receive_one() { return receive_one(in_seconds(child_patience_seconds)); }
+    // What it said last that it is doing; empty when it said nothing.
+    [[nodiscard]] const std::string &progress() const noexcept { return progress_; }
     [[nodiscard]] FdRef channel() const noexcept { return channel_; }
 
 private:
@@ -40,12 +42,14 @@ private:
     std::string name_;
     pid_t pid_ = -1;
     UniqueFd channel_;
+    std::string progress_;
 };
 
 // For tasks: messages that Child::receive understands.
 void send_answer(FdRef channel, std::string_view bytes, const std::vector<int> &fds = {});
 // For an answer of up to record_limit bytes, in as many messages as it takes.
 void send_long_answer(FdRef channel, std::string_view bytes);
-void send_progress(FdRef channel); // "still alive and working": restarts the parent's patience
+// "Still alive and working": restarts the parent's patience. `doing` is for people.
+void send_progress(FdRef channel, std::string_view doing = {});
 
 } // namespace pi_agent

@@ -5,8 +5,7 @@
 #include "common/defence.hpp"
 #include "common/escape.hpp"
 #include "runner/child.hpp"
-#include "runner/reader.hpp"
-#include "runner/writer.hpp"
+#include "runner/provider_keys.hpp"
 
 #include <array>
 #include <poll.h>
@@ -26,18 +25,48 @@ void rethrow_reader_failure(Child &reader)
 
 } // namespace
 
-std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const std::string &config_directory,
-                                     FdRef home, const std::string &managed, const SessionWatch &watch)
+SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user)
 {
+    SyncPlan plan;
+    plan.reading.sources = {ConfigSource{rules.config_directory, agent_directory, true},
+                            ConfigSource{user.home + "/.agents/skills", ".agents/skills", false}};
+    plan.reading.classes = plan.writing.classes = policy.config_classes;
+    Environment managed = policy.env;
+    for (const auto &[name, value] : rules.env)
+        managed[name] = value;
+    plan.writing.managed_providers = providers_with_keys(managed);
+    for (const char *name : {"settings.json", "auth.json", "mcp-auth.json"})
+        plan.writing.documents[name];                                                   // always: both sides write them
+    if (!plan.writing.managed_providers.empty()) plan.writing.documents["models.json"]; // it may hold keys
+    for (const auto &[name, managed_text] : policy.documents)
+        plan.writing.documents[name].managed = managed_text;
+    for (const auto &document : plan.writing.documents)
+        plan.reading.documents.push_back(document.first);
+    return plan;
+}
+
+std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const SyncPlan &plan,
+                                     const StateDirectory &state, FdRef locked_settings, const SessionWatch &watch,
+                                     const ShowProgress &show_progress)
+{
+    const std::string &config_directory = plan.reading.sources.front().directory;
+    const UniqueFd manifest = open_meta_file(state, "manifest");
+    const UniqueFd spare = open_meta_file(state, "manifest.new");
+    const WritingPlaces places{state.home, state.staging, manifest, spare, locked_settings};
+    std::vector<int> for_writer = {state.home.get(), state.staging.get(), manifest.get(), spare.get()};
+    if (locked_settings.get() >= 0) for_writer.push_back(locked_settings.get());
+
     auto [sending, receiving] = make_channel();
-    Child writer(root, "writer of the config", agent, {home.get(), receiving.get()},
-                 [&, from = FdRef(receiving)](const AsUser &self, FdRef channel) { write_config(self, home, managed, from, channel); });
+    for_writer.push_back(receiving.get());
+    Child writer(root, "writer of the config", agent, for_writer, [&, from = FdRef(receiving)](const AsUser &self, FdRef channel) {
+        write_config(self, places, plan.writing, from, channel);
+    });
     receiving.reset();
     Child reader(root, "reader of the config", user, {sending.get()},
-                 [&, to = FdRef(sending)](const AsUser &self, FdRef channel) { read_config(self, config_directory, to, channel); });
+                 [&, to = FdRef(sending)](const AsUser &self, FdRef channel) { read_config(self, plan.reading, to, channel); });
     sending.reset();
 
-    std::vector<std::string> skipped;
+    std::vector<std::string> notices;
     bool reading = true;
     bool writing = true;
     const Deadline deadline = in_seconds(sync_patience_seconds);
@@ -58,23 +87,23 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
             throw Failure(ExitStatus::configuration, escape_for_display(config_directory) + " could not be read within " +
                                                          std::to_string(sync_patience_seconds) +
                                                          " seconds; is it on a slow file system, or larger than a configuration?");
-        if (waits[0].revents != 0) {
-            if (const std::optional<Packet> packet = reader.receive_one()) {
-                if (packet->bytes.empty())
-                    reading = false;
-                else
-                    skipped.push_back(packet->bytes);
-            }
-        } else if (waits[1].revents != 0) {
-            try {
-                if (writer.receive_one()) writing = false;
-            } catch (const Failure &) {
-                if (reading) rethrow_reader_failure(reader);
-                throw;
-            }
+        Child &spoke = waits[0].revents != 0 ? reader : writer;
+        if (waits[0].revents == 0 && waits[1].revents == 0) continue;
+        try {
+            const std::optional<Packet> packet = spoke.receive_one();
+            if (!packet)
+                show_progress(spoke.progress());
+            else if (packet->bytes.empty() || packet->bytes == answer_rewritten)
+                (&spoke == &reader ? reading : writing) = false;
+            else
+                notices.push_back(packet->bytes);
+            if (packet && packet->bytes == answer_rewritten) replace_meta_file(state, "manifest.new", "manifest");
+        } catch (const Failure &) {
+            if (&spoke == &writer && reading) rethrow_reader_failure(reader);
+            throw;
         }
     }
-    return skipped;
+    return notices;
 }
 
 } // namespace pi_agent

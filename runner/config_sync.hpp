@@ -1,10 +1,16 @@
 // Brings the user's config into the agent's home: a reader with the user's rights, a writer with the agent's, descriptors between them.
 #pragma once
 
+#include "common/access_rules.hpp"
 #include "common/account.hpp"
 #include "common/fd.hpp"
 #include "common/identity.hpp"
+#include "common/policy.hpp"
+#include "runner/reader.hpp"
+#include "runner/state_directory.hpp"
+#include "runner/writer.hpp"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -16,9 +22,20 @@ struct SessionWatch {
     FdRef termination; // from watch_termination: readable
 };
 
-// `managed` is JSON text. Returns what was skipped, one text each. Throws what reader or writer could not do,
-// and when the session ends meanwhile. Root itself reads and writes nothing here.
-std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const std::string &config_directory,
-                                     FdRef home, const std::string &managed, const SessionWatch &watch);
+// What is brought in and how it is merged.
+struct SyncPlan {
+    ReadingPlan reading;
+    WritingPlan writing;
+};
+SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user);
+
+// Called now and then while it goes on, with what is being done.
+using ShowProgress = std::function<void(const std::string &)>;
+
+// `locked_settings`: gets the merged settings.json; -1 for none. Returns what was skipped or kept, one text each. Throws what reader or
+// writer could not do, and when the session ends meanwhile. Root itself reads and writes nothing here.
+std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const SyncPlan &plan,
+                                     const StateDirectory &state, FdRef locked_settings, const SessionWatch &watch,
+                                     const ShowProgress &show_progress);
 
 } // namespace pi_agent

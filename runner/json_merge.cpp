@@ -20,9 +20,40 @@ std::string place_in(const std::string &text, std::size_t byte)
     return std::to_string(line) + ":" + std::to_string(column);
 }
 
+// Blanks comments and the comma before a closing bracket, and keeps every other byte where it is, so that places in messages stay right.
+std::string without_comments(std::string text)
+{
+    std::size_t comma = std::string::npos; // the last one, while only blanks follow it
+    for (std::size_t at = 0; at < text.size(); ++at) {
+        const char byte = text[at];
+        if (byte == '"') {
+            for (++at; at < text.size() && text[at] != '"'; ++at)
+                if (text[at] == '\\') ++at;
+            comma = std::string::npos;
+        } else if (byte == '/' && at + 1 < text.size() && (text[at + 1] == '/' || text[at + 1] == '*')) {
+            const bool is_line = text[at + 1] == '/';
+            const std::size_t found = is_line ? text.find('\n', at) : text.find("*/", at + 2);
+            if (!is_line && found == std::string::npos) return text; // the parser points at it
+            const std::size_t end = found == std::string::npos ? text.size() : found + (is_line ? 0 : 2);
+            std::replace_if(
+                text.begin() + static_cast<std::ptrdiff_t>(at), text.begin() + static_cast<std::ptrdiff_t>(end),
+                [](char inside) { return inside != '\n'; }, ' ');
+            at = end - 1;
+        } else if (byte == ',') {
+            comma = at;
+        } else if (byte == '}' || byte == ']') {
+            if (comma != std::string::npos) text[comma] = ' ';
+            comma = std::string::npos;
+        } else if (byte != ' ' && byte != '\t' && byte != '\r' && byte != '\n') {
+            comma = std::string::npos;
+        }
+    }
+    return text;
+}
+
 } // namespace
 
-nlohmann::json parse_json_object(const std::string &text, const std::string &name)
+nlohmann::json parse_json_object(const std::string &text, const std::string &name, JsonSyntax syntax)
 {
     const auto refuse_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json &) {
         if (depth > depth_limit)
@@ -31,7 +62,7 @@ nlohmann::json parse_json_object(const std::string &text, const std::string &nam
     };
     nlohmann::json document;
     try {
-        document = nlohmann::json::parse(text, refuse_depth);
+        document = nlohmann::json::parse(syntax == JsonSyntax::strict ? text : without_comments(text), refuse_depth);
     } catch (const nlohmann::json::parse_error &error) {
         throw Failure(ExitStatus::configuration,
                       name + ":" + place_in(text, error.byte) + ": this is not valid JSON; correct it there, nothing was changed");

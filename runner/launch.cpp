@@ -187,8 +187,8 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     require_room(root, caller);
     slot.reset(); // from here it is a session, and counted as one
     StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent);
-    for (const auto &skipped :
-         sync_config(root, caller, agent, rules.config_directory, state.home, policy.settings, SessionWatch{wrapper, termination}))
+    for (const auto &skipped : sync_config(root, caller, agent, plan_sync(policy, rules, caller), state, FdRef(-1),
+                                           SessionWatch{wrapper, termination}, [](const std::string &) {}))
         notify(wrapper, skipped);
     state.lock.reset();
     const RootTree tree = build_root_tree(root, session, project, state, caller, agent);

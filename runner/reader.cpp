@@ -5,19 +5,15 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/child.hpp"
+#include "runner/host_file.hpp"
 #include "runner/sync_messages.hpp"
 
 #include <algorithm>
-#include <array>
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <memory>
-#include <string_view>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <unistd.h>
-#include <vector>
 
 namespace pi_agent {
 
@@ -26,80 +22,114 @@ namespace {
 constexpr std::size_t depth_limit = 128;
 constexpr std::size_t entry_limit = 200'000;
 constexpr std::size_t notice_limit = 20;
-constexpr off_t file_limit = off_t{256} << 20U;
-constexpr off_t total_limit = off_t{2} << 30U;
+constexpr std::uint64_t file_limit = std::uint64_t{256} << 20U;
+constexpr std::uint64_t total_limit = std::uint64_t{2} << 30U;
 constexpr int transfer_patience_seconds = 300; // the writer may be busy with a large file; the runner watches both
-
-// pi-contract: what the agent owns inside, and what never leaves the host. Top-level names of the config directory.
-constexpr std::array agent_owned = {
-    std::string_view("sessions"),   std::string_view("bin"),          std::string_view("git"),
-    std::string_view("npm"),        std::string_view("tmp"),          std::string_view("models-store.json"),
-    std::string_view("trust.json"), std::string_view("crashes.json"), std::string_view("mcp-auth.json"),
-};
-
-bool ends_with(std::string_view text, std::string_view ending) noexcept
-{
-    return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
-}
-
-bool is_left_out(std::string_view path)
-{
-    const bool top_level = path.find('/') == std::string_view::npos;
-    if (!top_level) return false;
-    return std::find(agent_owned.begin(), agent_owned.end(), path) != agent_owned.end() || ends_with(path, ".lock") ||
-           ends_with(path, ".log") || path.substr(0, 17) == "mcp-auth-refresh-";
-}
+constexpr int lock_patience_milliseconds = 1000;
 
 // A writer that has ended told the runner why, and the runner ends us: a word of ours about the closed channel would only hide that.
-void send_to_writer(FdRef transfer, const SyncMessage &message, const std::vector<int> &fds)
+[[noreturn]] void wait_for_the_end()
+{
+    for (;;)
+        pause();
+}
+
+void send_to_writer(FdRef transfer, const SyncMessage &message, const std::vector<int> &fds = {})
 {
     try {
         send_packet(transfer, encode(message), fds, in_seconds(transfer_patience_seconds));
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != EPIPE && failure.error_number() != ECONNRESET) throw;
-        for (;;)
-            pause();
+        wait_for_the_end();
     }
 }
 
-struct Directory {
+struct DirectoryId {
     dev_t device;
     ino_t inode;
 };
 
-class Walk {
-public:
-    Walk(std::string top, FdRef transfer, FdRef channel) : top_(std::move(top)), transfer_(transfer), channel_(channel) {}
+// A file of the listing, to be opened when the writer wants it.
+struct ListedFile {
+    std::size_t source;
+    std::string path; // relative to the source
+};
 
-    void send_settings(FdRef directory)
+// Lists the sources, and opens what is asked for by number.
+class Reading {
+public:
+    Reading(const ReadingPlan &plan, FdRef transfer, FdRef channel) : plan_(plan), transfer_(transfer), channel_(channel) {}
+
+    void open_sources()
     {
-        UniqueFd file;
-        const UniqueFd place = UniqueFd::adopt(openat(directory.get(), "settings.json", O_PATH | O_CLOEXEC));
-        if (place) {
-            struct stat facts {};
-            if (fstat(place.get(), &facts) != 0) throw_errno("examining " + top_ + "/settings.json");
-            if (S_ISREG(facts.st_mode) && !is_kernels(place)) file = reopen(place);
-            if (!file)
-                throw Failure(ExitStatus::configuration,
-                              escape_for_display(top_) + "/settings.json is not a file that you can read; correct it, nothing was changed");
-        } else if (const int problem = errno;
-                   problem != ENOENT || faccessat(directory.get(), "settings.json", F_OK, AT_SYMLINK_NOFOLLOW) == 0) {
-            throw Failure(ExitStatus::configuration,
-                          std::string(SystemFailure(problem, "opening " + escape_for_display(top_) + "/settings.json").what()) +
-                              "; correct it, nothing was changed");
-        }
-        send(SyncMessage{SyncStep::settings, top_ + "/settings.json", 0, 0, 0, 0}, file);
+        for (const auto &source : plan_.sources)
+            tops_.push_back(
+                open_source_directory(source.directory, source.is_config ? "your config directory" : "your directory of skills"));
     }
 
-    void enter(UniqueFd fd, const std::string &path)
+    void send_documents()
     {
-        struct stat facts {};
-        if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + shown(path));
+        for (std::size_t index = 0; index < tops_.size(); ++index) {
+            if (!plan_.sources[index].is_config) continue;
+            for (const auto &name : plan_.documents)
+                send_document(tops_[index], name, plan_.sources[index].directory + "/" + name);
+        }
+    }
+
+    void list()
+    {
+        for (source_ = 0; source_ < tops_.size(); ++source_) {
+            if (!tops_[source_]) continue;
+            struct stat facts {};
+            if (fstat(tops_[source_].get(), &facts) != 0) throw_errno("examining " + shown(""));
+            UniqueFd top = UniqueFd::adopt(openat(tops_[source_].get(), ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
+            if (!top) throw_errno("opening " + shown(""));
+            enter(std::move(top), facts, "");
+        }
+        flush();
+        send_to_writer(transfer_, SyncMessage{SyncStep::end_of_listing, {}, {}, {}, {}});
+    }
+
+    void serve()
+    {
+        for (;;) {
+            const std::optional<Packet> packet = receive_packet(transfer_, in_seconds(transfer_patience_seconds));
+            if (!packet) wait_for_the_end();
+            const std::vector<std::uint64_t> numbers = decode_wanted(packet->bytes);
+            if (numbers.empty()) break;
+            for (std::size_t start = 0; start < numbers.size(); start += packet_fd_limit)
+                send_contents({numbers.begin() + static_cast<std::ptrdiff_t>(start),
+                               numbers.begin() + static_cast<std::ptrdiff_t>(std::min(start + packet_fd_limit, numbers.size()))});
+        }
+        if (skipped_ > notice_limit) send_answer(channel_, "and " + std::to_string(skipped_ - notice_limit) + " more");
+    }
+
+private:
+    [[nodiscard]] const ConfigSource &source() const { return plan_.sources[source_]; }
+    [[nodiscard]] std::string shown(const std::string &path) const
+    {
+        return escape_for_display(path.empty() ? source().directory : source().directory + "/" + path);
+    }
+
+    void send_document(FdRef directory, const std::string &name, const std::string &place)
+    {
+        UniqueFd file;
+        if (directory.get() >= 0) {
+            wait_for_lock(directory, name, lock_patience_milliseconds);
+            file = open_document(directory, name, place);
+        }
+        SyncMessage message{SyncStep::document, name, place, {}, {}};
+        send_to_writer(transfer_, message, file ? std::vector<int>{file.get()} : std::vector<int>{});
+    }
+
+    void enter(UniqueFd fd, const struct stat &facts, const std::string &path)
+    {
         const bool loop = std::any_of(above_.begin(), above_.end(),
-                                      [&](const Directory &d) { return d.device == facts.st_dev && d.inode == facts.st_ino; });
+                                      [&](const DirectoryId &d) { return d.device == facts.st_dev && d.inode == facts.st_ino; });
         if (loop) return skip(path, "a link back to a directory above it");
         if (above_.size() >= depth_limit) return skip(path, "nested too deep");
-        above_.push_back(Directory{facts.st_dev, facts.st_ino});
+        if (!path.empty() && is_listed(path)) add(EntryKind::directory, path, {});
+        above_.push_back(DirectoryId{facts.st_dev, facts.st_ino});
         const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(fd.release()), closedir);
         if (!stream) throw_errno("reading " + shown(path));
         for (;;) {
@@ -110,124 +140,131 @@ public:
                 break;
             }
             const std::string name = entry->d_name;
-            if (name != "." && name != "..") visit(FdRef(dirfd(stream.get())), name, path.empty() ? name : path + "/" + name);
+            if (name != "." && name != "..") visit(FdRef(dirfd(stream.get())), facts.st_dev, name, path.empty() ? name : path + "/" + name);
         }
         above_.pop_back();
     }
 
-    void finish()
+    [[nodiscard]] bool is_listed(const std::string &path) const
     {
-        if (skipped_ > notice_limit) send_answer(channel_, "and " + std::to_string(skipped_ - notice_limit) + " more");
-        send(SyncMessage{SyncStep::end, "", 0, 0, 0, 0}, UniqueFd());
+        if (!source().is_config) return true;
+        if (std::find(plan_.documents.begin(), plan_.documents.end(), path) != plan_.documents.end()) return false;
+        const FileClass file_class = plan_.classes.of(path);
+        return file_class == FileClass::mirror || file_class == FileClass::seed;
     }
 
-private:
-    [[nodiscard]] std::string shown(const std::string &path) const { return escape_for_display(path.empty() ? top_ : top_ + "/" + path); }
-
-    // O_PATH first and a look at the type: opening a FIFO would wait, opening a device may act.
-    static UniqueFd reopen(FdRef place)
+    void visit(FdRef parent, dev_t parent_device, const std::string &name, const std::string &path)
     {
-        return UniqueFd::adopt(
-            open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    }
-
-    // The reader is a fork of root's process: its memory map in /proc is root's.
-    static bool is_kernels(FdRef place)
-    {
-        struct statfs facts {};
-        if (!defence_is_on("kernels-files")) return false;
-        return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
-    }
-
-    void visit(FdRef parent, const std::string &name, const std::string &path)
-    {
-        if (is_left_out(path) || path == "settings.json") return;
+        const bool listed = is_listed(path);
+        if (!listed && !plan_.classes.copies_below(path)) return;
         if (++entries_ > entry_limit)
-            throw Failure(ExitStatus::configuration, escape_for_display(top_) + " holds more than " + std::to_string(entry_limit) +
-                                                         " entries; is it really the config directory?");
-        if (entries_ % 64 == 0) send_progress(channel_);
-        const UniqueFd place = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_PATH | O_CLOEXEC));
-        if (!place) return skip(path, errno == ELOOP ? "a loop of links" : SystemFailure(errno, "opening").what());
-        struct stat facts {};
-        if (fstat(place.get(), &facts) != 0) return skip(path, SystemFailure(errno, "examining").what());
-        if (!S_ISREG(facts.st_mode) && !S_ISDIR(facts.st_mode)) return skip(path, "neither a file nor a directory");
-        if (is_kernels(place)) return skip(path, "a file of the kernel's");
-        if (S_ISREG(facts.st_mode) && facts.st_size > file_limit && defence_is_on("file-limit")) return skip(path, "larger than 256 MiB");
-        if (S_ISREG(facts.st_mode) && (total_ += facts.st_size) > total_limit)
             throw Failure(ExitStatus::configuration,
-                          escape_for_display(top_) + " holds more than 2 GiB; is it really the config directory?");
-        UniqueFd fd = reopen(place);
-        if (!fd) return skip(path, SystemFailure(errno, "opening").what());
-        SyncMessage message{SyncStep::directory,   path,
-                            facts.st_mode & 0777,  facts.st_mtim.tv_sec,
-                            facts.st_mtim.tv_nsec, static_cast<std::uint64_t>(facts.st_size)};
-        if (S_ISDIR(facts.st_mode)) {
-            send(message, UniqueFd());
-            enter(std::move(fd), path);
-            return;
+                          shown("") + " holds more than " + std::to_string(entry_limit) + " entries; is it really the config directory?");
+        if (source().inside.size() + 1 + path.size() > 4096) return skip(path, "its path is longer than 4096 bytes");
+        if (entries_ % 256 == 0) send_progress(channel_);
+
+        // Cheap for what lies in the directory itself; a link, or another file system, is looked at more closely.
+        struct stat facts {};
+        if (fstatat(parent.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
+            return skip(path, SystemFailure(errno, "examining").what());
+        if (S_ISLNK(facts.st_mode) || facts.st_dev != parent_device) {
+            const UniqueFd place = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_PATH | O_CLOEXEC));
+            if (!place) return skip(path, errno == ELOOP ? "a loop of links" : SystemFailure(errno, "opening").what());
+            if (fstat(place.get(), &facts) != 0) return skip(path, SystemFailure(errno, "examining").what());
+            if (is_kernels(place)) return skip(path, "a file of the kernel's");
         }
-        message.step = path == "auth.json" ? SyncStep::seed : SyncStep::file;
-        send(message, fd);
+        if (S_ISDIR(facts.st_mode)) {
+            UniqueFd fd = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
+            if (!fd) return skip(path, SystemFailure(errno, "opening").what());
+            if (fstat(fd.get(), &facts) != 0) return skip(path, SystemFailure(errno, "examining").what());
+            return enter(std::move(fd), facts, path);
+        }
+        if (!listed) return;
+        if (!S_ISREG(facts.st_mode)) return skip(path, "neither a file nor a directory", false);
+        list_file(path, facts_of(facts));
     }
 
-    void skip(const std::string &path, const std::string &reason)
+    void list_file(const std::string &path, const HostFacts &facts)
+    {
+        if (facts.size > file_limit && defence_is_on("file-limit")) return skip(path, "larger than 256 MiB");
+        if ((total_ += facts.size) > total_limit)
+            throw Failure(ExitStatus::configuration, shown("") + " holds more than 2 GiB; is it really the config directory?");
+        files_.push_back(ListedFile{source_, path});
+        add(EntryKind::file, path, facts);
+    }
+
+    void add(EntryKind kind, const std::string &path, const HostFacts &facts)
+    {
+        std::string inside = source().inside;
+        if (!path.empty()) inside += "/" + path;
+        pending_ += inside.size() + 64;
+        listing_.push_back(ListedEntry{kind, std::move(inside), facts});
+        if (pending_ > listing_bytes) flush();
+    }
+
+    void flush()
+    {
+        if (listing_.empty()) return;
+        send_to_writer(transfer_, SyncMessage{SyncStep::listing, {}, {}, std::move(listing_), {}});
+        listing_.clear();
+        pending_ = 0;
+    }
+
+    // `keep`: nothing is known of what is there, so that what was copied before stays.
+    void skip(const std::string &path, const std::string &reason, bool keep = true)
+    {
+        name_skipped(path, reason);
+        if (keep) add(EntryKind::unreadable, path, {});
+    }
+
+    void name_skipped(const std::string &path, const std::string &reason)
     {
         if (++skipped_ <= notice_limit) send_answer(channel_, "config: skipped " + shown(path) + ": " + reason);
     }
 
-    void send(const SyncMessage &message, const UniqueFd &fd)
+    void send_contents(const std::vector<std::uint64_t> &numbers)
     {
-        send_to_writer(transfer_, message, fd ? std::vector<int>{fd.get()} : std::vector<int>{});
+        SyncMessage message{SyncStep::contents, {}, {}, {}, {}};
+        std::vector<UniqueFd> fds;
+        for (const std::uint64_t number : numbers) {
+            if (number >= files_.size()) throw ProtocolError("the writer of the config wants what was not listed");
+            const ListedFile &file = files_[number];
+            source_ = file.source;
+            HostFile opened = open_host_file(tops_[file.source], file.path);
+            if (opened.fd && opened.facts.size > file_limit && defence_is_on("file-limit")) opened = {{}, {}, "larger than 256 MiB"};
+            if (!opened.fd) name_skipped(file.path, opened.problem);
+            message.contents.push_back(Content{number, opened.fd.is_open(), opened.facts});
+            if (opened.fd) fds.push_back(std::move(opened.fd));
+        }
+        std::vector<int> borrowed;
+        for (const auto &fd : fds)
+            borrowed.push_back(fd.get());
+        send_to_writer(transfer_, message, borrowed);
     }
 
-    std::string top_;
+    const ReadingPlan &plan_;
     FdRef transfer_;
     FdRef channel_;
-    std::vector<Directory> above_;
+    std::vector<UniqueFd> tops_; // one for each source; none where it is missing
+    std::size_t source_ = 0;
+    std::vector<DirectoryId> above_;
+    std::vector<ListedFile> files_;
+    std::vector<ListedEntry> listing_;
+    std::size_t pending_ = 0;
     std::size_t entries_ = 0;
-    off_t total_ = 0;
+    std::uint64_t total_ = 0;
     std::size_t skipped_ = 0;
 };
 
-// The first component of a path that is a link to nothing, or "". Such a link is a mistake; nothing at all is a new user. Keeps no errno
-// but ENOENT, with which the path was found missing.
-std::string find_dangling_link(const std::string &path)
-{
-    std::string found;
-    for (std::size_t end = path.find('/', 1); found.empty(); end = path.find('/', end + 1)) {
-        const std::string part = path.substr(0, end);
-        const bool leads_nowhere = access(part.c_str(), F_OK) != 0 && errno == ENOENT;
-        if (leads_nowhere && faccessat(AT_FDCWD, part.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) found = part;
-        if (leads_nowhere || end == std::string::npos) break;
-    }
-    errno = ENOENT;
-    return found;
-}
-
 } // namespace
 
-void read_config(const AsUser & /*user*/, const std::string &config_directory, FdRef transfer, FdRef channel)
+void read_config(const AsUser & /*user*/, const ReadingPlan &plan, FdRef transfer, FdRef channel)
 {
-    Walk walk(config_directory, transfer, channel);
-    UniqueFd top = UniqueFd::adopt(open(config_directory.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
-    const std::string dangling = !top && errno == ENOENT ? find_dangling_link(config_directory) : "";
-    if (!dangling.empty())
-        throw Failure(ExitStatus::configuration,
-                      "your config directory cannot be used: " + escape_for_display(config_directory) +
-                          " is dangling: " + escape_for_display(dangling) +
-                          " is a link to what is not there (a file system that is not mounted?); mount it, or correct the link");
-    if (!top && errno != ENOENT)
-        throw Failure(ExitStatus::configuration,
-                      "your config directory cannot be used: " +
-                          std::string(SystemFailure(errno, "opening " + escape_for_display(config_directory)).what()) +
-                          "; make it a directory that you can read, or ask the administrator to set users.*.config");
-    if (top) {
-        walk.send_settings(top);
-        walk.enter(std::move(top), "");
-    } else {
-        send_to_writer(transfer, SyncMessage{SyncStep::settings, "", 0, 0, 0, 0}, {});
-    }
-    walk.finish();
+    Reading reading(plan, transfer, channel);
+    reading.open_sources();
+    reading.send_documents();
+    reading.list();
+    reading.serve();
     send_answer(channel, "");
 }
 

@@ -2,15 +2,31 @@
 // only.
 #pragma once
 
+#include "common/config_classes.hpp"
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
-// Sends the files of `config_directory` to the writer over `transfer`, and the names of what it skips, each as one answer, over `channel`;
-// an empty answer means done. A missing directory counts as an empty one. Throws Failure(configuration) when it is no readable directory.
-void read_config(const AsUser &user, const std::string &config_directory, FdRef transfer, FdRef channel);
+// A directory of the user that is brought to a place in the agent's home.
+struct ConfigSource {
+    std::string directory; // absolute; a missing one counts as empty
+    std::string inside;    // relative to the agent's home
+    bool is_config;        // the config directory, with documents and classes; else all of it is mirrored
+};
+
+struct ReadingPlan {
+    std::vector<ConfigSource> sources;
+    ConfigClasses classes;
+    std::vector<std::string> documents; // of the config directory: sent first, and not listed
+};
+
+// Tells the writer over `transfer` (both ways) what there is and hands it what it asks for; sends the names of what is skipped, each as one
+// answer, over `channel`; an empty answer means done. Throws Failure(configuration) when a source is no readable directory, or a document
+// no readable file.
+void read_config(const AsUser &user, const ReadingPlan &plan, FdRef transfer, FdRef channel);
 
 } // namespace pi_agent

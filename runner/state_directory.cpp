@@ -83,12 +83,25 @@ StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &
     const UniqueFd users = enter(top, "users", 0711, 0, 0, state_dir + "/users");
     const std::string user_path = state_dir + "/users/" + user;
     const UniqueFd own = enter(users, user.c_str(), 0711, 0, 0, user_path);
-    const UniqueFd meta = enter(own, "meta", 0700, 0, 0, user_path + "/meta");
     StateDirectory state;
-    state.lock = take_lock(meta, user);
+    state.meta = enter(own, "meta", 0700, 0, 0, user_path + "/meta");
+    state.lock = take_lock(state.meta, user);
     state.home_path = user_path + "/home";
     state.home = enter(own, "home", 0700, agent.uid.value(), agent.gid.value(), state.home_path);
+    state.staging = enter(own, "staging", 0700, agent.uid.value(), agent.gid.value(), user_path + "/staging");
     return state;
+}
+
+UniqueFd open_meta_file(const StateDirectory &state, const char *name)
+{
+    UniqueFd file = UniqueFd::adopt(openat(state.meta.get(), name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file) throw_errno(std::string("opening meta/") + name + " of " + state.home_path);
+    return file;
+}
+
+void replace_meta_file(const StateDirectory &state, const char *fresh, const char *name)
+{
+    if (renameat(state.meta.get(), fresh, state.meta.get(), name) != 0) throw_errno(std::string("replacing meta/") + name);
 }
 
 } // namespace pi_agent

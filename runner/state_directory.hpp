@@ -13,11 +13,18 @@ namespace pi_agent {
 struct StateDirectory {
     std::string home_path; // <state_dir>/users/USER/home
     UniqueFd home;         // O_RDONLY directory
+    UniqueFd staging;      // the agent's too, but shown to no agent: files that are being made
+    UniqueFd meta;         // root's alone
     UniqueFd lock;         // held while state is touched; release by reset()
 };
 
 // Creates what is missing, checks owners and modes, and takes the user's lock. Throws Failure(configuration) when the home belongs to
 // another account, Failure(limit) when another start of the same user holds the lock for more than five seconds.
 StateDirectory open_state_directory(const AsRoot &root, const std::string &state_dir, const std::string &user, const Account &agent);
+
+// A file in `meta`, created if need be, O_RDWR; `name` is a constant of ours.
+UniqueFd open_meta_file(const StateDirectory &state, const char *name);
+// Puts `fresh` in the place of `name`.
+void replace_meta_file(const StateDirectory &state, const char *fresh, const char *name);
 
 } // namespace pi_agent

@@ -1,17 +1,21 @@
 // The writing half of the config sync.
 #include "runner/writer.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
-#include "runner/json_merge.hpp"
+#include "runner/document_writer.hpp"
+#include "runner/manifest.hpp"
+#include "runner/replacement.hpp"
+#include "runner/sync_decision.hpp"
 #include "runner/sync_messages.hpp"
+#include "runner/whole_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <fcntl.h>
-#include <optional>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -21,201 +25,336 @@ const char *const agent_directory = ".pi/agent";
 
 namespace {
 
-constexpr std::size_t settings_limit = 4 * 1024 * 1024;
-constexpr std::size_t copy_step = 8 * 1024 * 1024;
 constexpr int reader_patience_seconds = 300; // the runner watches both and stops them earlier
+constexpr std::int64_t second = 1'000'000'000;
+constexpr std::size_t notice_limit = 20;
 
-std::string random_name()
-{
-    std::array<unsigned char, 12> bytes{};
-    if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) throw_errno("getting random bytes");
-    std::string name = ".pi-agent-new-";
-    for (const unsigned char byte : bytes) {
-        name += "0123456789abcdef"[byte >> 4U];
-        name += "0123456789abcdef"[byte & 15U];
-    }
-    return name;
-}
-
-// A new file that takes the place of `name` in one step, or vanishes again.
-class Replacement {
+// The directory of the last path: paths come directory by directory.
+class LastDirectory {
 public:
-    Replacement(FdRef directory, std::string name) : directory_(directory), name_(std::move(name)), temporary_(random_name())
-    {
-        fd_ = UniqueFd::adopt(openat(directory_.get(), temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (!fd_) throw_errno("creating a file in the agent's home");
-    }
-    Replacement(const Replacement &) = delete;
-    Replacement &operator=(const Replacement &) = delete;
-    Replacement(Replacement &&) = delete;
-    Replacement &operator=(Replacement &&) = delete;
-    ~Replacement()
-    {
-        if (!committed_) unlinkat(directory_.get(), temporary_.c_str(), 0); // best_effort: the failure that led here is what counts
-    }
+    explicit LastDirectory(FdRef top) : top_(top) {}
 
-    [[nodiscard]] FdRef fd() const noexcept { return fd_; }
-
-    void commit()
+    // Opens it only to look; none when there is none, or a link on the way.
+    [[nodiscard]] FdRef look(const std::string &path)
     {
-        if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0) {
-            if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST) throw_errno("replacing " + escape_for_display(name_));
-            remove_beneath(directory_, name_);
-            if (renameat(directory_.get(), temporary_.c_str(), directory_.get(), name_.c_str()) != 0)
-                throw_errno("replacing " + escape_for_display(name_));
-        }
-        committed_ = true;
+        if (!known_ || path != path_) take(path, find_beneath(top_, path, O_PATH | O_DIRECTORY));
+        return fd_;
     }
+    // Makes it.
+    [[nodiscard]] FdRef make(const std::string &path)
+    {
+        if (!known_ || path != path_ || !fd_) take(path, ensure_directory_beneath(top_, path));
+        return fd_;
+    }
+    void forget() noexcept { known_ = false; }
 
 private:
-    FdRef directory_;
-    std::string name_;
-    std::string temporary_;
+    void take(const std::string &path, UniqueFd fd)
+    {
+        path_ = path;
+        fd_ = std::move(fd);
+        known_ = true;
+    }
+
+    FdRef top_;
+    std::string path_;
     UniqueFd fd_;
-    bool committed_ = false;
+    bool known_ = false;
 };
 
-void write_all(FdRef fd, std::string_view bytes)
+InsideFacts inside_facts(const struct stat &facts) noexcept
 {
-    while (!bytes.empty()) {
-        const ssize_t written = write(fd.get(), bytes.data(), bytes.size());
-        if (written < 0 && errno == EINTR) continue;
-        if (written < 0) throw_errno("writing in the agent's home");
-        bytes.remove_prefix(static_cast<std::size_t>(written));
-    }
+    return InsideFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), facts.st_ctim.tv_sec * second + facts.st_ctim.tv_nsec};
 }
 
-std::string read_bounded(FdRef fd, std::size_t limit, const std::string &name)
-{
-    std::string text;
-    std::array<char, 65'536> buffer{};
-    for (;;) {
-        const ssize_t count = read(fd.get(), buffer.data(), buffer.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw_errno("reading " + name);
-        if (count == 0) return text;
-        text.append(buffer.data(), static_cast<std::size_t>(count));
-        if (text.size() > limit) throw Failure(ExitStatus::configuration, name + " is larger than " + std::to_string(limit) + " bytes");
-    }
-}
-
-void copy_file(FdRef from, FdRef to, FdRef channel)
-{
-    for (;;) {
-        const ssize_t count = copy_file_range(from.get(), nullptr, to.get(), nullptr, copy_step, 0);
-        if (count == 0) return;
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) break;
-        send_progress(channel);
-    }
-    if (errno != EXDEV && errno != EINVAL && errno != EOPNOTSUPP && errno != ENOSYS) throw_errno("copying a config file");
-    // Between file systems that cannot copy by themselves, e.g. from a FUSE mount.
-    std::array<char, 262'144> buffer{};
-    for (;;) {
-        const ssize_t count = read(from.get(), buffer.data(), buffer.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw_errno("reading a config file");
-        if (count == 0) return;
-        write_all(to, std::string_view(buffer.data(), static_cast<std::size_t>(count)));
-        send_progress(channel);
-    }
-}
+// A file that is to be brought in, or only compared with what is inside.
+struct Wanted {
+    std::uint64_t number; // in the listing
+    std::string path;
+    bool compare;
+};
 
 class Writer {
 public:
-    Writer(FdRef home, FdRef channel) : top_(ensure_directory_beneath(home, agent_directory)), channel_(channel) {}
-
-    void write_settings(const UniqueFd &host, const std::string &host_path, const std::string &managed)
+    Writer(const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel)
+        : places_(places), plan_(plan), transfer_(transfer), channel_(channel), manifest_(places.manifest, places.spare_manifest),
+          looking_(places.home), writing_(places.home), documents_(plan, places.locked_settings, channel)
     {
-        nlohmann::json settings = nlohmann::json::object();
-        const std::string name = host_path.empty() ? "your settings.json" : escape_for_display(host_path);
-        if (host) settings = parse_json_object(read_bounded(host, settings_limit, name), name);
-        settings = merge_managed(std::move(settings), parse_json_object(managed, "the managed settings"));
-        const std::string text = settings.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
-        if (current_text("settings.json") == text) return;
-        Replacement file(top_, "settings.json");
-        write_all(file.fd(), text);
-        file.commit();
     }
 
-    void make_directory(const SyncMessage &message) { ensure_directory_beneath(top_, message.path); }
-
-    void write_file(const SyncMessage &message, const UniqueFd &source)
+    // Only looks: a failure until its end changes nothing.
+    void receive_listing()
     {
-        const auto [directory_path, name] = split_last(message.path);
-        const UniqueFd directory = ensure_directory_beneath(top_, directory_path);
-        struct stat present {};
-        const bool exists = fstatat(directory.get(), name.c_str(), &present, AT_SYMLINK_NOFOLLOW) == 0;
-        if (exists && message.step == SyncStep::seed) return;
-        if (exists && S_ISREG(present.st_mode) && static_cast<std::uint64_t>(present.st_size) == message.size &&
-            present.st_mtim.tv_sec == message.modified_seconds && present.st_mtim.tv_nsec == message.modified_nanoseconds)
-            return;
-        Replacement file(directory, name);
-        copy_file(source, file.fd(), channel_);
-        // Only the owner's bits: the home is private, and setuid bits never travel.
-        if (fchmod(file.fd().get(), static_cast<mode_t>((message.mode & 0700U) | 0600U)) != 0) throw_errno("setting a config file's mode");
-        const timespec when{message.modified_seconds, message.modified_nanoseconds};
-        const std::array<timespec, 2> times{when, when};
-        if (futimens(file.fd().get(), times.data()) != 0) throw_errno("setting a config file's time");
-        file.commit();
+        for (;;) {
+            Packet packet = receive();
+            const SyncMessage message = decode_sync_message(packet.bytes);
+            if (message.step == SyncStep::end_of_listing) return;
+            if (message.step == SyncStep::document) {
+                documents_.take_host(message.name, message.place, packet.fds.empty() ? FdRef(-1) : FdRef(packet.fds[0]));
+            } else if (message.step == SyncStep::listing) {
+                for (const auto &entry : message.entries)
+                    take(entry);
+                send_progress(channel_);
+            } else {
+                throw ProtocolError("the reader of the config broke the protocol");
+            }
+        }
+    }
+
+    void bring_in_line()
+    {
+        // Left by a sync that was killed.
+        remove_content_beneath(places_.staging);
+        const UniqueFd agent = ensure_directory_beneath(places_.home, agent_directory);
+        documents_.write(agent, places_.staging, manifest_);
+        remove_what_the_host_deleted();
+        for (const auto &path : directories_)
+            make_directory(path);
+        fetch();
+        if (kept_ > notice_limit) notice("and " + std::to_string(kept_ - notice_limit) + " more kept");
+        send_answer(channel_, manifest_.rewrite_if_long() ? answer_rewritten : "");
     }
 
 private:
-    std::optional<std::string> current_text(const std::string &name)
+    Packet receive()
     {
-        const UniqueFd fd = UniqueFd::adopt(openat(top_.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+        std::optional<Packet> packet = receive_packet(transfer_, in_seconds(reader_patience_seconds));
+        // The reader died: it says why itself, and what was written so far is whole.
+        if (!packet) throw Failure(ExitStatus::system_failure, "the reader of the config ended before it was done");
+        return std::move(*packet);
+    }
+
+    void notice(const std::string &text) const { send_answer(channel_, "config: " + text); }
+
+    [[nodiscard]] FileClass class_of(const std::string &path) const
+    {
+        const std::string_view top = agent_directory;
+        const bool is_config = path.compare(0, top.size(), top) == 0 && path.size() > top.size() + 1;
+        return is_config ? plan_.classes.of(std::string_view(path).substr(top.size() + 1)) : FileClass::mirror;
+    }
+
+    [[nodiscard]] bool is_document(const std::string &path) const
+    {
+        const auto [directory, name] = split_last(path);
+        return directory == agent_directory && plan_.documents.count(name) > 0;
+    }
+
+    bool stat_inside(const std::string &path, struct stat &facts)
+    {
+        const auto [directory_path, name] = split_last(path);
+        const FdRef directory = looking_.look(directory_path);
+        return directory.get() >= 0 && fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0;
+    }
+
+    InsideState inside_state(const std::string &path, const ManifestEntry *known)
+    {
         struct stat facts {};
-        if (!fd || fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return std::nullopt;
-        if (static_cast<std::size_t>(facts.st_size) > settings_limit) return std::nullopt;
-        return read_bounded(fd, 2 * settings_limit, "the agent's settings.json");
+        if (!stat_inside(path, facts)) return InsideState::absent;
+        if (known == nullptr || known->inside.inode == 0 || !S_ISREG(facts.st_mode)) return InsideState::other;
+        if (!defence_is_on("change-time")) { // as rsync looks: the agent can set both back
+            return known->inside.size == static_cast<std::uint64_t>(facts.st_size) &&
+                           known->host.modified == facts.st_mtim.tv_sec * second + facts.st_mtim.tv_nsec
+                       ? InsideState::as_synced
+                       : InsideState::other;
+        }
+        return known->inside == inside_facts(facts) ? InsideState::as_synced : InsideState::other;
     }
 
-    UniqueFd top_;
+    void take(const ListedEntry &entry)
+    {
+        if (entry.kind == EntryKind::file) return take_file(entry);
+        if (entry.kind == EntryKind::unreadable) return unreadable_.push_back(entry.path);
+        ManifestEntry *known = manifest_.find(entry.path);
+        struct stat facts {};
+        if (known != nullptr) known->was_seen = known->is_directory;
+        if (known == nullptr || !known->is_directory || !stat_inside(entry.path, facts) || !S_ISDIR(facts.st_mode))
+            directories_.push_back(entry.path);
+    }
+
+    void take_file(const ListedEntry &entry)
+    {
+        const std::uint64_t number = files_++;
+        if (is_document(entry.path)) throw ProtocolError("the reader of the config listed a document as a file");
+        ManifestEntry *known = manifest_.find(entry.path);
+        if (known != nullptr && known->is_directory) known = nullptr; // was_seen stays false: the directory goes first
+        const FileClass file_class = class_of(entry.path);
+        const HostState host = known != nullptr && known->host == entry.facts ? HostState::unchanged : HostState::changed;
+        const SyncAction action = decide_file(file_class, known != nullptr, host, inside_state(entry.path, known));
+        if (known != nullptr) known->was_seen = true;
+        const bool unsure = action == SyncAction::leave && file_class == FileClass::mirror && known != nullptr && !known->is_settled();
+        if (action == SyncAction::copy || unsure)
+            wanted_.push_back(Wanted{number, entry.path, unsure});
+        else if (action == SyncAction::adopt)
+            adopted_.push_back(entry);
+    }
+
+    [[nodiscard]] bool is_unreadable(const std::string &path) const
+    {
+        return std::any_of(unreadable_.begin(), unreadable_.end(), [&path](const std::string &top) {
+            return path.compare(0, top.size(), top) == 0 && (path.size() == top.size() || path[top.size()] == '/');
+        });
+    }
+
+    void remove_what_the_host_deleted()
+    {
+        for (const auto &entry : adopted_)
+            manifest_.set(entry.path, ManifestEntry{false, entry.facts, {}, wall_clock_nanoseconds(), true});
+        std::vector<std::string> gone;
+        for (const auto &[path, entry] : manifest_.entries())
+            if (!entry.was_seen && !is_document(path) && !is_unreadable(path)) gone.push_back(path);
+        // What lies in a directory comes after it by name, so this order empties a directory before it meets it.
+        std::sort(gone.begin(), gone.end(), std::greater<>());
+        for (const auto &path : gone)
+            remove(path);
+        if (!gone.empty()) looking_.forget();
+        manifest_.flush();
+    }
+
+    void remove(const std::string &path)
+    {
+        const ManifestEntry known = *manifest_.find(path);
+        const auto [directory_path, name] = split_last(path);
+        if (decide_file(class_of(path), true, HostState::absent, inside_state(path, &known)) == SyncAction::remove) {
+            const UniqueFd directory = find_beneath(places_.home, directory_path, O_RDONLY | O_DIRECTORY);
+            // Only what was synced: a directory in a file's place, or one that still holds something, is the agent's.
+            const bool removed = !directory || unlinkat(directory.get(), name.c_str(), known.is_directory ? AT_REMOVEDIR : 0) == 0;
+            if (!removed && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR && errno != EISDIR)
+                throw_errno("removing " + escape_for_display(path) + ", which your configuration no longer has");
+        }
+        manifest_.forget(path);
+    }
+
+    void make_directory(const std::string &path)
+    {
+        if (manifest_.find(path) == nullptr) {
+            manifest_.intend(path, true);
+            manifest_.flush();
+        }
+        make_room(path);
+        static_cast<void>(writing_.make(path));
+        manifest_.set(path, ManifestEntry{true, {}, {}, wall_clock_nanoseconds(), true});
+    }
+
+    // A file that the agent put where the host has a directory is kept.
+    void make_room(const std::string &path)
+    {
+        const auto [directory_path, name] = split_last(path);
+        struct stat facts {};
+        const FdRef directory = writing_.make(directory_path);
+        if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 || S_ISDIR(facts.st_mode)) return;
+        if (!S_ISREG(facts.st_mode)) return; // a link or the like: goes
+        report_kept(path, set_aside(directory, name));
+    }
+
+    void report_kept(const std::string &path, const std::string &kept)
+    {
+        if (++kept_ <= notice_limit)
+            notice("what the agent had put at " + escape_for_display(path) + " in its home is kept beside it as " +
+                   escape_for_display(kept));
+    }
+
+    // Asks for the next files while those asked for before are on their way.
+    void fetch()
+    {
+        std::size_t asked = ask(0);
+        for (std::size_t done = 0; done < wanted_.size();) {
+            const std::size_t until = asked;
+            asked = ask(asked);
+            while (done < until)
+                done += receive_contents(done);
+            send_progress(channel_);
+        }
+        send_packet(transfer_, encode_wanted({}), {}, in_seconds(reader_patience_seconds));
+    }
+
+    std::size_t ask(std::size_t from)
+    {
+        const std::size_t until = std::min(from + wanted_limit, wanted_.size());
+        std::vector<std::uint64_t> numbers;
+        for (std::size_t index = from; index < until; ++index)
+            numbers.push_back(wanted_[index].number);
+        if (!numbers.empty()) send_packet(transfer_, encode_wanted(numbers), {}, in_seconds(reader_patience_seconds));
+        return until;
+    }
+
+    std::size_t receive_contents(std::size_t first)
+    {
+        Packet packet = receive();
+        const SyncMessage message = decode_sync_message(packet.bytes);
+        if (message.step != SyncStep::contents || message.contents.empty() || first + message.contents.size() > wanted_.size())
+            throw ProtocolError("the reader of the config broke the protocol");
+        for (std::size_t index = 0; index < message.contents.size(); ++index) {
+            const Wanted &wanted = wanted_[first + index];
+            if (message.contents[index].number != wanted.number) throw ProtocolError("the reader of the config mixed up its files");
+            if (message.contents[index].readable && manifest_.find(wanted.path) == nullptr) manifest_.intend(wanted.path, false);
+        }
+        manifest_.flush();
+        std::size_t next_fd = 0;
+        for (std::size_t index = 0; index < message.contents.size(); ++index) {
+            if (!message.contents[index].readable) continue;
+            if (next_fd == packet.fds.size()) throw ProtocolError("the reader of the config sent too few descriptors");
+            bring(wanted_[first + index], packet.fds[next_fd++], message.contents[index].facts);
+        }
+        return message.contents.size();
+    }
+
+    void bring(const Wanted &wanted, FdRef source, HostFacts facts)
+    {
+        const auto [directory_path, name] = split_last(wanted.path);
+        const FdRef directory = writing_.make(directory_path);
+        if (wanted.compare && settle(wanted, directory, name, source, facts)) return;
+        // Only the owner's bits: the home is private, and setuid bits never travel.
+        Replacement file(places_.staging, static_cast<mode_t>((facts.mode & 0700U) | 0600U));
+        file.copy_from(source, facts, channel_);
+        const timespec when{facts.modified / second, facts.modified % second};
+        const std::array<timespec, 2> times{when, when};
+        if (futimens(file.fd().get(), times.data()) != 0) throw_errno("setting a config file's time");
+        const std::string kept = file.commit(directory, name);
+        if (!kept.empty()) report_kept(wanted.path, kept);
+        struct stat now {};
+        if (fstat(file.fd().get(), &now) != 0) throw_errno("examining a config file in the agent's home");
+        manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(now), wall_clock_nanoseconds(), true});
+    }
+
+    // The times cannot tell whether the two still hold the same: their bytes can. False when they do not.
+    bool settle(const Wanted &wanted, FdRef directory, const std::string &name, FdRef source, const HostFacts &facts)
+    {
+        const UniqueFd inside = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+        struct stat before {};
+        if (!inside || fstat(inside.get(), &before) != 0 || !S_ISREG(before.st_mode)) return false;
+        const std::int64_t now = wall_clock_nanoseconds();
+        if (!have_same_bytes(source, inside)) {
+            if (lseek(source.get(), 0, SEEK_SET) != 0) throw_errno("reading a config file again");
+            return false;
+        }
+        manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(before), now, true});
+        return true;
+    }
+
+    const WritingPlaces &places_;
+    const WritingPlan &plan_;
+    FdRef transfer_;
     FdRef channel_;
+    Manifest manifest_;
+    LastDirectory looking_;
+    LastDirectory writing_;
+    DocumentWriter documents_;
+    std::uint64_t files_ = 0;
+    std::vector<Wanted> wanted_;
+    std::vector<ListedEntry> adopted_;
+    std::vector<std::string> directories_;
+    std::vector<std::string> unreadable_;
+    std::size_t kept_ = 0;
 };
-
-bool is_plain_relative(const std::string &path)
-{
-    if (path.empty() || path.front() == '/' || path.size() > 4096 || path.find('\0') != std::string::npos) return false;
-    std::size_t start = 0;
-    while (start <= path.size()) {
-        const std::size_t slash = std::min(path.find('/', start), path.size());
-        const std::string component = path.substr(start, slash - start);
-        if (component.empty() || component == "." || component == "..") return false;
-        start = slash + 1;
-    }
-    return true;
-}
 
 } // namespace
 
-void write_config(const AsUser & /*agent*/, FdRef home, const std::string &managed, FdRef transfer, FdRef channel)
+void write_config(const AsUser & /*agent*/, const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel)
 {
     umask(077);
-    std::optional<Writer> writer;
-    std::size_t count = 0;
-    for (;;) {
-        std::optional<Packet> packet = receive_packet(transfer, in_seconds(reader_patience_seconds));
-        // The reader died: it says why itself, and what was written so far is whole.
-        if (!packet) throw Failure(ExitStatus::system_failure, "the reader of the config ended before it was done");
-        const SyncMessage message = decode_sync_message(packet->bytes);
-        const UniqueFd source = packet->fds.empty() ? UniqueFd() : std::move(packet->fds[0]);
-        if (++count % 64 == 0) send_progress(channel);
-        if (message.step == SyncStep::end) break;
-        if (message.step == SyncStep::settings) {
-            writer.emplace(home, channel);
-            writer->write_settings(source, message.path, managed);
-            continue;
-        }
-        if (!writer || !is_plain_relative(message.path)) throw ProtocolError("the reader of the config broke the protocol");
-        if (message.step == SyncStep::directory) {
-            writer->make_directory(message);
-        } else if (source) {
-            writer->write_file(message, source);
-        }
-    }
-    if (!writer) throw ProtocolError("the reader of the config broke the protocol");
-    send_answer(channel, "");
+    Writer writer(places, plan, transfer, channel);
+    writer.receive_listing();
+    writer.bring_in_line();
 }
 
 } // namespace pi_agent

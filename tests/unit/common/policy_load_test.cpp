@@ -33,7 +33,7 @@ TEST_CASE("a policy of one user and one root has every default")
     CHECK(policy.agent.create_user);
     CHECK(policy.wrapper.enable);
     CHECK(policy.wrapper.hide_direct_binary);
-    CHECK(policy.settings == "{}");
+    CHECK(policy.documents.empty());
     REQUIRE(policy.users.size() == 1);
     CHECK(policy.users[0].name == "alice");
     CHECK(to_string(policy.users[0].where) == "p.yaml:3:3");
@@ -73,7 +73,7 @@ env: {EDITOR: nano}
     CHECK(policy.users[1].is_group);
     CHECK(policy.users[1].name == "devs");
     CHECK(policy.users[1].config == ".pi/other");
-    CHECK(nlohmann::json::parse(policy.settings) ==
+    CHECK(nlohmann::json::parse(policy.documents.at("settings.json")) ==
           nlohmann::json::parse(R"({"a": [1, -2, 1.5, true, null, "yes", "010"], "b": {"c": "text"}})"));
     CHECK(policy.env.at("EDITOR") == "nano");
 }
@@ -266,7 +266,7 @@ TEST_CASE("files of policy.d join, and what is given twice is named with both pl
     CHECK(policy.agent.group == "ai");
     CHECK(policy.users.size() == 2);
     CHECK(to_string(policy.users[1].where) == "d/10.yaml:3:9");
-    CHECK(nlohmann::json::parse(policy.settings) == nlohmann::json::parse(R"({"a": {"b": 1, "c": 2}})"));
+    CHECK(nlohmann::json::parse(policy.documents.at("settings.json")) == nlohmann::json::parse(R"({"a": {"b": 1, "c": 2}})"));
     CHECK(policy.env.size() == 2);
 
     const auto clash = [](const std::string &first, const std::string &second) {

@@ -33,7 +33,8 @@ std::string content_of(const std::string &path)
 struct Both {
     Both()
         : config(make_private(place, "config", user_account())), home(make_private(place, "home", agent_account())),
-          outside(make_private(place, "outside", agent_account()))
+          staging(make_private(place, "staging", agent_account())), outside(make_private(place, "outside", agent_account())),
+          user_home(make_private(place, "user", user_account())), meta(place.make("meta"))
     {
         place.write("outside/canary", "alive");
         give(outside + "/canary", agent_account());
@@ -53,17 +54,34 @@ struct Both {
     }
     [[nodiscard]] std::vector<std::string> sync(const nlohmann::json &managed = nlohmann::json::object()) const
     {
+        Policy policy;
+        policy.documents["settings.json"] = managed.dump();
+        return sync_with(policy);
+    }
+    [[nodiscard]] std::vector<std::string> sync_with(const Policy &policy) const
+    {
         const AsRoot root = AsRoot::claim();
         const auto [wrapper, peer] = make_channel();
         const auto [termination, silent] = make_channel();
-        return sync_config(root, user_account(), agent_account(), config, open_path(home, O_RDONLY | O_DIRECTORY), managed.dump(),
-                           SessionWatch{wrapper, termination});
+        AccessRules rules;
+        rules.config_directory = config;
+        Account user = user_account();
+        user.home = user_home;
+        StateDirectory state;
+        state.home = open_path(home, O_RDONLY | O_DIRECTORY);
+        state.staging = open_path(staging, O_RDONLY | O_DIRECTORY);
+        state.meta = open_path(meta, O_RDONLY | O_DIRECTORY);
+        return sync_config(root, user, agent_account(), plan_sync(policy, rules, user), state, FdRef(-1),
+                           SessionWatch{wrapper, termination}, [](const std::string &) {});
     }
 
     TemporaryDirectory place;
     std::string config;
     std::string home;
+    std::string staging;
     std::string outside;
+    std::string user_home;
+    std::string meta;
 };
 
 // Every path below `top` with the uid it belongs to.

@@ -1,0 +1,174 @@
+// Reading, merging and writing documents.
+#include "runner/document_writer.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "runner/agent_lock.hpp"
+#include "runner/child.hpp"
+#include "runner/json_merge.hpp"
+#include "runner/replacement.hpp"
+#include "runner/whole_file.hpp"
+
+#include <chrono>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t document_limit = 4 * 1024 * 1024;
+constexpr int torn_attempts = 10;
+constexpr auto torn_pause = std::chrono::milliseconds(20);
+
+JsonSyntax syntax_of(const std::string &name) noexcept
+{
+    return name == "models.json" ? JsonSyntax::with_comments : JsonSyntax::strict;
+}
+
+bool is_credentials(const std::string &name) noexcept
+{
+    return name == "auth.json" || name == "mcp-auth.json";
+}
+
+// pi truncates and rewrites in place: what does not parse is read again before it is called wrong.
+json read_document(FdRef file, const std::string &name, const std::string &place, FdRef channel)
+{
+    for (int attempt = 1;; ++attempt) {
+        try {
+            return parse_json_object(read_whole(file, document_limit, place), place, syntax_of(name));
+        } catch (const Failure &) {
+            if (attempt >= torn_attempts) throw;
+        }
+        send_progress(channel);
+        std::this_thread::sleep_for(torn_pause);
+    }
+}
+
+std::string as_text(const json &document)
+{
+    return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+}
+
+struct InsideDocument {
+    std::optional<json> document;
+    bool is_broken = false;
+};
+
+// Without waiting: whoever writes it in the agent's home holds its lock, and then it is read again under that.
+InsideDocument read_inside(FdRef directory, const std::string &name)
+{
+    const UniqueFd fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat facts {};
+    if (!fd) return {std::nullopt, errno != ENOENT};
+    if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {std::nullopt, true};
+    try {
+        return {parse_json_object(read_whole(fd, document_limit, name), name, syntax_of(name)), false};
+    } catch (const Failure &) {
+        return {std::nullopt, true};
+    }
+}
+
+std::optional<json> parse_base(const std::string &text)
+{
+    json document = json::parse(text, nullptr, false);
+    return document.is_object() ? std::optional<json>(std::move(document)) : std::nullopt;
+}
+
+} // namespace
+
+DocumentWriter::DocumentWriter(const WritingPlan &plan, FdRef locked_settings, FdRef channel)
+    : plan_(plan), locked_settings_(locked_settings), channel_(channel), managed_providers_(plan.managed_providers)
+{
+    const auto models = plan.documents.find("models.json");
+    if (models == plan.documents.end()) return;
+    for (const auto &provider : providers_with_keys(parse_json_object(models->second.managed, "the managed models")))
+        managed_providers_.insert(provider);
+}
+
+void DocumentWriter::take_host(const std::string &name, const std::string &place, FdRef file)
+{
+    if (plan_.documents.count(name) == 0) throw ProtocolError("the reader of the config sent a document that nobody merges");
+    places_[name] = place;
+    json &host = hosts_[name] = json::object();
+    if (file.get() >= 0) host = read_document(file, name, escape_for_display(place), channel_);
+}
+
+json DocumentWriter::merge(const std::string &name, DocumentVersions versions) const
+{
+    const FileClass file_class = plan_.classes.of(name);
+    if (is_credentials(name)) return merge_credentials(name, file_class, versions, managed_providers_);
+    if (name == "models.json") versions.host = without_keys(std::move(versions.host), managed_providers_);
+    return merge_document(name, file_class, versions, parse_json_object(plan_.documents.at(name).managed, "the managed " + name));
+}
+
+void DocumentWriter::write(FdRef directory, FdRef staging, Manifest &manifest)
+{
+    for (const auto &document : plan_.documents)
+        write_one(document.first, directory, staging, manifest);
+}
+
+void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef staging, Manifest &manifest)
+{
+    DocumentVersions versions;
+    if (const auto host = hosts_.find(name); host != hosts_.end()) versions.host = host->second;
+    const DocumentBase *base = manifest.document(name);
+    if (base != nullptr) {
+        versions.base_host = parse_base(base->host);
+        versions.base_written = parse_base(base->written);
+    }
+    const auto merge_with = [&](const InsideDocument &inside) {
+        DocumentVersions now = versions;
+        now.inside = inside.document;
+        if (inside.is_broken) now.base_host = now.base_written = std::nullopt; // what was in it is unknown, not deleted
+        return merge(name, std::move(now));
+    };
+
+    InsideDocument inside = read_inside(directory, name);
+    json merged = merge_with(inside);
+    const bool is_wanted = inside.document || !merged.empty() || name == "settings.json";
+    if (is_wanted && (!inside.document || *inside.document != merged)) {
+        const AgentLock lock(directory, name, channel_);
+        inside = read_inside(directory, name);
+        merged = merge_with(inside);
+        if (inside.is_broken && is_credentials(name))
+            send_answer(channel_, "config: the agent's " + name + " was not valid; it is kept beside it as " + set_aside(directory, name));
+        Replacement file(staging, 0600);
+        write_whole(file.fd(), as_text(merged), "the agent's " + name);
+        const std::string kept = file.commit(directory, name);
+        if (!kept.empty())
+            send_answer(channel_, "config: a directory was in the place of the agent's " + name + "; it is kept beside it as " + kept);
+    }
+    if (name == "settings.json") {
+        name_paths_that_leave(merged);
+        if (locked_settings_.get() >= 0) write_whole(locked_settings_, as_text(merged), "the locked settings");
+    }
+
+    // A document only because it is managed: when that ends, what is inside is a file that was synced.
+    const std::string path = std::string(agent_directory) + "/" + name;
+    if (is_wanted && name != "settings.json" && !is_credentials(name) && manifest.find(path) == nullptr) manifest.intend(path, false);
+
+    // An entry that a managed key drove out is not remembered: when that key goes, the host's entry is new again.
+    json host = versions.host;
+    if (name == "auth.json")
+        for (const auto &provider : managed_providers_)
+            host.erase(provider);
+    DocumentBase now{host.dump(), merged.dump()};
+    if (base == nullptr || base->host != now.host || base->written != now.written) manifest.set_document(name, now);
+}
+
+void DocumentWriter::name_paths_that_leave(const json &settings)
+{
+    const auto place = places_.find("settings.json");
+    for (const auto &path : paths_that_leave(settings))
+        send_answer(channel_, "config: " + (place == places_.end() ? "settings.json" : escape_for_display(place->second)) + ": " +
+                                  escape_for_display(path) +
+                                  " is outside the config directory: inside the sandbox this is another place; move it into the config "
+                                  "directory and name it relative to that");
+}
+
+} // namespace pi_agent

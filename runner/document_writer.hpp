@@ -1,0 +1,36 @@
+// The documents of one sync: read from the host, merged with the agent's, written under the agent's own lock.
+#pragma once
+
+#include "runner/documents.hpp"
+#include "runner/manifest.hpp"
+#include "runner/writer.hpp"
+
+#include <map>
+
+namespace pi_agent {
+
+class DocumentWriter {
+public:
+    DocumentWriter(const WritingPlan &plan, FdRef locked_settings, FdRef channel);
+
+    // The host's version, from the beginning of `file` (none: the host has none). Throws Failure(configuration) with "place:line:column"
+    // when it is not valid and does not become so while it is read again: the agent on the host rewrites its files in place.
+    void take_host(const std::string &name, const std::string &place, FdRef file);
+
+    // All documents, into `directory`; `staging` as for Replacement. Only after every take_host.
+    void write(FdRef directory, FdRef staging, Manifest &manifest);
+
+private:
+    void write_one(const std::string &name, FdRef directory, FdRef staging, Manifest &manifest);
+    [[nodiscard]] nlohmann::json merge(const std::string &name, DocumentVersions versions) const;
+    void name_paths_that_leave(const nlohmann::json &settings);
+
+    const WritingPlan &plan_;
+    FdRef locked_settings_;
+    FdRef channel_;
+    std::map<std::string, nlohmann::json> hosts_;
+    std::map<std::string, std::string> places_;
+    std::set<std::string> managed_providers_;
+};
+
+} // namespace pi_agent

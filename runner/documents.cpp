@@ -1,0 +1,196 @@
+// Merging JSON documents.
+#include "runner/documents.hpp"
+
+#include "runner/json_merge.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+namespace pi_agent {
+
+namespace {
+
+using nlohmann::json;
+
+const json *member(const json *object, const std::string &key)
+{
+    if (object == nullptr || !object->is_object()) return nullptr;
+    const auto found = object->find(key);
+    return found == object->end() ? nullptr : &*found;
+}
+
+bool are_same(const json *one, const json *other)
+{
+    if (one == nullptr || other == nullptr) return one == other;
+    return *one == *other;
+}
+
+bool is_object(const json *value) noexcept
+{
+    return value != nullptr && value->is_object();
+}
+
+// For each key: the host's if the host changed it since the last sync, else the agent's if the agent did, else the host's.
+json merge_three_ways(const json &host, const json &inside, const json *base_host, const json *base_written)
+{
+    json merged = json::object();
+    std::set<std::string> keys;
+    for (const auto &item : host.items())
+        keys.insert(item.key());
+    for (const auto &item : inside.items())
+        keys.insert(item.key());
+    for (const auto &key : keys) {
+        const json *of_host = member(&host, key);
+        const json *of_inside = member(&inside, key);
+        const json *was_host = member(base_host, key);
+        const json *was_written = member(base_written, key);
+        if (is_object(of_host) && is_object(of_inside)) {
+            merged[key] = merge_three_ways(*of_host, *of_inside, was_host, was_written);
+            continue;
+        }
+        const json *chosen = of_host;
+        if (base_host == nullptr || base_written == nullptr) {
+            if (of_host == nullptr) chosen = of_inside;
+        } else if (are_same(of_host, was_host) && !are_same(of_inside, was_written)) {
+            chosen = of_inside;
+        }
+        if (chosen != nullptr) merged[key] = *chosen;
+    }
+    return merged;
+}
+
+// "1.10.2" as numbers; anything else as none, which is less than all.
+std::vector<unsigned> version_numbers(const json *value)
+{
+    std::vector<unsigned> numbers;
+    if (value == nullptr || !value->is_string()) return numbers;
+    const auto &text = value->get_ref<const std::string &>();
+    for (const char *at = text.data(), *end = at + text.size(); at < end;) {
+        unsigned number = 0;
+        const auto [next, error] = std::from_chars(at, end, number);
+        if (error != std::errc()) break;
+        numbers.push_back(number);
+        if (next == end || *next != '.') break;
+        at = next + 1;
+    }
+    return numbers;
+}
+
+void keep_the_agents_own(const DocumentVersions &versions, json &merged)
+{
+    if (!versions.inside) return;
+    for (const char *key : {"trackingId", "deviceId"}) {
+        const json *own = member(&*versions.inside, key);
+        if (own != nullptr && member(&versions.host, key) == nullptr) merged[key] = *own;
+    }
+    constexpr const char *version = "lastChangelogVersion";
+    const json *of_inside = member(&*versions.inside, version);
+    const json *of_host = member(&versions.host, version);
+    const json *larger = version_numbers(of_inside) < version_numbers(of_host) || of_inside == nullptr ? of_host : of_inside;
+    if (larger != nullptr) merged[version] = *larger;
+}
+
+const json *pointer_to(const std::optional<json> &value) noexcept
+{
+    return value ? &*value : nullptr;
+}
+
+bool is_oauth(const json *entry)
+{
+    const json *type = member(entry, "type");
+    return type != nullptr && *type == "oauth";
+}
+
+// What stays of one entry; none when it goes.
+const json *choose_credential(const json *host, const json *inside, const json *was_host, const json *was_written, bool always_oauth)
+{
+    if (host == nullptr) return was_host != nullptr && are_same(inside, was_written) ? nullptr : inside;
+    const bool rotates = always_oauth || is_oauth(host) || is_oauth(inside);
+    if (!rotates) return host;
+    if (was_host == nullptr) return inside != nullptr ? inside : host;
+    return are_same(host, was_host) ? inside : host;
+}
+
+} // namespace
+
+json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions, const json &managed)
+{
+    json merged = versions.host;
+    const json nothing = json::object();
+    if (file_class == FileClass::seed)
+        merged = merge_three_ways(versions.host, versions.inside.value_or(nothing), pointer_to(versions.base_host),
+                                  pointer_to(versions.base_written));
+    else if (file_class != FileClass::mirror)
+        merged = merge_three_ways(nothing, versions.inside.value_or(nothing), &nothing, pointer_to(versions.base_written));
+    if (name == "settings.json") keep_the_agents_own(versions, merged);
+    return merge_managed(std::move(merged), managed);
+}
+
+json merge_credentials(const std::string &name, FileClass file_class, const DocumentVersions &versions,
+                       const std::set<std::string> &managed_providers)
+{
+    const json nothing = json::object();
+    const json &host = file_class == FileClass::mirror || file_class == FileClass::seed ? versions.host : nothing;
+    json merged = json::object();
+    std::set<std::string> providers;
+    for (const json *entries : {&host, pointer_to(versions.inside)})
+        if (entries != nullptr)
+            for (const auto &item : entries->items())
+                providers.insert(item.key());
+    for (const auto &provider : providers) {
+        if (name == "auth.json" && managed_providers.count(provider) > 0) continue;
+        const json *of_host = member(&host, provider);
+        const json *chosen = of_host;
+        if (file_class != FileClass::mirror)
+            chosen =
+                choose_credential(of_host, member(pointer_to(versions.inside), provider), member(pointer_to(versions.base_host), provider),
+                                  member(pointer_to(versions.base_written), provider), name == "mcp-auth.json");
+        if (chosen != nullptr) merged[provider] = *chosen;
+    }
+    return merged;
+}
+
+json without_keys(json models, const std::set<std::string> &managed_providers)
+{
+    const auto providers = models.find("providers");
+    if (providers == models.end() || !providers->is_object()) return models;
+    for (const auto &provider : managed_providers) {
+        const auto entry = providers->find(provider);
+        if (entry != providers->end() && entry->is_object()) entry->erase("apiKey");
+    }
+    return models;
+}
+
+std::set<std::string> providers_with_keys(const json &models)
+{
+    std::set<std::string> found;
+    const json *providers = member(&models, "providers");
+    if (!is_object(providers)) return found;
+    for (const auto &item : providers->items())
+        if (member(&item.value(), "apiKey") != nullptr) found.insert(item.key());
+    return found;
+}
+
+std::vector<std::string> paths_that_leave(const json &settings)
+{
+    constexpr std::array keys = {"extensions", "skills", "prompts", "themes", "packages"};
+    std::vector<std::string> found;
+    for (const char *key : keys) {
+        const json *list = member(&settings, key);
+        if (list == nullptr || !list->is_array()) continue;
+        for (const auto &item : *list) {
+            const json *source = item.is_object() ? member(&item, "source") : &item;
+            if (source == nullptr || !source->is_string()) continue;
+            std::string path = source->get<std::string>();
+            if (!path.empty() && (path[0] == '-' || path[0] == '+' || path[0] == '!'))
+                path.erase(0, 1); // patterns that switch one on or off
+            const bool leaves = path.substr(0, 1) == "/" || path.substr(0, 1) == "~" || path.substr(0, 3) == "../" || path == ".." ||
+                                path.find("/../") != std::string::npos;
+            if (leaves) found.push_back(std::string(key) + ": " + path);
+        }
+    }
+    return found;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,42 @@
+// How the host's, the agent's and the managed version of a JSON document become one. Pure: no file is touched here.
+#pragma once
+
+#include "common/config_classes.hpp"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// The four versions of one document, each an object. `base_*` are of the last sync, none before the first.
+struct DocumentVersions {
+    nlohmann::json host = nlohmann::json::object();
+    std::optional<nlohmann::json> inside;
+    std::optional<nlohmann::json> base_host;
+    std::optional<nlohmann::json> base_written; // what the last sync left inside
+};
+
+// settings.json and, where they are managed, models.json, keybindings.json and mcp.json: what was changed only inside (class seed; all of
+// it for agent and never; nothing for mirror) < host < managed, key by key. Of settings.json the agent's own keys stay in any class:
+// lastChangelogVersion, the larger of both, trackingId and deviceId.
+nlohmann::json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions,
+                              const nlohmann::json &managed);
+
+// auth.json and mcp-auth.json, entry by entry: an api_key is the host's. An OAuth entry is the agent's once there is one inside (each
+// refresh rotates the token, and the host's copy goes stale), until a new login changes the host's. What of `managed_providers` is, goes.
+// Of mcp-auth.json every entry counts as OAuth.
+nlohmann::json merge_credentials(const std::string &name, FileClass file_class, const DocumentVersions &versions,
+                                 const std::set<std::string> &managed_providers);
+
+// models.json without the keys of managed providers, which would beat the managed ones.
+nlohmann::json without_keys(nlohmann::json models, const std::set<std::string> &managed_providers);
+// The providers for which a managed models.json has a key.
+std::set<std::string> providers_with_keys(const nlohmann::json &models);
+
+// Resource paths of a settings.json that leave the config directory: inside they mean another place. "extensions: ~/x"
+std::vector<std::string> paths_that_leave(const nlohmann::json &settings);
+
+} // namespace pi_agent

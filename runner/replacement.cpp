@@ -1,0 +1,125 @@
+// Replacing files in the agent's home.
+#include "runner/replacement.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "runner/child.hpp"
+#include "runner/host_file.hpp"
+#include "runner/whole_file.hpp"
+
+#include <array>
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/random.h>
+#include <unistd.h>
+#include <vector>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::uint64_t small_size = 64 * 1024; // copied by hand: cheaper than to start a copy in the kernel
+constexpr std::size_t copy_step = 8 * 1024 * 1024;
+constexpr int attempts = 3;
+
+std::string random_hex(std::size_t count)
+{
+    std::array<unsigned char, 16> bytes{};
+    if (getrandom(bytes.data(), count, 0) != static_cast<ssize_t>(count)) throw_errno("getting random bytes");
+    std::string text;
+    for (std::size_t index = 0; index < count; ++index) {
+        text += "0123456789abcdef"[bytes[index] >> 4U];
+        text += "0123456789abcdef"[bytes[index] & 15U];
+    }
+    return text;
+}
+
+// The writer is alone in the staging directory, under the user's lock.
+std::string next_name()
+{
+    static unsigned number = 0;
+    return std::to_string(++number);
+}
+
+// A file that grows meanwhile is noticed afterwards; one whose file system says less than it gives does not keep us here.
+void copy_by_hand(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
+{
+    static std::vector<char> buffer(small_size);
+    for (std::uint64_t done = 0; done < size;) {
+        const ssize_t count = read(from.get(), buffer.data(), buffer.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno("reading a config file");
+        if (count == 0) return;
+        write_whole(to, std::string_view(buffer.data(), static_cast<std::size_t>(count)), "a config file in the agent's home");
+        done += static_cast<std::uint64_t>(count);
+        if (done > small_size) send_progress(channel);
+    }
+}
+
+void copy_bytes(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
+{
+    if (size <= small_size) return copy_by_hand(from, to, size, channel);
+    for (;;) {
+        const ssize_t count = copy_file_range(from.get(), nullptr, to.get(), nullptr, copy_step, 0);
+        if (count == 0) return;
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) break;
+        send_progress(channel);
+    }
+    if (errno != EXDEV && errno != EINVAL && errno != EOPNOTSUPP && errno != ENOSYS) throw_errno("copying a config file");
+    copy_by_hand(from, to, size, channel); // between file systems that cannot copy by themselves, e.g. from a FUSE mount
+}
+
+} // namespace
+
+Replacement::Replacement(FdRef staging, mode_t mode) : staging_(staging), temporary_(next_name())
+{
+    fd_ = UniqueFd::adopt(openat(staging_.get(), temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (!fd_) throw_errno("creating a config file in the agent's state");
+}
+
+Replacement::~Replacement()
+{
+    if (!committed_) unlinkat(staging_.get(), temporary_.c_str(), 0); // best_effort: the failure that led here is what counts
+}
+
+void Replacement::copy_from(FdRef source, HostFacts &facts, FdRef channel)
+{
+    for (int attempt = 0; attempt < attempts; ++attempt) {
+        copy_bytes(source, fd_, facts.size, channel);
+        struct stat now {};
+        if (fstat(source.get(), &now) != 0) throw_errno("examining a config file");
+        const HostFacts after = facts_of(now);
+        if (after == facts) return;
+        facts = after; // it was written meanwhile: once more, from the beginning
+        const bool rewound = lseek(source.get(), 0, SEEK_SET) == 0 && lseek(fd_.get(), 0, SEEK_SET) == 0;
+        if (!rewound || (attempt + 1 < attempts && ftruncate(fd_.get(), 0) != 0)) throw_errno("copying a config file again");
+    }
+    facts.changed = 0; // as it is, and again at the next start
+}
+
+std::string Replacement::commit(FdRef directory, const std::string &name)
+{
+    std::string kept;
+    if (renameat(staging_.get(), temporary_.c_str(), directory.get(), name.c_str()) != 0) {
+        if (errno == EXDEV)
+            throw Failure(ExitStatus::configuration, "the agent's home is on another file system than the state directory above it; "
+                                                     "mount that directory, users/NAME, as a whole");
+        if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST) throw_errno("replacing " + escape_for_display(name));
+        if (unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0) kept = set_aside(directory, name);
+        if (renameat(staging_.get(), temporary_.c_str(), directory.get(), name.c_str()) != 0)
+            throw_errno("replacing " + escape_for_display(name));
+    }
+    committed_ = true;
+    return kept;
+}
+
+std::string set_aside(FdRef directory, const std::string &name)
+{
+    const std::string kept = name.substr(0, 200) + ".kept-" + random_hex(4);
+    if (renameat2(directory.get(), name.c_str(), directory.get(), kept.c_str(), RENAME_NOREPLACE) != 0 && errno != ENOENT)
+        throw_errno("setting " + escape_for_display(name) + " aside");
+    return kept;
+}
+
+} // namespace pi_agent
