@@ -18,6 +18,7 @@ constexpr std::uint64_t terminal_opened_type = 6;
 constexpr std::uint64_t stopped_type = 7;
 constexpr std::uint64_t terminal_ready_type = 8;
 constexpr std::uint64_t continue_type = 9;
+constexpr std::uint64_t preparing_type = 10;
 
 constexpr std::size_t argument_count_limit = 65'536;
 constexpr std::size_t text_limit = 16 * 1024; // of a message for the user
@@ -145,6 +146,8 @@ std::string encode(const RunnerMessage &message)
             .text(std::string_view(failure->text).substr(0, text_limit));
     else if (const auto *notice = std::get_if<Notice>(&message))
         encoder.number(notice_type).text(std::string_view(notice->text).substr(0, text_limit));
+    else if (const auto *preparing = std::get_if<Preparing>(&message))
+        encoder.number(preparing_type).text(std::string_view(preparing->doing).substr(0, text_limit));
     else if (const auto *ended = std::get_if<AgentEnded>(&message))
         encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
     else
@@ -164,6 +167,9 @@ RunnerMessage decode_runner_message(std::string_view bytes)
     }
     case notice_type:
         message = Notice{decoder.text()};
+        break;
+    case preparing_type:
+        message = Preparing{decoder.text()};
         break;
     case ended_type: {
         const bool by_signal = decoder.number() == 1;

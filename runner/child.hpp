@@ -32,7 +32,7 @@ public:
     std::string receive_long(Deadline deadline);
     // The same for one message; nothing when it only reported progress.
     std::optional<Packet> receive_one() { return receive_one(in_seconds(child_patience_seconds)); }
-    // What it said last that it is doing; empty when it said nothing.
+    // What it said last that it is doing; empty when it said nothing yet.
     [[nodiscard]] const std::string &progress() const noexcept { return progress_; }
     [[nodiscard]] FdRef channel() const noexcept { return channel_; }
 

@@ -14,6 +14,7 @@ namespace pi_agent {
 
 namespace {
 
+constexpr int look_interval_milliseconds = 250;
 constexpr int sync_patience_seconds = 60; // in all; each step has the children's own patience
 
 // The reader's failure explains the writer's, so it is looked for first.
@@ -69,18 +70,21 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
     std::vector<std::string> notices;
     bool reading = true;
     bool writing = true;
+    Deadline patience = in_seconds(child_patience_seconds);
     const Deadline deadline = in_seconds(sync_patience_seconds);
     while (reading || writing) {
         std::array<pollfd, 4> waits{pollfd{reading ? reader.channel().get() : -1, POLLIN, 0},
                                     pollfd{writing ? writer.channel().get() : -1, POLLIN, 0}, pollfd{watch.wrapper.get(), POLLRDHUP, 0},
                                     pollfd{watch.termination.get(), POLLIN, 0}};
-        const int ready = poll(waits.data(), waits.size(), child_patience_seconds * 1000);
+        const int ready = poll(waits.data(), waits.size(), look_interval_milliseconds);
         if (ready < 0 && errno != EINTR) throw_errno("waiting for the config sync");
-        if (ready == 0)
+        if (ready == 0) show_progress((reading ? reader : writer).progress());
+        if (ready == 0 && Clock::now() >= patience)
             throw Failure(ExitStatus::system_failure, "reading " + config_directory + " made no progress for " +
                                                           std::to_string(child_patience_seconds) +
                                                           " seconds and was stopped; is a file system not answering?");
-        if (ready < 0) continue;
+        if (ready <= 0) continue;
+        patience = in_seconds(child_patience_seconds);
         if ((waits[2].revents != 0 || waits[3].revents != 0) && defence_is_on("sync-ends-with-session"))
             throw Failure(ExitStatus::system_failure, "the session was ended while its configuration was read");
         if (Clock::now() >= deadline)

@@ -1,6 +1,7 @@
 // Reading, merging and writing documents.
 #include "runner/document_writer.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/agent_lock.hpp"
@@ -22,6 +23,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t document_limit = 4 * 1024 * 1024;
+constexpr std::size_t locked_limit = 256 * 1024;
 constexpr int torn_attempts = 10;
 constexpr auto torn_pause = std::chrono::milliseconds(20);
 
@@ -145,7 +147,7 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     }
     if (name == "settings.json") {
         name_paths_that_leave(merged);
-        if (locked_settings_.get() >= 0) write_whole(locked_settings_, as_text(merged), "the locked settings");
+        if (locked_settings_.get() >= 0) write_locked(as_text(merged));
     }
 
     // A document only because it is managed: when that ends, what is inside is a file that was synced.
@@ -159,6 +161,15 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
             host.erase(provider);
     DocumentBase now{host.dump(), merged.dump()};
     if (base == nullptr || base->host != now.host || base->written != now.written) manifest.set_document(name, now);
+}
+
+void DocumentWriter::write_locked(const std::string &text) const
+{
+    // It lies in memory that all sessions share.
+    if (text.size() > locked_limit && defence_is_on("locked-limit"))
+        throw Failure(ExitStatus::configuration, "your settings.json is larger than " + std::to_string(locked_limit) +
+                                                     " bytes, the most that can be locked (policy: settings_lock); make it smaller");
+    write_whole(locked_settings_, text, "the locked settings");
 }
 
 void DocumentWriter::name_paths_that_leave(const json &settings)

@@ -12,6 +12,7 @@
 #include "runner/environment.hpp"
 #include "runner/limits.hpp"
 #include "runner/process_state.hpp"
+#include "runner/progress.hpp"
 #include "runner/project.hpp"
 #include "runner/receiver.hpp"
 #include "runner/record.hpp"
@@ -186,12 +187,15 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     sweep(root, systemd);
     require_room(root, caller);
     slot.reset(); // from here it is a session, and counted as one
-    StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent);
-    for (const auto &skipped : sync_config(root, caller, agent, plan_sync(policy, rules, caller), state, FdRef(-1),
-                                           SessionWatch{wrapper, termination}, [](const std::string &) {}))
+    Progress progress(wrapper);
+    StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent,
+                                                [&] { progress.show("waiting for another start of your agent"); });
+    const UniqueFd locked_settings = policy.settings_lock ? session.make_file("settings.json") : UniqueFd();
+    for (const auto &skipped : sync_config(root, caller, agent, plan_sync(policy, rules, caller), state, locked_settings,
+                                           SessionWatch{wrapper, termination}, [&](const std::string &doing) { progress.show(doing); }))
         notify(wrapper, skipped);
     state.lock.reset();
-    const RootTree tree = build_root_tree(root, session, project, state, caller, agent);
+    const RootTree tree = build_root_tree(root, session, project, state, caller, agent, locked_settings);
     for (const auto &path : tree.covered)
         notify(wrapper, "not shown to the agent: " + project.root_path + "/" + escape_for_display(path) +
                             " (another file system mounted inside the root)");

@@ -69,6 +69,7 @@ public:
 
     void send_documents()
     {
+        send_progress(channel_, "reading " + escape_for_display(plan_.sources.front().directory));
         for (std::size_t index = 0; index < tops_.size(); ++index) {
             if (!plan_.sources[index].is_config) continue;
             for (const auto &name : plan_.documents)
@@ -161,7 +162,7 @@ private:
             throw Failure(ExitStatus::configuration,
                           shown("") + " holds more than " + std::to_string(entry_limit) + " entries; is it really the config directory?");
         if (source().inside.size() + 1 + path.size() > 4096) return skip(path, "its path is longer than 4096 bytes");
-        if (entries_ % 256 == 0) send_progress(channel_);
+        if (entries_ % 256 == 0) send_progress(channel_, "looking at " + shown("") + " (" + std::to_string(entries_) + " entries)");
 
         // Cheap for what lies in the directory itself; a link, or another file system, is looked at more closely.
         struct stat facts {};

@@ -144,17 +144,39 @@ UniqueFd show_terminals(const AsRoot &root, const SessionDirectory &session)
     return std::move(devpts.fd);
 }
 
+// Puts the file on the settings inside, read-only. Every directory above becomes a mount point: what is none can be renamed, and another
+// put in its place (design, section 5, step 6).
+void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd &locked)
+{
+    std::string path;
+    for (const char *name : {".pi", "agent"}) {
+        path += (path.empty() ? "" : "/") + std::string(name);
+        const UniqueFd directory = open_beneath(home.fd, path, O_PATH | O_DIRECTORY);
+        if (defence_is_on("locked-directories"))
+            attach(root, clone_mount(root, directory, Submounts::leave_out, MountAttributes{}), directory);
+    }
+    const UniqueFd target = open_beneath(home.fd, path + "/settings.json", O_PATH);
+    struct stat facts {};
+    if (fstat(target.get(), &facts) != 0) throw_errno("examining the agent's settings.json");
+    if (!S_ISREG(facts.st_mode))
+        throw Failure(ExitStatus::system_failure, "the agent's settings.json changed while the session was being prepared; try again");
+    if (defence_is_on("settings-lock"))
+        attach(root, clone_mount(root, locked, Submounts::leave_out, MountAttributes{true, nullptr}), target);
+}
+
 } // namespace
 
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project, const StateDirectory &state,
-                         const Account &user, const Account &agent)
+                         const Account &user, const Account &agent, const UniqueFd &locked_settings)
 {
     // Every mount point first: once clones are attached, nothing of ours is created any more.
     for (const char *path : empty_directories)
         session.make_directory(path);
 
     show_host(root, session);
-    attach(root, clone_mount(root, state.home, Submounts::leave_out, MountAttributes{}), session.make_directory("home"));
+    const DetachedMount home = clone_mount(root, state.home, Submounts::leave_out, MountAttributes{});
+    attach(root, home, session.make_directory("home"));
+    if (locked_settings) lock_settings(root, home, locked_settings);
     UniqueFd devpts = show_terminals(root, session);
 
     const DetachedMount project_mount = clone_project(root, project, user, agent);

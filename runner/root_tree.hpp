@@ -25,7 +25,8 @@ struct RootTree {
     UniqueFd devpts;                  // root of the session's own devpts
 };
 
+// `locked_settings`: what the agent gets as its settings.json and cannot change, or none; the home has such a file then.
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project, const StateDirectory &state,
-                         const Account &user, const Account &agent);
+                         const Account &user, const Account &agent, const UniqueFd &locked_settings);
 
 } // namespace pi_agent

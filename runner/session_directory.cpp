@@ -185,6 +185,14 @@ UniqueFd SessionDirectory::make_directory(const std::string &relative) const
     return current;
 }
 
+UniqueFd SessionDirectory::make_file(const std::string &name) const
+{
+    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444));
+    if (!file) throw_errno("creating a file in the session directory");
+    if (fchmod(file.get(), 0444) != 0) throw_errno("setting the mode of a file in the session directory");
+    return file;
+}
+
 void SessionDirectory::make_link(const std::string &relative, const std::string &target) const
 {
     const auto [directory, name] = split_last(relative);

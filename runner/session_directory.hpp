@@ -27,6 +27,8 @@ public:
     [[nodiscard]] FdRef fd() const noexcept { return fd_; }
     // Makes the directories of `relative` (root-owned, 0755) and returns the last one, for mounting on.
     UniqueFd make_directory(const std::string &relative) const;
+    // A new, empty file, readable by all; O_RDWR.
+    [[nodiscard]] UniqueFd make_file(const std::string &name) const;
     void make_link(const std::string &relative, const std::string &target) const;
 
 private:

@@ -59,7 +59,7 @@ UniqueFd enter(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid
     return directory;
 }
 
-UniqueFd take_lock(FdRef meta, const std::string &user)
+UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void()> &wait)
 {
     UniqueFd lock = UniqueFd::adopt(openat(meta.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!lock) throw_errno("opening the state lock of " + user);
@@ -70,6 +70,7 @@ UniqueFd take_lock(FdRef meta, const std::string &user)
             throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
                                                  std::to_string(lock_patience_seconds) +
                                                  " seconds; try again, or look for it with: systemctl list-units 'pi-agent*'");
+        wait();
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
     return lock;
@@ -77,7 +78,8 @@ UniqueFd take_lock(FdRef meta, const std::string &user)
 
 } // namespace
 
-StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &state_dir, const std::string &user, const Account &agent)
+StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &state_dir, const std::string &user, const Account &agent,
+                                    const std::function<void()> &wait)
 {
     const UniqueFd top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
     const UniqueFd users = enter(top, "users", 0711, 0, 0, state_dir + "/users");
@@ -85,7 +87,7 @@ StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &
     const UniqueFd own = enter(users, user.c_str(), 0711, 0, 0, user_path);
     StateDirectory state;
     state.meta = enter(own, "meta", 0700, 0, 0, user_path + "/meta");
-    state.lock = take_lock(state.meta, user);
+    state.lock = take_lock(state.meta, user, wait);
     state.home_path = user_path + "/home";
     state.home = enter(own, "home", 0700, agent.uid.value(), agent.gid.value(), state.home_path);
     state.staging = enter(own, "staging", 0700, agent.uid.value(), agent.gid.value(), user_path + "/staging");

@@ -5,6 +5,7 @@
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 
+#include <functional>
 #include <string>
 
 namespace pi_agent {
@@ -20,7 +21,9 @@ struct StateDirectory {
 
 // Creates what is missing, checks owners and modes, and takes the user's lock. Throws Failure(configuration) when the home belongs to
 // another account, Failure(limit) when another start of the same user holds the lock for more than five seconds.
-StateDirectory open_state_directory(const AsRoot &root, const std::string &state_dir, const std::string &user, const Account &agent);
+// `wait` is called while it waits for that lock.
+StateDirectory open_state_directory(const AsRoot &root, const std::string &state_dir, const std::string &user, const Account &agent,
+                                    const std::function<void()> &wait);
 
 // A file in `meta`, created if need be, O_RDWR; `name` is a constant of ours.
 UniqueFd open_meta_file(const StateDirectory &state, const char *name);

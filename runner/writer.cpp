@@ -262,7 +262,8 @@ private:
             asked = ask(asked);
             while (done < until)
                 done += receive_contents(done);
-            send_progress(channel_);
+            send_progress(channel_,
+                          "copying your configuration (" + std::to_string(done) + " of " + std::to_string(wanted_.size()) + " files)");
         }
         send_packet(transfer_, encode_wanted({}), {}, in_seconds(reader_patience_seconds));
     }

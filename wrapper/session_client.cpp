@@ -3,6 +3,7 @@
 
 #include "common/error.hpp"
 #include "wrapper/job_signals.hpp"
+#include "wrapper/progress_line.hpp"
 #include "wrapper/runner_process.hpp"
 #include "wrapper/terminal_link.hpp"
 
@@ -72,12 +73,14 @@ private:
     void hear_runner()
     {
         std::optional<Packet> packet = receive_packet(runner_.channel(), in_seconds(1));
+        const RunnerMessage message = packet ? decode_runner_message(packet->bytes) : RunnerMessage(Notice{});
+        if (const auto *preparing = std::get_if<Preparing>(&message)) return progress_.show(preparing->doing);
+        progress_.clear();
         if (!packet) {
             link_.reset(); // the terminal first, then the words
             input_.terminal.reset();
             runner_.explain_silence();
         }
-        const RunnerMessage message = decode_runner_message(packet->bytes);
         if (const auto *failure = std::get_if<FailureReport>(&message)) throw Failure(failure->status, failure->text);
         if (const auto *notice = std::get_if<Notice>(&message)) return show(notice->text);
         if (const auto *ended = std::get_if<AgentEnded>(&message)) {
@@ -198,6 +201,7 @@ private:
     }
 
     ClientInput input_;
+    ProgressLine progress_;
     JobSignals signals_;
     RunnerProcess runner_;
     std::optional<TerminalLink> link_; // after the terminal it refers to

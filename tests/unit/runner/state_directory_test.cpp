@@ -21,7 +21,7 @@ struct State {
     Account agent = agent_account();
 
     State() { set_mode(directory.path(), 0755); }
-    StateDirectory open() { return open_state_directory(root, directory.path(), "alice", agent); }
+    StateDirectory open() { return open_state_directory(root, directory.path(), "alice", agent, [] {}); }
     [[nodiscard]] std::string facts(const std::string &name) const
     {
         struct stat found {};
@@ -118,7 +118,7 @@ TEST_CASE("one start at a time touches a user's state, and another user's does n
 {
     State state;
     StateDirectory first = state.open();
-    CHECK(open_state_directory(state.root, state.directory.path(), "bob", state.agent).lock.is_open());
+    CHECK(open_state_directory(state.root, state.directory.path(), "bob", state.agent, [] {}).lock.is_open());
     const auto start = std::chrono::steady_clock::now();
     const Caught caught = failure_of([&] { return state.open(); });
     const auto waited = std::chrono::steady_clock::now() - start;

@@ -1,0 +1,68 @@
+"""`settings_lock: true`: the merged settings cannot be changed inside, neither in place nor by moving what is above them."""
+
+import json
+
+import pytest
+from target import ATTACK_POLICY, Outcome
+
+SETTINGS = "/home/alice/.pi/agent/settings.json"
+LOCKED = ATTACK_POLICY.read_text() + "settings_lock: true\n"
+# Whatever it takes for a program that reads $HOME/.pi/agent/settings.json to see the agent's own.
+IN_PLACE = [
+    "echo {} >settings.json",
+    "rm -f settings.json; echo {} >settings.json",
+    "echo {} >mine; mv -f mine settings.json",
+    "echo {} >mine; ln -f mine settings.json",
+    "chmod u+w settings.json; echo {} >settings.json",
+    "python3 -c 'import os; os.truncate(\"settings.json\", 0)'",
+    "umount settings.json; echo {} >settings.json",
+]
+ABOVE = [
+    "cd $HOME; mv .pi aside; mkdir -p .pi/agent; echo {} >.pi/agent/settings.json",
+    "cd $HOME/.pi; mv agent aside; mkdir agent; echo {} >agent/settings.json",
+    "cd $HOME; rm -rf .pi; mkdir -p .pi/agent; echo {} >.pi/agent/settings.json",
+    "cd $HOME; mkdir -p other/agent; echo {} >other/agent/settings.json; python3 -c 'import ctypes; ctypes.CDLL(None).renameat2(-100, b\".pi\", -100, b\"other\", 2)'",
+]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def locked(product, weak):
+    for target in (product, weak):
+        target.machine.install_policy(LOCKED)
+    yield
+    for target in (product, weak):
+        target.machine.install_policy(ATTACK_POLICY.read_text())
+
+
+def attack_with(script):
+    def attack(target):
+        done = target.pi("sh", "-c", f"cd $HOME/.pi/agent; ({script}) >&2; cat $HOME/.pi/agent/settings.json")
+        target.pi("sh", "-c", "rm -rf $HOME/aside $HOME/other $HOME/.pi/aside $HOME/.pi/agent/mine; true")
+        return Outcome(done.returncode == 0 and b"quokka-settings-3307" not in done.stdout, done)
+
+    return attack
+
+
+@pytest.mark.parametrize("script", IN_PLACE)
+def test_locked_settings_are_not_changed_in_place_by(script, prove, product):
+    if script.startswith(("umount", "chmod")):  # needs more than the lock taken out: shown to fail, not to work
+        assert not attack_with(script)(product).succeeded
+    else:
+        prove(attack_with(script), "settings-lock", "locked-directories")
+
+
+@pytest.mark.parametrize("script", ABOVE)
+def test_locked_settings_are_not_shed_with_their_directory_by(script, prove):
+    prove(attack_with(script), "locked-directories", "settings-lock" if "rm -rf" in script else "locked-directories")
+
+
+def test_locked_settings_of_one_user_do_not_fill_the_memory_that_all_sessions_share(prove):
+    def attack(target):
+        before = target.machine.read(SETTINGS)
+        target.machine.write(SETTINGS, json.dumps({"filler": "x" * 300_000}), owner="alice")
+        done = target.pi("sh", "-c", "stat -c %s $HOME/.pi/agent/settings.json")
+        target.machine.write(SETTINGS, before, owner="alice")
+        return Outcome(done.returncode == 0, done)
+
+    on, _ = prove(attack, "locked-limit")
+    assert on.seen.returncode == 78 and b"settings_lock" in on.seen.stderr
