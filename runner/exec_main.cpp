@@ -20,6 +20,7 @@ namespace {
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
 
 constexpr int patience_seconds = 30;
+constexpr int launch_patience_seconds = 120; // the runner reads the user's configuration meanwhile, which may take a minute
 
 // Every signal waits: systemd's TERM is for the agent, and a helper that died of it would cut the agent's last output off.
 void block_signals()
@@ -44,7 +45,7 @@ UniqueFd take_control_socket()
 ExecEnded run(FdRef control)
 {
     send_packet(control, encode(ExecMessage(ExecReady{})), {}, in_seconds(patience_seconds));
-    ReceivedLaunch launch = receive_launch(control, in_seconds(patience_seconds));
+    ReceivedLaunch launch = receive_launch(control, in_seconds(launch_patience_seconds));
     enter_working_directory(launch.record);
     take_terminal(launch);
     restrict_with_landlock(launch.stdio);

@@ -32,10 +32,10 @@ namespace {
 constexpr int scope_patience_seconds = 30;
 constexpr int terminal_patience_seconds = 5;
 
-void notify(FdRef wrapper, const std::string &text)
+void tell(FdRef wrapper, const RunnerMessage &message)
 {
     try {
-        send_packet(wrapper, encode(RunnerMessage(Notice{text})), {}, in_seconds(1));
+        send_packet(wrapper, encode(message), {}, in_seconds(1));
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: a wrapper that is gone ends the session by itself
     }
 }
@@ -160,18 +160,23 @@ LaunchRecord plan_launch(const std::string &id, const Policy &policy, const Acce
 
 } // namespace
 
-AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
+void run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
 {
     require_host_namespaces(root);
 
-    // Out of the caller's control group before anything that others share: from here the caller can neither freeze nor kill this process.
+    // Out of the caller's control group before anything that others share. While systemd moves this process, only what concerns the process
+    // itself, or asks systemd: until it is inside, the caller can freeze or kill it.
     const std::string id = make_session_id();
     UniqueFd slot = take_start_slot(root, caller.uid);
     SystemdBus systemd(root);
-    const SystemdFeatures features = systemd_features(systemd.version());
-    if (defence_is_on("own-scope")) systemd.enter_scope(scope_name(id), scope_properties(caller.uid), in_seconds(scope_patience_seconds));
+    const bool own_scope = defence_is_on("own-scope");
+    if (own_scope) systemd.request_scope(scope_name(id), scope_properties(caller.uid));
     reset_process_state(root);
     const UniqueFd termination = watch_termination();
+    systemd.watch_service(service_name(id));
+    const SystemdFeatures features = systemd_features(systemd.version());
+    if (own_scope) wait_until_inside(scope_name(id), in_seconds(scope_patience_seconds));
+    // --- from here the caller can neither freeze nor kill this process ---
 
     // Decide again; only this decision counts.
     const Policy policy = load_enabled_policy();
@@ -181,7 +186,7 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     Request request = receiver.request();
     const OpenedProject project = open_allowed_project(receiver, caller, rules);
 
-    // Prepare: the agent's state as the agent, the user's config as the user, under the user's lock.
+    // Prepare what systemd needs.
     const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
     SessionEnd end(root, systemd, id);
     sweep(root, systemd);
@@ -191,30 +196,43 @@ AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent,
                                                 [&] { progress.show("waiting for another start of your agent"); });
     const UniqueFd locked_settings = policy.settings_lock ? session.make_file("settings.json") : UniqueFd();
-    for (const auto &skipped : sync_config(root, caller, agent, plan_sync(policy, rules, caller), state, locked_settings,
-                                           SessionWatch{wrapper, termination}, [&](const std::string &doing) { progress.show(doing); }))
-        notify(wrapper, skipped);
-    state.lock.reset();
+    // As user and agent, under the user's lock.
+    const auto bring_config_in = [&] {
+        for (auto &notice : sync_config(root, caller, agent, plan_sync(policy, rules, caller), state, locked_settings,
+                                        SessionWatch{wrapper, termination}, [&](const std::string &doing) { progress.show(doing); }))
+            tell(wrapper, Notice{std::move(notice)});
+        state.lock.reset();
+    };
+    if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
     const RootTree tree = build_root_tree(root, session, project, state, caller, agent, locked_settings);
     for (const auto &path : tree.covered)
-        notify(wrapper, "not shown to the agent: " + project.root_path + "/" + escape_for_display(path) +
-                            " (another file system mounted inside the root)");
+        tell(wrapper, Notice{"not shown to the agent: " + project.root_path + "/" + escape_for_display(path) +
+                             " (another file system mounted inside the root)"});
 
-    UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
-
-    // Launch and supervise.
+    // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
+    // record and looks at nothing before.
     auto [control, launcher] = make_channel();
     end.unit_may_live();
     systemd.start_service(service_name(id), service_properties(plan_unit(id, caller, agent, project, state, tree, features)),
                           CompanionUnit{cleanup_name(id), cleanup_properties(id, caller.uid)}, launcher);
     launcher.reset();
+    try {
+        if (!locked_settings) bring_config_in();
+    } catch (...) {
+        if (end_unit(systemd, service_name(id))) end.unit_has_ended();
+        throw;
+    }
+
+    // Supervise.
+    UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     const LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(request), project, state);
     record_started(id, caller, agent, project.root_path);
     const AgentEnded ended =
         supervise(systemd, Session{service_name(id), wrapper, receiver, control, termination, record}, std::move(terminal));
     end.unit_has_ended();
     record_ended(id, ended);
-    return ended;
+    session.unlock();
+    tell(wrapper, ended); // nobody waits for the removal
 }
 
 } // namespace pi_agent

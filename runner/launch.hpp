@@ -2,12 +2,13 @@
 #pragma once
 
 #include "common/account.hpp"
+#include "common/fd.hpp"
 #include "common/identity.hpp"
-#include "common/request.hpp"
 
 namespace pi_agent {
 
-// Throws Failure for everything that ends before the agent has run. Leaves nothing mounted or on disk but the agent's own state.
-AgentEnded run_session(const AsRoot &root, const Account &caller, FdRef wrapper);
+// Tells the wrapper how the agent ended. Throws Failure for everything that ends before the agent has run. Leaves nothing mounted or on
+// disk but the agent's own state.
+void run_session(const AsRoot &root, const Account &caller, FdRef wrapper);
 
 } // namespace pi_agent

@@ -31,25 +31,20 @@ int refuse_on_stderr(const Failure &failure)
     return static_cast<int>(failure.status());
 }
 
-void tell(FdRef wrapper, const RunnerMessage &message)
-{
-    try {
-        send_packet(wrapper, encode(message), {}, in_seconds(1));
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: the wrapper is gone, the journal has it
-    }
-}
-
 int report(FdRef wrapper, const Account &caller, const Failure &failure)
 {
     record_refused(caller.name, failure.what());
-    tell(wrapper, FailureReport{failure.status(), failure.what()});
+    try {
+        send_packet(wrapper, encode(RunnerMessage(FailureReport{failure.status(), failure.what()})), {}, in_seconds(1));
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: the wrapper is gone, the journal has it
+    }
     return static_cast<int>(failure.status());
 }
 
 int serve(const AsRoot &root, const Account &caller, FdRef wrapper)
 {
     try {
-        tell(wrapper, run_session(root, caller, wrapper));
+        run_session(root, caller, wrapper);
         return 0;
     } catch (const Failure &failure) {
         return report(wrapper, caller, failure);

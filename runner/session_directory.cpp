@@ -200,6 +200,11 @@ void SessionDirectory::make_link(const std::string &relative, const std::string 
     if (symlinkat(target.c_str(), parent.get(), name.c_str()) != 0) throw_errno("creating a link in the session directory");
 }
 
+void SessionDirectory::unlock() const
+{
+    if (flock(fd_.get(), LOCK_UN) != 0) throw_errno("unlocking the session directory");
+}
+
 void remove_session(const AsRoot &root, const std::string &id)
 {
     if (!is_session_id(id)) throw Failure(ExitStatus::usage, "not a session id");

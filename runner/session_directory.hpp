@@ -19,7 +19,7 @@ std::string scope_name(const std::string &id);   // pi-agent-run-ID.scope
 std::string service_name(const std::string &id); // pi-agent-ID.service
 std::string cleanup_name(const std::string &id); // pi-agent-cleanup-ID.service
 
-// The directory of one session. Locked for as long as this lives, so that a sweep can tell it from an orphan's.
+// The directory of one session. Locked until unlock() or this one's end, so that a sweep can tell it from an orphan's.
 class SessionDirectory {
 public:
     static SessionDirectory create(const AsRoot &root, const std::string &id, Uid user);
@@ -30,6 +30,8 @@ public:
     // A new, empty file, readable by all; O_RDWR.
     [[nodiscard]] UniqueFd make_file(const std::string &name) const;
     void make_link(const std::string &relative, const std::string &target) const;
+    // The session is over: it is not counted any more, and whoever removes it need not wait.
+    void unlock() const;
 
 private:
     std::string path_;

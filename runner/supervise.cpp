@@ -248,6 +248,15 @@ UniqueFd watch_termination()
     return fd;
 }
 
+bool end_unit(SystemdBus &systemd, const std::string &service)
+{
+    systemd.stop_unit(service);
+    const Deadline deadline = in_seconds(stop_patience_seconds);
+    for (systemd.process(); !systemd.service_result().ended; systemd.process())
+        if (!wait_for_input(systemd.fd(), deadline)) return false;
+    return true;
+}
+
 AgentEnded supervise(SystemdBus &systemd, const Session &session, UniqueFd terminal)
 {
     return Supervisor(systemd, session, std::move(terminal)).run();

@@ -22,6 +22,9 @@ struct Session {
     const LaunchRecord &record;
 };
 
+// Ends a unit in which no agent has been started. False when it does not end in time.
+bool end_unit(SystemdBus &systemd, const std::string &service);
+
 // Returns when the unit has ended, in every case. Throws Failure when the agent was never started. `terminal` is the agent's end of the
 // session's pty, if it has one.
 AgentEnded supervise(SystemdBus &systemd, const Session &session, UniqueFd terminal);

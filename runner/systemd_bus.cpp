@@ -4,7 +4,6 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
-#include "runner/process_state.hpp"
 
 #include <sdbus-c++/sdbus-c++.h>
 
@@ -22,9 +21,13 @@ constexpr const char *manager_interface = "org.freedesktop.systemd1.Manager";
 constexpr const char *unit_interface = "org.freedesktop.systemd1.Unit";
 constexpr const char *service_interface = "org.freedesktop.systemd1.Service";
 constexpr const char *properties_interface = "org.freedesktop.DBus.Properties";
+constexpr const char *broker = "org.freedesktop.DBus";
+constexpr const char *broker_path = "/org/freedesktop/DBus";
 
 using BusProperty = sdbus::Struct<std::string, sdbus::Variant>;
 using AuxiliaryUnit = sdbus::Struct<std::string, std::vector<BusProperty>>;
+using Properties = std::map<std::string, sdbus::Variant>;
+using JobOfUnit = sdbus::Struct<std::uint32_t, sdbus::ObjectPath>;
 
 [[noreturn]] void refuse(const std::string &action, const sdbus::Error &error)
 {
@@ -90,13 +93,30 @@ std::vector<BusProperty> to_bus(const std::vector<UnitProperty> &properties)
     return list;
 }
 
-std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection &bus, const std::string &path)
+std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection &bus, const std::string &path, const char *name = service_name_on_bus)
 {
 #if defined(SDBUS_CPP_2)
-    return sdbus::createProxy(bus, sdbus::ServiceName(service_name_on_bus), sdbus::ObjectPath(path));
+    return sdbus::createProxy(bus, sdbus::ServiceName(name), sdbus::ObjectPath(path));
 #else
-    return sdbus::createProxy(bus, service_name_on_bus, path);
+    return sdbus::createProxy(bus, name, path);
 #endif
+}
+
+// Where systemd has, or will have, the unit: known before it exists, so that none of its signals is missed.
+std::string path_of_unit(const std::string &name)
+{
+    std::string path = "/org/freedesktop/systemd1/unit/";
+    for (const char byte : name) {
+        const bool plain =
+            (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9' && path.back() != '/');
+        if (plain) {
+            path += byte;
+            continue;
+        }
+        const auto value = static_cast<unsigned char>(byte);
+        path += {'_', "0123456789abcdef"[value >> 4U], "0123456789abcdef"[value & 15U]};
+    }
+    return path;
 }
 
 void finish([[maybe_unused]] sdbus::IProxy &proxy)
@@ -117,16 +137,27 @@ Value read_property(sdbus::IProxy &object, const char *interface, const char *na
     return value.get<Value>();
 }
 
+template <typename Value>
+void take(const Properties &properties, const char *name, Value &into)
+{
+    const auto found = properties.find(name);
+    if (found != properties.end()) into = found->second.get<Value>();
+}
+
+// A service as systemd describes it.
+struct ServiceState {
+    std::string active;
+    JobOfUnit job;
+    std::string result;
+    std::int32_t code = 0;
+    std::int32_t status = 0;
+};
+
 } // namespace
 
 class SystemdBus::Connection {
 public:
-    Connection() : bus_(sdbus::createSystemBusConnection()), manager_(make_proxy(*bus_, manager_path))
-    {
-        finish(*manager_);
-        // systemd sends PropertiesChanged only while somebody has subscribed.
-        manager_->callMethod("Subscribe").onInterface(manager_interface);
-    }
+    Connection() : bus_(sdbus::createSystemBusConnection()), manager_(make_proxy(*bus_, manager_path)) { finish(*manager_); }
 
     void start_unit(const std::string &name, const std::vector<BusProperty> &properties, const std::vector<AuxiliaryUnit> &others)
     {
@@ -139,14 +170,23 @@ public:
 
     void watch(const std::string &name)
     {
-        sdbus::ObjectPath path;
-        manager_->callMethod("GetUnit").onInterface(manager_interface).withArguments(name).storeResultsTo(path);
-        unit_ = make_proxy(*bus_, path);
-        // The content is read afresh each time; the signal only wakes the loop.
-        unit_->uponSignal("PropertiesChanged")
-            .onInterface(properties_interface)
-            .call([](const std::string &, const std::map<std::string, sdbus::Variant> &, const std::vector<std::string> &) {});
+        const auto bus = make_proxy(*bus_, broker_path, broker);
+        finish(*bus);
+        bus->callMethod("GetNameOwner").onInterface(broker).withArguments(std::string(service_name_on_bus)).storeResultsTo(systemd_);
+        unit_ = make_proxy(*bus_, path_of_unit(name));
+        unit_->registerSignalHandler(properties_interface, "PropertiesChanged", [this](sdbus::Signal signal) { hear(signal); });
         finish(*unit_);
+        // systemd sends PropertiesChanged only while somebody has subscribed. It takes what we send in order, so no answer is waited for.
+        manager_->callMethod("Subscribe").onInterface(manager_interface).dontExpectReply();
+        process();
+        must_ask_ = false; // what came until now (the bus greets) is from before the unit
+    }
+
+    const ServiceState &service()
+    {
+        if (must_ask_) ask();
+        must_ask_ = false;
+        return service_;
     }
 
     void stop(const std::string &name)
@@ -173,20 +213,21 @@ public:
 
     std::string version() { return read_property<std::string>(*manager_, manager_interface, "Version"); }
 
-    sdbus::IProxy &unit() { return *unit_; }
-
-    // The bus delivers signals that any local user addresses to us: their content is never believed, and a flood of them does not keep us
-    // here.
+    // The bus delivers signals that any local user addresses to us: a flood of them does not keep us here, and whatever comes that is not
+    // systemd's own word makes us ask systemd. So nobody can make us miss an end, by a lost signal or a restarted systemd.
     void process()
     {
         constexpr int at_once = 64;
-        for (int count = 0; count < at_once; ++count) {
+        const int heard_before = heard_;
+        int count = 0;
+        for (; count < at_once; ++count) {
 #if defined(SDBUS_CPP_2)
-            if (!bus_->processPendingEvent()) return;
+            if (!bus_->processPendingEvent()) break;
 #else
-            if (!bus_->processPendingRequest()) return;
+            if (!bus_->processPendingRequest()) break;
 #endif
         }
+        must_ask_ = must_ask_ || count != heard_ - heard_before || count == at_once;
     }
 
     [[nodiscard]] int fd() const
@@ -195,16 +236,49 @@ public:
     }
 
 private:
+    // Believed only from the connection that owns systemd's name: the sender is the one thing that the bus itself writes into a message.
+    void hear(sdbus::Signal &signal)
+    {
+        if (signal.getSender() != systemd_ && defence_is_on("signal-sender")) return;
+        try {
+            std::string interface;
+            Properties changed;
+            signal >> interface >> changed;
+            if (interface == unit_interface) {
+                take(changed, "ActiveState", service_.active);
+                take(changed, "Job", service_.job);
+            } else if (interface == service_interface) {
+                take(changed, "Result", service_.result);
+                take(changed, "ExecMainCode", service_.code);
+                take(changed, "ExecMainStatus", service_.status);
+            }
+            ++heard_;
+        } catch (const sdbus::Error &) { // NOLINT(bugprone-empty-catch): what is not understood is asked for
+        }
+    }
+
+    void ask()
+    {
+        service_.active = read_property<std::string>(*unit_, unit_interface, "ActiveState");
+        service_.job = read_property<JobOfUnit>(*unit_, unit_interface, "Job");
+        service_.result = read_property<std::string>(*unit_, service_interface, "Result");
+        service_.code = read_property<std::int32_t>(*unit_, service_interface, "ExecMainCode");
+        service_.status = read_property<std::int32_t>(*unit_, service_interface, "ExecMainStatus");
+    }
+
     std::unique_ptr<sdbus::IConnection> bus_;
     std::unique_ptr<sdbus::IProxy> manager_;
     std::unique_ptr<sdbus::IProxy> unit_;
+    std::string systemd_; // its name of its own on the bus, which no other connection ever gets
+    ServiceState service_;
+    int heard_ = 0;
+    bool must_ask_ = false;
 };
 
 SystemdBus::SystemdBus(const AsRoot & /*root*/)
 {
     try {
         connection_ = std::make_unique<Connection>();
-        version_ = connection_->version();
     } catch (const sdbus::Error &error) {
         refuse("connecting to systemd", error);
     }
@@ -212,15 +286,32 @@ SystemdBus::SystemdBus(const AsRoot & /*root*/)
 
 SystemdBus::~SystemdBus() = default;
 
-void SystemdBus::enter_scope(const std::string &name, const std::vector<UnitProperty> &properties, Deadline deadline)
+void SystemdBus::request_scope(const std::string &name, const std::vector<UnitProperty> &properties)
 {
     try {
         std::vector<BusProperty> list = to_bus(properties);
         list.emplace_back("PIDs", sdbus::Variant(std::vector<std::uint32_t>{static_cast<std::uint32_t>(getpid())}));
         connection_->start_unit(safe(name), list, {});
-        wait_until_inside(name, deadline);
     } catch (const sdbus::Error &error) {
         refuse("making the runner's scope", error);
+    }
+}
+
+std::string SystemdBus::version()
+{
+    try {
+        return connection_->version();
+    } catch (const sdbus::Error &error) {
+        refuse("asking systemd for its version", error);
+    }
+}
+
+void SystemdBus::watch_service(const std::string &name)
+{
+    try {
+        connection_->watch(safe(name));
+    } catch (const sdbus::Error &error) {
+        refuse("watching the session's unit", error);
     }
 }
 
@@ -231,7 +322,6 @@ void SystemdBus::start_service(const std::string &name, const std::vector<UnitPr
         std::vector<BusProperty> list = to_bus(properties);
         list.emplace_back("StandardInputFileDescriptor", sdbus::Variant(sdbus::UnixFd(standard_input.get())));
         connection_->start_unit(safe(name), list, {AuxiliaryUnit(safe(cleanup.name), to_bus(cleanup.properties))});
-        connection_->watch(name);
     } catch (const sdbus::Error &error) {
         refuse("starting the session's unit", error);
     }
@@ -267,15 +357,10 @@ std::string SystemdBus::version_for_anybody()
 ServiceResult SystemdBus::service_result()
 {
     try {
-        const auto state = read_property<std::string>(connection_->unit(), unit_interface, "ActiveState");
+        const ServiceState &seen = connection_->service();
         // Before its start job has run, a new unit is inactive too.
-        const auto job = read_property<sdbus::Struct<std::uint32_t, sdbus::ObjectPath>>(connection_->unit(), unit_interface, "Job");
-        ServiceResult result{(state == "inactive" || state == "failed") && job.get<0>() == 0, "", 0, 0};
-        if (!result.ended) return result;
-        result.result = read_property<std::string>(connection_->unit(), service_interface, "Result");
-        result.code = read_property<std::int32_t>(connection_->unit(), service_interface, "ExecMainCode");
-        result.status = read_property<std::int32_t>(connection_->unit(), service_interface, "ExecMainStatus");
-        return result;
+        const bool ended = (seen.active == "inactive" || seen.active == "failed") && seen.job.get<0>() == 0;
+        return ServiceResult{ended, seen.result, seen.code, seen.status};
     } catch (const sdbus::Error &error) {
         refuse("reading the session's result", error);
     }

@@ -36,18 +36,21 @@ public:
     SystemdBus &operator=(SystemdBus &&) = delete;
     ~SystemdBus();
 
-    // Moves this process into a scope of its own and waits until it is there.
-    void enter_scope(const std::string &name, const std::vector<UnitProperty> &properties, Deadline deadline);
+    // Makes systemd move this process into a scope of its own. Does not wait: wait_until_inside() (process_state.hpp) does.
+    void request_scope(const std::string &name, const std::vector<UnitProperty> &properties);
+    // In systemd's own words, for systemd_features(); and the same for whoever asks, not only for root.
+    std::string version();
+    static std::string version_for_anybody();
+    // From here on service_result() is about this service. Before start_service(), so that nothing of it is missed.
+    void watch_service(const std::string &name);
     // Queues the start, with another unit that it needs; `standard_input` becomes the service's stdin (borrowed, copied by systemd).
     void start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,
                        FdRef standard_input);
     // Queues the stop; a unit that is gone is fine.
     void stop_unit(const std::string &name);
     bool unit_exists(const std::string &name);
-    // In systemd's own words, for systemd_features(); and the same for whoever asks, not only for root.
-    [[nodiscard]] const std::string &version() const noexcept { return version_; }
-    static std::string version_for_anybody();
-    // Of the service that start_service started.
+    // Of the service that is watched: what systemd said of its own accord. It is asked only after something else came over the bus, because
+    // an answer takes long where it matters: as a unit ends, systemd starts the cleanup before it answers (16 ms, seen on 252).
     ServiceResult service_result();
 
     // For poll(2): wait for input on fd, then call process().
@@ -57,7 +60,6 @@ public:
 private:
     class Connection;
     std::unique_ptr<Connection> connection_;
-    std::string version_;
 };
 
 } // namespace pi_agent
