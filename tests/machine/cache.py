@@ -63,7 +63,7 @@ def digest(*inputs):
 
 def bootstrap(release, packages, target):
     """A minimal Debian with the packages, from the distribution's default mirror."""
-    quietly(["mmdebstrap", *LEAN, "--include=" + ",".join(packages), release, target], CACHE / "mmdebstrap.log")
+    quietly(["mmdebstrap", *LEAN, "--include=" + ",".join(packages), release, target], target.with_name(target.name + ".log"))
 
 
 def machine_root(name):
@@ -82,7 +82,7 @@ def machine_root(name):
         bootstrap(recipe.release, recipe.packages, root)
         for file, directory in placed.items():
             shutil.copy(HERE / file, root / directory)
-        quietly(["chroot", root, "sh", "/root/prepare_root.sh"], CACHE / "prepare-root.log")
+        quietly(["chroot", root, "sh", "/root/prepare_root.sh"], CACHE / name / "prepare-root.log")
 
     return made_once(CACHE / name / f"root-{digest(LEAN, recipe.release, recipe.packages, contents)}", make)
 
@@ -114,7 +114,7 @@ def agent_tree(version):
             shutil.copy(file, tree)
         # Without scripts: nothing that the packages would run at installation is needed.
         npm_ci = ["npm", "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier"]
-        quietly(npm_ci, CACHE / "npm.log", cwd=tree)
+        quietly(npm_ci, CACHE / "agents" / f"{version}.npm.log", cwd=tree)
         (tree / "bin").mkdir()
         (tree / "bin/pi").write_text(launcher)
         subprocess.run(["chown", "-R", "root:root", tree], check=True)
@@ -122,6 +122,13 @@ def agent_tree(version):
         (tree / "bin/pi").chmod(0o755)
 
     return made_once(CACHE / "agents" / f"{version}-{digest(launcher, [file.read_text() for file in inputs])}", make)
+
+
+# How the product is built for what (keywords of Build). With seams, a test can take a defence out; unoptimised: half as fast to make.
+SANITIZED = {"variant": "sanitized", "options": ("--buildtype=debug", "-Db_sanitize=address,undefined", "-Db_lundef=false")}
+WITH_SEAMS = {"variant": "weak", "options": ("-Dtest_seams=true", "-Doptimization=0", "-Ddebug=false")}
+LINT = {"variant": "lint", "tools": True}
+CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
 
 
 class Build:
