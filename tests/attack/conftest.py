@@ -26,7 +26,7 @@ def pytest_collection_modifyitems(config, items):
 def weak_machine(machine_name):
     """A machine like `machine`, with the product built with test seams: Target.without() takes defences out of it."""
     with Machine(f"weak-{os.getpid()}", machine_name) as booted:
-        booted.create()
+        booted.create(agent=None)
         booted.install(Build(machine_name, **WITH_SEAMS))
         booted.boot()
         yield booted

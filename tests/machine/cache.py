@@ -124,8 +124,10 @@ def agent_tree(version):
     return made_once(CACHE / "agents" / f"{version}-{digest(launcher, [file.read_text() for file in inputs])}", make)
 
 
-# How the product is built for what (keywords of Build). With seams, a test can take a defence out; unoptimised: half as fast to make.
+# How the product is built for what, as keywords of Build.
+PRODUCT = {"options": ("-Ddebug=false",)}  # optimised as it is for users; the debug information took a third of the time to make
 SANITIZED = {"variant": "sanitized", "options": ("--buildtype=debug", "-Db_sanitize=address,undefined", "-Db_lundef=false")}
+# A test can take a defence out of it. Unoptimised, because no user gets it.
 WITH_SEAMS = {"variant": "weak", "options": ("-Dtest_seams=true", "-Doptimization=0", "-Ddebug=false")}
 LINT = {"variant": "lint", "tools": True}
 CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
@@ -134,7 +136,7 @@ CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=cla
 class Build:
     """One build directory for one checkout on one machine; commands run in the build root, the checkout read-only."""
 
-    def __init__(self, name, source=SOURCE, variant="product", options=(), environment=(), tools=False):
+    def __init__(self, name, source=SOURCE, variant="product", options=PRODUCT["options"], environment=(), tools=False):
         self.name = name
         self.root = build_root(name, tools)
         self.source = Path(source).resolve()
@@ -150,6 +152,7 @@ class Build:
             binds.append(f"--bind={destination}:/dest")
         settings = [f"--setenv={setting}" for setting in ("LANG=C.UTF-8", *self.environment)]
         nspawn = ["systemd-nspawn", "-q", "-D", self.root, "--read-only", "--as-pid2", "--register=no", "--keep-unit"]
+        nspawn += [f"--machine={self.directory.name}"]  # builds in one root at a time must not share its name
         writable = ["--tmpfs=/srv", "--tmpfs=/var/tmp"]  # beside /tmp and /run: unit tests need trusted parents, too
         return self.cgroup.entering([*nspawn, "--private-network", "--pipe", *writable, *binds, *settings, *argv])
 
