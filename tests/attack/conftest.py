@@ -4,7 +4,7 @@ import os
 import random
 
 import pytest
-from cache import Build
+from cache import WITH_SEAMS, Build
 from machine import Machine
 from target import ATTACK_POLICY, Outcome, Target, prepare
 
@@ -26,10 +26,8 @@ def pytest_collection_modifyitems(config, items):
 def weak_machine(machine_name):
     """A machine like `machine`, with the product built with test seams: Target.without() takes defences out of it."""
     with Machine(f"weak-{os.getpid()}", machine_name) as booted:
-        booted.create()
-        # Unoptimised: it is built for these tests alone, and half as fast to make.
-        seams = ["-Dtest_seams=true", "-Doptimization=0", "-Ddebug=false"]
-        booted.install(Build(machine_name, variant="weak", options=seams))
+        booted.create(agent=None)
+        booted.install(Build(machine_name, **WITH_SEAMS))
         booted.boot()
         yield booted
         booted.stop()

@@ -122,7 +122,7 @@ own, theirs = socket_made_by(1000)
 stdio = Stdio()
 child = subprocess.Popen(DIRECT, stdin=theirs, env={"SUDO_UID": "1000"}, close_fds=False, stderr=subprocess.DEVNULL)
 ask(own, stdio, ["sleep", "60"])
-time.sleep(1.5)
+wait_for_agent('sleep')
 tell([os.readlink(f"/proc/{child.pid}/fd/{fd}") for fd in os.listdir(f"/proc/{child.pid}/fd")])
 child.kill()
 """

@@ -164,7 +164,10 @@ os.symlink({EVIL!r}, "/home/alice/projects")
         target.machine.run(["python3", "-c", arrange], check=True)
         try:
             process = target.machine.popen(["python3", "-c", target.prelude + asking])
-            time.sleep(2)
+            # A reload while systemd still starts the unit would end it.
+            until = time.monotonic() + 20
+            while target.machine.root(["pgrep", "-u", "pi-agent", "-x", "sleep"]).returncode != 0 and process.poll() is None:
+                assert time.monotonic() < until, "neither refused nor started"
             target.machine.root(["systemctl", "daemon-reload"], check=True)
             out, _ = process.communicate(timeout=30)
         finally:

@@ -90,7 +90,7 @@ FORGED = {"a signal that opens a debugger": 10, "a signal that the kernel takes 
 
 @pytest.mark.parametrize("kind", FORGED)
 def test_a_signal_that_is_not_passed_on_ends_the_session_instead(kind, prove):
-    conversation = f"(ask(c, s, ['sleep', '1000']), time.sleep(1.5), send(c, number(SIGNAL) + number({FORGED[kind]})))"
+    conversation = f"(ask(c, s, ['sleep', '1000']), wait_for_agent('sleep'), send(c, number(SIGNAL) + number({FORGED[kind]})))"
     on, _ = prove(saying(conversation, success=lambda answer: answer["ended"] == -FORGED[kind]), "forwarded-signals")
     assert on.seen["ended"] == -15
 
@@ -108,7 +108,7 @@ BROKEN = {
 @pytest.mark.parametrize("kind", BROKEN)
 def test_after_the_request_comes_nothing_but_signals_and_words_on_the_terminal(kind, product):
     """Whatever else comes is the wrapper's end, and with it the session's."""
-    answer = product.play(f"tell(call(lambda c, s: (ask(c, s, ['sleep', '1000']), time.sleep(1.5), {BROKEN[kind]})))")
+    answer = product.play(f"tell(call(lambda c, s: (ask(c, s, ['sleep', '1000']), wait_for_agent('sleep'), {BROKEN[kind]})))")
     assert answer["ended"] == -15, answer
 
 

@@ -129,7 +129,7 @@ DEBUGGED = """
 import os, signal, time
 signal.signal(signal.SIGUSR1, lambda *_: print("debugger opened", flush=True))
 print(os.environ["PI_AGENT_SESSION"], flush=True)
-time.sleep(4)
+time.sleep(2)
 """
 
 

@@ -157,6 +157,8 @@ def test_the_real_agent_with_real_tool_calls_leaks_nothing_either(product):
         starter = f"import os; os.execvp('pi', ['pi', '-p', {prompt!r}.replace('QUOKKA', 'quokka')])".replace("quokka-", "QUOKKA-", 1)
         process = product.machine.popen(["python3", "-c", starter], cwd=DEMO)
         process.stdin.close()
+        # From the agent's start on: between its own start and its first lines nobody can hide the arguments of a program.
+        product.machine.root("until pgrep -u pi-agent >/dev/null; do sleep 0.02; done", timeout=20)
         seen = {}
         while process.poll() is None:
             seen.update(markers_in_proc(product, "eve"))

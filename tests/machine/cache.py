@@ -63,7 +63,7 @@ def digest(*inputs):
 
 def bootstrap(release, packages, target):
     """A minimal Debian with the packages, from the distribution's default mirror."""
-    quietly(["mmdebstrap", *LEAN, "--include=" + ",".join(packages), release, target], CACHE / "mmdebstrap.log")
+    quietly(["mmdebstrap", *LEAN, "--include=" + ",".join(packages), release, target], target.with_name(target.name + ".log"))
 
 
 def machine_root(name):
@@ -82,7 +82,7 @@ def machine_root(name):
         bootstrap(recipe.release, recipe.packages, root)
         for file, directory in placed.items():
             shutil.copy(HERE / file, root / directory)
-        quietly(["chroot", root, "sh", "/root/prepare_root.sh"], CACHE / "prepare-root.log")
+        quietly(["chroot", root, "sh", "/root/prepare_root.sh"], CACHE / name / "prepare-root.log")
 
     return made_once(CACHE / name / f"root-{digest(LEAN, recipe.release, recipe.packages, contents)}", make)
 
@@ -114,7 +114,7 @@ def agent_tree(version):
             shutil.copy(file, tree)
         # Without scripts: nothing that the packages would run at installation is needed.
         npm_ci = ["npm", "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier"]
-        quietly(npm_ci, CACHE / "npm.log", cwd=tree)
+        quietly(npm_ci, CACHE / "agents" / f"{version}.npm.log", cwd=tree)
         (tree / "bin").mkdir()
         (tree / "bin/pi").write_text(launcher)
         subprocess.run(["chown", "-R", "root:root", tree], check=True)
@@ -124,10 +124,19 @@ def agent_tree(version):
     return made_once(CACHE / "agents" / f"{version}-{digest(launcher, [file.read_text() for file in inputs])}", make)
 
 
+# How the product is built for what, as keywords of Build.
+PRODUCT = {"options": ("-Ddebug=false",)}  # optimised as it is for users; the debug information took a third of the time to make
+SANITIZED = {"variant": "sanitized", "options": ("--buildtype=debug", "-Db_sanitize=address,undefined", "-Db_lundef=false")}
+# A test can take a defence out of it. Unoptimised, because no user gets it.
+WITH_SEAMS = {"variant": "weak", "options": ("-Dtest_seams=true", "-Doptimization=0", "-Ddebug=false")}
+LINT = {"variant": "lint", "tools": True}
+CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
+
+
 class Build:
     """One build directory for one checkout on one machine; commands run in the build root, the checkout read-only."""
 
-    def __init__(self, name, source=SOURCE, variant="product", options=(), environment=(), tools=False):
+    def __init__(self, name, source=SOURCE, variant="product", options=PRODUCT["options"], environment=(), tools=False):
         self.name = name
         self.root = build_root(name, tools)
         self.source = Path(source).resolve()
@@ -143,6 +152,7 @@ class Build:
             binds.append(f"--bind={destination}:/dest")
         settings = [f"--setenv={setting}" for setting in ("LANG=C.UTF-8", *self.environment)]
         nspawn = ["systemd-nspawn", "-q", "-D", self.root, "--read-only", "--as-pid2", "--register=no", "--keep-unit"]
+        nspawn += [f"--machine={self.directory.name}"]  # builds in one root at a time must not share its name
         writable = ["--tmpfs=/srv", "--tmpfs=/var/tmp"]  # beside /tmp and /run: unit tests need trusted parents, too
         return self.cgroup.entering([*nspawn, "--private-network", "--pipe", *writable, *binds, *settings, *argv])
 

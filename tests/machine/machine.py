@@ -91,13 +91,14 @@ class Machine:
     # --- making and ending it
 
     def create(self, agent=DEFAULT_AGENT):
-        """A fresh copy of the machine's root with the agent in it."""
+        """A fresh copy of the machine's root with the agent in it, or with none: it is larger than all the rest."""
         sweep(self.directory.parent)
         self.destroy()
         self.directory.mkdir(parents=True)
         self._lock = lock_without_waiting(self.directory)
         copy_tree(machine_root(self.recipe), self.filesystem)
-        self.add_agent(agent, AGENT_DIRECTORY)
+        if agent:
+            self.add_agent(agent, AGENT_DIRECTORY)
         (self.filesystem / "etc/hostname").write_text(f"{self.hostname}\n")
         (self.filesystem / "etc/hosts").write_text(f"127.0.0.1 localhost {self.hostname}\n::1 localhost\n")
 

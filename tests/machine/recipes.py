@@ -57,6 +57,7 @@ MACHINES = {
     ),
 }
 
+LINTED = "bookworm"  # with its clang-format: another version formats otherwise
 EMULATED = EmulatedRecipe(release="bookworm", machine="bookworm", packages=("initramfs-tools", "linux-image-amd64", "zstd"))
 
 AGENTS = {

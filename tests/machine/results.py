@@ -1,7 +1,10 @@
 """Collects single test cases from meson's and pytest's machine-readable results into one honest sum."""
 
+import contextlib
 import json
+import os
 import re
+import time
 import xml.etree.ElementTree as ElementTree
 
 DOCTEST_SUMMARY = re.compile(r"\[doctest\] test cases: +(\d+) \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
@@ -13,6 +16,7 @@ class Results:
     def __init__(self):
         self.counts = dict.fromkeys(RANK, 0)
         self.notes = []  # (outcome, what, why) of all that did not pass
+        self.suites = []  # what each suite added, where, and how long it took
 
     def add(self, outcome, what="", why="", count=1):
         self.counts[outcome] += count
@@ -21,6 +25,29 @@ class Results:
 
     def total(self):
         return sum(self.counts.values())
+
+    @contextlib.contextmanager
+    def suite(self, suite, machine, sample=""):
+        """Notes what is added meanwhile as that of one suite on one machine; gives its label."""
+        before, started, worked = dict(self.counts), time.monotonic(), processor_seconds()
+        try:
+            yield f"{suite} on {machine}" + (f" (a sample of {sample}, seed {os.environ['PI_AGENT_SEED']})" if sample else "")
+        finally:
+            entry = {"suite": suite, "machine": machine, "sample": sample}
+            entry |= {outcome: self.counts[outcome] - before[outcome] for outcome in RANK}
+            entry |= {"seconds": time.monotonic() - started, "processor_seconds": processor_seconds() - worked}
+            self.suites.append(entry)
+
+    def as_json(self):
+        return json.dumps({"counts": self.counts, "notes": self.notes, "suites": self.suites})
+
+    def add_json(self, text):
+        """Adds the results of another process."""
+        other = json.loads(text)
+        for outcome in RANK:
+            self.counts[outcome] += other["counts"][outcome]
+        self.notes += [tuple(note) for note in other["notes"]]
+        self.suites += other["suites"]
 
     def print(self):
         for wanted in ("skipped", "failed"):
@@ -68,6 +95,12 @@ class Results:
                 cases[name] = (outcome, why)
         for name, (outcome, why) in cases.items():
             self.add(outcome, f"{label}: {name}", why.split("\n")[0])
+
+
+def processor_seconds():
+    """Of all children that have ended, machines with everything in them among them."""
+    times = os.times()
+    return times.children_user + times.children_system
 
 
 def excerpt(output):

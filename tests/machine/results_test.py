@@ -41,5 +41,30 @@ class Meson(unittest.TestCase):
         self.assertEqual((results.counts["passed"], results.counts["failed"]), (2, 1))
 
 
+class Suites(unittest.TestCase):
+    def test_each_suite_has_what_was_added_while_it_ran_even_when_it_broke(self):
+        results = Results()
+        results.add("passed", count=5)
+        with results.suite("system", "one") as label:
+            results.add("passed", count=2)
+            results.add("failed", label, "why")
+        with self.assertRaises(OSError), results.suite("attack", "one"):
+            results.add("skipped", "a case", "why")
+            raise OSError
+        counts = [tuple(suite[key] for key in ("suite", "machine", "passed", "failed", "skipped")) for suite in results.suites]
+        self.assertEqual(counts, [("system", "one", 2, 1, 0), ("attack", "one", 0, 0, 1)])
+
+    def test_results_of_another_process_are_added_with_their_reasons(self):
+        results, other = Results(), Results()
+        results.add("failed", "mine", "why")
+        with other.suite("system", "two"):
+            other.add("passed", count=3)
+            other.add("skipped", "theirs", "because")
+        results.add_json(other.as_json())
+        self.assertEqual(results.counts, {"passed": 3, "failed": 1, "skipped": 1})
+        self.assertEqual(results.notes, [("failed", "mine", "why"), ("skipped", "theirs", "because")])
+        self.assertEqual(results.suites[0]["machine"], "two")
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -94,7 +94,7 @@ def test_a_prompt_steers_the_model_and_shows_the_last_result(plain):
 
 def test_a_machine_ends_with_everything_in_it(machine_name):
     with Machine(f"ends-{os.getpid()}", machine_name) as short:
-        short.create()
+        short.create(agent=None)
         short.boot()
         process = short.popen("setsid sleep 4713 & exec sleep 4713")
         process.inside_pid()

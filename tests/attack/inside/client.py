@@ -86,6 +86,21 @@ def ask(channel, stdio, arguments=("true",), cwd=DEMO, **more):
     send_record(channel, request(arguments, **more), [directory, *stdio.fds()])
 
 
+def wait_for_agent(program):
+    """Until an agent runs this program; what the conversation does next comes in the middle of a session."""
+    agents = {account.pw_uid for account in pwd.getpwall() if account.pw_name.startswith("pi-agent")}
+    until = time.monotonic() + PATIENCE
+    while time.monotonic() < until:
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                if os.stat(f"/proc/{pid}").st_uid in agents and open(f"/proc/{pid}/comm").read().strip() == program:
+                    return
+            except OSError:
+                pass
+        time.sleep(0.05)
+    raise TimeoutError(f"no agent runs {program}")
+
+
 class Decoder:
     def __init__(self, data):
         self.data = data

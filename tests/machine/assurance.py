@@ -1,0 +1,115 @@
+"""Writes docs/assurance.md: what a whole `check --full` ran, on what, and what came of it, from the data of that run."""
+
+import json
+import os
+import platform
+import struct
+import subprocess
+import time
+
+from cache import SOURCE, agent_tree, build_root, machine_root
+from progress import START
+from recipes import AGENTS, EMULATED, MACHINES
+
+PAGE = SOURCE / "docs/assurance.md"
+HEAD = """# Assurance
+
+Written by `sudo ./check --full` from what that run saw; do not edit. It says what was tried, not that there is no fault.
+
+"""
+IN_THE_MACHINE = {"systemd": "systemd", "sudo": "sudo", "D-Bus": "dbus"}
+TO_BUILD = {"g++": "g++", "sdbus-c++": "libsdbus-c++-dev"}
+TO_BUILD_TOO = {"clang": "clang"}
+
+
+def table(head, rows):
+    lines = [head, ["---"] * len(head), *rows]
+    return "".join("| " + " | ".join(str(cell).replace("|", "\\|").replace("\n", " ") for cell in line) + " |\n" for line in lines) + "\n"
+
+
+def commit():
+    """What was checked: a commit, and whether the checkout differed from it."""
+    git = ["git", "-c", f"safe.directory={SOURCE}", "-C", SOURCE]
+    try:
+        name = subprocess.run([*git, "rev-parse", "HEAD"], capture_output=True, text=True, check=True).stdout.strip()
+        # This page itself is written by every run.
+        status = [*git, "status", "--porcelain", "--", ".", ":!docs/assurance.md"]
+        changed = subprocess.run(status, capture_output=True, text=True, check=True).stdout.strip()
+    except (OSError, subprocess.CalledProcessError):
+        return "unknown: no git, or no checkout"
+    return name + (" with changes that are not committed" if changed else "")
+
+
+def versions(root, wanted):
+    """{what: version} of the installed packages {what: package} of a root."""
+    show = ["dpkg-query", f"--admindir={root}/var/lib/dpkg", "--show", "--showformat=${Version}"]
+    return {what: subprocess.run([*show, package], capture_output=True, text=True, check=True).stdout for what, package in wanted.items()}
+
+
+def version_of_kernel(image):
+    """The text that the boot header of an x86 kernel points to (Documentation/arch/x86/boot.rst, kernel_version)."""
+    start = image.read_bytes()[:0x10000]
+    (offset,) = struct.unpack_from("<H", start, 0x20E)
+    return start[0x200 + offset :].split(b" ")[0].split(b"\0")[0].decode()
+
+
+def version_of_node(agent):
+    package = agent_tree(agent) / "node_modules" / AGENTS[agent].node.split("/")[0] / "package.json"
+    return json.loads(package.read_text())["version"]
+
+
+def machines(names, emulated_kernel):
+    rows = []
+    for name in names:
+        found = versions(machine_root(name), IN_THE_MACHINE) | versions(build_root(name), TO_BUILD)
+        found |= versions(build_root(name, tools=True), TO_BUILD_TOO)
+        kernel = f"the host's, {platform.release()}"
+        kernel += f"; emulated: {emulated_kernel}" if name == EMULATED.machine else ""
+        rows.append([f"{name} (Debian {MACHINES[name].release})", kernel, *found.values()])
+    return table(["machine", "kernel", *IN_THE_MACHINE, *TO_BUILD, *TO_BUILD_TOO], rows)
+
+
+def suites(results):
+    rows = []
+    for suite in results.suites:
+        counts = [suite[outcome] for outcome in ("passed", "failed", "skipped")]
+        part = f"a sample of {suite['sample']}" if suite["sample"] else "all"
+        rows.append([suite["suite"], suite["machine"], part, *counts, round(suite["seconds"]), round(suite["processor_seconds"])])
+    total = [results.counts[outcome] for outcome in ("passed", "failed", "skipped")]
+    rows.append(["**sum**", "", "", *total, "", round(sum(suite["processor_seconds"] for suite in results.suites))])
+    return table(["suite", "machine", "tests", "passed", "failed", "skipped", "seconds", "processor seconds"], rows)
+
+
+def of_notes(results, wanted):
+    lines = [f"- {what}: {' '.join(why.split())[:300]}\n" for outcome, what, why in results.notes if outcome == wanted]
+    return "".join(lines) or "Nothing.\n"
+
+
+def page(results, run, machines_table):
+    return "".join([
+        HEAD, table(["", ""], run.items()),
+        "## On what\n\n", machines_table,
+        "## What ran\n\n", suites(results),
+        "Machines run side by side, so the seconds of one contain waiting for the other. A build counts only when it fails; what was built\n"
+        "before is not built again. Processor seconds are those of all processes of a suite, in the machines too.\n\n",
+        "## Failed\n\n", of_notes(results, "failed"),
+        "\n## Skipped, and why\n\n", of_notes(results, "skipped"),
+    ])  # fmt: skip
+
+
+def write(results, commit_before):
+    """The page of a run that has just ended."""
+    from emulated import kernel  # its own needs are those of --full
+
+    run = {
+        "began": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(START)),
+        "took": f"{(time.time() - START) / 60:.0f} minutes on {os.cpu_count()} processors",
+        "commit": commit_before if commit() == commit_before else f"{commit_before}, changed meanwhile to {commit()}",
+        "came out": f"{results.counts['passed']} passed, {results.counts['failed']} failed, {results.counts['skipped']} skipped",
+        "seed": f"{os.environ['PI_AGENT_SEED']} (`PI_AGENT_SEED`, repeats what was drawn)",
+        "agents": ", ".join(f"pi {agent} with node {version_of_node(agent)}" for agent in AGENTS),
+    }
+    PAGE.write_text(page(results, run, machines(MACHINES, version_of_kernel(kernel() / "vmlinuz"))))
+    owner = PAGE.parent.stat()  # the check runs as root, the checkout is somebody's
+    os.chown(PAGE, owner.st_uid, owner.st_gid)
+    return PAGE.relative_to(SOURCE)

@@ -1,0 +1,113 @@
+"""The suites of one machine, one after the other; `check` runs a process of this for each machine."""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import traceback
+from pathlib import Path
+
+from cache import CLANG, LINT, SANITIZED, SOURCE, WITH_SEAMS, Build
+from progress import CommandFailed, say
+from recipes import EMULATED, LINTED, MACHINES
+from results import Results
+
+
+def meson_suite(results, suite, name, only, **variant):
+    """Runs one of meson's suites in a build root and adds its cases."""
+    with results.suite(suite, name) as label:
+        say(label)
+        try:
+            build = Build(name, **variant)
+            build.setup()
+            selected = build.tests_of(suite, only)
+            if not selected:
+                if not only:
+                    results.add("failed", label, "the suite has no tests")
+                return
+            log = build.test(suite, selected)
+        except CommandFailed as failure:
+            results.add("failed", label, f"could not run: {failure}")
+            return
+        results.add_meson(log, label)
+
+
+def pytest_suite(results, suite, machine, only, sample=""):
+    """Runs one suite on a machine of its own, so that no suite depends on what another left there; `sample`: which part of it."""
+    with results.suite(suite, machine, sample) as label, tempfile.TemporaryDirectory() as directory:
+        say(label)
+        report = Path(directory) / "report.xml"
+        command = [*pytest(suite, machine, only), "-v", "--tb=short", "--durations=10", "--durations-min=3", f"--junitxml={report}"]
+        environment = {**os.environ, "PI_AGENT_SAMPLE": sample}
+        status = subprocess.run(command, cwd=SOURCE, stdin=subprocess.DEVNULL, env=environment).returncode
+        failed_before = results.counts["failed"]
+        if report.exists():
+            results.add_junit(report, label)
+        if status == 5 and not only:
+            results.add("failed", label, "the suite has no tests")
+        elif status not in (0, 1, 5) or (status == 1 and results.counts["failed"] == failed_before):
+            results.add("failed", label, f"could not run: pytest ended with status {status}, see above")
+
+
+def pytest(suite, machine, only):
+    command = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={SOURCE}", f"--machine={machine}"]
+    return [*command, *([f"-k={only}"] if only else []), f"tests/{suite}"]
+
+
+def compiles(results, what, name, everything=False, **variant):
+    """Tells whether everything builds; only a failure is a result."""
+    with results.suite(what, name) as label:
+        say(label)
+        try:
+            Build(name, **variant).compile(everything)
+        except CommandFailed as failure:
+            results.add("failed", label, str(failure))
+            return False
+        return True
+
+
+def meson_suites(name):
+    """Which of meson's suites this machine runs, and in which build."""
+    return {**({"lint": LINT} if name == LINTED else {}), "unit": SANITIZED}
+
+
+def pytest_suites(name, full):
+    return ["system", "attack", *(["emulated"] if full and name == EMULATED.machine else [])]
+
+
+def run(results, name, only, full):
+    for suite, variant in meson_suites(name).items():
+        meson_suite(results, suite, name, only, **variant)
+    if full:
+        compiles(results, "build with clang", name, everything=True, **CLANG)
+    built = compiles(results, "build", name)
+    if built and not only:  # all that compiles comes before all that measures time
+        built = compiles(results, "build with test seams", name, **WITH_SEAMS)
+    for suite in pytest_suites(name, full):
+        if built:
+            pytest_suite(results, suite, name, only)
+        else:
+            results.add("failed", f"{suite} on {name}", "could not run: the product does not build")
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="suites")
+    parser.add_argument("--machine", choices=MACHINES, required=True)
+    parser.add_argument("--only")
+    parser.add_argument("--full", action="store_true")
+    parser.add_argument("--results", type=Path, required=True, help="where to write them, as JSON")
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that machines are ended and removed
+    results = Results()
+    try:
+        run(results, options.machine, options.only, options.full)
+    except Exception as failure:  # whatever it is: it must not sound well
+        traceback.print_exc()
+        results.add("failed", f"the check of {options.machine} itself", repr(failure))
+    options.results.write_text(results.as_json())
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,92 @@
+"""Plays machines and pytests that break in every way: a suite that did not run must never look as if it had passed."""
+
+import contextlib
+import io
+import os
+import sys
+import unittest
+from unittest import mock
+
+import listing
+import suites
+from progress import CommandFailed
+from recipes import EMULATED, LINTED, MACHINES
+from results import Results
+
+REPORT = '<testsuites><testsuite><testcase classname="a" name="b">{0}</testcase></testsuite></testsuites>'
+
+
+def quiet(act, *arguments, **options):
+    with contextlib.redirect_stderr(io.StringIO()), mock.patch.dict(os.environ, PI_AGENT_SEED="1"):
+        return act(*arguments, **options)
+
+
+class OnePytest(unittest.TestCase):
+    def counts(self, status, inside=None, only=None):
+        """What counts when pytest ends so, with this inside its one case, or without a report."""
+        writing = f"open(sys.argv[-1].split('=')[1], 'w').write({REPORT.format(inside)!r});" if inside is not None else ""
+        results = Results()
+        with mock.patch.object(suites, "pytest", lambda *_: [sys.executable, "-c", f"import sys; {writing} sys.exit({status})"]):
+            quiet(suites.pytest_suite, results, "system", "one", only)
+        self.assertEqual(len(results.suites), 1)
+        return tuple(results.counts[key] for key in ("passed", "failed", "skipped")), [why for _, _, why in results.notes]
+
+    def test_passes_and_failures_count(self):
+        self.assertEqual(self.counts(0, ""), ((1, 0, 0), []))
+        self.assertEqual(self.counts(1, '<failure message="why"/>'), ((0, 1, 0), ["why"]))
+        self.assertEqual(self.counts(0, '<skipped message="why"/>'), ((0, 0, 1), ["why"]))
+
+    def test_no_tests_are_a_failure_unless_some_were_asked_for(self):
+        self.assertEqual(self.counts(5), ((0, 1, 0), ["the suite has no tests"]))
+        self.assertEqual(self.counts(5, only="x"), ((0, 0, 0), []))
+
+    def test_a_failure_that_is_in_no_report_is_one(self):
+        self.assertEqual(self.counts(1, "")[0], (1, 1, 0))
+        for status in (1, 2, 3, 137):
+            self.assertEqual(self.counts(status)[0], (0, 1, 0))
+
+
+class OneMachine(unittest.TestCase):
+    def ran(self, name="trixie", only=None, full=False, broken=()):
+        """Results, and the pytest suites that were started, when these variants do not build."""
+        started, results = [], Results()
+
+        class Build:
+            def __init__(self, _, variant="product", **options):
+                self.variant = variant
+
+            def compile(self, everything=False):
+                if self.variant in broken:
+                    raise CommandFailed("no compiler")
+
+        with (
+            mock.patch.object(suites, "Build", Build),
+            mock.patch.object(suites, "meson_suite", lambda *_, **variant: None),
+            mock.patch.object(suites, "pytest_suite", lambda results, suite, *_: started.append(suite)),
+        ):
+            quiet(suites.run, results, name, only, full)
+        return results, started
+
+    def test_a_product_that_does_not_build_fails_each_suite(self):
+        for variant in ("product", "weak"):
+            results, started = self.ran(broken=[variant])
+            self.assertEqual(started, [])
+            self.assertEqual(results.counts, {"passed": 0, "failed": 3, "skipped": 0})
+
+    def test_the_second_compiler_is_no_reason_to_leave_the_tests_out(self):
+        results, started = self.ran(full=True, broken=["clang"])
+        self.assertEqual((started, results.counts["failed"]), (["system", "attack"], 1))
+
+    def test_every_machine_runs_the_same_tests_but_for_lint_and_emulation(self):
+        for name in MACHINES:
+            self.assertEqual(suites.pytest_suites(name, full=False), ["system", "attack"])
+            self.assertEqual("lint" in suites.meson_suites(name), name == LINTED)
+            self.assertEqual("emulated" in suites.pytest_suites(name, full=True), name == EMULATED.machine)
+
+    def test_a_list_names_every_suite_with_its_tests(self):
+        lines = list(listing.as_text({"one": {"unit": ["a", "b"], "system": []}}))
+        self.assertEqual(lines, ["unit on one: 2", "  a", "  b", "system on one: 0"])
+
+
+if __name__ == "__main__":
+    unittest.main()
