@@ -116,6 +116,17 @@ UniqueFd ensure_directory_beneath(FdRef top, const std::string &path)
     return current;
 }
 
+UniqueFd find_own_directory_beneath(FdRef top, const std::string &path)
+{
+    UniqueFd current = open_beneath(top, "", O_RDONLY | O_DIRECTORY);
+    for (std::size_t start = 0; current && start < path.size();) {
+        const std::size_t slash = std::min(path.find('/', start), path.size());
+        current = try_take_directory(current, path.substr(start, slash - start));
+        start = slash + 1;
+    }
+    return current;
+}
+
 void remove_content_beneath(FdRef directory)
 {
     remove_content(directory, 0);

@@ -15,6 +15,10 @@ UniqueFd open_beneath(FdRef top, const std::string &path, int flags);
 // The same, but none when it cannot be opened (errno says why).
 UniqueFd find_beneath(FdRef top, const std::string &path, int flags) noexcept;
 
+// Opens a directory that this process' account owns, O_RDONLY, giving back every component the owner's rights that were taken away. None
+// when there is none, or a link on the way (errno says which).
+UniqueFd find_own_directory_beneath(FdRef top, const std::string &path);
+
 // Makes every component of `path` a directory, replacing what is no directory. Returns the last one, O_RDONLY.
 UniqueFd ensure_directory_beneath(FdRef top, const std::string &path);
 

@@ -100,12 +100,17 @@ void DocumentWriter::take_host(const std::string &name, const std::string &place
     if (file.get() >= 0) host = read_document(file, name, escape_for_display(place), channel_);
 }
 
-json DocumentWriter::merge(const std::string &name, DocumentVersions versions) const
+DocumentWriter::Merged DocumentWriter::merge(const std::string &name, DocumentVersions versions) const
 {
     const FileClass file_class = plan_.classes.of(name);
-    if (is_credentials(name)) return merge_credentials(name, file_class, versions, managed_providers_);
+    if (is_credentials(name)) {
+        json merged = merge_credentials(name, file_class, versions, managed_providers_);
+        return {merged, merged};
+    }
     if (name == "models.json") versions.host = without_keys(std::move(versions.host), managed_providers_);
-    return merge_document(name, file_class, versions, parse_json_object(plan_.documents.at(name).managed, "the managed " + name));
+    json chosen = merge_document(name, file_class, versions, json::object());
+    json document = merge_managed(chosen, parse_json_object(plan_.documents.at(name).managed, "the managed " + name));
+    return {std::move(chosen), std::move(document)};
 }
 
 void DocumentWriter::write(FdRef directory, FdRef staging, Manifest &manifest)
@@ -121,33 +126,34 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     const DocumentBase *base = manifest.document(name);
     if (base != nullptr) {
         versions.base_host = parse_base(base->host);
+        versions.base_chosen = parse_base(base->chosen);
         versions.base_written = parse_base(base->written);
     }
     const auto merge_with = [&](const InsideDocument &inside) {
         DocumentVersions now = versions;
         now.inside = inside.document;
-        if (inside.is_broken) now.base_host = now.base_written = std::nullopt; // what was in it is unknown, not deleted
+        if (!inside.document) now.base_host = now.base_chosen = now.base_written = std::nullopt; // nothing was deleted key by key
         return merge(name, std::move(now));
     };
 
     InsideDocument inside = read_inside(directory, name);
-    json merged = merge_with(inside);
-    const bool is_wanted = inside.document || !merged.empty() || name == "settings.json";
-    if (is_wanted && (!inside.document || *inside.document != merged)) {
+    Merged merged = merge_with(inside);
+    const bool is_wanted = inside.document || !merged.document.empty() || name == "settings.json";
+    if (is_wanted && (!inside.document || *inside.document != merged.document)) {
         const AgentLock lock(directory, name, channel_);
         inside = read_inside(directory, name);
         merged = merge_with(inside);
         if (inside.is_broken && is_credentials(name))
             send_answer(channel_, "config: the agent's " + name + " was not valid; it is kept beside it as " + set_aside(directory, name));
         Replacement file(staging, 0600);
-        write_whole(file.fd(), as_text(merged), "the agent's " + name);
+        write_whole(file.fd(), as_text(merged.document), "the agent's " + name);
         const std::string kept = file.commit(directory, name);
         if (!kept.empty())
             send_answer(channel_, "config: a directory was in the place of the agent's " + name + "; it is kept beside it as " + kept);
     }
     if (name == "settings.json") {
-        name_paths_that_leave(merged);
-        if (locked_settings_.get() >= 0) write_locked(as_text(merged));
+        name_paths_that_leave(merged.document);
+        if (locked_settings_.get() >= 0) write_locked(as_text(merged.document));
     }
 
     // A document only because it is managed: when that ends, what is inside is a file that was synced.
@@ -159,8 +165,9 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     if (name == "auth.json")
         for (const auto &provider : managed_providers_)
             host.erase(provider);
-    DocumentBase now{host.dump(), merged.dump()};
-    if (base == nullptr || base->host != now.host || base->written != now.written) manifest.set_document(name, now);
+    DocumentBase now{host.dump(), merged.chosen.dump(), merged.document.dump()};
+    if (base == nullptr || base->host != now.host || base->chosen != now.chosen || base->written != now.written)
+        manifest.set_document(name, now);
 }
 
 void DocumentWriter::write_locked(const std::string &text) const

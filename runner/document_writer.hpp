@@ -22,7 +22,11 @@ public:
 
 private:
     void write_one(const std::string &name, FdRef directory, FdRef staging, Manifest &manifest);
-    [[nodiscard]] nlohmann::json merge(const std::string &name, DocumentVersions versions) const;
+    struct Merged {
+        nlohmann::json chosen; // of host and agent
+        nlohmann::json document;
+    };
+    [[nodiscard]] Merged merge(const std::string &name, DocumentVersions versions) const;
     void write_locked(const std::string &text) const;
     void name_paths_that_leave(const nlohmann::json &settings);
 

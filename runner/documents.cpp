@@ -31,8 +31,17 @@ bool is_object(const json *value) noexcept
     return value != nullptr && value->is_object();
 }
 
-// For each key: the host's if the host changed it since the last sync, else the agent's if the agent did, else the host's.
-json merge_three_ways(const json &host, const json &inside, const json *base_host, const json *base_written)
+// What the last sync knew of an object; null where it knew none.
+struct Bases {
+    const json *host;
+    const json *chosen;
+    const json *written;
+    [[nodiscard]] Bases of(const std::string &key) const { return {member(host, key), member(chosen, key), member(written, key)}; }
+};
+
+// For each key: the host's if the host changed it since the last sync, else the agent's if the agent did, else what was chosen then (what
+// is inside may be a managed value, which is nobody's choice).
+json merge_three_ways(const json &host, const json &inside, const Bases &bases)
 {
     json merged = json::object();
     std::set<std::string> keys;
@@ -43,17 +52,16 @@ json merge_three_ways(const json &host, const json &inside, const json *base_hos
     for (const auto &key : keys) {
         const json *of_host = member(&host, key);
         const json *of_inside = member(&inside, key);
-        const json *was_host = member(base_host, key);
-        const json *was_written = member(base_written, key);
+        const Bases was = bases.of(key);
         if (is_object(of_host) && is_object(of_inside)) {
-            merged[key] = merge_three_ways(*of_host, *of_inside, was_host, was_written);
+            merged[key] = merge_three_ways(*of_host, *of_inside, was);
             continue;
         }
         const json *chosen = of_host;
-        if (base_host == nullptr || base_written == nullptr) {
+        if (bases.host == nullptr || bases.written == nullptr) {
             if (of_host == nullptr) chosen = of_inside;
-        } else if (are_same(of_host, was_host) && !are_same(of_inside, was_written)) {
-            chosen = of_inside;
+        } else if (are_same(of_host, was.host)) {
+            chosen = are_same(of_inside, was.written) ? was.chosen : of_inside;
         }
         if (chosen != nullptr) merged[key] = *chosen;
     }
@@ -119,10 +127,12 @@ json merge_document(const std::string &name, FileClass file_class, const Documen
     json merged = versions.host;
     const json nothing = json::object();
     if (file_class == FileClass::seed)
-        merged = merge_three_ways(versions.host, versions.inside.value_or(nothing), pointer_to(versions.base_host),
-                                  pointer_to(versions.base_written));
+        merged =
+            merge_three_ways(versions.host, versions.inside.value_or(nothing),
+                             Bases{pointer_to(versions.base_host), pointer_to(versions.base_chosen), pointer_to(versions.base_written)});
     else if (file_class != FileClass::mirror)
-        merged = merge_three_ways(nothing, versions.inside.value_or(nothing), &nothing, pointer_to(versions.base_written));
+        merged = merge_three_ways(nothing, versions.inside.value_or(nothing),
+                                  Bases{&nothing, pointer_to(versions.base_chosen), pointer_to(versions.base_written)});
     if (name == "settings.json") keep_the_agents_own(versions, merged);
     return merge_managed(std::move(merged), managed);
 }

@@ -11,11 +11,12 @@
 
 namespace pi_agent {
 
-// The four versions of one document, each an object. `base_*` are of the last sync, none before the first.
+// The versions of one document, each an object. `base_*` are of the last sync, none before the first.
 struct DocumentVersions {
     nlohmann::json host = nlohmann::json::object();
     std::optional<nlohmann::json> inside;
     std::optional<nlohmann::json> base_host;
+    std::optional<nlohmann::json> base_chosen;  // what was chosen of both, before the managed values
     std::optional<nlohmann::json> base_written; // what the last sync left inside
 };
 

@@ -38,7 +38,7 @@ std::string entry_record(const std::string &path, const ManifestEntry &entry)
 
 std::string document_record(const std::string &name, const DocumentBase &base)
 {
-    return begin(RecordKind::document).text(name).text(base.host).text(base.written).bytes();
+    return begin(RecordKind::document).text(name).text(base.host).text(base.chosen).text(base.written).bytes();
 }
 
 std::string header_record()
@@ -119,7 +119,7 @@ bool Manifest::take(std::string_view record)
         entries_.erase(name);
         stale_bytes_ += 2 * record.size();
     } else if (kind == RecordKind::document) {
-        DocumentBase base{decoder.text(), decoder.text()};
+        DocumentBase base{decoder.text(), decoder.text(), decoder.text()};
         const auto [present, is_new] = documents_.insert_or_assign(std::move(name), std::move(base));
         if (!is_new) stale_bytes_ += record.size();
     } else {

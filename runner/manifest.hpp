@@ -28,9 +28,10 @@ struct ManifestEntry {
     bool was_seen = false; // in this sync, not stored
 };
 
-// A document that is merged by key: what the host had, and what was written, as JSON text.
+// A document that is merged by key: what the host had, what was chosen of host and agent, and what was written, as JSON text.
 struct DocumentBase {
     std::string host;
+    std::string chosen;
     std::string written;
 };
 

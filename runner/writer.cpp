@@ -34,10 +34,18 @@ class LastDirectory {
 public:
     explicit LastDirectory(FdRef top) : top_(top) {}
 
-    // Opens it only to look; none when there is none, or a link on the way.
+    // Opens it only to look; none when there is none, or a link on the way, with errno.
     [[nodiscard]] FdRef look(const std::string &path)
     {
         if (!known_ || path != path_) take(path, find_beneath(top_, path, O_PATH | O_DIRECTORY));
+        errno = problem_;
+        return fd_;
+    }
+    // Opens it to remove what is in it; none as above.
+    [[nodiscard]] FdRef find(const std::string &path)
+    {
+        if (!known_ || path != path_) take(path, find_own_directory_beneath(top_, path));
+        errno = problem_;
         return fd_;
     }
     // Makes it.
@@ -51,6 +59,7 @@ public:
 private:
     void take(const std::string &path, UniqueFd fd)
     {
+        problem_ = errno;
         path_ = path;
         fd_ = std::move(fd);
         known_ = true;
@@ -59,6 +68,7 @@ private:
     FdRef top_;
     std::string path_;
     UniqueFd fd_;
+    int problem_ = 0;
     bool known_ = false;
 };
 
@@ -149,7 +159,8 @@ private:
     InsideState inside_state(const std::string &path, const ManifestEntry *known)
     {
         struct stat facts {};
-        if (!stat_inside(path, facts)) return InsideState::absent;
+        // In a directory that the agent closed there may be anything.
+        if (!stat_inside(path, facts)) return errno == EACCES ? InsideState::other : InsideState::absent;
         if (known == nullptr || known->inside.inode == 0 || !S_ISREG(facts.st_mode)) return InsideState::other;
         if (!defence_is_on("change-time")) { // as rsync looks: the agent can set both back
             return known->inside.size == static_cast<std::uint64_t>(facts.st_size) &&
@@ -204,21 +215,25 @@ private:
             if (!entry.was_seen && !is_document(path) && !is_unreadable(path)) gone.push_back(path);
         // What lies in a directory comes after it by name, so this order empties a directory before it meets it.
         std::sort(gone.begin(), gone.end(), std::greater<>());
+        LastDirectory emptied(places_.home);
         for (const auto &path : gone)
-            remove(path);
+            remove(path, emptied);
         if (!gone.empty()) looking_.forget();
         manifest_.flush();
     }
 
-    void remove(const std::string &path)
+    void remove(const std::string &path, LastDirectory &emptied)
     {
         const ManifestEntry known = *manifest_.find(path);
         const auto [directory_path, name] = split_last(path);
-        if (decide_file(class_of(path), true, HostState::absent, inside_state(path, &known)) == SyncAction::remove) {
-            const UniqueFd directory = find_beneath(places_.home, directory_path, O_RDONLY | O_DIRECTORY);
+        const InsideState inside = known.is_directory ? InsideState::as_synced : inside_state(path, &known); // goes only when it is empty
+        if (decide_file(class_of(path), true, HostState::absent, inside) == SyncAction::remove) {
+            const FdRef directory = emptied.find(directory_path);
             // Only what was synced: a directory in a file's place, or one that still holds something, is the agent's.
-            const bool removed = !directory || unlinkat(directory.get(), name.c_str(), known.is_directory ? AT_REMOVEDIR : 0) == 0;
-            if (!removed && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR && errno != EISDIR)
+            const bool removed =
+                directory.get() >= 0 && unlinkat(directory.get(), name.c_str(), known.is_directory ? AT_REMOVEDIR : 0) == 0;
+            if (!removed && errno != ENOENT && errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR && errno != EISDIR &&
+                errno != ELOOP)
                 throw_errno("removing " + escape_for_display(path) + ", which your configuration no longer has");
         }
         manifest_.forget(path);

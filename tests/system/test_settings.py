@@ -57,7 +57,7 @@ def test_managed_settings_are_there_without_settings_of_the_user(machine, playin
 def test_what_the_agent_wrote_over_a_managed_setting_is_gone_at_the_next_start(machine, playing_policy, settings):
     playing_policy(PLAYING_POLICY + "settings: {managed: true}\n")
     settings('{"mine": 1}')
-    agent_says(machine, "sh", 'echo \'{"managed": false}\' >"$PI_CODING_AGENT_DIR/settings.json"')
+    agent_says(machine, "sh", 'echo \'{"managed": false, "mine": 1}\' >"$PI_CODING_AGENT_DIR/settings.json"')
     assert settings_inside(machine) == {"managed": True, "mine": 1}
 
 
