@@ -2,7 +2,6 @@
 #include "runner/config_sync.hpp"
 
 #include "common/channel.hpp"
-#include "common/defence.hpp"
 #include "common/escape.hpp"
 #include "runner/child.hpp"
 #include "runner/provider_keys.hpp"
@@ -73,9 +72,9 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
     Deadline patience = in_seconds(child_patience_seconds);
     const Deadline deadline = in_seconds(sync_patience_seconds);
     while (reading || writing) {
-        std::array<pollfd, 4> waits{pollfd{reading ? reader.channel().get() : -1, POLLIN, 0},
-                                    pollfd{writing ? writer.channel().get() : -1, POLLIN, 0}, pollfd{watch.wrapper.get(), POLLRDHUP, 0},
-                                    pollfd{watch.termination.get(), POLLIN, 0}};
+        const auto [receiver, wrapper, termination] = watch.waits();
+        std::array<pollfd, 5> waits{pollfd{reading ? reader.channel().get() : -1, POLLIN, 0},
+                                    pollfd{writing ? writer.channel().get() : -1, POLLIN, 0}, receiver, wrapper, termination};
         const int ready = poll(waits.data(), waits.size(), look_interval_milliseconds);
         if (ready < 0 && errno != EINTR) throw_errno("waiting for the config sync");
         if (ready == 0) show_progress((reading ? reader : writer).progress());
@@ -85,8 +84,7 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
                                                           " seconds and was stopped; is a file system not answering?");
         if (ready <= 0) continue;
         patience = in_seconds(child_patience_seconds);
-        if ((waits[2].revents != 0 || waits[3].revents != 0) && defence_is_on("sync-ends-with-session"))
-            throw Failure(ExitStatus::system_failure, "the session was ended while its configuration was read");
+        watch.obey(&waits[2]);
         if (Clock::now() >= deadline)
             throw Failure(ExitStatus::configuration, escape_for_display(config_directory) + " could not be read within " +
                                                          std::to_string(sync_patience_seconds) +

@@ -7,6 +7,7 @@
 #include "common/identity.hpp"
 #include "common/policy.hpp"
 #include "runner/reader.hpp"
+#include "runner/session_watch.hpp"
 #include "runner/state_directory.hpp"
 #include "runner/writer.hpp"
 
@@ -15,12 +16,6 @@
 #include <vector>
 
 namespace pi_agent {
-
-// What ends a session early; both are only watched.
-struct SessionWatch {
-    FdRef wrapper;     // its socket: hung up
-    FdRef termination; // from watch_termination: readable
-};
 
 // What is brought in and how it is merged.
 struct SyncPlan {

@@ -25,6 +25,8 @@
 #include "runner/systemd_bus.hpp"
 #include "runner/systemd_features.hpp"
 
+#include <csignal>
+
 namespace pi_agent {
 
 namespace {
@@ -133,6 +135,31 @@ UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &
     return std::move(terminal.slave);
 }
 
+// What the wrapper says while the session is being prepared: what asks for its end is heeded at once, the rest waits for the agent.
+class EarlyMessages {
+public:
+    explicit EarlyMessages(Receiver &receiver) : receiver_(receiver) {}
+
+    void hear()
+    {
+        const ReceiverEvent event = receiver_.receive();
+        const auto *bytes = std::get_if<std::string>(&event);
+        if (bytes == nullptr) throw Failure(ExitStatus::system_failure, "the session was ended while it was being prepared");
+        WrapperMessage message = decode_wrapper_message(*bytes);
+        if (const auto *signal = std::get_if<ForwardSignal>(&message);
+            signal != nullptr && signal->number != SIGTSTP && signal->number != SIGUSR2)
+            throw EndedBySignal{signal->number};
+        if (messages_.size() < limit) messages_.push_back(message);
+    }
+    [[nodiscard]] const std::vector<WrapperMessage> &messages() const noexcept { return messages_; }
+
+private:
+    static constexpr std::size_t limit = 64; // more than these say nothing new
+
+    Receiver &receiver_;
+    std::vector<WrapperMessage> messages_;
+};
+
 UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
                    const StateDirectory &state, const RootTree &tree, const SystemdFeatures &features)
 {
@@ -158,9 +185,7 @@ LaunchRecord plan_launch(const std::string &id, const Policy &policy, const Acce
     return record;
 }
 
-} // namespace
-
-void run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
+void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
 {
     require_host_namespaces(root);
 
@@ -193,13 +218,17 @@ void run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     require_room(root, caller);
     slot.reset(); // from here it is a session, and counted as one
     Progress progress(wrapper);
-    StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent,
-                                                [&] { progress.show("waiting for another start of your agent"); });
+    EarlyMessages early(receiver);
+    const SessionWatch watch{wrapper, termination, receiver.channel(), [&] { early.hear(); }};
+    StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent, [&] {
+        watch.check();
+        progress.show("waiting for another start of your agent");
+    });
     const UniqueFd locked_settings = policy.settings_lock ? session.make_file("settings.json") : UniqueFd();
     // As user and agent, under the user's lock.
     const auto bring_config_in = [&] {
-        for (auto &notice : sync_config(root, caller, agent, plan_sync(policy, rules, caller), state, locked_settings,
-                                        SessionWatch{wrapper, termination}, [&](const std::string &doing) { progress.show(doing); }))
+        for (auto &notice : sync_config(root, caller, agent, plan_sync(policy, rules, caller), state, locked_settings, watch,
+                                        [&](const std::string &doing) { progress.show(doing); }))
             tell(wrapper, Notice{std::move(notice)});
         state.lock.reset();
     };
@@ -227,12 +256,24 @@ void run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     const LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(request), project, state);
     record_started(id, caller, agent, project.root_path);
-    const AgentEnded ended =
-        supervise(systemd, Session{service_name(id), wrapper, receiver, control, termination, record}, std::move(terminal));
+    const AgentEnded ended = supervise(
+        systemd, Session{service_name(id), wrapper, receiver, control, termination, record, early.messages()}, std::move(terminal));
     end.unit_has_ended();
     record_ended(id, ended);
     session.unlock();
     tell(wrapper, ended); // nobody waits for the removal
+}
+
+} // namespace
+
+void run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
+{
+    try {
+        prepare_and_run(root, caller, wrapper);
+    } catch (const EndedBySignal &asked) {
+        record_refused(caller.name, "ended by a signal before the agent was started");
+        tell(wrapper, AgentEnded{true, asked.number});
+    }
 }
 
 } // namespace pi_agent

@@ -33,6 +33,8 @@ public:
     AgentEnded run()
     {
         deadline_ = in_seconds(start_patience_seconds);
+        for (const auto &message : session_.early)
+            obey(message);
         for (;;) {
             systemd_.process();
             const ServiceResult result = systemd_.service_result();

@@ -20,6 +20,7 @@ struct Session {
     FdRef control;       // pi-agent-exec
     FdRef termination;   // from watch_termination
     const LaunchRecord &record;
+    std::vector<WrapperMessage> early; // what the wrapper said before
 };
 
 // Ends a unit in which no agent has been started. False when it does not end in time.

@@ -1,0 +1,31 @@
+// What ends a session that is still being prepared, looked at wherever preparation waits.
+#pragma once
+
+#include "common/fd.hpp"
+
+#include <array>
+#include <functional>
+#include <poll.h>
+
+namespace pi_agent {
+
+// The user asked for the end (Ctrl-C) before there was an agent: the wrapper is to end as by this signal. No Failure: nothing went wrong.
+struct EndedBySignal {
+    int number;
+};
+
+// All descriptors are borrowed.
+struct SessionWatch {
+    FdRef wrapper;                                 // its socket: hung up
+    FdRef termination;                             // from watch_termination: readable
+    FdRef receiver = FdRef(-1);                    // its channel: readable
+    std::function<void()> hear_receiver = nullptr; // called then; throws when what it heard is the end
+
+    // For poll(2), and what to do when it has returned: throws Failure, or what hear_receiver throws, when the session is to end.
+    [[nodiscard]] std::array<pollfd, 3> waits() const noexcept;
+    void obey(const pollfd *polled) const;
+    // Both at once, without waiting.
+    void check() const;
+};
+
+} // namespace pi_agent

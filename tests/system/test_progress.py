@@ -1,0 +1,91 @@
+"""What a start that takes long says meanwhile: on a terminal only, and gone before anything else is there."""
+
+import contextlib
+import re
+import time
+
+import pytest
+from launching import DEMO, STATE, finish, messages, pi
+from shells import PROMPT, Shell
+
+pytestmark = pytest.mark.usefixtures("playing")
+
+LOCK = f"{STATE}/alice/meta/lock"
+WAITING = b"\r\x1b[Kpi: waiting for another start of your agent"
+
+
+@contextlib.contextmanager
+def held_lock(machine, seconds):
+    """Another start of alice's that takes its time: holds the lock on her state."""
+    pi(machine, "sh", "true", check=True)
+    holder = machine.popen(["flock", LOCK, "sh", "-c", f"echo held; sleep {seconds}"], user="root")
+    assert holder.stdout.readline() == b"held\n"
+    try:
+        yield
+    finally:
+        holder.kill_all()
+        holder.wait()
+
+
+def test_a_start_that_waits_says_so_and_takes_it_back(machine):
+    with Shell(machine) as shell, held_lock(machine, 1.5):
+        said, status = shell.run("pi sh 'echo here'")
+    assert status == 0
+    assert WAITING in said
+    assert re.search(rb"agent\r\x1b\[K[^\r\n]*here\r\n", said), said
+
+
+@pytest.mark.parametrize("prefix", ["TERM=dumb", "TERM="])
+def test_a_terminal_that_cannot_erase_is_left_alone(machine, prefix):
+    with Shell(machine) as shell, held_lock(machine, 1.5):
+        said, status = shell.run(f"{prefix} pi sh 'echo here'")
+    assert (status, said) == (0, b"here\r\n")
+
+
+def test_nothing_is_said_into_a_pipe_nor_when_it_is_quick(machine):
+    with held_lock(machine, 1.5):
+        done = pi(machine, "sh", "echo here")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"here\n", b"")
+    with Shell(machine) as shell:
+        assert b"waiting" not in shell.run("pi sh 'echo here'")[0]
+
+
+def test_what_ends_the_waiting_stands_on_a_line_of_its_own(machine):
+    with Shell(machine) as shell, held_lock(machine, 20):
+        said, status = shell.run("pi sh 'echo here'", seconds=30)
+    assert status == 75
+    assert WAITING in said and b"\r\x1b[Kpi: another start of the agent of alice has been preparing" in said
+    assert b"here" not in said
+
+
+def test_another_users_start_does_not_wait(machine):
+    with held_lock(machine, 20):
+        done = pi(machine, "sh", "echo here", user="carol", cwd="/srv/devs", timeout=4)
+    assert (done.returncode, done.stdout) == (0, b"here\n")
+
+
+@pytest.mark.parametrize(("key", "status"), [(b"\x03", 130), (b"\x1c", 131)])
+def test_an_interrupt_ends_the_waiting_at_once(machine, key, status):
+    with Shell(machine) as shell, held_lock(machine, 20):
+        shell.enter("pi sh 'echo here'; echo status $?.")
+        shell.expect("waiting for another start")
+        shell.type(key)
+        said = shell.expect(rf"status (\d+)\.", seconds=2)
+    assert said.group(1) == str(status).encode()
+    assert b"here" not in said.group(0)
+
+
+def test_a_signal_that_asks_for_no_end_waits_for_the_agent(machine):
+    with held_lock(machine, 1.5):
+        process = machine.popen(["pi", "signals"], user="alice", cwd=DEMO)
+        time.sleep(0.7)
+        machine.root(["kill", "-USR2", str(process.inside_pid())], check=True)
+        time.sleep(1.2)
+    status, out, err = finish(process)
+    assert (status == -12 or b"SIGUSR2" in out) and err == b"", (status, out, err)
+
+
+def test_a_pipe_gets_the_refusal_alone(machine):
+    with held_lock(machine, 20):
+        done = pi(machine, "sh", "echo here")
+    assert done.returncode == 75 and len(messages(done)) == 1
