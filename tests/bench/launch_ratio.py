@@ -23,3 +23,16 @@ def ratio(ours, theirs, seed):
     ratios.sort()
     cut = RESAMPLES // 40
     return {"median": statistics.median(ours) / statistics.median(theirs), "low": ratios[cut], "high": ratios[-cut - 1]}
+
+
+def difference(ours, theirs, seed):
+    """Difference of the medians, with its interval as above."""
+    draw = random.Random(seed)
+    pairs = list(zip(ours, theirs))
+    found = []
+    for _ in range(RESAMPLES):
+        sample = draw.choices(pairs, k=len(pairs))
+        found.append(statistics.median(our for our, _ in sample) - statistics.median(their for _, their in sample))
+    found.sort()
+    cut = RESAMPLES // 40
+    return {"median": statistics.median(ours) - statistics.median(theirs), "low": found[cut], "high": found[-cut - 1]}

@@ -177,6 +177,12 @@ class Build:
         with locked(self.directory):
             self._quietly(["ninja", "-C", "/build", "-j", str(os.cpu_count()), *targets])
 
+    def compile_target(self, target):
+        """Builds one file that is not installed, e.g. what a bench needs; by its path in the build directory."""
+        self.setup()
+        with locked(self.directory):
+            self._quietly(["ninja", "-C", "/build", "-j", str(os.cpu_count()), target])
+
     def _installed_targets(self):
         targets = json.loads((self.directory / "meson-info/intro-targets.json").read_text())
         files = [file for target in targets if target["installed"] for file in target["filename"]]

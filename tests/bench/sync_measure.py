@@ -1,0 +1,108 @@
+"""Runs in the machine as root: times our sync and rsync over the same files, turn by turn and in random order; prints milliseconds as JSON."""
+
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import time
+
+PLACE = "/var/lib/bench-sync"
+SOURCE = "/home/alice/bench-config"
+OURS, PEER = "pi", "rsync -a --delete"
+USER, AGENT = "alice", "pi-agent-alice"
+PER_DIRECTORY = 20
+
+
+def commands():
+    return {
+        OURS: ["/usr/local/libexec/sync-driver", SOURCE, f"{PLACE}/pi", USER, AGENT],
+        PEER: ["rsync", "-a", "--delete", f"{SOURCE}/", f"{PLACE}/rsync/"],
+    }
+
+
+def run(command):
+    began = time.monotonic()
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    took = (time.monotonic() - began) * 1000
+    if done.returncode != 0 or done.stdout or done.stderr:
+        sys.exit(f"status {done.returncode} from {command}\n{done.stdout.decode()}{done.stderr.decode()}")
+    return took
+
+
+def forget(*names):
+    for name in names:
+        shutil.rmtree(f"{PLACE}/{name}", ignore_errors=True)
+    for name in names:
+        os.makedirs(f"{PLACE}/{name}")
+
+
+def path_of(number):
+    return f"{SOURCE}/dir{number // PER_DIRECTORY // 10}/sub{number // PER_DIRECTORY % 10}/file{number}.md"
+
+
+def write(number, draw):
+    with open(path_of(number), "wb") as file:
+        file.write(draw.randbytes(draw.choice([200, 500, 1000, 2000, 5000, 12000])))
+    shutil.chown(path_of(number), USER, USER)
+
+
+def make_source(count, draw):
+    shutil.rmtree(SOURCE, ignore_errors=True)
+    for number in range(count):
+        os.makedirs(os.path.dirname(path_of(number)), exist_ok=True)
+        write(number, draw)
+    subprocess.run(["chown", "-R", f"{USER}:{USER}", SOURCE], check=True)
+
+
+def same():
+    """Both did their work: nothing differs but what only one of them has."""
+    for target in (f"{PLACE}/rsync", f"{PLACE}/pi/users/{USER}/home/.pi/agent"):
+        compared = subprocess.run(["diff", "-r", "--exclude=settings.json", SOURCE, target], stdout=subprocess.PIPE)
+        if compared.returncode != 0:
+            sys.exit(f"{target} differs from {SOURCE}: {compared.stdout[:500].decode()}")
+
+
+def turn(times, draw):
+    names = list(commands())
+    draw.shuffle(names)
+    for name in names:
+        time.sleep(0.05)
+        took = run(commands()[name])
+        times.setdefault(name, []).append(took)
+
+
+def measure(count, runs, draw):
+    """{case: {program: [ms]}}. Untimed runs before the unchanged ones: the first after a copy compares bytes once."""
+    make_source(count, draw)
+    found = {"cold": {}, "second": {}, "unchanged": {}, "1 % changed": {}}
+    for _ in range(runs["cold"]):
+        forget("pi", "rsync")
+        os.sync()
+        turn(found["cold"], draw)
+        time.sleep(0.1)
+        turn(found["second"], draw)
+    same()
+    for number in range(runs["warm"]):
+        turn({} if number == 0 else found["unchanged"], draw)
+    for _ in range(runs["warm"]):
+        for changed in draw.sample(range(count), count // 100):
+            write(changed, draw)
+        time.sleep(0.1)
+        turn(found["1 % changed"], draw)
+        time.sleep(0.1)
+        turn({}, draw)
+    same()
+    return found
+
+
+def main():
+    plan = json.load(sys.stdin)
+    draw = random.Random(plan["seed"])
+    # Trusted parents, as the product's own state has.
+    os.makedirs(PLACE, mode=0o755, exist_ok=True)
+    print(json.dumps({count: measure(int(count), runs, draw) for count, runs in plan["runs"].items()}))
+
+
+main()
