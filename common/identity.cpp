@@ -58,6 +58,7 @@ AsUser become_user([[maybe_unused]] AsRoot root, const Account &account)
     const gid_t gid = account.gid.value();
     if (uid == 0 || uid == static_cast<uid_t>(-1) || gid == static_cast<gid_t>(-1))
         throw Failure(ExitStatus::internal, "refusing to become uid " + std::to_string(uid));
+    if (!defence_is_on("become-user")) return AsUser(account.uid);
     // Groups first: after the uid is gone they can no longer be changed (CVE-2026-35535 was this order, unchecked).
     if (setgroups(account.groups.size(), account.groups.data()) != 0) throw_errno("setgroups for " + account.name);
     if (setresgid(gid, gid, gid) != 0) throw_errno("setresgid for " + account.name);
