@@ -89,14 +89,19 @@ void send_request(FdRef channel, const Request &request, FdRef cwd, const std::a
     send_record(channel, encode_request(request), descriptors, deadline);
 }
 
+Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal)
+{
+    for (const bool one : on_terminal)
+        encoder.number(one ? 1 : 0);
+    return encoder;
+}
+
 std::string encode_request(const Request &request)
 {
     Encoder encoder;
     encoder.number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask);
-    for (const bool on_terminal : request.on_terminal)
-        encoder.number(on_terminal ? 1 : 0);
     const WindowSize &window = request.window;
-    encoder.number(window.rows).number(window.columns).number(window.x_pixels).number(window.y_pixels);
+    encode(encoder, request.on_terminal).number(window.rows).number(window.columns).number(window.x_pixels).number(window.y_pixels);
     return encoder.bytes();
 }
 

@@ -29,6 +29,8 @@ inline bool has_any(const OnTerminal &on_terminal) noexcept
     return on_terminal[0] || on_terminal[1] || on_terminal[2];
 }
 
+Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal);
+
 struct Request {
     std::vector<std::string> arguments;    // of the agent, without argv[0]; no NUL bytes
     std::vector<std::string> presentation; // NAME=VALUE, presentation variables only

@@ -111,13 +111,13 @@ Child::~Child()
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
-std::optional<Packet> Child::receive_one(Deadline deadline)
+std::optional<Packet> Child::receive_one(Deadline deadline, int patience_seconds)
 {
     std::optional<Packet> packet;
     try {
         packet = receive_packet(channel_, deadline);
     } catch (const DeadlineExceeded &) {
-        throw Failure(ExitStatus::system_failure, "the " + name_ + " made no progress for " + std::to_string(child_patience_seconds) +
+        throw Failure(ExitStatus::system_failure, "the " + name_ + " made no progress for " + std::to_string(patience_seconds) +
                                                       " seconds and was stopped; is a file system on the way not answering?");
     }
     if (!packet) throw Failure(ExitStatus::system_failure, "the " + name_ + " was killed");
@@ -140,18 +140,19 @@ Packet Child::receive()
         if (std::optional<Packet> packet = receive_one()) return std::move(*packet);
 }
 
-std::string Child::receive_long(Deadline deadline)
+std::string Child::receive_long(int patience_seconds)
 {
-    std::optional<Packet> head = receive_one(deadline);
+    const Deadline deadline = in_seconds(patience_seconds);
+    std::optional<Packet> head = receive_one(deadline, patience_seconds);
     while (!head)
-        head = receive_one(deadline);
+        head = receive_one(deadline, patience_seconds);
     Decoder decoder(head->bytes);
     const std::uint64_t size = decoder.number();
     decoder.end();
     if (size > record_limit && defence_is_on("record-limit")) throw ProtocolError("the " + name_ + " sent too much");
     std::string bytes;
     while (bytes.size() < size) {
-        if (const std::optional<Packet> piece = receive_one(deadline)) bytes += piece->bytes;
+        if (const std::optional<Packet> piece = receive_one(deadline, patience_seconds)) bytes += piece->bytes;
         if (bytes.size() > size) throw ProtocolError("the " + name_ + " sent more than it said");
     }
     return bytes;

@@ -28,16 +28,16 @@ public:
 
     // The next answer. Throws the child's own Failure, or Failure(system_failure) when it died or made no progress in time.
     Packet receive();
-    // What send_long_answer sent. `deadline` is for all of it: its user may stop the child between two pieces.
-    std::string receive_long(Deadline deadline);
+    // What send_long_answer sent. The patience is for all of it: its user may stop the child between two pieces.
+    std::string receive_long(int patience_seconds);
     // The same for one message; nothing when it only reported progress.
-    std::optional<Packet> receive_one() { return receive_one(in_seconds(child_patience_seconds)); }
+    std::optional<Packet> receive_one() { return receive_one(in_seconds(child_patience_seconds), child_patience_seconds); }
     // What it said last that it is doing; empty when it said nothing yet.
     [[nodiscard]] const std::string &progress() const noexcept { return progress_; }
     [[nodiscard]] FdRef channel() const noexcept { return channel_; }
 
 private:
-    std::optional<Packet> receive_one(Deadline deadline);
+    std::optional<Packet> receive_one(Deadline deadline, int patience_seconds);
 
     std::string name_;
     pid_t pid_ = -1;

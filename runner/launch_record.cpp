@@ -37,8 +37,7 @@ void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, Dead
         .text(record.below)
         .number(record.cwd_inode)
         .number(record.umask);
-    for (const bool on_terminal : record.on_terminal)
-        encoder.number(on_terminal ? 1 : 0);
+    encode(encoder, record.on_terminal);
     const bool has_terminal = has_any(record.on_terminal);
     send_record(channel, encoder.bytes(), has_terminal ? std::vector<int>{terminal.get()} : std::vector<int>{}, deadline);
 }

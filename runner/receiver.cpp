@@ -80,7 +80,7 @@ Receiver::Receiver(const AsRoot &root, const Account &caller, const AccessRules 
 Request Receiver::request()
 {
     // The child gives up first, and says why.
-    return decode_request(child_.receive_long(in_seconds(request_patience_seconds + child_patience_seconds)));
+    return decode_request(child_.receive_long(request_patience_seconds + child_patience_seconds));
 }
 
 void Receiver::start_handover(FdRef control)

@@ -49,10 +49,7 @@ bool is_tmpfs_of_its_own(FdRef sessions)
 // The first session after boot mounts the tmpfs that all share. The lock is root's own and held for this alone.
 void mount_sessions(const AsRoot &root)
 {
-    const UniqueFd run = open_trusted("/run", O_RDONLY | O_DIRECTORY, "directory");
-    if (mkdirat(run.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + parent_directory);
-    const UniqueFd parent = open_trusted(parent_directory, O_RDONLY | O_DIRECTORY, "directory");
-    if (fchmod(parent.get(), 0700) != 0) throw_errno(std::string("setting the mode of ") + parent_directory);
+    const UniqueFd parent = open_runtime_directory();
     if (mkdirat(parent.get(), "sessions", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + sessions_directory);
     if (is_tmpfs_of_its_own(open_sessions())) return;
     while (flock(parent.get(), LOCK_EX) != 0)
@@ -118,6 +115,15 @@ void unmount_all(const AsRoot &root, const std::string &path)
 }
 
 } // namespace
+
+UniqueFd open_runtime_directory()
+{
+    const UniqueFd run = open_trusted("/run", O_RDONLY | O_DIRECTORY, "directory");
+    if (mkdirat(run.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + parent_directory);
+    UniqueFd directory = open_trusted(parent_directory, O_RDONLY | O_DIRECTORY, "directory");
+    if (fchmod(directory.get(), 0700) != 0) throw_errno(std::string("setting the mode of ") + parent_directory);
+    return directory;
+}
 
 std::string make_session_id()
 {

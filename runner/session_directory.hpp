@@ -10,6 +10,9 @@
 
 namespace pi_agent {
 
+// /run/pi-agent, root's alone; made when it is missing.
+UniqueFd open_runtime_directory();
+
 extern const char *const sessions_directory; // /run/pi-agent/sessions
 
 // 128 random bits in hex: part of unit names and paths, so its alphabet is fixed.

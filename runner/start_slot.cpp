@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "runner/limits.hpp"
+#include "runner/session_directory.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -15,22 +16,20 @@ namespace pi_agent {
 
 namespace {
 
-// Beneath /run, which only root can write.
-UniqueFd enter(FdRef parent, const char *name, mode_t mode)
+UniqueFd open_slots()
 {
-    if (mkdirat(parent.get(), name, mode) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + name);
-    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) throw_errno(std::string("opening ") + name);
-    return directory;
+    const UniqueFd parent = open_runtime_directory();
+    if (mkdirat(parent.get(), "starting", 0700) != 0 && errno != EEXIST) throw_errno("creating the directory of start slots");
+    UniqueFd slots = UniqueFd::adopt(openat(parent.get(), "starting", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!slots) throw_errno("opening the directory of start slots");
+    return slots;
 }
 
 } // namespace
 
 UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
 {
-    const UniqueFd run = UniqueFd::adopt(open("/run", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!run) throw_errno("opening /run");
-    const UniqueFd slots = enter(enter(run, "pi-agent", 0700), "starting", 0700);
+    const UniqueFd slots = open_slots();
     for (std::size_t number = 0; number < start_limit; ++number) {
         const std::string name = std::to_string(user.value()) + "-" + std::to_string(number);
         UniqueFd slot = UniqueFd::adopt(openat(slots.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));

@@ -1,5 +1,5 @@
 // Bounds how many starts of one user are under way at once. A start costs a runner and a connection to the system bus, of which root has
-// few hundred, and its user decides how long it waits for a request.
+// a few hundred, and its user decides how long it waits for a request.
 #pragma once
 
 #include "common/fd.hpp"

@@ -61,6 +61,7 @@ private:
             if (left <= 0) return false;
             timeout = static_cast<int>(left) + 1;
         }
+        if (systemd_.has_more()) timeout = 0;
         // The receiver is its user's to stop, so the end of the wrapper's socket is watched here as well.
         std::array<pollfd, 5> waits{pollfd{systemd_.fd().get(), POLLIN, 0}, pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.receiver.channel().get() : -1, POLLIN, 0},
@@ -254,8 +255,10 @@ bool end_unit(SystemdBus &systemd, const std::string &service)
 {
     systemd.stop_unit(service);
     const Deadline deadline = in_seconds(stop_patience_seconds);
-    for (systemd.process(); !systemd.service_result().ended; systemd.process())
-        if (!wait_for_input(systemd.fd(), deadline)) return false;
+    for (systemd.process(); !systemd.service_result().ended; systemd.process()) {
+        if (Clock::now() >= deadline) return false;
+        if (!systemd.has_more()) wait_for_input(systemd.fd(), deadline);
+    }
     return true;
 }
 

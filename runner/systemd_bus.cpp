@@ -151,6 +151,9 @@ struct ServiceState {
     std::string result;
     std::int32_t code = 0;
     std::int32_t status = 0;
+
+    // Before its start job has run, a new unit is inactive too.
+    [[nodiscard]] bool has_ended() const { return (active == "inactive" || active == "failed") && job.get<0>() == 0; }
 };
 
 } // namespace
@@ -184,10 +187,17 @@ public:
 
     const ServiceState &service()
     {
-        if (must_ask_) ask();
-        must_ask_ = false;
+        // Nothing has run in it: or the bus, with no room for more, has dropped the one signal that told of it.
+        if (service_.has_ended() && service_.code == 0) must_ask_ = true;
+        if (must_ask_) {
+            must_ask_ = false;
+            ask();
+            process(); // poll(2) does not know of what came together with the answers
+        }
         return service_;
     }
+
+    [[nodiscard]] bool has_more() const noexcept { return must_ask_; }
 
     void stop(const std::string &name)
     {
@@ -358,12 +368,15 @@ ServiceResult SystemdBus::service_result()
 {
     try {
         const ServiceState &seen = connection_->service();
-        // Before its start job has run, a new unit is inactive too.
-        const bool ended = (seen.active == "inactive" || seen.active == "failed") && seen.job.get<0>() == 0;
-        return ServiceResult{ended, seen.result, seen.code, seen.status};
+        return ServiceResult{seen.has_ended(), seen.result, seen.code, seen.status};
     } catch (const sdbus::Error &error) {
         refuse("reading the session's result", error);
     }
+}
+
+bool SystemdBus::has_more() const noexcept
+{
+    return connection_->has_more();
 }
 
 FdRef SystemdBus::fd() const

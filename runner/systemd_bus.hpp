@@ -53,8 +53,9 @@ public:
     // an answer takes long where it matters: as a unit ends, systemd starts the cleanup before it answers (16 ms, seen on 252).
     ServiceResult service_result();
 
-    // For poll(2): wait for input on fd, then call process().
+    // For poll(2): wait for input on fd unless has_more(), then call process().
     [[nodiscard]] FdRef fd() const;
+    [[nodiscard]] bool has_more() const noexcept;
     void process();
 
 private:

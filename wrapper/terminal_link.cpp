@@ -1,7 +1,6 @@
 // The user's terminal and the session's pty tied together.
 #include "wrapper/terminal_link.hpp"
 
-#include "common/channel.hpp"
 #include "common/error.hpp"
 
 #include <fcntl.h>

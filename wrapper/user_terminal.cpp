@@ -20,6 +20,12 @@ bool is_terminal(int fd)
     return isatty(fd) == 1 && ioctl(fd, TIOCGPTN, &number) != 0;
 }
 
+// EIO: it has hung up, which the loop learns from poll(2).
+void throw_unless_hung_up(const char *action)
+{
+    if (errno != EIO) throw_errno(action);
+}
+
 } // namespace
 
 std::optional<UserTerminal> UserTerminal::find()
@@ -71,18 +77,11 @@ void UserTerminal::make_raw()
 {
     if (!has_input()) return; // without input from it, its signals are for the whole pipeline and stay the terminal's business
     // Done again even when it was: a shell may have changed them while this process was stopped.
-    // EIO: it has hung up, which the loop learns from poll(2).
-    if (!raw_ && tcgetattr(fd_.get(), &settings_) != 0) {
-        if (errno == EIO) return;
-        throw_errno("reading the terminal's settings");
-    }
+    if (!raw_ && tcgetattr(fd_.get(), &settings_) != 0) return throw_unless_hung_up("reading the terminal's settings");
     termios raw = settings_;
     cfmakeraw(&raw);
     if (!on_terminal_[1]) raw.c_oflag = settings_.c_oflag;
-    if (tcsetattr(fd_.get(), TCSANOW, &raw) != 0) {
-        if (errno == EIO) return;
-        throw_errno("putting the terminal into raw mode");
-    }
+    if (tcsetattr(fd_.get(), TCSANOW, &raw) != 0) return throw_unless_hung_up("putting the terminal into raw mode");
     raw_ = true;
 }
 

@@ -9,6 +9,7 @@ FILES = 1000  # so that the child that reads them can be seen at work
 TRIES = 6
 FLOOD = (200, 4 << 20)  # signals, bytes in each
 MEMORY = 100 << 20
+STAYING = ("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 300")
 
 # As alice: starts pi and tells in which control groups its children with her uid were seen, and her own.
 WATCHING = """
@@ -60,12 +61,32 @@ def memory_of(target, pid):
     return int(status.split("VmHWM:")[1].split()[0]) << 10
 
 
+def name_on_bus(target, pid):
+    names = target.machine.run(["busctl", "list", "--no-legend", "--unique"], user="eve", check=True).stdout.decode()
+    (name,) = [line.split()[0] for line in names.splitlines() if line.split()[1] == str(pid)]
+    return name
+
+
+def test_nobody_but_systemd_tells_the_runner_that_its_session_has_ended(prove):
+    def attack(target):
+        session = target.session(*STAYING)
+        name = name_on_bus(target, session.runner_pid())
+        path = f"/org/freedesktop/systemd1/unit/pi_2dagent_2d{session.id}_2eservice"
+        target.machine.run(["python3", f"{INSIDE}/bus.py", "end", name, path], user="eve", check=True)
+        time.sleep(1)
+        ended = session.process.poll()
+        session.end()
+        return Outcome(ended is not None, ended)
+
+    _, off = prove(attack, "signal-sender")
+    assert off.seen == 7, "the status that was forged"
+
+
 def test_forged_signals_fill_no_memory_and_end_no_session(product):
     count, size = FLOOD
-    session = product.session("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 300")
+    session = product.session(*STAYING)
     runner = session.runner_pid()
-    names = product.machine.run(["busctl", "list", "--no-legend", "--unique"], user="eve", check=True).stdout.decode()
-    (name,) = [line.split()[0] for line in names.splitlines() if line.split()[1] == str(runner)]
+    name = name_on_bus(product, runner)
     # What is really delivered, as the bus itself tells root.
     watching = f"timeout 60 dbus-monitor --system \"type='signal',member='JobRemoved',destination='{name}'\" | grep -c --line-buffered failed-by-eve"
     watch = product.machine.popen(watching, user="root")

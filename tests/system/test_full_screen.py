@@ -4,7 +4,7 @@ import re
 import time
 
 import pytest
-from launching import DEMO, leftovers, wait_until_empty
+from launching import DEMO, KILLS_OF_OURS, leftovers, wait_until_empty
 
 WAIT = 30  # seconds; the agent's first start compiles its code
 RC_FILE = "/tmp/full-screen-rc"
@@ -137,12 +137,7 @@ def test_a_prompt_is_answered_and_the_file_is_there(machine, screen):
     machine.run("rm -f hello.txt", cwd=DEMO)
 
 
-KILLS = {
-    "agent": "pkill -9 -u pi-agent-alice -x pi",
-    "launcher": "pkill -9 -x pi-agent-exec",
-    "runner": "pkill -9 -f ^/usr/libexec/pi-agent/pi-agent-runner",
-    "sudo": "pkill -9 -x sudo",
-}
+KILLS = {"agent": "pkill -9 -u pi-agent-alice -x pi", **KILLS_OF_OURS}
 
 
 @pytest.mark.parametrize("victim", KILLS)

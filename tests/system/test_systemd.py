@@ -26,6 +26,13 @@ def test_a_session_has_what_explain_told(playing):
     assert set(shown) == {"ProtectProc=invisible"} | newer
 
 
+def test_the_end_is_told_by_a_systemd_that_was_restarted_meanwhile(playing):
+    """On the bus it is somebody else then, whose signals alone prove nothing."""
+    with session(playing, "signals") as process:
+        playing.root(["systemctl", "daemon-reexec"], check=True)
+        assert finish(process)[0] == 0
+
+
 def test_no_zombie_stays_of_what_the_agents_children_leave_behind(playing):
     script = "for i in 1 2 3 4 5; do (sleep 0.1 &); done; sleep 0.5; ps -eo stat=,comm= | grep -c ^Z"
     done = playing.run(["pi", "sh", script], cwd=DEMO)

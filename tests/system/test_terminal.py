@@ -1,5 +1,6 @@
 """The terminal, with a small agent: byte-exact, resized, stopped and continued, restored whatever dies."""
 
+import contextlib
 import hashlib
 import os
 import re
@@ -7,7 +8,7 @@ import signal
 import time
 
 import pytest
-from launching import wait_until_empty
+from launching import KILLS_OF_OURS, wait_until_empty
 from shells import PROMPT, Shell
 
 FULL = bool(os.environ.get("PI_AGENT_FULL"))
@@ -94,30 +95,32 @@ def test_much_output_comes_through_byte_for_byte(machine):
         shell.expect(digest.hexdigest(), seconds=30)
 
 
-def test_a_thousand_resizes_in_a_second_end_with_the_last_size(machine):
+@contextlib.contextmanager
+def shell_with_an_agent_that_tells_sizes(machine):
     with Shell(machine) as shell:
         shell.enter("pi sizes")
         shell.expect("24x80\\.\r\n")
+        yield shell
+        shell.type("\n")
+        shell.expect("end\r\n.*" + re.escape(PROMPT.decode()))
+
+
+def test_a_thousand_resizes_in_a_second_end_with_the_last_size(machine):
+    with shell_with_an_agent_that_tells_sizes(machine) as shell:
         started = time.monotonic()
         for count in range(1000):
             shell.resize(10 + count % 50, 40 + count % 100)
         assert time.monotonic() - started < 1
         shell.resize(47, 113)
         shell.expect("47x113\\.\r\n")
-        shell.type("\n")
-        shell.expect("end\r\n.*" + re.escape(PROMPT.decode()))
 
 
 def test_the_agent_is_told_of_each_resize(machine):
-    with Shell(machine) as shell:
-        shell.enter("pi sizes")
-        shell.expect("24x80\\.\r\n")
+    with shell_with_an_agent_that_tells_sizes(machine) as shell:
         for rows, columns in [(30, 90), (20, 70), (50, 132)]:
             shell.resize(rows, columns)
             shell.expect(f"{rows}x{columns}\\.\r\n")
             assert shell.read(0.3) == b"", "told twice"
-        shell.type("\n")
-        shell.expect("end\r\n.*" + re.escape(PROMPT.decode()))
 
 
 def test_the_keyboards_signals_reach_the_agents_foreground_job(machine):
@@ -236,12 +239,7 @@ def test_without_a_shell_to_continue_it_a_stopped_agent_goes_on(machine):
         assert shell.process.wait(timeout=15) == 3
 
 
-KILLS = {
-    "agent": "pkill -9 -u pi-agent-alice -f playing-agent",
-    "launcher": "pkill -9 -x pi-agent-exec",
-    "runner": "pkill -9 -f ^/usr/libexec/pi-agent/pi-agent-runner",
-    "sudo": "pkill -9 -x sudo",
-}
+KILLS = {"agent": "pkill -9 -u pi-agent-alice -f playing-agent", **KILLS_OF_OURS}
 
 
 @pytest.mark.parametrize("victim", KILLS)

@@ -65,6 +65,28 @@ def job_removed(destination, number, size):
     return message(SIGNAL, "JobRemoved", destination, signature=b"uoss", body=body)
 
 
+def changed(destination, path, interface, *properties):
+    """systemd's signal about properties of a unit: names, signatures, sizes to which the values are aligned, and values."""
+    changes = b""
+    for name, kind, size, value in properties:
+        changes = padded(padded(changes, 8) + text(name) + bytes([len(kind)]) + kind + b"\0", size) + value
+    body = padded(text(interface), 4) + struct.pack("<I", len(changes))
+    body = padded(padded(body, 8) + changes, 4) + struct.pack("<I", 0)
+    return message(SIGNAL, "PropertiesChanged", destination, path, "org.freedesktop.DBus.Properties", b"sa{sv}as", body)
+
+
+def tell_of_an_end(destination, path):
+    """That a unit's program has exited with 7, and then that nothing of it is left."""
+    bus = Bus()
+    code = (b"ExecMainCode", b"i", 4, struct.pack("<i", 1))
+    status = (b"ExecMainStatus", b"i", 4, struct.pack("<i", 7))
+    bus.socket.sendall(changed(destination, path, b"org.freedesktop.systemd1.Service", code, status))
+    state = (b"ActiveState", b"s", 4, text(b"inactive"))
+    job = (b"Job", b"(uo)", 8, struct.pack("<I", 0) + text(b"/"))
+    bus.socket.sendall(changed(destination, path, b"org.freedesktop.systemd1.Unit", state, job))
+    time.sleep(1)
+
+
 def forge(destination, count, size):
     """Tells somebody that jobs of systemd's have failed."""
     bus = Bus()
@@ -76,5 +98,7 @@ def forge(destination, count, size):
 if __name__ == "__main__":
     if sys.argv[1] == "busy":
         keep_systemd_busy(float(sys.argv[2]))
+    elif sys.argv[1] == "end":
+        tell_of_an_end(sys.argv[2], sys.argv[3])
     else:
         forge(sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

@@ -44,24 +44,39 @@ std::string entered(const LaunchRecord &record)
     });
 }
 
+ReceivedLaunch launch_of(const std::string &script)
+{
+    ReceivedLaunch launch;
+    launch.record.binary = "/bin/sh";
+    launch.record.arguments = {"agent", "-c", script};
+    launch.stdio = {open_path("/dev/null"), open_path("/dev/null"), open_path("/dev/null")};
+    return launch;
+}
+
+// As pi-agent-exec does before it starts anything.
+void block_child_signal()
+{
+    sigset_t child_only;
+    sigemptyset(&child_only);
+    sigaddset(&child_only, SIGCHLD);
+    ::sigprocmask(SIG_BLOCK, &child_only, nullptr);
+}
+
 // What a shell script prints as the agent, then how it ended.
 std::string run_agent(
     const std::string &script, unsigned mask = 022, const std::function<void()> &spoil = [] {})
 {
     return in_child([&]() -> std::string {
         const TemporaryDirectory directory;
-        ReceivedLaunch launch;
-        launch.record.binary = "/bin/sh";
-        launch.record.arguments = {"agent", "-c", script, "zero", "two words", ""};
+        ReceivedLaunch launch = launch_of(script);
+        for (const char *argument : {"zero", "two words", ""})
+            launch.record.arguments.emplace_back(argument);
         launch.record.environment = {"ONLY=this one"};
         launch.record.umask = mask;
         directory.write("in", "from standard input\n");
         launch.stdio = {open_path(directory / "in"), open_path(directory / "out", O_RDWR | O_CREAT),
                         open_path(directory / "error", O_RDWR | O_CREAT)};
-        sigset_t child_only;
-        sigemptyset(&child_only);
-        sigaddset(&child_only, SIGCHLD);
-        ::sigprocmask(SIG_BLOCK, &child_only, nullptr); // as pi-agent-exec does before it starts anything
+        block_child_signal();
         spoil();
         auto ends = make_channel();
         const ExecEnded ended = wait_for_agent(start_agent(launch), ends.first);
@@ -179,14 +194,8 @@ TEST_CASE("a signal that the runner sends reaches the agent, and a runner that i
 {
     const auto ended_after = [](const std::function<void(std::pair<UniqueFd, UniqueFd> &)> &act) {
         return in_child([&]() -> std::string {
-            ReceivedLaunch launch;
-            launch.record.binary = "/bin/sh";
-            launch.record.arguments = {"agent", "-c", "sleep 0.5; exit 9"};
-            launch.stdio = {open_path("/dev/null"), open_path("/dev/null"), open_path("/dev/null")};
-            sigset_t child_only;
-            sigemptyset(&child_only);
-            sigaddset(&child_only, SIGCHLD);
-            ::sigprocmask(SIG_BLOCK, &child_only, nullptr);
+            const ReceivedLaunch launch = launch_of("sleep 0.5; exit 9");
+            block_child_signal();
             auto ends = make_channel();
             const pid_t agent = start_agent(launch);
             act(ends);
@@ -203,14 +212,8 @@ TEST_CASE("a signal that the runner sends reaches the agent, and a runner that i
 TEST_CASE("an agent that stops is told, and goes on when it is continued")
 {
     CHECK(in_child([]() -> std::string {
-              ReceivedLaunch launch;
-              launch.record.binary = "/bin/sh";
-              launch.record.arguments = {"agent", "-c", "kill -STOP $$; exit 4"};
-              launch.stdio = {open_path("/dev/null"), open_path("/dev/null"), open_path("/dev/null")};
-              sigset_t child_only;
-              sigemptyset(&child_only);
-              sigaddset(&child_only, SIGCHLD);
-              ::sigprocmask(SIG_BLOCK, &child_only, nullptr);
+              const ReceivedLaunch launch = launch_of("kill -STOP $$; exit 4");
+              block_child_signal();
               auto [own, theirs] = make_channel();
               std::string heard = "nothing";
               std::thread runner([&heard, channel = FdRef(theirs)] {

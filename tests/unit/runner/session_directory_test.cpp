@@ -188,6 +188,8 @@ TEST_CASE("sessions are counted by their user, and only those that somebody hold
             const auto second = SessionDirectory::create(root, make_session_id(), Uid(1000));
             const auto other = SessionDirectory::create(root, make_session_id(), Uid(100));
             static_cast<void>(SessionDirectory::create(root, make_session_id(), Uid(1000)));
+            const auto over = SessionDirectory::create(root, make_session_id(), Uid(1000));
+            over.unlock();
             std::string text;
             for (const uid_t user : {1000U, 100U, 10U})
                 text += std::to_string(count_sessions(root, Uid(user))) + " ";
