@@ -1,6 +1,7 @@
 """What system and attack tests share: a booted machine with the product, the real agent and a scripted model."""
 
 import os
+import random
 import sys
 from pathlib import Path
 
@@ -26,6 +27,17 @@ def pytest_generate_tests(metafunc):
         names = metafunc.config.getoption("machine") or list(MACHINES)
         # Indirect: pytest 7.2 numbers other parameters test by test, and takes the modules apart to bring equal numbers together.
         metafunc.parametrize("machine_name", names, indirect=True, scope="session")
+
+
+def pytest_collection_modifyitems(config, items):
+    """PI_AGENT_SAMPLE is the part of the tests to run, drawn with PI_AGENT_SEED; those that only some machines can run are always in it."""
+    part = os.environ.get("PI_AGENT_SAMPLE")
+    if not part:
+        return
+    draw = random.Random(os.environ["PI_AGENT_SEED"])
+    chosen = {item for item in items if draw.random() < float(part) or "with_own_numbers" in item.fixturenames}
+    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
+    items[:] = [item for item in items if item in chosen]
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """Two machines for each attack: one with the product as it is installed, one with a build whose defences can be taken out."""
 
 import os
-import random
 
 import pytest
 from cache import WITH_SEAMS, Build
@@ -9,17 +8,6 @@ from machine import Machine
 from target import ATTACK_POLICY, Outcome, Target, prepare
 
 STANDARD_POLICY = (ATTACK_POLICY.parents[1] / "machine" / "policy.yaml").read_text()
-
-
-def pytest_collection_modifyitems(config, items):
-    """PI_AGENT_SAMPLE is the part of the tests to run, drawn with PI_AGENT_SEED; those that only some machines can run are always in it."""
-    part = os.environ.get("PI_AGENT_SAMPLE")
-    if not part:
-        return
-    draw = random.Random(os.environ["PI_AGENT_SEED"])
-    chosen = {item for item in items if draw.random() < float(part) or "with_own_numbers" in item.fixturenames}
-    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = [item for item in items if item in chosen]
 
 
 @pytest.fixture(scope="session")

@@ -5,6 +5,7 @@ import json
 import time
 
 import pytest
+from recipes import MACHINES
 from target import DEMO, INSIDE, Outcome
 
 STATE = "/var/lib/pi-agent/users/{}/home"
@@ -146,6 +147,7 @@ def test_a_root_below_the_hosts_own_trees_that_its_user_could_exchange(prove):
 
 # Where a command of the unit could leave a trace, and a name that ends the line before and after it.
 TRACE = "/var/lib/pi-agent/users/alice/home/attacked-by-a-name"
+SYSTEMD_WITH_EXECUTOR = 254
 EVIL = f"/home/alice/evil\nExecStopPost=+/usr/bin/touch {TRACE}\n"
 
 
@@ -173,7 +175,11 @@ os.symlink({EVIL!r}, "/home/alice/projects")
         finally:
             target.machine.run(["python3", "-c", restore], check=True)
         attacked = target.machine.root(["rm", TRACE]).returncode == 0
-        return Outcome(attacked, json.loads(out.splitlines()[-1]))
+        told = json.loads(out.splitlines()[-1])
+        # Newer ones hand a unit to a program of their own in lines, too, which trips over such a name: that it came so far is all there is.
+        if MACHINES[target.machine.recipe].systemd >= SYSTEMD_WITH_EXECUTOR:
+            attacked = attacked or "systemd could not prepare the sandbox" in told["said"]
+        return Outcome(attacked, told)
 
     on, _ = prove(attack, "root-links", "root-alphabet", "property-alphabet", quick=True)
     assert on.seen["status"] == 78 and "symbolic link" in on.seen["said"], on

@@ -50,6 +50,8 @@ class Results:
         self.suites += other["suites"]
 
     def print(self):
+        for suite in self.suites:
+            print(described(suite))
         for wanted in ("skipped", "failed"):
             for outcome, what, why in self.notes:
                 if outcome == wanted:
@@ -95,6 +97,14 @@ class Results:
                 cases[name] = (outcome, why)
         for name, (outcome, why) in cases.items():
             self.add(outcome, f"{label}: {name}", why.split("\n")[0])
+
+
+def described(suite):
+    """One line; a build counts only when it fails."""
+    counts = ", ".join(f"{suite[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped") if suite[outcome])
+    part = f" (a sample of {suite['sample']})" if suite["sample"] else ""
+    took = f"{suite['seconds']:.0f} s, {suite['processor_seconds']:.0f} s of processors"
+    return f"{suite['suite']} on {suite['machine']}{part}: {counts or 'nothing to count'}; {took}"
 
 
 def processor_seconds():

@@ -5,7 +5,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-from results import Results
+from results import Results, described
 
 SUMMARY = "[doctest] test cases: {0} | {1} passed | {2} failed | {3} skipped"
 
@@ -53,6 +53,12 @@ class Suites(unittest.TestCase):
             raise OSError
         counts = [tuple(suite[key] for key in ("suite", "machine", "passed", "failed", "skipped")) for suite in results.suites]
         self.assertEqual(counts, [("system", "one", 2, 1, 0), ("attack", "one", 0, 0, 1)])
+
+    def test_a_suite_is_described_with_what_did_not_pass(self):
+        suite = {"suite": "system", "machine": "one", "sample": "0.3", "passed": 2, "failed": 1, "skipped": 0, "seconds": 9.7}
+        self.assertEqual(
+            described({**suite, "processor_seconds": 3}), "system on one (a sample of 0.3): 2 passed, 1 failed; 10 s, 3 s of processors"
+        )
 
     def test_results_of_another_process_are_added_with_their_reasons(self):
         results, other = Results(), Results()

@@ -87,7 +87,7 @@ def run(results, name, only, full):
         built = compiles(results, "build with test seams", name, **WITH_SEAMS)
     for suite in pytest_suites(name, full):
         if built:
-            pytest_suite(results, suite, name, only)
+            pytest_suite(results, suite, name, only, "" if full else os.environ.get("PI_AGENT_SAMPLE", ""))
         else:
             results.add("failed", f"{suite} on {name}", "could not run: the product does not build")
 
