@@ -42,6 +42,37 @@ void tell(FdRef wrapper, const RunnerMessage &message)
     }
 }
 
+// A runner that ends while systemd moves it leaves its scope behind, empty and for ever: so whatever fails meanwhile, the move is waited
+// for.
+class MoveIntoScope {
+public:
+    MoveIntoScope(SystemdBus &systemd, const std::string &scope, Uid user)
+    {
+        if (!defence_is_on("own-scope")) return;
+        systemd.request_scope(scope, scope_properties(user));
+        under_way_ = scope;
+    }
+    MoveIntoScope(const MoveIntoScope &) = delete;
+    MoveIntoScope &operator=(const MoveIntoScope &) = delete;
+    MoveIntoScope(MoveIntoScope &&) = delete;
+    MoveIntoScope &operator=(MoveIntoScope &&) = delete;
+    void wait()
+    {
+        const std::string scope = std::exchange(under_way_, "");
+        if (!scope.empty()) wait_until_inside(scope, in_seconds(scope_patience_seconds));
+    }
+    ~MoveIntoScope()
+    {
+        try {
+            wait();
+        } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): what came before it is told
+        }
+    }
+
+private:
+    std::string under_way_;
+};
+
 Policy load_enabled_policy()
 {
     Policy policy = load_policy(policy_path);
@@ -194,13 +225,12 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const std::string id = make_session_id();
     UniqueFd slot = take_start_slot(root, caller.uid);
     SystemdBus systemd(root);
-    const bool own_scope = defence_is_on("own-scope");
-    if (own_scope) systemd.request_scope(scope_name(id), scope_properties(caller.uid));
+    MoveIntoScope move(systemd, scope_name(id), caller.uid);
     reset_process_state(root);
     const UniqueFd termination = watch_termination();
     systemd.watch_service(service_name(id));
     const SystemdFeatures features = systemd_features(systemd.version());
-    if (own_scope) wait_until_inside(scope_name(id), in_seconds(scope_patience_seconds));
+    move.wait();
     // --- from here the caller can neither freeze nor kill this process ---
 
     // Decide again; only this decision counts.

@@ -4,10 +4,8 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "runner/service_watch.hpp"
 
-#include <sdbus-c++/sdbus-c++.h>
-
-#include <map>
 #include <type_traits>
 #include <unistd.h>
 
@@ -15,19 +13,11 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *service_name_on_bus = "org.freedesktop.systemd1";
 constexpr const char *manager_path = "/org/freedesktop/systemd1";
 constexpr const char *manager_interface = "org.freedesktop.systemd1.Manager";
-constexpr const char *unit_interface = "org.freedesktop.systemd1.Unit";
-constexpr const char *service_interface = "org.freedesktop.systemd1.Service";
-constexpr const char *properties_interface = "org.freedesktop.DBus.Properties";
-constexpr const char *broker = "org.freedesktop.DBus";
-constexpr const char *broker_path = "/org/freedesktop/DBus";
 
 using BusProperty = sdbus::Struct<std::string, sdbus::Variant>;
 using AuxiliaryUnit = sdbus::Struct<std::string, std::vector<BusProperty>>;
-using Properties = std::map<std::string, sdbus::Variant>;
-using JobOfUnit = sdbus::Struct<std::uint32_t, sdbus::ObjectPath>;
 
 [[noreturn]] void refuse(const std::string &action, const sdbus::Error &error)
 {
@@ -93,69 +83,6 @@ std::vector<BusProperty> to_bus(const std::vector<UnitProperty> &properties)
     return list;
 }
 
-std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection &bus, const std::string &path, const char *name = service_name_on_bus)
-{
-#if defined(SDBUS_CPP_2)
-    return sdbus::createProxy(bus, sdbus::ServiceName(name), sdbus::ObjectPath(path));
-#else
-    return sdbus::createProxy(bus, name, path);
-#endif
-}
-
-// Where systemd has, or will have, the unit: known before it exists, so that none of its signals is missed.
-std::string path_of_unit(const std::string &name)
-{
-    std::string path = "/org/freedesktop/systemd1/unit/";
-    for (const char byte : name) {
-        const bool plain =
-            (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9' && path.back() != '/');
-        if (plain) {
-            path += byte;
-            continue;
-        }
-        const auto value = static_cast<unsigned char>(byte);
-        path += {'_', "0123456789abcdef"[value >> 4U], "0123456789abcdef"[value & 15U]};
-    }
-    return path;
-}
-
-void finish([[maybe_unused]] sdbus::IProxy &proxy)
-{
-#if !defined(SDBUS_CPP_2)
-    proxy.finishRegistration();
-#endif
-}
-
-template <typename Value>
-Value read_property(sdbus::IProxy &object, const char *interface, const char *name)
-{
-    sdbus::Variant value;
-    object.callMethod("Get")
-        .onInterface(properties_interface)
-        .withArguments(std::string(interface), std::string(name))
-        .storeResultsTo(value);
-    return value.get<Value>();
-}
-
-template <typename Value>
-void take(const Properties &properties, const char *name, Value &into)
-{
-    const auto found = properties.find(name);
-    if (found != properties.end()) into = found->second.get<Value>();
-}
-
-// A service as systemd describes it.
-struct ServiceState {
-    std::string active;
-    JobOfUnit job;
-    std::string result;
-    std::int32_t code = 0;
-    std::int32_t status = 0;
-
-    // Before its start job has run, a new unit is inactive too.
-    [[nodiscard]] bool has_ended() const { return (active == "inactive" || active == "failed") && job.get<0>() == 0; }
-};
-
 } // namespace
 
 class SystemdBus::Connection {
@@ -173,31 +100,12 @@ public:
 
     void watch(const std::string &name)
     {
-        const auto bus = make_proxy(*bus_, broker_path, broker);
-        finish(*bus);
-        bus->callMethod("GetNameOwner").onInterface(broker).withArguments(std::string(service_name_on_bus)).storeResultsTo(systemd_);
-        unit_ = make_proxy(*bus_, path_of_unit(name));
-        unit_->registerSignalHandler(properties_interface, "PropertiesChanged", [this](sdbus::Signal signal) { hear(signal); });
-        finish(*unit_);
         // systemd sends PropertiesChanged only while somebody has subscribed. It takes what we send in order, so no answer is waited for.
         manager_->callMethod("Subscribe").onInterface(manager_interface).dontExpectReply();
-        process();
-        must_ask_ = false; // what came until now (the bus greets) is from before the unit
+        service_ = std::make_unique<ServiceWatch>(*bus_, name);
     }
 
-    const ServiceState &service()
-    {
-        // Nothing has run in it: or the bus, with no room for more, has dropped the one signal that told of it.
-        if (service_.has_ended() && service_.code == 0) must_ask_ = true;
-        if (must_ask_) {
-            must_ask_ = false;
-            ask();
-            process(); // poll(2) does not know of what came together with the answers
-        }
-        return service_;
-    }
-
-    [[nodiscard]] bool has_more() const noexcept { return must_ask_; }
+    ServiceWatch &service() { return *service_; }
 
     void stop(const std::string &name)
     {
@@ -223,66 +131,12 @@ public:
 
     std::string version() { return read_property<std::string>(*manager_, manager_interface, "Version"); }
 
-    // The bus delivers signals that any local user addresses to us: a flood of them does not keep us here, and whatever comes that is not
-    // systemd's own word makes us ask systemd. So nobody can make us miss an end, by a lost signal or a restarted systemd.
-    void process()
-    {
-        constexpr int at_once = 64;
-        const int heard_before = heard_;
-        int count = 0;
-        for (; count < at_once; ++count) {
-#if defined(SDBUS_CPP_2)
-            if (!bus_->processPendingEvent()) break;
-#else
-            if (!bus_->processPendingRequest()) break;
-#endif
-        }
-        must_ask_ = must_ask_ || count != heard_ - heard_before || count == at_once;
-    }
-
-    [[nodiscard]] int fd() const
-    {
-        return bus_->getEventLoopPollData().fd;
-    }
+    [[nodiscard]] int fd() const { return bus_->getEventLoopPollData().fd; }
 
 private:
-    // Believed only from the connection that owns systemd's name: the sender is the one thing that the bus itself writes into a message.
-    void hear(sdbus::Signal &signal)
-    {
-        if (signal.getSender() != systemd_ && defence_is_on("signal-sender")) return;
-        try {
-            std::string interface;
-            Properties changed;
-            signal >> interface >> changed;
-            if (interface == unit_interface) {
-                take(changed, "ActiveState", service_.active);
-                take(changed, "Job", service_.job);
-            } else if (interface == service_interface) {
-                take(changed, "Result", service_.result);
-                take(changed, "ExecMainCode", service_.code);
-                take(changed, "ExecMainStatus", service_.status);
-            }
-            ++heard_;
-        } catch (const sdbus::Error &) { // NOLINT(bugprone-empty-catch): what is not understood is asked for
-        }
-    }
-
-    void ask()
-    {
-        service_.active = read_property<std::string>(*unit_, unit_interface, "ActiveState");
-        service_.job = read_property<JobOfUnit>(*unit_, unit_interface, "Job");
-        service_.result = read_property<std::string>(*unit_, service_interface, "Result");
-        service_.code = read_property<std::int32_t>(*unit_, service_interface, "ExecMainCode");
-        service_.status = read_property<std::int32_t>(*unit_, service_interface, "ExecMainStatus");
-    }
-
     std::unique_ptr<sdbus::IConnection> bus_;
     std::unique_ptr<sdbus::IProxy> manager_;
-    std::unique_ptr<sdbus::IProxy> unit_;
-    std::string systemd_; // its name of its own on the bus, which no other connection ever gets
-    ServiceState service_;
-    int heard_ = 0;
-    bool must_ask_ = false;
+    std::unique_ptr<ServiceWatch> service_;
 };
 
 SystemdBus::SystemdBus(const AsRoot & /*root*/)
@@ -367,8 +221,7 @@ std::string SystemdBus::version_for_anybody()
 ServiceResult SystemdBus::service_result()
 {
     try {
-        const ServiceState &seen = connection_->service();
-        return ServiceResult{seen.has_ended(), seen.result, seen.code, seen.status};
+        return connection_->service().result();
     } catch (const sdbus::Error &error) {
         refuse("reading the session's result", error);
     }
@@ -376,7 +229,7 @@ ServiceResult SystemdBus::service_result()
 
 bool SystemdBus::has_more() const noexcept
 {
-    return connection_->has_more();
+    return connection_->service().has_more();
 }
 
 FdRef SystemdBus::fd() const
@@ -387,7 +240,7 @@ FdRef SystemdBus::fd() const
 void SystemdBus::process()
 {
     try {
-        connection_->process();
+        connection_->service().process();
     } catch (const sdbus::Error &error) {
         refuse("listening to systemd", error);
     }

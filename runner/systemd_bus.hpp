@@ -1,5 +1,5 @@
-// The one seam towards systemd (org.freedesktop.systemd1(5)); the one home of sdbus-c++. Every text that leaves here is in the property
-// alphabet.
+// The one seam towards systemd (org.freedesktop.systemd1(5)); beside service_watch.cpp, which listens to it, the one home of sdbus-c++.
+// Every text that leaves here is in the property alphabet.
 #pragma once
 
 #include "common/channel.hpp"
@@ -49,8 +49,7 @@ public:
     // Queues the stop; a unit that is gone is fine.
     void stop_unit(const std::string &name);
     bool unit_exists(const std::string &name);
-    // Of the service that is watched: what systemd said of its own accord. It is asked only after something else came over the bus, because
-    // an answer takes long where it matters: as a unit ends, systemd starts the cleanup before it answers (16 ms, seen on 252).
+    // Of the service that is watched (service_watch.hpp).
     ServiceResult service_result();
 
     // For poll(2): wait for input on fd unless has_more(), then call process().

@@ -1,0 +1,48 @@
+// What systemd says of one service. It is asked only after something else came over the bus, because an answer takes long where it matters:
+// as a unit ends, systemd starts the cleanup before it answers (16 ms, seen on 252).
+#pragma once
+
+#include "runner/bus_proxy.hpp"
+#include "runner/systemd_bus.hpp"
+
+#include <cstdint>
+#include <memory>
+#include <string>
+
+namespace pi_agent {
+
+class ServiceWatch {
+public:
+    // Before the service is started, so that nothing of it is missed; somebody must have subscribed to systemd's signals. Throws
+    // sdbus::Error.
+    ServiceWatch(sdbus::IConnection &bus, const std::string &name);
+
+    // Takes what has come over the bus.
+    void process();
+    ServiceResult result();
+    // There is more to take, which poll(2) does not know of.
+    [[nodiscard]] bool has_more() const noexcept { return must_ask_; }
+
+private:
+    using Job = sdbus::Struct<std::uint32_t, sdbus::ObjectPath>;
+    struct State {
+        std::string active;
+        Job job;
+        std::string result;
+        std::int32_t code = 0;
+        std::int32_t status = 0;
+    };
+
+    void hear(sdbus::Signal &signal);
+    void ask();
+    [[nodiscard]] bool has_ended() const;
+
+    sdbus::IConnection &bus_;
+    std::unique_ptr<sdbus::IProxy> unit_;
+    std::string systemd_; // its name of its own on the bus, which no other connection ever gets
+    State state_;
+    int heard_ = 0;
+    bool must_ask_ = false;
+};
+
+} // namespace pi_agent
