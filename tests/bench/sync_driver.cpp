@@ -24,7 +24,7 @@ void sync(const std::string &config, const std::string &state_directory, const s
     const Account agent = known_account(agent_name);
     AccessRules rules;
     rules.config_directory = config;
-    const StateDirectory state = open_state_directory(root, state_directory, user.name, agent);
+    const StateDirectory state = open_state_directory(root, state_directory, user.name, agent, [] {});
     const auto [wrapper, silent_wrapper] = make_channel();
     const auto [termination, silent_termination] = make_channel();
     const auto notices = sync_config(root, user, agent, plan_sync(Policy{}, rules, user), state, FdRef(-1),
