@@ -17,6 +17,7 @@ enum class RecordKind : std::uint64_t { header = 1, intent = 2, entry = 3, forgo
 constexpr std::uint64_t format_version = 1;
 constexpr std::size_t log_limit = std::size_t{192} << 20U; // beyond it the log is not ours
 constexpr std::size_t flush_bytes = 256 * 1024;
+constexpr std::size_t usual_record_bytes = 160;
 constexpr std::size_t long_log_bytes = 1024 * 1024;
 // Kernels before 6.13 stamp files with a clock that ticks every 1 to 10 ms; twice that, and more for file systems that round.
 constexpr std::int64_t settling_nanoseconds = 50'000'000;
@@ -31,7 +32,8 @@ Encoder begin(RecordKind kind)
 std::string entry_record(const std::string &path, const ManifestEntry &entry)
 {
     Encoder encoder = begin(RecordKind::entry);
-    encoder.text(path).number(entry.is_directory ? 1 : 0).text(encode(entry.host));
+    encoder.text(path).number(entry.is_directory ? 1 : 0);
+    encode(entry.host, encoder);
     encoder.number(entry.inside.inode).number(entry.inside.size).number(static_cast<std::uint64_t>(entry.inside.changed));
     return encoder.number(static_cast<std::uint64_t>(entry.recorded)).bytes();
 }
@@ -74,6 +76,7 @@ void Manifest::load()
 {
     const std::string text = read_whole(log_, log_limit, "the manifest of the config sync");
     std::string_view rest = text;
+    entries_.reserve(text.size() / usual_record_bytes);
     bool is_first = true;
     while (rest.size() > 8) {
         Decoder frame(rest.substr(0, 8));
@@ -104,19 +107,16 @@ bool Manifest::take(std::string_view record)
     if (kind == RecordKind::intent) {
         ManifestEntry entry;
         entry.is_directory = decoder.number() != 0;
-        entries_[std::move(name)] = entry;
+        insert(name, entry);
     } else if (kind == RecordKind::entry) {
         ManifestEntry entry;
         entry.is_directory = decoder.number() != 0;
-        const std::string facts = decoder.text();
-        Decoder host(facts);
-        entry.host = decode_facts(host);
+        entry.host = decode_facts(decoder);
         entry.inside = InsideFacts{decoder.number(), decoder.number(), static_cast<std::int64_t>(decoder.number())};
         entry.recorded = static_cast<std::int64_t>(decoder.number());
-        const auto [present, is_new] = entries_.insert_or_assign(std::move(name), entry);
-        if (!is_new) stale_bytes_ += record.size();
+        if (!insert(name, entry)) stale_bytes_ += record.size();
     } else if (kind == RecordKind::forgotten) {
-        entries_.erase(name);
+        erase(name);
         stale_bytes_ += 2 * record.size();
     } else if (kind == RecordKind::document) {
         DocumentBase base{decoder.text(), decoder.text(), decoder.text()};
@@ -131,8 +131,26 @@ bool Manifest::take(std::string_view record)
 
 ManifestEntry *Manifest::find(const std::string &path)
 {
+    if (next_ < order_.size() && order_[next_]->first == path) return &order_[next_++]->second;
     const auto found = entries_.find(path);
-    return found == entries_.end() ? nullptr : &found->second;
+    if (found == entries_.end()) return nullptr;
+    // The next one is sought behind this one again: whole directories move, not single files.
+    if (next_ + 1 < order_.size() && order_[next_ + 1] == &*found) next_ += 2;
+    return &found->second;
+}
+
+bool Manifest::insert(const std::string &path, const ManifestEntry &entry)
+{
+    const auto [present, is_new] = entries_.insert_or_assign(path, entry);
+    if (is_new) order_.push_back(&*present);
+    return is_new;
+}
+
+void Manifest::erase(const std::string &path)
+{
+    if (entries_.erase(path) == 0) return;
+    order_.clear();
+    next_ = 0;
 }
 
 const DocumentBase *Manifest::document(const std::string &name) const
@@ -146,23 +164,24 @@ void Manifest::intend(const std::string &path, bool is_directory)
     ManifestEntry entry;
     entry.is_directory = is_directory;
     entry.was_seen = true;
-    entries_[path] = entry;
+    insert(path, entry);
     append(begin(RecordKind::intent).text(path).number(is_directory ? 1 : 0).bytes());
 }
 
 void Manifest::set(const std::string &path, const ManifestEntry &entry)
 {
     const std::string record = entry_record(path, entry);
-    ManifestEntry &present = entries_[path];
-    if (present.recorded != 0) stale_bytes_ += record.size();
-    present = entry;
-    present.was_seen = true;
+    const auto known = entries_.find(path);
+    if (known != entries_.end() && known->second.recorded != 0) stale_bytes_ += record.size();
+    ManifestEntry seen = entry;
+    seen.was_seen = true;
+    insert(path, seen);
     append(record);
 }
 
 void Manifest::forget(const std::string &path)
 {
-    entries_.erase(path);
+    erase(path);
     const std::string record = begin(RecordKind::forgotten).text(path).bytes();
     stale_bytes_ += 2 * record.size();
     append(record);
@@ -195,8 +214,11 @@ bool Manifest::rewrite_if_long()
     if (log_bytes_ < long_log_bytes || stale_bytes_ < log_bytes_ / 2) return false;
     if (ftruncate(spare_.get(), 0) != 0 || lseek(spare_.get(), 0, SEEK_SET) < 0) throw_errno("rewriting the manifest of the config sync");
     std::string text = framed(header_record());
-    for (const auto &[path, entry] : entries_)
-        text += framed(entry_record(path, entry));
+    const auto add = [&text](const Entries::value_type &item) { text += framed(entry_record(item.first, item.second)); };
+    if (order_.size() == entries_.size())
+        std::for_each(order_.begin(), order_.end(), [&](const auto *item) { add(*item); });
+    else
+        std::for_each(entries_.begin(), entries_.end(), add);
     for (const auto &[name, base] : documents_)
         text += framed(document_record(name, base));
     write_whole(spare_, text, "the manifest of the config sync");

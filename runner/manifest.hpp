@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace pi_agent {
 
@@ -62,10 +63,15 @@ private:
     void load();
     bool take(std::string_view record);
     void append(const std::string &record);
+    bool insert(const std::string &path, const ManifestEntry &entry); // true when it is new
+    void erase(const std::string &path);
 
     FdRef log_;
     FdRef spare_;
     Entries entries_;
+    // In the order in which they were recorded, which is about the order of a listing: a path is most often the one after the last found.
+    std::vector<Entries::value_type *> order_; // emptied when an entry goes
+    std::size_t next_ = 0;
     std::unordered_map<std::string, DocumentBase> documents_;
     std::string pending_;
     std::size_t stale_bytes_ = 0; // of records that a later one replaced, about

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <fcntl.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
@@ -97,6 +98,14 @@ void Replacement::copy_from(FdRef source, HostFacts &facts, FdRef channel)
         if (!rewound || (attempt + 1 < attempts && ftruncate(fd_.get(), 0) != 0)) throw_errno("copying a config file again");
     }
     facts.changed = 0; // as it is, and again at the next start
+}
+
+void Replacement::set_modified(std::int64_t nanoseconds)
+{
+    constexpr std::int64_t second = 1'000'000'000;
+    const timespec when{nanoseconds / second, nanoseconds % second};
+    const std::array<timespec, 2> times{when, when};
+    if (futimens(fd_.get(), times.data()) != 0) throw_errno("setting a config file's time");
 }
 
 std::string Replacement::commit(FdRef directory, const std::string &name)

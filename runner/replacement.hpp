@@ -25,6 +25,8 @@ public:
     // source changed meanwhile. Calls send_progress(channel) at times.
     void copy_from(FdRef source, HostFacts &facts, FdRef channel);
 
+    void set_modified(std::int64_t nanoseconds);
+
     // Takes the place of `name` in `directory`. A directory there is removed when it is empty, else set aside (returned: its new name,
     // else "").
     std::string commit(FdRef directory, const std::string &name);

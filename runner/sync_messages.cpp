@@ -25,15 +25,10 @@ Content decode_content(Decoder &decoder)
 
 } // namespace
 
-std::string encode(const HostFacts &facts)
+void encode(const HostFacts &facts, Encoder &encoder)
 {
-    return Encoder()
-        .number(facts.inode)
-        .number(facts.size)
-        .number(static_cast<std::uint64_t>(facts.modified))
-        .number(static_cast<std::uint64_t>(facts.changed))
-        .number(facts.mode)
-        .bytes();
+    encoder.number(facts.inode).number(facts.size).number(static_cast<std::uint64_t>(facts.modified));
+    encoder.number(static_cast<std::uint64_t>(facts.changed)).number(facts.mode);
 }
 
 HostFacts decode_facts(Decoder &decoder)
@@ -51,23 +46,22 @@ std::string encode(const SyncMessage &message)
 {
     Encoder encoder;
     encoder.number(static_cast<std::uint64_t>(message.step));
-    std::string bytes = encoder.bytes();
-    if (message.step == SyncStep::document) bytes += Encoder().text(message.name).text(message.place).bytes();
+    if (message.step == SyncStep::document) encoder.text(message.name).text(message.place);
     if (message.step == SyncStep::listing) {
-        bytes += Encoder().number(message.entries.size()).bytes();
+        encoder.number(message.entries.size());
         for (const auto &entry : message.entries) {
-            bytes += Encoder().number(static_cast<std::uint64_t>(entry.kind)).text(entry.path).bytes();
-            if (entry.kind == EntryKind::file) bytes += encode(entry.facts);
+            encoder.number(static_cast<std::uint64_t>(entry.kind)).text(entry.path);
+            if (entry.kind == EntryKind::file) encode(entry.facts, encoder);
         }
     }
     if (message.step == SyncStep::contents) {
-        bytes += Encoder().number(message.contents.size()).bytes();
+        encoder.number(message.contents.size());
         for (const auto &content : message.contents) {
-            bytes += Encoder().number(content.number).number(content.readable ? 1 : 0).bytes();
-            if (content.readable) bytes += encode(content.facts);
+            encoder.number(content.number).number(content.readable ? 1 : 0);
+            if (content.readable) encode(content.facts, encoder);
         }
     }
-    return bytes;
+    return encoder.bytes();
 }
 
 SyncMessage decode_sync_message(std::string_view bytes)

@@ -61,7 +61,7 @@ std::vector<std::uint64_t> decode_wanted(std::string_view bytes);
 constexpr std::size_t wanted_limit = 64;                       // files in one request
 constexpr std::size_t listing_bytes = packet_limit - 4 * 4096; // a listing is sent when it is longer; a path is at most 4096
 
-std::string encode(const HostFacts &facts);
+void encode(const HostFacts &facts, Encoder &encoder);
 HostFacts decode_facts(Decoder &decoder);
 
 // True for "a/b": not empty, not absolute, no '.', '..', empty component or NUL, at most 4096 bytes.

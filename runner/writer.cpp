@@ -1,12 +1,12 @@
 // The writing half of the config sync.
 #include "runner/writer.hpp"
 
-#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/document_writer.hpp"
+#include "runner/inside_view.hpp"
 #include "runner/manifest.hpp"
 #include "runner/replacement.hpp"
 #include "runner/sync_decision.hpp"
@@ -14,7 +14,6 @@
 #include "runner/whole_file.hpp"
 
 #include <algorithm>
-#include <array>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,56 +25,7 @@ const char *const agent_directory = ".pi/agent";
 namespace {
 
 constexpr int reader_patience_seconds = 300; // the runner watches both and stops them earlier
-constexpr std::int64_t second = 1'000'000'000;
 constexpr std::size_t notice_limit = 20;
-
-// The directory of the last path: paths come directory by directory.
-class LastDirectory {
-public:
-    explicit LastDirectory(FdRef top) : top_(top) {}
-
-    // Opens it only to look; none when there is none, or a link on the way, with errno.
-    [[nodiscard]] FdRef look(const std::string &path)
-    {
-        if (!known_ || path != path_) take(path, find_beneath(top_, path, O_PATH | O_DIRECTORY));
-        errno = problem_;
-        return fd_;
-    }
-    // Opens it to remove what is in it; none as above.
-    [[nodiscard]] FdRef find(const std::string &path)
-    {
-        if (!known_ || path != path_) take(path, find_own_directory_beneath(top_, path));
-        errno = problem_;
-        return fd_;
-    }
-    // Makes it.
-    [[nodiscard]] FdRef make(const std::string &path)
-    {
-        if (!known_ || path != path_ || !fd_) take(path, ensure_directory_beneath(top_, path));
-        return fd_;
-    }
-    void forget() noexcept { known_ = false; }
-
-private:
-    void take(const std::string &path, UniqueFd fd)
-    {
-        problem_ = errno;
-        path_ = path;
-        fd_ = std::move(fd);
-        known_ = true;
-    }
-
-    FdRef top_;
-    std::string path_;
-    UniqueFd fd_;
-    int problem_ = 0;
-    bool known_ = false;
-};
-
-InsideFacts inside_facts(const struct stat &facts) noexcept
-{
-    return InsideFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), facts.st_ctim.tv_sec * second + facts.st_ctim.tv_nsec};
-}
 
 // A file that is to be brought in, or only compared with what is inside.
 struct Wanted {
@@ -88,7 +38,7 @@ class Writer {
 public:
     Writer(const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel)
         : places_(places), plan_(plan), transfer_(transfer), channel_(channel), manifest_(places.manifest, places.spare_manifest),
-          looking_(places.home), writing_(places.home), documents_(plan, places.locked_settings, channel)
+          inside_(places.home), writing_(places.home), documents_(plan, places.locked_settings, channel)
     {
     }
 
@@ -149,37 +99,14 @@ private:
         return directory == agent_directory && plan_.documents.count(name) > 0;
     }
 
-    bool stat_inside(const std::string &path, struct stat &facts)
-    {
-        const auto [directory_path, name] = split_last(path);
-        const FdRef directory = looking_.look(directory_path);
-        return directory.get() >= 0 && fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0;
-    }
-
-    InsideState inside_state(const std::string &path, const ManifestEntry *known)
-    {
-        struct stat facts {};
-        // In a directory that the agent closed there may be anything.
-        if (!stat_inside(path, facts)) return errno == EACCES ? InsideState::other : InsideState::absent;
-        if (known == nullptr || known->inside.inode == 0 || !S_ISREG(facts.st_mode)) return InsideState::other;
-        if (!defence_is_on("change-time")) { // as rsync looks: the agent can set both back
-            return known->inside.size == static_cast<std::uint64_t>(facts.st_size) &&
-                           known->host.modified == facts.st_mtim.tv_sec * second + facts.st_mtim.tv_nsec
-                       ? InsideState::as_synced
-                       : InsideState::other;
-        }
-        return known->inside == inside_facts(facts) ? InsideState::as_synced : InsideState::other;
-    }
-
     void take(const ListedEntry &entry)
     {
         if (entry.kind == EntryKind::file) return take_file(entry);
         if (entry.kind == EntryKind::unreadable) return unreadable_.push_back(entry.path);
         ManifestEntry *known = manifest_.find(entry.path);
-        struct stat facts {};
         if (known != nullptr) known->was_seen = known->is_directory;
-        if (known == nullptr || !known->is_directory || !stat_inside(entry.path, facts) || !S_ISDIR(facts.st_mode))
-            directories_.push_back(entry.path);
+        // Opened for its files anyway.
+        if (known == nullptr || !known->is_directory || !inside_.has_directory(entry.path)) directories_.push_back(entry.path);
     }
 
     void take_file(const ListedEntry &entry)
@@ -190,7 +117,7 @@ private:
         if (known != nullptr && known->is_directory) known = nullptr; // was_seen stays false: the directory goes first
         const FileClass file_class = class_of(entry.path);
         const HostState host = known != nullptr && known->host == entry.facts ? HostState::unchanged : HostState::changed;
-        const SyncAction action = decide_file(file_class, known != nullptr, host, inside_state(entry.path, known));
+        const SyncAction action = decide_file(file_class, known != nullptr, host, inside_.state(entry.path, known));
         if (known != nullptr) known->was_seen = true;
         const bool unsure = action == SyncAction::leave && file_class == FileClass::mirror && known != nullptr && !known->is_settled();
         if (action == SyncAction::copy || unsure)
@@ -218,7 +145,7 @@ private:
         LastDirectory emptied(places_.home);
         for (const auto &path : gone)
             remove(path, emptied);
-        if (!gone.empty()) looking_.forget();
+        if (!gone.empty()) inside_.forget();
         manifest_.flush();
     }
 
@@ -226,7 +153,7 @@ private:
     {
         const ManifestEntry known = *manifest_.find(path);
         const auto [directory_path, name] = split_last(path);
-        const InsideState inside = known.is_directory ? InsideState::as_synced : inside_state(path, &known); // goes only when it is empty
+        const InsideState inside = known.is_directory ? InsideState::as_synced : inside_.state(path, &known); // goes only when it is empty
         if (decide_file(class_of(path), true, HostState::absent, inside) == SyncAction::remove) {
             const FdRef directory = emptied.find(directory_path);
             // Only what was synced: a directory in a file's place, or one that still holds something, is the agent's.
@@ -322,9 +249,7 @@ private:
         // Only the owner's bits: the home is private, and setuid bits never travel.
         Replacement file(places_.staging, static_cast<mode_t>((facts.mode & 0700U) | 0600U));
         file.copy_from(source, facts, channel_);
-        const timespec when{facts.modified / second, facts.modified % second};
-        const std::array<timespec, 2> times{when, when};
-        if (futimens(file.fd().get(), times.data()) != 0) throw_errno("setting a config file's time");
+        file.set_modified(facts.modified);
         const std::string kept = file.commit(directory, name);
         if (!kept.empty()) report_kept(wanted.path, kept);
         struct stat now {};
@@ -339,10 +264,7 @@ private:
         struct stat before {};
         if (!inside || fstat(inside.get(), &before) != 0 || !S_ISREG(before.st_mode)) return false;
         const std::int64_t now = wall_clock_nanoseconds();
-        if (!have_same_bytes(source, inside)) {
-            if (lseek(source.get(), 0, SEEK_SET) != 0) throw_errno("reading a config file again");
-            return false;
-        }
+        if (!have_same_bytes(source, inside)) return false;
         manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(before), now, true});
         return true;
     }
@@ -352,7 +274,7 @@ private:
     FdRef transfer_;
     FdRef channel_;
     Manifest manifest_;
-    LastDirectory looking_;
+    InsideView inside_;
     LastDirectory writing_;
     DocumentWriter documents_;
     std::uint64_t files_ = 0;

@@ -140,7 +140,7 @@ find {USERS}/bob {USERS}/carol /home /etc /root /srv /opt -xdev -printf '%p|%y|%
 stat -c '%n %U %a' {USERS} {USERS}/alice {USERS}/alice/*
 ls -A {USERS}/alice {USERS}/alice/staging; ls -A /var/lib/pi-agent /run/pi-agent
 """
-OUTSIDE = ":".join([TRAP, f"{USERS}/bob/home/.pi", f"{USERS}/alice/meta", f"{USERS}/alice/staging", "/etc", "/root", "/home/alice"])
+OUTSIDE = ":".join([TRAP, f"{USERS}/bob/home/.pi", f"{USERS}/alice/meta", f"{USERS}/alice/staging", "/etc", "/root", "/home/alice/.pi"])
 
 
 def fingerprint(target):

@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import resource
 import shutil
 import subprocess
 import sys
@@ -22,13 +23,20 @@ def commands():
     }
 
 
+def cpu_of_children():
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return (used.ru_utime + used.ru_stime) * 1000
+
+
 def run(command):
+    """Milliseconds by the clock, and of processors: those tell something on a busy machine, too."""
+    used = cpu_of_children()
     began = time.monotonic()
     done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     took = (time.monotonic() - began) * 1000
     if done.returncode != 0 or done.stdout or done.stderr:
         sys.exit(f"status {done.returncode} from {command}\n{done.stdout.decode()}{done.stderr.decode()}")
-    return took
+    return took, cpu_of_children() - used
 
 
 def forget(*names):
@@ -69,12 +77,14 @@ def turn(times, draw):
     draw.shuffle(names)
     for name in names:
         time.sleep(0.05)
-        took = run(commands()[name])
-        times.setdefault(name, []).append(took)
+        took, used = run(commands()[name])
+        series = times.setdefault(name, {"clock": [], "cpu": []})
+        series["clock"].append(took)
+        series["cpu"].append(used)
 
 
 def measure(count, runs, draw):
-    """{case: {program: [ms]}}. Untimed runs before the unchanged ones: the first after a copy compares bytes once."""
+    """{case: {program: {clock, cpu: [ms]}}}. Untimed runs before the unchanged ones: the first after a copy compares bytes once."""
     make_source(count, draw)
     found = {"cold": {}, "second": {}, "unchanged": {}, "1 % changed": {}}
     for _ in range(runs["cold"]):
