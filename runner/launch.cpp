@@ -19,13 +19,12 @@
 #include "runner/root_tree.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_terminal.hpp"
+#include "runner/session_watch.hpp"
 #include "runner/start_slot.hpp"
 #include "runner/state_directory.hpp"
 #include "runner/supervise.hpp"
 #include "runner/systemd_bus.hpp"
 #include "runner/systemd_features.hpp"
-
-#include <csignal>
 
 namespace pi_agent {
 
@@ -165,31 +164,6 @@ UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &
     send_packet(wrapper, encode(RunnerMessage(TerminalOpened{})), {terminal.master.get()}, in_seconds(terminal_patience_seconds));
     return std::move(terminal.slave);
 }
-
-// What the wrapper says while the session is being prepared: what asks for its end is heeded at once, the rest waits for the agent.
-class EarlyMessages {
-public:
-    explicit EarlyMessages(Receiver &receiver) : receiver_(receiver) {}
-
-    void hear()
-    {
-        const ReceiverEvent event = receiver_.receive();
-        const auto *bytes = std::get_if<std::string>(&event);
-        if (bytes == nullptr) throw Failure(ExitStatus::system_failure, "the session was ended while it was being prepared");
-        WrapperMessage message = decode_wrapper_message(*bytes);
-        if (const auto *signal = std::get_if<ForwardSignal>(&message);
-            signal != nullptr && signal->number != SIGTSTP && signal->number != SIGUSR2)
-            throw EndedBySignal{signal->number};
-        if (messages_.size() < limit) messages_.push_back(message);
-    }
-    [[nodiscard]] const std::vector<WrapperMessage> &messages() const noexcept { return messages_; }
-
-private:
-    static constexpr std::size_t limit = 64; // more than these say nothing new
-
-    Receiver &receiver_;
-    std::vector<WrapperMessage> messages_;
-};
 
 UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
                    const StateDirectory &state, const RootTree &tree, const SystemdFeatures &features)

@@ -1,4 +1,4 @@
-// Progress messages.
+// Sending what the preparation is at, not too early and not too often.
 #include "runner/progress.hpp"
 
 #include "common/request.hpp"

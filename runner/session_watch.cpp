@@ -4,7 +4,15 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 
+#include <csignal>
+
 namespace pi_agent {
+
+namespace {
+
+constexpr const char *ended_text = "the session was ended while it was being prepared";
+
+} // namespace
 
 std::array<pollfd, 3> SessionWatch::waits() const noexcept
 {
@@ -15,13 +23,25 @@ void SessionWatch::obey(const pollfd *polled) const
 {
     if (polled[0].revents != 0) hear_receiver(); // first: it tells why
     if ((polled[1].revents != 0 || polled[2].revents != 0) && defence_is_on("sync-ends-with-session"))
-        throw Failure(ExitStatus::system_failure, "the session was ended while it was being prepared");
+        throw Failure(ExitStatus::system_failure, ended_text);
 }
 
 void SessionWatch::check() const
 {
     std::array<pollfd, 3> polled = waits();
     if (poll(polled.data(), polled.size(), 0) > 0) obey(polled.data());
+}
+
+void EarlyMessages::hear()
+{
+    constexpr std::size_t limit = 64; // more than these say nothing new
+    const ReceiverEvent event = receiver_.receive();
+    const auto *bytes = std::get_if<std::string>(&event);
+    if (bytes == nullptr) throw Failure(ExitStatus::system_failure, ended_text);
+    WrapperMessage message = decode_wrapper_message(*bytes);
+    const auto *signal = std::get_if<ForwardSignal>(&message);
+    if (signal != nullptr && signal->number != SIGTSTP && signal->number != SIGUSR2) throw EndedBySignal{signal->number};
+    if (messages_.size() < limit) messages_.push_back(message);
 }
 
 } // namespace pi_agent

@@ -2,10 +2,13 @@
 #pragma once
 
 #include "common/fd.hpp"
+#include "common/request.hpp"
+#include "runner/receiver.hpp"
 
 #include <array>
 #include <functional>
 #include <poll.h>
+#include <vector>
 
 namespace pi_agent {
 
@@ -26,6 +29,20 @@ struct SessionWatch {
     void obey(const pollfd *polled) const;
     // Both at once, without waiting.
     void check() const;
+};
+
+// What the wrapper says meanwhile: what asks for the end is heeded at once, the rest waits for the agent.
+class EarlyMessages {
+public:
+    explicit EarlyMessages(Receiver &receiver) : receiver_(receiver) {}
+
+    // The next one, when the receiver's channel has input. Throws EndedBySignal, or Failure when the wrapper is gone.
+    void hear();
+    [[nodiscard]] const std::vector<WrapperMessage> &messages() const noexcept { return messages_; }
+
+private:
+    Receiver &receiver_;
+    std::vector<WrapperMessage> messages_;
 };
 
 } // namespace pi_agent
