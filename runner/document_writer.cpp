@@ -24,6 +24,7 @@ using nlohmann::json;
 
 constexpr std::size_t document_limit = 4 * 1024 * 1024;
 constexpr std::size_t locked_limit = 256 * 1024;
+constexpr std::size_t notice_limit = 20;
 constexpr int torn_attempts = 10;
 constexpr auto torn_pause = std::chrono::milliseconds(20);
 
@@ -75,6 +76,18 @@ InsideDocument read_inside(FdRef directory, const std::string &name)
     }
 }
 
+// Where sessions have a mount over a file, a rename onto it from out here takes that away in all of them (rename(2) says EBUSY to those
+// inside only). False when it is no file of its own.
+bool write_in_place(FdRef directory, const std::string &name, const std::string &text)
+{
+    const UniqueFd fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat facts {};
+    if (!fd || fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink != 1) return false;
+    if (ftruncate(fd.get(), 0) != 0) throw_errno("emptying the agent's " + name);
+    write_whole(fd, text, "the agent's " + name); // torn by a kill it is restored at the next start
+    return true;
+}
+
 std::optional<json> parse_base(const std::string &text)
 {
     json document = json::parse(text, nullptr, false);
@@ -107,7 +120,6 @@ DocumentWriter::Merged DocumentWriter::merge(const std::string &name, DocumentVe
         json merged = merge_credentials(name, file_class, versions, managed_providers_);
         return {merged, merged};
     }
-    if (name == "models.json") versions.host = without_keys(std::move(versions.host), managed_providers_);
     json chosen = merge_document(name, file_class, versions, json::object());
     json document = merge_managed(chosen, parse_json_object(plan_.documents.at(name).managed, "the managed " + name));
     return {std::move(chosen), std::move(document)};
@@ -123,6 +135,7 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
 {
     DocumentVersions versions;
     if (const auto host = hosts_.find(name); host != hosts_.end()) versions.host = host->second;
+    if (name == "models.json") versions.host = without_keys(std::move(versions.host), managed_providers_);
     const DocumentBase *base = manifest.document(name);
     if (base != nullptr) {
         versions.base_host = parse_base(base->host);
@@ -132,7 +145,9 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     const auto merge_with = [&](const InsideDocument &inside) {
         DocumentVersions now = versions;
         now.inside = inside.document;
-        if (!inside.document) now.base_host = now.base_chosen = now.base_written = std::nullopt; // nothing was deleted key by key
+        // Torn, e.g. the agent was killed while it wrote: what it had at the last sync.
+        if (inside.is_broken) now.inside = versions.base_written;
+        if (!now.inside) now.base_host = now.base_chosen = now.base_written = std::nullopt; // nothing was deleted key by key
         return merge(name, std::move(now));
     };
 
@@ -145,11 +160,14 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
         merged = merge_with(inside);
         if (inside.is_broken && is_credentials(name))
             send_answer(channel_, "config: the agent's " + name + " was not valid; it is kept beside it as " + set_aside(directory, name));
-        Replacement file(staging, 0600);
-        write_whole(file.fd(), as_text(merged.document), "the agent's " + name);
-        const std::string kept = file.commit(directory, name);
-        if (!kept.empty())
-            send_answer(channel_, "config: a directory was in the place of the agent's " + name + "; it is kept beside it as " + kept);
+        const bool is_locked = name == "settings.json" && locked_settings_.get() >= 0;
+        if (!is_locked || !write_in_place(directory, name, as_text(merged.document))) {
+            Replacement file(staging, 0600);
+            write_whole(file.fd(), as_text(merged.document), "the agent's " + name);
+            const std::string kept = file.commit(directory, name);
+            if (!kept.empty())
+                send_answer(channel_, "config: a directory was in the place of the agent's " + name + "; it is kept beside it as " + kept);
+        }
     }
     if (name == "settings.json") {
         name_paths_that_leave(merged.document);
@@ -160,8 +178,10 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     const std::string path = std::string(agent_directory) + "/" + name;
     if (is_wanted && name != "settings.json" && !is_credentials(name) && manifest.find(path) == nullptr) manifest.intend(path, false);
 
-    // An entry that a managed key drove out is not remembered: when that key goes, the host's entry is new again.
-    json host = versions.host;
+    // What did not count is not remembered: an entry that a managed key drove out, or a host whose class says that it is not copied. When
+    // it counts again it is new.
+    const FileClass file_class = plan_.classes.of(name);
+    json host = file_class == FileClass::mirror || file_class == FileClass::seed ? versions.host : json::object();
     if (name == "auth.json")
         for (const auto &provider : managed_providers_)
             host.erase(provider);
@@ -182,11 +202,14 @@ void DocumentWriter::write_locked(const std::string &text) const
 void DocumentWriter::name_paths_that_leave(const json &settings)
 {
     const auto place = places_.find("settings.json");
-    for (const auto &path : paths_that_leave(settings))
+    std::size_t count = 0;
+    for (const auto &path : paths_that_leave(settings)) {
+        if (++count > notice_limit) break; // the agent writes this file too: it decides neither how many there are nor how long
         send_answer(channel_, "config: " + (place == places_.end() ? "settings.json" : escape_for_display(place->second)) + ": " +
-                                  escape_for_display(path) +
+                                  escape_for_display(path.substr(0, 1024)) +
                                   " is outside the config directory: inside the sandbox this is another place; move it into the config "
                                   "directory and name it relative to that");
+    }
 }
 
 } // namespace pi_agent

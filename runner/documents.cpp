@@ -31,38 +31,47 @@ bool is_object(const json *value) noexcept
     return value != nullptr && value->is_object();
 }
 
-// What the last sync knew of an object; null where it knew none.
-struct Bases {
-    const json *host;
-    const json *chosen;
-    const json *written;
-    [[nodiscard]] Bases of(const std::string &key) const { return {member(host, key), member(chosen, key), member(written, key)}; }
-};
+std::set<std::string> keys_of(std::initializer_list<const json *> objects)
+{
+    std::set<std::string> keys;
+    for (const json *object : objects)
+        if (is_object(object))
+            for (const auto &item : object->items())
+                keys.insert(item.key());
+    return keys;
+}
 
-// For each key: the host's if the host changed it since the last sync, else the agent's if the agent did, else what was chosen then (what
-// is inside may be a managed value, which is nobody's choice).
-json merge_three_ways(const json &host, const json &inside, const Bases &bases)
+// The inside without managed values, which are nobody's choice: where the agent left a value as it was written, what was chosen then.
+json without_managed(const json &inside, const json *was_chosen, const json *was_written)
+{
+    json own = json::object();
+    for (const auto &key : keys_of({&inside, was_chosen})) {
+        const json *value = member(&inside, key);
+        const json *chosen = member(was_chosen, key);
+        const json *written = member(was_written, key);
+        if (are_same(value, written))
+            value = chosen;
+        else if (is_object(value) && is_object(written))
+            own[key] = without_managed(*value, chosen, written);
+        if (value != nullptr && !own.contains(key)) own[key] = *value;
+    }
+    return own;
+}
+
+// For each key: the host's if the host changed it since the last sync, else the agent's. Without a last sync the host's, if it has one.
+json merge_three_ways(const json &host, const json &inside, const json *base_host)
 {
     json merged = json::object();
-    std::set<std::string> keys;
-    for (const auto &item : host.items())
-        keys.insert(item.key());
-    for (const auto &item : inside.items())
-        keys.insert(item.key());
-    for (const auto &key : keys) {
+    for (const auto &key : keys_of({&host, &inside})) {
         const json *of_host = member(&host, key);
         const json *of_inside = member(&inside, key);
-        const Bases was = bases.of(key);
+        const json *was_host = member(base_host, key);
         if (is_object(of_host) && is_object(of_inside)) {
-            merged[key] = merge_three_ways(*of_host, *of_inside, was);
+            merged[key] = merge_three_ways(*of_host, *of_inside, was_host);
             continue;
         }
-        const json *chosen = of_host;
-        if (bases.host == nullptr || bases.written == nullptr) {
-            if (of_host == nullptr) chosen = of_inside;
-        } else if (are_same(of_host, was.host)) {
-            chosen = are_same(of_inside, was.written) ? was.chosen : of_inside;
-        }
+        const bool is_the_agents = base_host == nullptr ? of_host == nullptr : are_same(of_host, was_host);
+        const json *chosen = is_the_agents ? of_inside : of_host;
         if (chosen != nullptr) merged[key] = *chosen;
     }
     return merged;
@@ -111,13 +120,18 @@ bool is_oauth(const json *entry)
 }
 
 // What stays of one entry; none when it goes.
-const json *choose_credential(const json *host, const json *inside, const json *was_host, const json *was_written, bool always_oauth)
+const json *choose_credential(const json *host, const json *inside, const json *was_host, bool always_oauth)
 {
-    if (host == nullptr) return was_host != nullptr && are_same(inside, was_written) ? nullptr : inside;
+    if (host == nullptr) return are_same(inside, was_host) ? nullptr : inside;
     const bool rotates = always_oauth || is_oauth(host) || is_oauth(inside);
     if (!rotates) return host;
     if (was_host == nullptr) return inside != nullptr ? inside : host;
     return are_same(host, was_host) ? inside : host;
+}
+
+bool is_copied(FileClass file_class) noexcept
+{
+    return file_class == FileClass::mirror || file_class == FileClass::seed;
 }
 
 } // namespace
@@ -125,14 +139,11 @@ const json *choose_credential(const json *host, const json *inside, const json *
 json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions, const json &managed)
 {
     json merged = versions.host;
-    const json nothing = json::object();
-    if (file_class == FileClass::seed)
+    if (file_class != FileClass::mirror) {
         merged =
-            merge_three_ways(versions.host, versions.inside.value_or(nothing),
-                             Bases{pointer_to(versions.base_host), pointer_to(versions.base_chosen), pointer_to(versions.base_written)});
-    else if (file_class != FileClass::mirror)
-        merged = merge_three_ways(nothing, versions.inside.value_or(nothing),
-                                  Bases{&nothing, pointer_to(versions.base_chosen), pointer_to(versions.base_written)});
+            without_managed(versions.inside.value_or(json::object()), pointer_to(versions.base_chosen), pointer_to(versions.base_written));
+        if (file_class == FileClass::seed) merged = merge_three_ways(versions.host, merged, pointer_to(versions.base_host));
+    }
     if (name == "settings.json") keep_the_agents_own(versions, merged);
     return merge_managed(std::move(merged), managed);
 }
@@ -140,22 +151,14 @@ json merge_document(const std::string &name, FileClass file_class, const Documen
 json merge_credentials(const std::string &name, FileClass file_class, const DocumentVersions &versions,
                        const std::set<std::string> &managed_providers)
 {
-    const json nothing = json::object();
-    const json &host = file_class == FileClass::mirror || file_class == FileClass::seed ? versions.host : nothing;
     json merged = json::object();
-    std::set<std::string> providers;
-    for (const json *entries : {&host, pointer_to(versions.inside)})
-        if (entries != nullptr)
-            for (const auto &item : entries->items())
-                providers.insert(item.key());
-    for (const auto &provider : providers) {
+    for (const auto &provider : keys_of({&versions.host, pointer_to(versions.inside)})) {
         if (name == "auth.json" && managed_providers.count(provider) > 0) continue;
-        const json *of_host = member(&host, provider);
-        const json *chosen = of_host;
-        if (file_class != FileClass::mirror)
-            chosen =
-                choose_credential(of_host, member(pointer_to(versions.inside), provider), member(pointer_to(versions.base_host), provider),
-                                  member(pointer_to(versions.base_written), provider), name == "mcp-auth.json");
+        const json *of_host = member(&versions.host, provider);
+        const json *of_inside = member(pointer_to(versions.inside), provider);
+        const json *chosen = is_copied(file_class) ? of_host : of_inside;
+        if (file_class == FileClass::seed)
+            chosen = choose_credential(of_host, of_inside, member(pointer_to(versions.base_host), provider), name == "mcp-auth.json");
         if (chosen != nullptr) merged[provider] = *chosen;
     }
     return merged;

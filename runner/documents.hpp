@@ -27,8 +27,9 @@ nlohmann::json merge_document(const std::string &name, FileClass file_class, con
                               const nlohmann::json &managed);
 
 // auth.json and mcp-auth.json, entry by entry: an api_key is the host's. An OAuth entry is the agent's once there is one inside (each
-// refresh rotates the token, and the host's copy goes stale), until a new login changes the host's. What of `managed_providers` is, goes.
-// Of mcp-auth.json every entry counts as OAuth.
+// refresh rotates the token, and the host's copy goes stale), until a new login changes the host's. When the host has an entry no longer,
+// it goes inside too, unless it was changed there. With mirror all are the host's, with agent and never those inside stay. What of
+// `managed_providers` is, goes. Of mcp-auth.json every entry counts as OAuth.
 nlohmann::json merge_credentials(const std::string &name, FileClass file_class, const DocumentVersions &versions,
                                  const std::set<std::string> &managed_providers);
 

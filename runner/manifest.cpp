@@ -107,6 +107,7 @@ bool Manifest::take(std::string_view record)
     if (kind == RecordKind::intent) {
         ManifestEntry entry;
         entry.is_directory = decoder.number() != 0;
+        decoder.end();
         insert(name, entry);
     } else if (kind == RecordKind::entry) {
         ManifestEntry entry;
@@ -114,18 +115,20 @@ bool Manifest::take(std::string_view record)
         entry.host = decode_facts(decoder);
         entry.inside = InsideFacts{decoder.number(), decoder.number(), static_cast<std::int64_t>(decoder.number())};
         entry.recorded = static_cast<std::int64_t>(decoder.number());
+        decoder.end();
         if (!insert(name, entry)) stale_bytes_ += record.size();
     } else if (kind == RecordKind::forgotten) {
+        decoder.end();
         erase(name);
         stale_bytes_ += 2 * record.size();
     } else if (kind == RecordKind::document) {
         DocumentBase base{decoder.text(), decoder.text(), decoder.text()};
+        decoder.end();
         const auto [present, is_new] = documents_.insert_or_assign(std::move(name), std::move(base));
         if (!is_new) stale_bytes_ += record.size();
     } else {
         return false;
     }
-    decoder.end();
     return true;
 }
 

@@ -146,22 +146,27 @@ private:
         above_.pop_back();
     }
 
+    [[nodiscard]] bool is_document(const std::string &path) const
+    {
+        return source().is_config && std::find(plan_.documents.begin(), plan_.documents.end(), path) != plan_.documents.end();
+    }
+
     [[nodiscard]] bool is_listed(const std::string &path) const
     {
         if (!source().is_config) return true;
-        if (std::find(plan_.documents.begin(), plan_.documents.end(), path) != plan_.documents.end()) return false;
         const FileClass file_class = plan_.classes.of(path);
         return file_class == FileClass::mirror || file_class == FileClass::seed;
     }
 
     void visit(FdRef parent, dev_t parent_device, const std::string &name, const std::string &path)
     {
+        if (is_document(path)) return; // whatever has become of it since it was sent
         const bool listed = is_listed(path);
         if (!listed && !plan_.classes.copies_below(path)) return;
         if (++entries_ > entry_limit)
             throw Failure(ExitStatus::configuration,
                           shown("") + " holds more than " + std::to_string(entry_limit) + " entries; is it really the config directory?");
-        if (source().inside.size() + 1 + path.size() > 4096) return skip(path, "its path is longer than 4096 bytes");
+        if (source().inside.size() + 1 + path.size() > 4096) return skip(path, "its path is longer than 4096 bytes", false);
         if (entries_ % 256 == 0) send_progress(channel_, "looking at " + shown("") + " (" + std::to_string(entries_) + " entries)");
 
         // Cheap for what lies in the directory itself; a link, or another file system, is looked at more closely.

@@ -8,6 +8,7 @@
 #include "runner/host_file.hpp"
 #include "runner/whole_file.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 #include <fcntl.h>
@@ -61,11 +62,13 @@ void copy_by_hand(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
 void copy_bytes(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
 {
     if (size <= small_size) return copy_by_hand(from, to, size, channel);
-    for (;;) {
-        const ssize_t count = copy_file_range(from.get(), nullptr, to.get(), nullptr, copy_step, 0);
+    for (std::uint64_t done = 0;;) { // no more than it had when it was opened: it may grow for as long as it is read
+        const std::size_t step = defence_is_on("copied-size") ? std::min<std::uint64_t>(copy_step, size - done) : copy_step;
+        const ssize_t count = step == 0 ? 0 : copy_file_range(from.get(), nullptr, to.get(), nullptr, step, 0);
         if (count == 0) return;
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) break;
+        done += static_cast<std::uint64_t>(count);
         send_progress(channel);
     }
     if (errno != EXDEV && errno != EINVAL && errno != EOPNOTSUPP && errno != ENOSYS) throw_errno("copying a config file");

@@ -89,7 +89,7 @@ private:
     [[nodiscard]] FileClass class_of(const std::string &path) const
     {
         const std::string_view top = agent_directory;
-        const bool is_config = path.compare(0, top.size(), top) == 0 && path.size() > top.size() + 1;
+        const bool is_config = path.compare(0, top.size(), top) == 0 && path.size() > top.size() + 1 && path[top.size()] == '/';
         return is_config ? plan_.classes.of(std::string_view(path).substr(top.size() + 1)) : FileClass::mirror;
     }
 
@@ -101,8 +101,9 @@ private:
 
     void take(const ListedEntry &entry)
     {
-        if (entry.kind == EntryKind::file) return take_file(entry);
         if (entry.kind == EntryKind::unreadable) return unreadable_.push_back(entry.path);
+        if (is_document(entry.path)) throw ProtocolError("the reader of the config listed a document as a file");
+        if (entry.kind == EntryKind::file) return take_file(entry);
         ManifestEntry *known = manifest_.find(entry.path);
         if (known != nullptr) known->was_seen = known->is_directory;
         // Opened for its files anyway.
@@ -112,13 +113,12 @@ private:
     void take_file(const ListedEntry &entry)
     {
         const std::uint64_t number = files_++;
-        if (is_document(entry.path)) throw ProtocolError("the reader of the config listed a document as a file");
         ManifestEntry *known = manifest_.find(entry.path);
-        if (known != nullptr && known->is_directory) known = nullptr; // was_seen stays false: the directory goes first
         const FileClass file_class = class_of(entry.path);
         const HostState host = known != nullptr && known->host == entry.facts ? HostState::unchanged : HostState::changed;
         const SyncAction action = decide_file(file_class, known != nullptr, host, inside_.state(entry.path, known));
-        if (known != nullptr) known->was_seen = true;
+        // Where a directory was synced was_seen stays false: that goes first.
+        if (known != nullptr) known->was_seen = !known->is_directory;
         const bool unsure = action == SyncAction::leave && file_class == FileClass::mirror && known != nullptr && !known->is_settled();
         if (action == SyncAction::copy || unsure)
             wanted_.push_back(Wanted{number, entry.path, unsure});

@@ -228,13 +228,13 @@ TEST_CASE("the agent's program lies where only administrators install")
 TEST_CASE("what comes in a later step is refused by name, never ignored")
 {
     for (const auto *key : {"scratch: disk", "view: minimal", "limits: {memory: 8G}", "hardening: {}", "toolchains: {}", "env_files: []",
-                            "host_env_files: [a]", "settings_lock: true"}) {
+                            "host_env_files: [a]"}) {
         CHECK_MESSAGE(contains(problems_with(std::string(key) + "\n"), "not supported yet"), key);
     }
-    for (const auto *key : {"config: {classes: {}}", "projects: {protect: default}", "projects: {mask: []}", "projects: {paths: alias}",
-                            "projects: {scope: project}", "projects: {ownership: none}", "network: none", "network: loopback",
-                            "sandbox: {method: bwrap}", "sandbox: {method: podman}", "sandbox: {method: docker}", "sandbox: {method: none}",
-                            "agent: {state_dir: /srv/state}", "wrapper: {command_name: agent}"}) {
+    for (const auto *key :
+         {"projects: {protect: default}", "projects: {mask: []}", "projects: {paths: alias}", "projects: {scope: project}",
+          "projects: {ownership: none}", "network: none", "network: loopback", "sandbox: {method: bwrap}", "sandbox: {method: podman}",
+          "sandbox: {method: docker}", "sandbox: {method: none}", "agent: {state_dir: /srv/state}", "wrapper: {command_name: agent}"}) {
         CHECK_MESSAGE(contains(problems_with(std::string(key) + "\n"), "not supported yet"), key);
     }
     CHECK(contains(problems_with("sandbox: {method: noop}\n"), "sandbox.method: unknown value 'noop'; did you mean 'none'?"));
@@ -346,4 +346,54 @@ TEST_CASE("root's own policy and policy.d load in lexical order" * doctest::skip
         directory.write("policy.d/30-c.yaml", std::string((1U << 20U) + 1, ' '));
         CHECK_THROWS_WITH_AS(static_cast<void>(load_policy(file)), doctest::Contains("is larger than 1048576 bytes"), PolicyError);
     }
+}
+
+TEST_CASE("classes, managed documents and the lock of the settings are read")
+{
+    const auto policy = parse(head + alice + R"(config:
+  classes: {extensions: agent, npm/cache/: mirror, "a b/ü": seed, sessions: never}
+settings: {model: x}
+models: {providers: {local: {apiKey: none, models: [{id: a}]}}}
+keybindings: {}
+mcp: {servers: {}}
+settings_lock: true
+)");
+    CHECK(policy.config_classes.of("extensions/x") == FileClass::agent);
+    CHECK(policy.config_classes.of("npm/cache/x") == FileClass::mirror);
+    CHECK(policy.config_classes.of("a b/ü") == FileClass::seed);
+    CHECK(policy.config_classes.of("sessions/x") == FileClass::never);
+    CHECK(policy.config_classes.rules().size() == 4);
+    CHECK(policy.settings_lock);
+    REQUIRE(policy.documents.size() == 4);
+    CHECK(nlohmann::json::parse(policy.documents.at("settings.json")) == nlohmann::json{{"model", "x"}});
+    CHECK(nlohmann::json::parse(policy.documents.at("models.json")) ==
+          nlohmann::json::parse(R"({"providers":{"local":{"apiKey":"none","models":[{"id":"a"}]}}})"));
+    CHECK(policy.documents.at("keybindings.json") == "{}");
+    CHECK_FALSE(parse(head + alice).settings_lock);
+    CHECK(parse(head + alice + "config: {classes: {}}\n").config_classes.rules().empty());
+}
+
+TEST_CASE("wrong classes and documents are named with their place")
+{
+    const auto classes = [](const std::string &text) { return problems_with("config:\n  classes:\n    " + text + "\n"); };
+    CHECK(contains(classes("x: mirrored"), "p.yaml:7:8: config.classes.x: unknown value 'mirrored'; did you mean 'mirror'?"));
+    CHECK(contains(classes("x: copy"), "config.classes.x: unknown value 'copy'"));
+    CHECK(contains(classes("x: copy"), "use mirror or seed or agent or never"));
+    CHECK(contains(classes("x: [agent]"), "config.classes.x: must be text, found a list"));
+    CHECK(contains(classes("x: 5"), "config.classes.x: must be text, found the number 5"));
+    CHECK(contains(problems_with("config: {classes: [x]}\n"), "config.classes: must be a mapping, found a list"));
+    CHECK(contains(problems_with("config: {class: {}}\n"), "did you mean 'classes'?"));
+    for (const auto *path : {"/etc", "/", "~/x", "'~'", "''"})
+        CHECK_MESSAGE(contains(classes(std::string(path) + ": agent"), "is not relative to the config directory"),
+                      classes(std::string(path) + ": agent"));
+    for (const auto *path : {"..", "../x", "a/../b", "a//b", "./a", ".", "a/."})
+        CHECK_MESSAGE(contains(classes(std::string(path) + ": agent"), "p.yaml:7:5: config.classes"), path);
+    for (const auto *path : {"..a", "a.b/c", ".hidden", "a/..b"})
+        CHECK_MESSAGE(classes(std::string(path) + ": agent").empty(), path);
+    for (const auto *name : {"models", "keybindings", "mcp", "settings"}) {
+        CHECK(contains(problems_with(std::string(name) + ": [1]\n"), std::string(name) + ": must be a mapping, found a list"));
+        CHECK(contains(problems_with(std::string(name) + ": {a: 010}\n"), std::string(name) + ".a: must be written as in JSON"));
+    }
+    CHECK(contains(problems_with("settings_lock: yes\n"), "settings_lock: must be true or false"));
+    CHECK(contains(problems_with("setting_lock: true\n"), "did you mean 'settings_lock'?"));
 }

@@ -152,6 +152,26 @@ TEST_CASE("follows no link and reaches nothing above")
     CHECK(place.outside_is_unchanged());
 }
 
+TEST_CASE("finding tells by errno why there is nothing, and throws nothing")
+{
+    const Place place;
+    place.make("a");
+    place.write("a/file", "x");
+    place.link("a/link", "file");
+    const FdRef top = place.top;
+    CHECK(find_beneath(top, "a/file", O_RDONLY).is_open());
+    CHECK(find_beneath(top, "", O_RDONLY | O_DIRECTORY).is_open());
+    const auto problem = [&](const std::string &path, int flags) {
+        errno = 0;
+        return find_beneath(top, path, flags).is_open() ? 0 : errno;
+    };
+    CHECK(problem("a/none", O_RDONLY) == ENOENT);
+    CHECK(problem("a/link", O_RDONLY) == ELOOP);
+    CHECK(problem("a/file", O_PATH | O_DIRECTORY) == ENOTDIR);
+    CHECK(problem("..", O_RDONLY) == EXDEV);
+    CHECK(problem("/etc", O_RDONLY) == EXDEV);
+}
+
 TEST_CASE("a path descriptor of a link is the link's own, and leads nowhere")
 {
     const Place place;
@@ -252,6 +272,21 @@ TEST_CASE("removes files, links, trees and what is not there")
     CHECK(place.outside_is_unchanged());
 }
 
+TEST_CASE("empties a directory and leaves it there")
+{
+    const Place place;
+    place.make("a/b/c");
+    place.write("a/file", "x");
+    place.write("kept", "x");
+    place.link("a/link", place / "kept");
+    const FdRef top = place.top;
+    const UniqueFd directory = open_beneath(top, "a", O_RDONLY | O_DIRECTORY);
+    remove_content_beneath(directory);
+    CHECK(fs::is_empty(place / "a"));
+    remove_content_beneath(directory);
+    CHECK(fs::exists(place / "kept"));
+}
+
 TEST_CASE("removes nothing above")
 {
     const Place place;
@@ -295,6 +330,28 @@ TEST_CASE("a directory that was made unwritable is made usable again, and no oth
               static_cast<void>(ensure_directory_beneath(top, "open/new"));
               return std::to_string(mode_of(top_path + "/closed")) + " " + std::to_string(mode_of(top_path + "/open"));
           }) == std::to_string(0700) + " " + std::to_string(0755));
+}
+
+TEST_CASE("a directory of one's own is found through closed ones, and none is made or replaced on the way")
+{
+    const TemporaryDirectory directory;
+    REQUIRE(::chmod(directory.path().c_str(), 0777) == 0);
+    CHECK(as_somebody([&] {
+              const std::string top_path = directory.make("top");
+              fs::create_directories(top_path + "/closed/inner/last");
+              fs::create_symlink("closed", top_path + "/link");
+              for (const std::string name : {"/closed/inner/last", "/closed/inner", "/closed"})
+                  if (::chmod((top_path + name).c_str(), 0000) != 0) return std::string("set-up failed");
+              const UniqueFd top = UniqueFd::adopt(::open(top_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+              const auto problem = [&](const std::string &path) {
+                  return find_own_directory_beneath(top, path).is_open() ? std::string("found") : std::to_string(errno);
+              };
+              std::string answer = problem("link/inner");
+              answer += " " + problem("closed/inner/last");
+              answer += " " + std::to_string(mode_of(top_path + "/closed/inner"));
+              answer += " " + problem("closed/none");
+              return answer + " " + problem("closed/none/below");
+          }) == std::to_string(ENOTDIR) + " found " + std::to_string(0700) + " " + std::to_string(ENOENT) + " " + std::to_string(ENOENT));
 }
 
 TEST_CASE("a tree that is too deep to be removed is a failure that says so, not a crash")

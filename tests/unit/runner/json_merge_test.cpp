@@ -63,6 +63,60 @@ TEST_CASE("what is no JSON is refused with file, line and column")
     }
 }
 
+TEST_CASE("with comments and trailing commas, where they are allowed")
+{
+    struct Row {
+        std::string text, value;
+    };
+    const std::vector<Row> rows = {
+        {"{}// end", "{}"},
+        {"// first\n{}\n// last\n", "{}"},
+        {"/* a */{/* b\n * c */}/**/", "{}"},
+        {"{\"a\": 1, // one\n \"b\": 2 /* two */ }", R"({"a":1,"b":2})"},
+        {"{\"a\": [1, 2,], \"b\": {\"c\": 3, /* x */ // y\n },\r\n\t}", R"({"a":[1,2],"b":{"c":3}})"},
+        {R"({"u": "http://x/*y*/", "c": "// no", "t": ",]", "q": "\\", "r": "\"//"})",
+         R"({"u": "http://x/*y*/", "c": "// no", "t": ",]", "q": "\\", "r": "\"//"})"},
+        {R"({"a": ",}" , })", R"({"a": ",}"})"},
+        {"{\"a\": \"\u00e4\"} // \u00e4\u20ac \" ' { [ ,", "{\"a\": \"\u00e4\"}"},
+        {"{\"a\": 1 /* \" */}", R"({"a": 1})"},
+        {"{\"a\": 1 /* // */}", R"({"a": 1})"},
+        {"{\"a\": 1 // /*\n}", R"({"a": 1})"},
+        {"{\"a\": [[],[{},],],}", R"({"a": [[],[{}]]})"},
+    };
+    for (const auto &row : rows) {
+        CAPTURE(row.text);
+        CHECK(parse_json_object(row.text, "m", JsonSyntax::with_comments) == json::parse(row.value));
+    }
+    for (const std::string text : {"{} // x", "{\"a\": 1,}", "/**/{}"})
+        CHECK(failure_of([&] { return parse_json_object(text, "m", JsonSyntax::strict); }).status == 78);
+}
+
+TEST_CASE("comments shift no place in a message, and a comment without end is told where it begins")
+{
+    struct Row {
+        std::string text, place;
+    };
+    const std::vector<Row> rows = {
+        {"// one\n/* two\n three */ {\n\"a\": 1, // x\n\"b\": oops}", "m:5:6: "},
+        {"/* \u00e4 */ {\"a\" 1}", "m:1:15: "},
+        {"{\"a\": 1,, }", "m:1:11: "},
+        {"{ /* no end", "m:1:3: "},
+        {"{ /*/", "m:1:3: "},
+        {"{}\n\n/", "m:3:1: "},
+        {"{ / }", "m:1:3: "},
+        {"{\"a", "m:1:4: "},
+        {"{\"a\\", "m:1:5: "},
+        {"// only a comment", "m:1:"},
+        {"", "m:1:1: "},
+    };
+    for (const auto &row : rows) {
+        CAPTURE(row.text);
+        const Caught caught = failure_of([&] { return parse_json_object(row.text, "m", JsonSyntax::with_comments); });
+        CHECK(caught.status == 78);
+        CHECK_MESSAGE(has(caught.text, row.place), caught.text);
+    }
+}
+
 TEST_CASE("a refusal repeats nothing of the content")
 {
     const Caught caught = failure_of([] { return parse_json_object("{\"key\": \"secret\x1b[31m\" oops}", "s.json"); });

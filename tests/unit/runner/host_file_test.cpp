@@ -1,0 +1,136 @@
+// Opening what a user's config names, and nothing that acts or waits: runner/host_file.hpp
+#include "runner/host_file.hpp"
+
+#include "support/descriptors.hpp"
+#include "support/failure.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <chrono>
+#include <filesystem>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+struct Place {
+    Place() : fd(open_path(directory.path(), O_RDONLY | O_DIRECTORY)) {}
+    TemporaryDirectory directory;
+    UniqueFd fd;
+};
+
+} // namespace
+
+TEST_CASE("a regular file is opened with its facts, a link to one too")
+{
+    const Place place;
+    place.directory.make("sub");
+    place.directory.write("sub/file", "12345");
+    place.directory.link("link", "sub/file");
+    ::chmod((place.directory / "sub/file").c_str(), 04750);
+    for (const std::string path : {"sub/file", "link"}) {
+        const HostFile file = open_host_file(place.fd, path);
+        REQUIRE(file.fd.is_open());
+        CHECK(file.problem.empty());
+        CHECK(file.facts.size == 5);
+        CHECK(file.facts.inode == inode_of(file.fd));
+        CHECK(file.facts.mode == 0750);
+        CHECK((::fcntl(file.fd.get(), F_GETFL) & O_ACCMODE) == O_RDONLY);
+        CHECK((::fcntl(file.fd.get(), F_GETFD) & FD_CLOEXEC) != 0);
+    }
+}
+
+TEST_CASE("what is no regular file of a real file system is named and not opened")
+{
+    const Place place;
+    REQUIRE(::mkfifo((place.directory / "fifo").c_str(), 0600) == 0);
+    place.directory.make("directory");
+    place.directory.link("null", "/dev/null");
+    place.directory.link("loop", "loop");
+    place.directory.link("dangling", "nowhere");
+    place.directory.link("environ", "/proc/self/environ");
+    struct Row {
+        std::string path, problem;
+    };
+    for (const Row &row : {Row{"fifo", "no longer a file"},
+                           {"directory", "no longer a file"},
+                           {"null", "no longer a file"},
+                           {"loop", "opening"},
+                           {"dangling", "No such file"},
+                           {"missing", "No such file"},
+                           {"directory/missing", "No such file"},
+                           {"environ", "a file of the kernel's"}}) {
+        CAPTURE(row.path);
+        const HostFile file = open_host_file(place.fd, row.path);
+        CHECK_FALSE(file.fd.is_open());
+        CHECK_MESSAGE(has(file.problem, row.problem), file.problem);
+    }
+}
+
+TEST_CASE("a source is a directory, missing, or refused")
+{
+    const Place place;
+    place.directory.link("link", ".");
+    place.directory.write("file", "x");
+    place.directory.link("dangling", "nowhere/below");
+    place.directory.link("loop", "loop");
+    CHECK(open_source_directory(place.directory.path(), "it").is_open());
+    CHECK(open_source_directory(place.directory / "link", "it").is_open());
+    for (const std::string missing : {"missing", "missing/below"})
+        CHECK_FALSE(open_source_directory(place.directory / missing, "it").is_open());
+    for (const std::string dangling : {"dangling", "dangling/below", "link/dangling/x/y"}) {
+        const Caught caught = failure_of([&] { return open_source_directory(place.directory / dangling, "it"); });
+        CHECK(caught.status == 78);
+        CHECK(has(caught.text, "it cannot be used: " + (place.directory / dangling) + " is dangling: "));
+        CHECK(has(caught.text, "dangling is a link to what is not there"));
+    }
+    for (const std::string bad : {"file", "loop", "file/below"}) {
+        const Caught caught = failure_of([&] { return open_source_directory(place.directory / bad, "it"); });
+        CHECK(caught.status == 78);
+        CHECK(has(caught.text, "it cannot be used: opening " + (place.directory / bad)));
+    }
+}
+
+TEST_CASE("a document is a readable file, missing, or refused by its place")
+{
+    const Place place;
+    place.directory.write("good.json", "{}");
+    place.directory.link("dangling.json", "nowhere");
+    place.directory.make("directory.json");
+    CHECK(open_document(place.fd, "good.json", "p").is_open());
+    CHECK_FALSE(open_document(place.fd, "missing.json", "p").is_open());
+    for (const std::string name : {"dangling.json", "directory.json"}) {
+        const Caught caught = failure_of([&] { return open_document(place.fd, name, "/x/\x1b" + name); });
+        CHECK(caught.status == 78);
+        CHECK(has(caught.text, "/x/\\x1b" + name + " is not a file that you can read ("));
+        CHECK(has(caught.text, "correct it, nothing was changed"));
+    }
+}
+
+TEST_CASE("files of the kernel's are known, those of the disk are not")
+{
+    const Place place;
+    for (const std::string path : {"/proc/self/status", "/proc", "/sys"})
+        CHECK_MESSAGE(is_kernels(open_path(path, O_PATH)), path);
+    CHECK_FALSE(is_kernels(place.fd));
+    CHECK_FALSE(is_kernels(open_path(place.directory.write("f", ""), O_PATH)));
+}
+
+TEST_CASE("a fresh lock of the agent on the host is waited for, but not for long")
+{
+    const Place place;
+    const auto waited = [&](int patience) {
+        const auto before = std::chrono::steady_clock::now();
+        wait_for_lock(place.fd, "settings.json", patience);
+        return std::chrono::duration<double>(std::chrono::steady_clock::now() - before).count();
+    };
+    CHECK(waited(5000) < 1);
+    place.directory.make("settings.json.lock");
+    const double whole = waited(200);
+    CHECK(whole > 0.15);
+    CHECK(whole < 3);
+    const std::array<timespec, 2> old{timespec{1, 0}, timespec{1, 0}};
+    REQUIRE(::utimensat(AT_FDCWD, (place.directory / "settings.json.lock").c_str(), old.data(), 0) == 0);
+    CHECK(waited(5000) < 1);
+    CHECK(std::filesystem::exists(place.directory / "settings.json.lock")); // on the host nobody takes it away
+}
