@@ -68,10 +68,9 @@ public:
         const UniqueFd agent = ensure_directory_beneath(places_.home, agent_directory);
         documents_.write(agent, places_.staging, manifest_);
         remove_what_the_host_deleted();
-        for (const auto &path : directories_)
-            make_directory(path);
+        make_directories();
         fetch();
-        if (kept_ > notice_limit) notice("and " + std::to_string(kept_ - notice_limit) + " more kept");
+        if (kept_ > notice_limit) send_answer(channel_, "config: and " + std::to_string(kept_ - notice_limit) + " more kept");
         send_answer(channel_, manifest_.rewrite_if_long() ? answer_rewritten : "");
     }
 
@@ -83,8 +82,6 @@ private:
         if (!packet) throw Failure(ExitStatus::system_failure, "the reader of the config ended before it was done");
         return std::move(*packet);
     }
-
-    void notice(const std::string &text) const { send_answer(channel_, "config: " + text); }
 
     [[nodiscard]] FileClass class_of(const std::string &path) const
     {
@@ -143,8 +140,10 @@ private:
         // What lies in a directory comes after it by name, so this order empties a directory before it meets it.
         std::sort(gone.begin(), gone.end(), std::greater<>());
         LastDirectory emptied(places_.home);
-        for (const auto &path : gone)
-            remove(path, emptied);
+        for (std::size_t index = 0; index < gone.size(); ++index) {
+            remove(gone[index], emptied);
+            if (index % 64 == 0) send_progress(channel_);
+        }
         if (!gone.empty()) inside_.forget();
         manifest_.flush();
     }
@@ -166,15 +165,18 @@ private:
         manifest_.forget(path);
     }
 
-    void make_directory(const std::string &path)
+    void make_directories()
     {
-        if (manifest_.find(path) == nullptr) {
-            manifest_.intend(path, true);
-            manifest_.flush();
+        for (const auto &path : directories_)
+            if (manifest_.find(path) == nullptr) manifest_.intend(path, true);
+        manifest_.flush();
+        for (std::size_t made = 0; made < directories_.size(); ++made) {
+            const std::string &path = directories_[made];
+            make_room(path);
+            static_cast<void>(writing_.make(path));
+            manifest_.set(path, ManifestEntry{true, {}, {}, wall_clock_nanoseconds(), true});
+            if (made % 64 == 0) send_progress(channel_);
         }
-        make_room(path);
-        static_cast<void>(writing_.make(path));
-        manifest_.set(path, ManifestEntry{true, {}, {}, wall_clock_nanoseconds(), true});
     }
 
     // A file that the agent put where the host has a directory is kept.
@@ -191,8 +193,8 @@ private:
     void report_kept(const std::string &path, const std::string &kept)
     {
         if (++kept_ <= notice_limit)
-            notice("what the agent had put at " + escape_for_display(path) + " in its home is kept beside it as " +
-                   escape_for_display(kept));
+            send_answer(channel_, "config: what the agent had put at " + escape_for_display(path) + " in its home is kept beside it as " +
+                                      escape_for_display(kept));
     }
 
     // Asks for the next files while those asked for before are on their way.

@@ -16,10 +16,10 @@ USER, AGENT = "alice", "pi-agent-alice"
 PER_DIRECTORY = 20
 
 
-def commands():
+def commands(place):
     return {
-        OURS: ["/usr/local/libexec/sync-driver", SOURCE, f"{PLACE}/pi", USER, AGENT],
-        PEER: ["rsync", "-a", "--delete", f"{SOURCE}/", f"{PLACE}/rsync/"],
+        OURS: ["/usr/local/libexec/sync-driver", SOURCE, f"{place}/pi", USER, AGENT],
+        PEER: ["rsync", "-a", "--delete", f"{SOURCE}/", f"{place}/rsync/"],
     }
 
 
@@ -39,11 +39,11 @@ def run(command):
     return took, cpu_of_children() - used
 
 
-def forget(*names):
-    for name in names:
-        shutil.rmtree(f"{PLACE}/{name}", ignore_errors=True)
-    for name in names:
-        os.makedirs(f"{PLACE}/{name}")
+def fresh_place(name):
+    """Trusted parents, as the product's own state has."""
+    for program in ("pi", "rsync"):
+        os.makedirs(f"{PLACE}/{name}/{program}", mode=0o755)
+    return f"{PLACE}/{name}"
 
 
 def path_of(number):
@@ -64,20 +64,20 @@ def make_source(count, draw):
     subprocess.run(["chown", "-R", f"{USER}:{USER}", SOURCE], check=True)
 
 
-def same():
+def assert_same(place):
     """Both did their work: nothing differs but what only one of them has."""
-    for target in (f"{PLACE}/rsync", f"{PLACE}/pi/users/{USER}/home/.pi/agent"):
+    for target in (f"{place}/rsync", f"{place}/pi/users/{USER}/home/.pi/agent"):
         compared = subprocess.run(["diff", "-r", "--exclude=settings.json", SOURCE, target], stdout=subprocess.PIPE)
         if compared.returncode != 0:
             sys.exit(f"{target} differs from {SOURCE}: {compared.stdout[:500].decode()}")
 
 
-def turn(times, draw):
-    names = list(commands())
+def turn(times, draw, place):
+    names = list(commands(place))
     draw.shuffle(names)
     for name in names:
         time.sleep(0.05)
-        took, used = run(commands()[name])
+        took, used = run(commands(place)[name])
         series = times.setdefault(name, {"clock": [], "cpu": []})
         series["clock"].append(took)
         series["cpu"].append(used)
@@ -87,31 +87,30 @@ def measure(count, runs, draw):
     """{case: {program: {clock, cpu: [ms]}}}. Untimed runs before the unchanged ones: the first after a copy compares bytes once."""
     make_source(count, draw)
     found = {"cold": {}, "second": {}, "unchanged": {}, "1 % changed": {}}
-    for _ in range(runs["cold"]):
-        forget("pi", "rsync")
+    for number in range(runs["cold"]):
+        # Nothing is removed before the end: ext4 searches long for an inode where many were freed within the last minutes.
+        place = fresh_place(f"{count}-{number}")
         os.sync()
-        turn(found["cold"], draw)
+        turn(found["cold"], draw, place)
         time.sleep(0.1)
-        turn(found["second"], draw)
-    same()
-    for number in range(runs["warm"]):
-        turn({} if number == 0 else found["unchanged"], draw)
+        turn(found["second"], draw, place)
+    assert_same(place)
+    for _ in range(runs["warm"]):
+        turn(found["unchanged"], draw, place)
     for _ in range(runs["warm"]):
         for changed in draw.sample(range(count), count // 100):
             write(changed, draw)
         time.sleep(0.1)
-        turn(found["1 % changed"], draw)
+        turn(found["1 % changed"], draw, place)
         time.sleep(0.1)
-        turn({}, draw)
-    same()
+        turn({}, draw, place)
+    assert_same(place)
     return found
 
 
 def main():
     plan = json.load(sys.stdin)
     draw = random.Random(plan["seed"])
-    # Trusted parents, as the product's own state has.
-    os.makedirs(PLACE, mode=0o755, exist_ok=True)
     print(json.dumps({count: measure(int(count), runs, draw) for count, runs in plan["runs"].items()}))
 
 
