@@ -48,9 +48,12 @@ ManifestEntry entry_of(std::uint64_t number, bool is_directory = false)
 std::map<std::string, std::string> content_of(Manifest manifest, const std::vector<std::string> &documents = {"d"})
 {
     std::map<std::string, std::string> all;
-    for (const auto &[path, entry] : manifest.entries())
-        all[path] = (entry.is_directory ? "directory " : "file ") + encode(entry.host) + std::to_string(entry.inside.inode) + " " +
+    for (const auto &[path, entry] : manifest.entries()) {
+        Encoder host;
+        encode(entry.host, host);
+        all[path] = (entry.is_directory ? "directory " : "file ") + host.bytes() + std::to_string(entry.inside.inode) + " " +
                     std::to_string(entry.inside.size) + " " + std::to_string(entry.inside.changed) + " " + std::to_string(entry.recorded);
+    }
     for (const auto &name : documents)
         if (const DocumentBase *base = manifest.document(name))
             all["document " + name] = base->host + "|" + base->chosen + "|" + base->written;
