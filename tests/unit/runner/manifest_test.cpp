@@ -8,6 +8,7 @@
 
 #include <filesystem>
 #include <map>
+#include <tuple>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -45,19 +46,26 @@ ManifestEntry entry_of(std::uint64_t number, bool is_directory = false)
 }
 
 // All that a manifest knows, as text that tests can compare.
-std::map<std::string, std::string> content_of(Manifest manifest, const std::vector<std::string> &documents = {"d"})
+std::map<std::string, std::string> content_of(Manifest &manifest, const std::vector<std::string> &documents = {"d"})
 {
     std::map<std::string, std::string> all;
     for (const auto &[path, entry] : manifest.entries()) {
-        Encoder host;
-        encode(entry.host, host);
-        all[path] = (entry.is_directory ? "directory " : "file ") + host.bytes() + std::to_string(entry.inside.inode) + " " +
-                    std::to_string(entry.inside.size) + " " + std::to_string(entry.inside.changed) + " " + std::to_string(entry.recorded);
+        const auto &[host, inside] = std::tie(entry.host, entry.inside);
+        for (const std::int64_t number : {static_cast<std::int64_t>(host.inode), static_cast<std::int64_t>(host.size), host.modified,
+                                          host.changed, static_cast<std::int64_t>(host.mode), static_cast<std::int64_t>(inside.inode),
+                                          static_cast<std::int64_t>(inside.size), inside.changed, entry.recorded})
+            all[path] += std::to_string(number) + " ";
+        all[path] += entry.is_directory ? "directory" : "file";
     }
     for (const auto &name : documents)
         if (const DocumentBase *base = manifest.document(name))
             all["document " + name] = base->host + "|" + base->chosen + "|" + base->written;
     return all;
+}
+
+std::map<std::string, std::string> content_of(Manifest &&manifest)
+{
+    return content_of(manifest);
 }
 
 // A log with each kind of record, and what it says after each.

@@ -24,7 +24,7 @@ TEST_CASE("links are followed with the user's rights and no others" * doctest::s
     host.link("dangling", "nowhere");
     host.link("loop", "loop");
     host.link("environ", "/proc/self/environ");
-    host.link("kernels", "/sys/kernel");
+    host.link("kernels", "/proc/sys");
     const Reading reading = read_as_user(host);
     CHECK(reading.failure.status == 0);
     CHECK(reading.content("own") == "mine");
