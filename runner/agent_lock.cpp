@@ -32,6 +32,14 @@ bool is_fresh(FdRef directory, const std::string &lock_name, int seconds)
     return age <= seconds && age >= -seconds;
 }
 
+// Not what is in it: the agent decides how much and how deep that is.
+void take_away(FdRef directory, const std::string &lock_name)
+{
+    if (unlinkat(directory.get(), lock_name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return;
+    if (errno == ENOTDIR && (unlinkat(directory.get(), lock_name.c_str(), 0) == 0 || errno == ENOENT)) return;
+    set_aside(directory, lock_name);
+}
+
 } // namespace
 
 bool is_locked_by_agent(FdRef directory, const std::string &name)
@@ -49,7 +57,7 @@ AgentLock::AgentLock(FdRef directory, const std::string &name, FdRef channel) : 
             throw Failure(ExitStatus::limit, "another session of your agent keeps " + name + " locked (" + lock_name_ +
                                                  " in its config directory); end that session, then try again");
         if (!is_fresh(directory, lock_name_, seconds)) {
-            remove_beneath(directory, lock_name_);
+            take_away(directory, lock_name_);
             continue;
         }
         send_progress(channel);

@@ -5,11 +5,14 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 
+#include <array>
 #include <cstdint>
+#include <cstdio>
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <memory>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -39,14 +42,30 @@ UniqueFd try_take_directory(FdRef parent, const std::string &name)
     return directory;
 }
 
+std::string random_hex(std::size_t count)
+{
+    std::array<unsigned char, 16> bytes{};
+    if (getrandom(bytes.data(), count, 0) != static_cast<ssize_t>(count)) throw_errno("getting random bytes");
+    std::string text;
+    for (std::size_t index = 0; index < count; ++index) {
+        text += "0123456789abcdef"[bytes[index] >> 4U];
+        text += "0123456789abcdef"[bytes[index] & 15U];
+    }
+    return text;
+}
+
 UniqueFd make_directory(FdRef parent, const std::string &name)
 {
     for (int attempt = 0; attempt < 3; ++attempt) {
         if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating " + escape_for_display(name));
         UniqueFd directory = try_take_directory(parent, name);
         if (directory) return directory;
-        // A link or a file in a directory's place: it is the agent's own doing, and goes.
-        if (unlinkat(parent.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("replacing " + escape_for_display(name));
+        // A link or a file in a directory's place is the agent's own doing. A file is kept beside it; what else it is goes.
+        struct stat facts {};
+        if (fstatat(parent.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(facts.st_mode))
+            set_aside(parent, name);
+        else if (unlinkat(parent.get(), name.c_str(), 0) != 0 && errno != ENOENT)
+            throw_errno("replacing " + escape_for_display(name));
     }
     throw Failure(ExitStatus::system_failure,
                   escape_for_display(name) +
@@ -125,6 +144,14 @@ UniqueFd find_own_directory_beneath(FdRef top, const std::string &path)
         start = slash + 1;
     }
     return current;
+}
+
+std::string set_aside(FdRef directory, const std::string &name)
+{
+    const std::string kept = name.substr(0, 200) + ".kept-" + random_hex(4);
+    if (renameat2(directory.get(), name.c_str(), directory.get(), kept.c_str(), RENAME_NOREPLACE) != 0 && errno != ENOENT)
+        throw_errno("setting " + escape_for_display(name) + " aside");
+    return kept;
 }
 
 void remove_content_beneath(FdRef directory)

@@ -28,6 +28,9 @@ void remove_beneath(FdRef parent, const std::string &name);
 // Empties a directory in the same way.
 void remove_content_beneath(FdRef directory);
 
+// Renames `name` to a free "name.kept-XXXXXXXX" beside it, which is returned: what the agent made is not deleted.
+std::string set_aside(FdRef directory, const std::string &name);
+
 // "a/b/c" -> {"a/b", "c"}; {"", "c"} where there is no slash.
 std::pair<std::string, std::string> split_last(const std::string &path);
 

@@ -3,6 +3,7 @@
 
 #include <sdbus-c++/sdbus-c++.h>
 
+#include <chrono>
 #include <memory>
 #include <string>
 
@@ -41,6 +42,7 @@ Value read_property(sdbus::IProxy &object, const char *interface, const char *na
     sdbus::Variant value;
     object.callMethod("Get")
         .onInterface(properties_interface)
+        .withTimeout(std::chrono::seconds(2))
         .withArguments(std::string(interface), std::string(name))
         .storeResultsTo(value);
     return value.get<Value>();

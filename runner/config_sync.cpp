@@ -14,6 +14,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int look_interval_milliseconds = 250;
+constexpr std::size_t notice_limit = 100; // the children keep to fewer
 constexpr int sync_patience_seconds = 60; // in all; each step has the children's own patience
 
 // The reader's failure explains the writer's, so it is looked for first.
@@ -95,11 +96,12 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
             const std::optional<Packet> packet = spoke.receive_one();
             if (!packet)
                 show_progress(spoke.progress());
-            else if (packet->bytes.empty() || packet->bytes == answer_rewritten)
+            else if (packet->bytes == answer_rewritten)
+                replace_meta_file(state, "manifest.new", "manifest");
+            else if (packet->bytes.empty())
                 (&spoke == &reader ? reading : writing) = false;
-            else
+            else if (notices.size() < notice_limit)
                 notices.push_back(packet->bytes);
-            if (packet && packet->bytes == answer_rewritten) replace_meta_file(state, "manifest.new", "manifest");
         } catch (const Failure &) {
             if (&spoke == &writer && reading) rethrow_reader_failure(reader);
             throw;

@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/agent_lock.hpp"
+#include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/json_merge.hpp"
 #include "runner/replacement.hpp"
@@ -164,6 +165,7 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
         if (!is_locked || !write_in_place(directory, name, as_text(merged.document))) {
             Replacement file(staging, 0600);
             write_whole(file.fd(), as_text(merged.document), "the agent's " + name);
+            file.make_durable();
             const std::string kept = file.commit(directory, name);
             if (!kept.empty())
                 send_answer(channel_, "config: a directory was in the place of the agent's " + name + "; it is kept beside it as " + kept);
@@ -171,7 +173,7 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     }
     if (name == "settings.json") {
         name_paths_that_leave(merged.document);
-        if (locked_settings_.get() >= 0) write_locked(as_text(merged.document));
+        if (locked_settings_.get() >= 0) write_locked(merged.document, versions);
     }
 
     // A document only because it is managed: when that ends, what is inside is a file that was synced.
@@ -188,10 +190,18 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     DocumentBase now{host.dump(), merged.chosen.dump(), merged.document.dump()};
     if (base == nullptr || base->host != now.host || base->chosen != now.chosen || base->written != now.written)
         manifest.set_document(name, now);
+    manifest.flush(); // now: without it the host's version would win once more over what the agent does in between
 }
 
-void DocumentWriter::write_locked(const std::string &text) const
+void DocumentWriter::write_locked(const json &merged, DocumentVersions without_agents)
 {
+    std::string text = as_text(merged);
+    if (text.size() > locked_limit) {
+        without_agents.inside = without_agents.base_host = without_agents.base_chosen = without_agents.base_written = std::nullopt;
+        text = as_text(merge("settings.json", std::move(without_agents)).document);
+        send_answer(channel_,
+                    "config: what the agent added to its settings.json is too large to be locked (policy: settings_lock), and left out");
+    }
     // It lies in memory that all sessions share.
     if (text.size() > locked_limit && defence_is_on("locked-limit"))
         throw Failure(ExitStatus::configuration, "your settings.json is larger than " + std::to_string(locked_limit) +

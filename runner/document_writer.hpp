@@ -27,7 +27,7 @@ private:
         nlohmann::json document;
     };
     [[nodiscard]] Merged merge(const std::string &name, DocumentVersions versions) const;
-    void write_locked(const std::string &text) const;
+    void write_locked(const nlohmann::json &merged, DocumentVersions without_agents);
     void name_paths_that_leave(const nlohmann::json &settings);
 
     const WritingPlan &plan_;

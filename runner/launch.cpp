@@ -11,6 +11,7 @@
 #include "runner/config_sync.hpp"
 #include "runner/environment.hpp"
 #include "runner/limits.hpp"
+#include "runner/own_scope.hpp"
 #include "runner/process_state.hpp"
 #include "runner/progress.hpp"
 #include "runner/project.hpp"
@@ -30,7 +31,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int scope_patience_seconds = 30;
 constexpr int terminal_patience_seconds = 5;
 
 void tell(FdRef wrapper, const RunnerMessage &message)
@@ -41,36 +41,16 @@ void tell(FdRef wrapper, const RunnerMessage &message)
     }
 }
 
-// A runner that ends while systemd moves it leaves its scope behind, empty and for ever: so whatever fails meanwhile, the move is waited
-// for.
-class MoveIntoScope {
-public:
-    MoveIntoScope(SystemdBus &systemd, const std::string &scope, Uid user)
-    {
-        if (!defence_is_on("own-scope")) return;
-        systemd.request_scope(scope, scope_properties(user));
-        under_way_ = scope;
+// In two seconds at most: a wrapper that does not read keeps nobody.
+void tell_all(FdRef wrapper, const std::vector<std::string> &notices)
+{
+    const Deadline deadline = in_seconds(2);
+    try {
+        for (const auto &text : notices)
+            send_packet(wrapper, encode(RunnerMessage(Notice{text})), {}, deadline);
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: as above
     }
-    MoveIntoScope(const MoveIntoScope &) = delete;
-    MoveIntoScope &operator=(const MoveIntoScope &) = delete;
-    MoveIntoScope(MoveIntoScope &&) = delete;
-    MoveIntoScope &operator=(MoveIntoScope &&) = delete;
-    void wait()
-    {
-        const std::string scope = std::exchange(under_way_, "");
-        if (!scope.empty()) wait_until_inside(scope, in_seconds(scope_patience_seconds));
-    }
-    ~MoveIntoScope()
-    {
-        try {
-            wait();
-        } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): what came before it is told
-        }
-    }
-
-private:
-    std::string under_way_;
-};
+}
 
 Policy load_enabled_policy()
 {
@@ -130,6 +110,16 @@ private:
     bool unit_may_live_ = false;
 };
 
+// The failure that led here is what counts.
+void end_after_failure(SystemdBus &systemd, const std::string &id, SessionEnd &end) noexcept
+{
+    try {
+        if (end_unit(systemd, service_name(id))) end.unit_has_ended();
+    } catch (const std::exception &failure) {
+        record_problem(id, failure.what());
+    }
+}
+
 // Sessions whose runner and unit are both gone: after a crash of the host's systemd, or a cleanup that failed.
 void sweep(const AsRoot &root, SystemdBus &systemd)
 {
@@ -153,6 +143,24 @@ void require_room(const AsRoot &root, const Account &caller)
     throw Failure(ExitStatus::limit, "limit: " + caller.name + " has " + std::to_string(session_limit) +
                                          " sessions, and no user may have more at once; end one, or look for them with: "
                                          "systemctl list-units 'pi-agent-*.service'");
+}
+
+// In a session without the lock nothing is mounted over the settings: there the agent could move or remove what holds them, and with it the
+// lock of every other session.
+void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id)
+{
+    if (!has_unlocked_session(root, caller.uid, id) || !defence_is_on("locked-sessions")) return;
+    throw Failure(ExitStatus::limit, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
+                                         " is from before that; end it, then try again");
+}
+
+std::vector<std::string> name_hidden(const RootTree &tree, const std::string &root_path)
+{
+    std::vector<std::string> notices;
+    for (const auto &path : tree.covered)
+        notices.push_back("not shown to the agent: " + root_path + "/" + escape_for_display(path) +
+                          " (another file system mounted inside the root)");
+    return notices;
 }
 
 // The agent's end of the session's pty, where the request wants one; the other end is the wrapper's, which sets it up while systemd builds
@@ -199,9 +207,9 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const std::string id = make_session_id();
     UniqueFd slot = take_start_slot(root, caller.uid);
     SystemdBus systemd(root);
-    MoveIntoScope move(systemd, scope_name(id), caller.uid);
     reset_process_state(root);
-    const UniqueFd termination = watch_termination();
+    const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave the scope behind
+    MoveIntoScope move(systemd, scope_name(id), caller.uid);
     systemd.watch_service(service_name(id));
     const SystemdFeatures features = systemd_features(systemd.version());
     move.wait();
@@ -229,19 +237,16 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         progress.show("waiting for another start of your agent");
     });
     const UniqueFd locked_settings = policy.settings_lock ? session.make_file("settings.json") : UniqueFd();
+    if (locked_settings) require_locked_sessions(root, caller, id);
     // As user and agent, under the user's lock.
     const auto bring_config_in = [&] {
-        for (auto &notice : sync_config(root, caller, agent, plan_sync(policy, rules, caller), state, locked_settings, watch,
-                                        [&](const std::string &doing) { progress.show(doing); }))
-            tell(wrapper, Notice{std::move(notice)});
+        const std::vector<std::string> notices = sync_config(root, caller, agent, plan_sync(policy, rules, caller), state, locked_settings,
+                                                             watch, [&](const std::string &doing) { progress.show(doing); });
         state.lock.reset();
+        tell_all(wrapper, notices);
     };
     if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
     const RootTree tree = build_root_tree(root, session, project, state, caller, agent, locked_settings);
-    for (const auto &path : tree.covered)
-        tell(wrapper, Notice{"not shown to the agent: " + project.root_path + "/" + escape_for_display(path) +
-                             " (another file system mounted inside the root)"});
-
     // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
     // record and looks at nothing before.
     auto [control, launcher] = make_channel();
@@ -252,11 +257,12 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     try {
         if (!locked_settings) bring_config_in();
     } catch (...) {
-        if (end_unit(systemd, service_name(id))) end.unit_has_ended();
+        end_after_failure(systemd, id, end);
         throw;
     }
 
     // Supervise.
+    tell_all(wrapper, name_hidden(tree, project.root_path));
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     const LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(request), project, state);
     record_started(id, caller, agent, project.root_path);

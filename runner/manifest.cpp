@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <ctime>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -15,7 +16,7 @@ namespace {
 enum class RecordKind : std::uint64_t { header = 1, intent = 2, entry = 3, forgotten = 4, document = 5 };
 
 constexpr std::uint64_t format_version = 1;
-constexpr std::size_t log_limit = std::size_t{192} << 20U; // beyond it the log is not ours
+constexpr std::size_t log_limit = std::size_t{192} << 20U;
 constexpr std::size_t flush_bytes = 256 * 1024;
 constexpr std::size_t usual_record_bytes = 160;
 constexpr std::size_t long_log_bytes = 1024 * 1024;
@@ -74,6 +75,11 @@ Manifest::Manifest(FdRef log, FdRef spare) : log_(log), spare_(spare)
 
 void Manifest::load()
 {
+    // One that is too long is read as far as it goes: to refuse it would be to refuse every start from now on.
+    struct stat facts {};
+    if (fstat(log_.get(), &facts) != 0) throw_errno("examining the manifest of the config sync");
+    if (facts.st_size > static_cast<off_t>(log_limit) && ftruncate(log_.get(), log_limit) != 0)
+        throw_errno("cutting the manifest of the config sync");
     const std::string text = read_whole(log_, log_limit, "the manifest of the config sync");
     std::string_view rest = text;
     entries_.reserve(text.size() / usual_record_bytes);
@@ -225,6 +231,10 @@ bool Manifest::rewrite_if_long()
     for (const auto &[name, base] : documents_)
         text += framed(document_record(name, base));
     write_whole(spare_, text, "the manifest of the config sync");
+    if (fdatasync(spare_.get()) != 0) throw_errno("writing the manifest of the config sync to disk");
+    log_ = spare_;
+    log_bytes_ = text.size();
+    stale_bytes_ = 0;
     return true;
 }
 

@@ -41,6 +41,11 @@ class Manifest {
 public:
     // Reads `log`, and cuts off what a sync that was killed left half written. `spare` takes a rewritten log (rewrite()). Both O_RDWR.
     Manifest(FdRef log, FdRef spare);
+    Manifest(const Manifest &) = delete;
+    Manifest &operator=(const Manifest &) = delete;
+    Manifest(Manifest &&) = delete;
+    Manifest &operator=(Manifest &&) = delete;
+    ~Manifest() = default;
 
     using Entries = std::unordered_map<std::string, ManifestEntry>;
     [[nodiscard]] Entries &entries() noexcept { return entries_; }
@@ -55,7 +60,7 @@ public:
     void set_document(const std::string &name, const DocumentBase &base);
 
     void flush();
-    // Writes all that counts into `spare` when the log holds far more than that. True when it did: the caller of the writer puts it in
+    // Writes all that counts into `spare` when the log holds far more than that, and goes on there. True when it did: root puts it in
     // place.
     bool rewrite_if_long();
 

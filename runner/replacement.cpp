@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/host_file.hpp"
 #include "runner/whole_file.hpp"
@@ -12,7 +13,6 @@
 #include <array>
 #include <cstdio>
 #include <fcntl.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
@@ -24,18 +24,6 @@ namespace {
 constexpr std::uint64_t small_size = 64 * 1024; // copied by hand: cheaper than to start a copy in the kernel
 constexpr std::size_t copy_step = 8 * 1024 * 1024;
 constexpr int attempts = 3;
-
-std::string random_hex(std::size_t count)
-{
-    std::array<unsigned char, 16> bytes{};
-    if (getrandom(bytes.data(), count, 0) != static_cast<ssize_t>(count)) throw_errno("getting random bytes");
-    std::string text;
-    for (std::size_t index = 0; index < count; ++index) {
-        text += "0123456789abcdef"[bytes[index] >> 4U];
-        text += "0123456789abcdef"[bytes[index] & 15U];
-    }
-    return text;
-}
 
 // The writer is alone in the staging directory, under the user's lock.
 std::string next_name()
@@ -106,9 +94,15 @@ void Replacement::copy_from(FdRef source, HostFacts &facts, FdRef channel)
 void Replacement::set_modified(std::int64_t nanoseconds)
 {
     constexpr std::int64_t second = 1'000'000'000;
-    const timespec when{nanoseconds / second, nanoseconds % second};
+    const std::int64_t fraction = ((nanoseconds % second) + second) % second; // before 1970 too
+    const timespec when{(nanoseconds - fraction) / second, fraction};
     const std::array<timespec, 2> times{when, when};
-    if (futimens(fd_.get(), times.data()) != 0) throw_errno("setting a config file's time");
+    futimens(fd_.get(), times.data()); // best_effort: the time is a courtesy, and this file system may not have it
+}
+
+void Replacement::make_durable()
+{
+    if (fdatasync(fd_.get()) != 0) throw_errno("writing a file in the agent's home to disk");
 }
 
 std::string Replacement::commit(FdRef directory, const std::string &name)
@@ -118,20 +112,16 @@ std::string Replacement::commit(FdRef directory, const std::string &name)
         if (errno == EXDEV)
             throw Failure(ExitStatus::configuration, "the agent's home is on another file system than the state directory above it; "
                                                      "mount that directory, users/NAME, as a whole");
+        if (errno == EBUSY)
+            throw Failure(ExitStatus::limit, escape_for_display(name) +
+                                                 " in the agent's home is locked in another session (settings_lock), and "
+                                                 "it has changed since; end your other sessions, then try again");
         if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST) throw_errno("replacing " + escape_for_display(name));
         if (unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0) kept = set_aside(directory, name);
         if (renameat(staging_.get(), temporary_.c_str(), directory.get(), name.c_str()) != 0)
             throw_errno("replacing " + escape_for_display(name));
     }
     committed_ = true;
-    return kept;
-}
-
-std::string set_aside(FdRef directory, const std::string &name)
-{
-    const std::string kept = name.substr(0, 200) + ".kept-" + random_hex(4);
-    if (renameat2(directory.get(), name.c_str(), directory.get(), kept.c_str(), RENAME_NOREPLACE) != 0 && errno != ENOENT)
-        throw_errno("setting " + escape_for_display(name) + " aside");
     return kept;
 }
 

@@ -27,6 +27,9 @@ public:
 
     void set_modified(std::int64_t nanoseconds);
 
+    // Before a commit: after a power cut it is the old or the new one, not an empty one (rename(2) alone promises nothing on disk).
+    void make_durable();
+
     // Takes the place of `name` in `directory`. A directory there is removed when it is empty, else set aside (returned: its new name,
     // else "").
     std::string commit(FdRef directory, const std::string &name);
@@ -37,8 +40,5 @@ private:
     UniqueFd fd_;
     bool committed_ = false;
 };
-
-// Renames `name` to a free "name.kept-XXXXXXXX" beside it, which is returned: what the agent made is not deleted.
-std::string set_aside(FdRef directory, const std::string &name);
 
 } // namespace pi_agent

@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 
+#include <algorithm>
 #include <map>
 
 namespace pi_agent {
@@ -75,11 +76,8 @@ ServiceResult ServiceWatch::result()
 {
     // Nothing has run in it: or the bus, with no room for more, has dropped the one signal that told of it.
     if (has_ended() && state_.code == 0) must_ask_ = true;
-    if (must_ask_) {
-        must_ask_ = false;
-        ask();
-        process(); // poll(2) does not know of what came together with the answers
-    }
+    if (must_ask_ && Clock::now() >= next_question_ && ask_patiently()) process(); // poll(2) knows nothing of what came with the answers
+    if (must_ask_ && has_ended() && state_.code == 0) return ServiceResult{false, {}, 0, 0}; // not before it is asked
     return ServiceResult{has_ended(), state_.result, state_.code, state_.status};
 }
 
@@ -104,10 +102,32 @@ void ServiceWatch::hear(sdbus::Signal &signal)
     }
 }
 
+// Whoever fills our queue on the bus makes it drop systemd's answers: that is no news of the unit, and no end of the session.
+bool ServiceWatch::ask_patiently()
+{
+    constexpr int unanswered_limit = 30;
+    try {
+        ask();
+    } catch (const sdbus::Error &) {
+        if (++unanswered_ > unanswered_limit) throw;
+        next_question_ = in_seconds(1);
+        return false;
+    }
+    must_ask_ = false;
+    unanswered_ = 0;
+    return true;
+}
+
+Deadline ServiceWatch::next_look(Deadline otherwise) const
+{
+    return must_ask_ ? std::min(otherwise, next_question_) : otherwise;
+}
+
 void ServiceWatch::ask()
 {
-    state_.active = read_property<std::string>(*unit_, unit_interface, "ActiveState");
+    // In this order: no job first, and inactive then, is an end whatever happens between the two.
     state_.job = read_property<Job>(*unit_, unit_interface, "Job");
+    state_.active = read_property<std::string>(*unit_, unit_interface, "ActiveState");
     state_.result = read_property<std::string>(*unit_, service_interface, "Result");
     state_.code = read_property<std::int32_t>(*unit_, service_interface, "ExecMainCode");
     state_.status = read_property<std::int32_t>(*unit_, service_interface, "ExecMainStatus");

@@ -2,6 +2,7 @@
 // as a unit ends, systemd starts the cleanup before it answers (16 ms, seen on 252).
 #pragma once
 
+#include "common/channel.hpp"
 #include "runner/bus_proxy.hpp"
 #include "runner/systemd_bus.hpp"
 
@@ -20,8 +21,8 @@ public:
     // Takes what has come over the bus.
     void process();
     ServiceResult result();
-    // There is more to take, which poll(2) does not know of.
-    [[nodiscard]] bool has_more() const noexcept { return must_ask_; }
+    // When to look again though nothing comes over the bus: now or later, at the latest at `otherwise`.
+    [[nodiscard]] Deadline next_look(Deadline otherwise) const;
 
 private:
     using Job = sdbus::Struct<std::uint32_t, sdbus::ObjectPath>;
@@ -35,6 +36,7 @@ private:
 
     void hear(sdbus::Signal &signal);
     void ask();
+    bool ask_patiently(); // false when there was no answer
     [[nodiscard]] bool has_ended() const;
 
     sdbus::IConnection &bus_;
@@ -43,6 +45,8 @@ private:
     State state_;
     int heard_ = 0;
     bool must_ask_ = false;
+    Deadline next_question_{};
+    int unanswered_ = 0;
 };
 
 } // namespace pi_agent

@@ -10,6 +10,7 @@
 #include <array>
 #include <dirent.h>
 #include <fcntl.h>
+#include <functional>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <memory>
@@ -111,6 +112,21 @@ void unmount_all(const AsRoot &root, const std::string &path)
         if (points.empty()) return;
         for (const auto &point : points)
             detach_at(root, path + "/" + point);
+    }
+}
+
+// Those of `user` whose runners live.
+void for_each_session(Uid user, const std::function<void(const std::string &id, FdRef session)> &visit)
+{
+    const std::string wanted = std::to_string(user.value());
+    const UniqueFd sessions = open_sessions();
+    for (const auto &name : names_in(sessions)) {
+        const UniqueFd session = is_session_id(name) ? try_open_session(sessions, name) : UniqueFd();
+        if (!session) continue;
+        std::array<char, 16> text{};
+        const ssize_t length = readlinkat(session.get(), user_link, text.data(), text.size());
+        if (length <= 0 || std::string(text.data(), static_cast<std::size_t>(length)) != wanted) continue;
+        if (flock(session.get(), LOCK_SH | LOCK_NB) != 0) visit(name, session); // held by its runner
     }
 }
 
@@ -227,18 +243,19 @@ void remove_session(const AsRoot &root, const std::string &id)
 
 std::size_t count_sessions(const AsRoot & /*root*/, Uid user)
 {
-    const std::string wanted = std::to_string(user.value());
     std::size_t count = 0;
-    const UniqueFd sessions = open_sessions();
-    for (const auto &name : names_in(sessions)) {
-        const UniqueFd session = is_session_id(name) ? try_open_session(sessions, name) : UniqueFd();
-        if (!session) continue;
-        std::array<char, 16> text{};
-        const ssize_t length = readlinkat(session.get(), user_link, text.data(), text.size());
-        if (length <= 0 || std::string(text.data(), static_cast<std::size_t>(length)) != wanted) continue;
-        if (flock(session.get(), LOCK_SH | LOCK_NB) != 0) ++count; // held by its runner
-    }
+    for_each_session(user, [&](const std::string & /*id*/, FdRef /*session*/) { ++count; });
     return count;
+}
+
+bool has_unlocked_session(const AsRoot & /*root*/, Uid user, const std::string &id)
+{
+    bool found = false;
+    for_each_session(user, [&](const std::string &other, FdRef session) {
+        const auto has = [&](const char *name) { return faccessat(session.get(), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; };
+        found = found || (other != id && has("home") && !has("settings.json"));
+    });
+    return found;
 }
 
 std::vector<std::string> find_orphans(const AsRoot & /*root*/)

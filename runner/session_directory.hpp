@@ -48,6 +48,10 @@ void remove_session(const AsRoot &root, const std::string &id);
 // and then counts, so of those that start at once the last to come sees all the others.
 std::size_t count_sessions(const AsRoot &root, Uid user);
 
+// True when a session of `user` other than `id` is prepared, or runs, without settings of its own that are locked (make_file
+// "settings.json"). Under the lock of the user's state, in which sessions are prepared.
+bool has_unlocked_session(const AsRoot &root, Uid user, const std::string &id);
+
 // Sessions whose runner is gone (their lock is free).
 std::vector<std::string> find_orphans(const AsRoot &root);
 

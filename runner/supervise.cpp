@@ -23,6 +23,12 @@ constexpr int grace_seconds = 2;          // for the agent to end by itself
 constexpr int stop_patience_seconds = 15; // the unit's own stop takes at most 2 s per stage
 constexpr int handover_patience_seconds = 10;
 
+int milliseconds_until(Deadline deadline)
+{
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    return left < 0 ? 0 : static_cast<int>(left) + 1;
+}
+
 class Supervisor {
 public:
     Supervisor(SystemdBus &systemd, const Session &session, UniqueFd terminal)
@@ -55,13 +61,9 @@ private:
     // False when the deadline passed.
     bool wait()
     {
-        int timeout = -1;
-        if (deadline_) {
-            const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline_ - Clock::now()).count();
-            if (left <= 0) return false;
-            timeout = static_cast<int>(left) + 1;
-        }
-        if (systemd_.has_more()) timeout = 0;
+        if (deadline_ && Clock::now() >= *deadline_) return false;
+        const Deadline until = systemd_.next_look(deadline_.value_or(Deadline::max()));
+        const int timeout = until == Deadline::max() ? -1 : milliseconds_until(until);
         // The receiver is its user's to stop, so the end of the wrapper's socket is watched here as well.
         std::array<pollfd, 5> waits{pollfd{systemd_.fd().get(), POLLIN, 0}, pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.receiver.channel().get() : -1, POLLIN, 0},
@@ -257,7 +259,7 @@ bool end_unit(SystemdBus &systemd, const std::string &service)
     const Deadline deadline = in_seconds(stop_patience_seconds);
     for (systemd.process(); !systemd.service_result().ended; systemd.process()) {
         if (Clock::now() >= deadline) return false;
-        if (!systemd.has_more()) wait_for_input(systemd.fd(), deadline);
+        wait_for_input(systemd.fd(), systemd.next_look(deadline));
     }
     return true;
 }

@@ -227,9 +227,9 @@ ServiceResult SystemdBus::service_result()
     }
 }
 
-bool SystemdBus::has_more() const noexcept
+Deadline SystemdBus::next_look(Deadline otherwise) const
 {
-    return connection_->service().has_more();
+    return connection_->service().next_look(otherwise);
 }
 
 FdRef SystemdBus::fd() const

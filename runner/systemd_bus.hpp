@@ -52,9 +52,9 @@ public:
     // Of the service that is watched (service_watch.hpp).
     ServiceResult service_result();
 
-    // For poll(2): wait for input on fd unless has_more(), then call process().
+    // For poll(2): wait for input on fd until next_look(), then call process().
     [[nodiscard]] FdRef fd() const;
-    [[nodiscard]] bool has_more() const noexcept;
+    [[nodiscard]] Deadline next_look(Deadline otherwise) const;
     void process();
 
 private:

@@ -3,6 +3,7 @@
 
 #include "common/fd.hpp"
 
+#include <functional>
 #include <string>
 #include <string_view>
 
@@ -15,7 +16,7 @@ std::string read_whole(FdRef fd, std::size_t limit, const std::string &name);
 // At the descriptor's position. Throws SystemFailure.
 void write_whole(FdRef fd, std::string_view bytes, const std::string &name);
 
-// Compares two regular files from their beginnings.
-bool have_same_bytes(FdRef one, FdRef other);
+// Compares two regular files from their beginnings; `step` is called every 8 MiB.
+bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step);
 
 } // namespace pi_agent

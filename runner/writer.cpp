@@ -65,13 +65,15 @@ public:
     {
         // Left by a sync that was killed.
         remove_content_beneath(places_.staging);
+        if (manifest_.rewrite_if_long()) send_answer(channel_, answer_rewritten); // now, too: what follows may fail each time
         const UniqueFd agent = ensure_directory_beneath(places_.home, agent_directory);
         documents_.write(agent, places_.staging, manifest_);
         remove_what_the_host_deleted();
         make_directories();
         fetch();
         if (kept_ > notice_limit) send_answer(channel_, "config: and " + std::to_string(kept_ - notice_limit) + " more kept");
-        send_answer(channel_, manifest_.rewrite_if_long() ? answer_rewritten : "");
+        manifest_.flush();
+        send_answer(channel_, "");
     }
 
 private:
@@ -103,7 +105,6 @@ private:
         if (entry.kind == EntryKind::file) return take_file(entry);
         ManifestEntry *known = manifest_.find(entry.path);
         if (known != nullptr) known->was_seen = known->is_directory;
-        // Opened for its files anyway.
         if (known == nullptr || !known->is_directory || !inside_.has_directory(entry.path)) directories_.push_back(entry.path);
     }
 
@@ -185,8 +186,7 @@ private:
         const auto [directory_path, name] = split_last(path);
         struct stat facts {};
         const FdRef directory = writing_.make(directory_path);
-        if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 || S_ISDIR(facts.st_mode)) return;
-        if (!S_ISREG(facts.st_mode)) return; // a link or the like: goes
+        if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(facts.st_mode)) return; // a link goes
         report_kept(path, set_aside(directory, name));
     }
 
@@ -266,7 +266,7 @@ private:
         struct stat before {};
         if (!inside || fstat(inside.get(), &before) != 0 || !S_ISREG(before.st_mode)) return false;
         const std::int64_t now = wall_clock_nanoseconds();
-        if (!have_same_bytes(source, inside)) return false;
+        if (!have_same_bytes(source, inside, [&] { send_progress(channel_); })) return false;
         manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(before), now, true});
         return true;
     }

@@ -32,11 +32,11 @@ struct WritingPlan {
     std::set<std::string> managed_providers;       // with keys in the managed environment
 };
 
-constexpr const char *answer_rewritten = "rewritten"; // the last answer, instead of an empty one
+constexpr const char *answer_rewritten = "rewritten"; // at most once: the spare manifest is to take the manifest's place, now
 
 // Receives from the reader over `transfer` and brings the agent's home in line: deletes what the host deleted, replaces each file
-// atomically, and nothing before every document was found valid. Sends notices over `channel`, then one empty answer, or
-// `answer_rewritten` when the spare manifest is to take the manifest's place.
+// atomically, and nothing before every document was found valid. Sends notices and `answer_rewritten` over `channel`, then one empty
+// answer.
 void write_config(const AsUser &agent, const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel);
 
 // The agent directory beneath the agent's home (PI_CODING_AGENT_DIR).

@@ -66,3 +66,35 @@ def test_locked_settings_of_one_user_do_not_fill_the_memory_that_all_sessions_sh
 
     on, _ = prove(attack, "locked-limit")
     assert on.seen.returncode == 78 and b"settings_lock" in on.seen.stderr
+
+
+def test_a_session_from_before_the_lock_does_not_shed_it_for_others(prove):
+    """In its view nothing is mounted over the settings, so that what holds them can be moved there."""
+    removing = "echo $PI_AGENT_SESSION; while ! test -e $HOME/go; do sleep 0.05; done; mv $HOME/.pi $HOME/aside; mkdir -p $HOME/.pi/agent"
+
+    def attack(target):
+        target.machine.install_policy(ATTACK_POLICY.read_text())
+        target.session("sh", "-c", f"{removing}; sleep 60")
+        target.machine.install_policy(LOCKED)
+        own = "echo {} >$HOME/.pi/agent/settings.json; cat $HOME/.pi/agent/settings.json"
+        done = target.pi("sh", "-c", f"touch $HOME/go; for i in $(seq 40); do test -e $HOME/aside && break; sleep 0.05; done; {own}")
+        target.end_all()
+        target.pi("sh", "-c", "rm -rf $HOME/go $HOME/aside", check=True)
+        return Outcome(done.returncode == 0 and b"quokka-settings-3307" not in done.stdout, done)
+
+    on, _ = prove(attack, "locked-sessions")
+    assert on.seen.returncode == 75 and b"settings_lock" in on.seen.stderr
+
+
+def test_another_start_with_other_settings_leaves_the_lock_of_a_running_session(product):
+    before = product.machine.read(SETTINGS)
+    waiting = "echo $PI_AGENT_SESSION; while ! test -e $HOME/go; do sleep 0.05; done"
+    session = product.session("sh", "-c", f"{waiting}; echo {{}} >$HOME/.pi/agent/settings.json; cat $HOME/.pi/agent/settings.json; echo end")
+    product.machine.write(SETTINGS, '{"new": "on the host"}', owner="alice")
+    done = product.pi("sh", "-c", "touch $HOME/go; cat $HOME/.pi/agent/settings.json")
+    product.machine.write(SETTINGS, before, owner="alice")
+    said = b"".join(iter(session.process.stdout.readline, b"end\n"))
+    product.end_all()
+    product.pi("rm", "-f", "/var/lib/pi-agent/users/alice/home/go", check=True)
+    assert b"on the host" in done.stdout and done.returncode == 0, done
+    assert b"quokka-settings-3307" in said and b"on the host" not in said, said

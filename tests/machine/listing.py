@@ -26,7 +26,7 @@ def of_pytest(suite, name, only):
 
 def tests_of(name, options):
     """{suite: [test]} in the order in which they run."""
-    tests = {suite: of_meson(suite, name, options.only, variant) for suite, variant in meson_suites(name).items()}
+    tests = {suite: of_meson(suite, name, options.only, variant) for suite, variant in meson_suites(name, options.full).items()}
     return tests | {suite: of_pytest(suite, name, options.only) for suite in pytest_suites(name, options.full)}
 
 

@@ -68,9 +68,9 @@ def compiles(results, what, name, everything=False, **variant):
         return True
 
 
-def meson_suites(name):
-    """Which of meson's suites this machine runs, and in which build."""
-    return {**({"lint": LINT} if name == LINTED else {}), "unit": SANITIZED}
+def meson_suites(name, full):
+    """Which of meson's suites this machine runs, and in which build. A sanitized build takes as long as all others together."""
+    return {**({"lint": LINT} if name == LINTED else {}), **({"unit": SANITIZED} if full or name == LINTED else {})}
 
 
 def pytest_suites(name, full):
@@ -78,7 +78,7 @@ def pytest_suites(name, full):
 
 
 def run(results, name, only, full):
-    for suite, variant in meson_suites(name).items():
+    for suite, variant in meson_suites(name, full).items():
         meson_suite(results, suite, name, only, **variant)
     if full:
         compiles(results, "build with clang", name, everything=True, **CLANG)

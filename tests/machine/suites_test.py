@@ -80,7 +80,9 @@ class OneMachine(unittest.TestCase):
     def test_every_machine_runs_the_same_tests_but_for_lint_and_emulation(self):
         for name in MACHINES:
             self.assertEqual(suites.pytest_suites(name, full=False), ["system", "attack"])
-            self.assertEqual("lint" in suites.meson_suites(name), name == LINTED)
+            self.assertEqual("lint" in suites.meson_suites(name, full=True), name == LINTED)
+            self.assertEqual("unit" in suites.meson_suites(name, full=False), name == LINTED)
+            self.assertIn("unit", suites.meson_suites(name, full=True))
             self.assertEqual("emulated" in suites.pytest_suites(name, full=True), name == EMULATED.machine)
 
     def test_a_list_names_every_suite_with_its_tests(self):

@@ -189,9 +189,7 @@ TEST_CASE("a log that is none is begun anew")
     }
     const Log log;
     REQUIRE(::ftruncate(log.log.get(), off_t{193} << 20U) == 0);
-    const Caught caught = failure_of([&] { return log.load(); });
-    CHECK(caught.status == 78);
-    CHECK(has(caught.text, "the manifest of the config sync is larger than"));
+    CHECK(content_of(log.load()).empty()); // cut, not refused: every start would be
 }
 
 TEST_CASE("a long log of what counts no longer is written anew, a short one or one that counts is not")

@@ -1,6 +1,8 @@
 // New files that take another's place in one step: runner/replacement.hpp
 #include "runner/replacement.hpp"
 
+#include "runner/beneath.hpp"
+
 #include "common/channel.hpp"
 #include "runner/host_file.hpp"
 #include "runner/whole_file.hpp"

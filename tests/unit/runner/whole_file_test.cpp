@@ -97,8 +97,8 @@ TEST_CASE("files are compared byte for byte, from their beginnings")
         const UniqueFd one = open_path(place.write("one", row.one));
         const UniqueFd other = open_path(place.write("other", row.other));
         REQUIRE(::lseek(one.get(), 0, SEEK_END) >= 0);
-        CHECK(have_same_bytes(one, other) == row.same);
+        CHECK(have_same_bytes(one, other, [] {}) == row.same);
     }
     const UniqueFd file = open_path(place.write("one", ""));
-    CHECK(errno_of([&] { return have_same_bytes(file, open_path(place.path(), O_RDONLY | O_DIRECTORY)); }) == EISDIR);
+    CHECK(errno_of([&] { return have_same_bytes(file, open_path(place.path(), O_RDONLY | O_DIRECTORY), [] {}); }) == EISDIR);
 }

@@ -1,0 +1,28 @@
+// The runner's way out of its caller's control group.
+#pragma once
+
+#include "common/ids.hpp"
+#include "runner/systemd_bus.hpp"
+
+#include <string>
+
+namespace pi_agent {
+
+// Asks systemd to move this process into a scope of its own, and lets it do other things meanwhile. A process that ends while systemd moves
+// it leaves its scope behind, empty and for ever: so whatever fails meanwhile, the move is waited for.
+class MoveIntoScope {
+public:
+    MoveIntoScope(SystemdBus &systemd, const std::string &scope, Uid user);
+    MoveIntoScope(const MoveIntoScope &) = delete;
+    MoveIntoScope &operator=(const MoveIntoScope &) = delete;
+    MoveIntoScope(MoveIntoScope &&) = delete;
+    MoveIntoScope &operator=(MoveIntoScope &&) = delete;
+    ~MoveIntoScope();
+    // Returns when this process is inside.
+    void wait();
+
+private:
+    std::string under_way_;
+};
+
+} // namespace pi_agent
