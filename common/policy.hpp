@@ -63,7 +63,7 @@ struct Policy {
     // merged. The parser's header costs seconds in every file that includes it.
     std::map<std::string, std::string> documents;
     bool settings_lock = false; // the merged settings.json cannot be changed inside
-    Environment env; // managed
+    Environment env;            // managed
     EnvironmentPlaces env_where;
 };
 

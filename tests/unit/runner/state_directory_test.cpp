@@ -21,7 +21,10 @@ struct State {
     Account agent = agent_account();
 
     State() { set_mode(directory.path(), 0755); }
-    StateDirectory open() { return open_state_directory(root, directory.path(), "alice", agent, [] {}); }
+    StateDirectory open()
+    {
+        return open_state_directory(root, directory.path(), "alice", agent, [] {});
+    }
     [[nodiscard]] std::string facts(const std::string &name) const
     {
         struct stat found {};
