@@ -37,7 +37,8 @@ void EarlyMessages::hear()
     constexpr std::size_t limit = 64; // more than these say nothing new
     const ReceiverEvent event = receiver_.receive();
     const auto *bytes = std::get_if<std::string>(&event);
-    if (bytes == nullptr) throw Failure(ExitStatus::system_failure, ended_text);
+    if (bytes == nullptr && defence_is_on("sync-ends-with-session")) throw Failure(ExitStatus::system_failure, ended_text);
+    if (bytes == nullptr) return;
     WrapperMessage message = decode_wrapper_message(*bytes);
     const auto *signal = std::get_if<ForwardSignal>(&message);
     if (signal != nullptr && signal->number != SIGTSTP && signal->number != SIGUSR2) throw EndedBySignal{signal->number};

@@ -9,8 +9,8 @@ POLICY = "/etc/pi-agent/policy.yaml"
 # How the account is changed, how that is taken back, who starts pi where, and what is said of it.
 CHANGES = {
     "the caller's primary group": (
-        f"usermod -g alice -a -G pi-agent pi-agent; chgrp alice {STATE}/alice/home",
-        f"usermod -g pi-agent -G '' pi-agent; chgrp pi-agent {STATE}/alice/home",
+        f"usermod -g alice -a -G pi-agent pi-agent; chgrp alice {STATE}/alice/home {STATE}/alice/staging",
+        f"usermod -g pi-agent -G '' pi-agent; chgrp pi-agent {STATE}/alice/home {STATE}/alice/staging",
         ("alice", "/home/alice/projects/demo"), b"is in the primary group of alice", ("agents-numbers",),
     ),
     "a group through which a root is granted": (

@@ -174,6 +174,6 @@ def test_a_session_whose_wrapper_is_gone_does_not_get_beyond_its_configuration(p
         target.machine.root(["journalctl", "--sync"], check=True)
         told = target.machine.root(newest, check=True).stdout.decode()
         target.expect_traces(before)
-        return Outcome("ended while its configuration was read" not in told, told)
+        return Outcome("ended while it was being prepared" not in told, told)
 
     prove(attack, "sync-ends-with-session")

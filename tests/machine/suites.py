@@ -1,4 +1,4 @@
-"""The suites of one machine, one after the other; `check` runs a process of this for each machine."""
+"""The suites of one machine, one after the other; `check` runs two processes of this for each machine, one of which boots it."""
 
 import argparse
 import os
@@ -77,11 +77,14 @@ def pytest_suites(name, full):
     return ["system", "attack", *(["emulated"] if full and name == EMULATED.machine else [])]
 
 
-def run(results, name, only, full):
+def run_unbooted(results, name, only, full):
     for suite, variant in meson_suites(name, full).items():
         meson_suite(results, suite, name, only, **variant)
     if full:
         compiles(results, "build with clang", name, everything=True, **CLANG)
+
+
+def run_booted(results, name, only, full):
     built = compiles(results, "build", name)
     if built and not only:  # all that compiles comes before all that measures time
         built = compiles(results, "build with test seams", name, **WITH_SEAMS)
@@ -92,9 +95,18 @@ def run(results, name, only, full):
             results.add("failed", f"{suite} on {name}", "could not run: the product does not build")
 
 
+PARTS = {"unbooted": run_unbooted, "booted": run_booted}
+
+
+def parts(name, full):
+    """Which of them have something to do."""
+    return [part for part in PARTS if part != "unbooted" or full or meson_suites(name, full)]
+
+
 def main():
     parser = argparse.ArgumentParser(prog="suites")
     parser.add_argument("--machine", choices=MACHINES, required=True)
+    parser.add_argument("--part", choices=PARTS, required=True)
     parser.add_argument("--only")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--results", type=Path, required=True, help="where to write them, as JSON")
@@ -102,7 +114,7 @@ def main():
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that machines are ended and removed
     results = Results()
     try:
-        run(results, options.machine, options.only, options.full)
+        PARTS[options.part](results, options.machine, options.only, options.full)
     except Exception as failure:  # whatever it is: it must not sound well
         traceback.print_exc()
         results.add("failed", f"the check of {options.machine} itself", repr(failure))

@@ -64,7 +64,8 @@ class OneMachine(unittest.TestCase):
             mock.patch.object(suites, "meson_suite", lambda *_, **variant: None),
             mock.patch.object(suites, "pytest_suite", lambda results, suite, *_: started.append(suite)),
         ):
-            quiet(suites.run, results, name, only, full)
+            for part in suites.parts(name, full):
+                quiet(suites.PARTS[part], results, name, only, full)
         return results, started
 
     def test_a_product_that_does_not_build_fails_each_suite(self):
@@ -83,6 +84,8 @@ class OneMachine(unittest.TestCase):
             self.assertEqual("lint" in suites.meson_suites(name, full=True), name == LINTED)
             self.assertEqual("unit" in suites.meson_suites(name, full=False), name == LINTED)
             self.assertIn("unit", suites.meson_suites(name, full=True))
+            self.assertEqual(suites.parts(name, full=False), [*(["unbooted"] if name == LINTED else []), "booted"])
+            self.assertEqual(suites.parts(name, full=True), ["unbooted", "booted"])
             self.assertEqual("emulated" in suites.pytest_suites(name, full=True), name == EMULATED.machine)
 
     def test_a_list_names_every_suite_with_its_tests(self):

@@ -26,6 +26,7 @@ settings:
 def settings(machine):
     """settings(text) writes alice's settings.json; her own comes back afterwards."""
     before = machine.read(SETTINGS)
+    machine.root(["rm", "-f", f"{HOME}/.pi/agent/settings.json"], check=True)  # the real agent keeps keys of its own in it
     yield lambda text: machine.write(SETTINGS, text, "alice")
     machine.root(["rm", "-rf", SETTINGS], check=True)
     machine.write(SETTINGS, before, "alice")
