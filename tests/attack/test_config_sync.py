@@ -16,6 +16,15 @@ FULL = bool(os.environ.get("PI_AGENT_FULL"))
 TRAP = f"{USERS}/bob/home/trap"
 
 
+@pytest.fixture(scope="module", autouse=True)
+def config_comes_back(product, weak):
+    for target in (product, weak):
+        target.machine.root("cp -a /home/alice/.pi /root/config-of-alice", check=True)
+    yield
+    for target in (product, weak):
+        target.machine.root("rm -rf /home/alice/.pi && mv /root/config-of-alice /home/alice/.pi", check=True)
+
+
 @pytest.fixture(autouse=True)
 def fresh(product, weak):
     """Both machines: an empty config directory of alice, no state of her agent, an untouched trap."""

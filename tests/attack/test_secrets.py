@@ -12,7 +12,8 @@ PROMPT, INPUT, SHELL_VARIABLE = "quokka-prompt-1493", "quokka-input-7745", "quok
 MARKERS = (*MANAGED, PROMPT, INPUT, SHELL_VARIABLE)
 # World-readable by design: an administrator puts no secrets into it (pi-agentctl check warns).
 POLICY = "/etc/pi-agent/policy.yaml"
-STATE_OF_AGENTS = re.compile(r"/var/lib/pi-agent/users/[^/]+/home/")
+# The agent's own files, and what root alone remembers of the documents that are merged (test_config_sync.py: nobody else reaches it).
+STATE_OF_AGENTS = re.compile(r"/var/lib/pi-agent/users/[^/]+/(home/|meta/manifest$)")
 MODEL = "/run/scripted-model/"  # what was sent to the model, recorded by the tests' own server
 SEARCHED = ("/etc", "/run", "/var", "/tmp", "/home", "/srv", "/root", "/dev/shm", "/opt", "/usr/local")
 # As the agent: takes its input, says that it is there, and stays.

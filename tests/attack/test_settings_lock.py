@@ -77,7 +77,7 @@ def test_a_session_from_before_the_lock_does_not_shed_it_for_others(prove):
         target.session("sh", "-c", f"{removing}; sleep 60")
         target.machine.install_policy(LOCKED)
         own = "echo {} >$HOME/.pi/agent/settings.json; cat $HOME/.pi/agent/settings.json"
-        done = target.pi("sh", "-c", f"touch $HOME/go; for i in $(seq 40); do test -e $HOME/aside && break; sleep 0.05; done; {own}")
+        done = target.pi("sh", "-c", f"touch $HOME/go; for i in $(seq 100); do test -e $HOME/aside -a -d $HOME/.pi/agent && break; sleep 0.05; done; sleep 0.1; {own}")
         target.end_all()
         target.pi("sh", "-c", "rm -rf $HOME/go $HOME/aside", check=True)
         return Outcome(done.returncode == 0 and b"quokka-settings-3307" not in done.stdout, done)
