@@ -1,12 +1,20 @@
 // Two accounts of one end, compared.
 #include "runner/agent_end.hpp"
 
+#include "common/error.hpp"
+
 #include <csignal>
 
 namespace pi_agent {
 
 AgentEnded agent_end(const ServiceResult &seen, const std::optional<ExecEnded> &said)
 {
+    // systemd has forgotten the process, or never saw it end (seen on 257): the unit is over, and how is no secret worth lying about.
+    if (seen.code == 0) {
+        if (!said) throw Failure(ExitStatus::system_failure, "systemd does not tell how the session ended, nor did what ran in it");
+        const bool is_signal = said->by_signal && said->value > 0 && said->value < NSIG;
+        return is_signal ? AgentEnded{true, said->value} : AgentEnded{false, said->value & 0xFF};
+    }
     if (seen.code != CLD_EXITED) return AgentEnded{true, seen.status};
     const bool by_signal = said && said->by_signal && said->value > 0 && said->value < NSIG && seen.status == 128 + said->value;
     return by_signal ? AgentEnded{true, said->value} : AgentEnded{false, seen.status};

@@ -10,7 +10,8 @@
 namespace pi_agent {
 
 // The first process of a PID namespace cannot die of a signal that it sends itself, so there pi-agent-exec exits with 128 + the signal of
-// the agent and says which it was. It is a hostile peer's hint, believed only where it agrees with what systemd saw.
+// the agent and says which it was. It is a hostile peer's hint, believed only where it agrees with what systemd saw, or where systemd saw
+// nothing. Throws Failure(system_failure) when neither tells.
 AgentEnded agent_end(const ServiceResult &seen, const std::optional<ExecEnded> &said);
 
 } // namespace pi_agent

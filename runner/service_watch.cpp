@@ -75,8 +75,9 @@ void ServiceWatch::process()
 ServiceResult ServiceWatch::result()
 {
     // Nothing has run in it: or the bus, with no room for more, has dropped the one signal that told of it.
-    if (has_ended() && state_.code == 0) must_ask_ = true;
+    if (has_ended() && state_.code == 0 && !was_asked_) must_ask_ = true;
     if (must_ask_ && Clock::now() >= next_question_ && ask_patiently()) process(); // poll(2) knows nothing of what came with the answers
+    if (has_ended() && state_.code == 0 && !was_asked_) must_ask_ = true;
     if (must_ask_ && has_ended() && state_.code == 0) return ServiceResult{false, {}, 0, 0}; // not before it is asked
     return ServiceResult{has_ended(), state_.result, state_.code, state_.status};
 }
@@ -114,6 +115,7 @@ bool ServiceWatch::ask_patiently()
         return false;
     }
     must_ask_ = false;
+    was_asked_ = has_ended();
     unanswered_ = 0;
     return true;
 }

@@ -45,6 +45,7 @@ private:
     State state_;
     int heard_ = 0;
     bool must_ask_ = false;
+    bool was_asked_ = false; // since it has ended
     Deadline next_question_{};
     int unanswered_ = 0;
 };

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from recipes import MACHINES
 from target import ATTACK_POLICY, Outcome
 
 SETTINGS = "/home/alice/.pi/agent/settings.json"
@@ -68,8 +69,11 @@ def test_locked_settings_of_one_user_do_not_fill_the_memory_that_all_sessions_sh
     assert on.seen.returncode == 78 and b"settings_lock" in on.seen.stderr
 
 
-def test_a_session_from_before_the_lock_does_not_shed_it_for_others(prove):
-    """In its view nothing is mounted over the settings, so that what holds them can be moved there."""
+def test_a_session_from_before_the_lock_does_not_shed_it_for_others(prove, product, machine_name):
+    """In its view nothing is mounted over the settings, so that what holds them can be moved there.
+
+    With systemd 252 the kernel refuses that move (the mounts of the new session are seen in the old one), so there only our refusal shows.
+    """
     removing = "echo $PI_AGENT_SESSION; while ! test -e $HOME/go; do sleep 0.05; done; mv $HOME/.pi $HOME/aside; mkdir -p $HOME/.pi/agent"
 
     def attack(target):
@@ -82,7 +86,7 @@ def test_a_session_from_before_the_lock_does_not_shed_it_for_others(prove):
         target.pi("sh", "-c", "rm -rf $HOME/go $HOME/aside", check=True)
         return Outcome(done.returncode == 0 and b"quokka-settings-3307" not in done.stdout, done)
 
-    on, _ = prove(attack, "locked-sessions")
+    on = prove(attack, "locked-sessions")[0] if MACHINES[machine_name].systemd >= 257 else attack(product)
     assert on.seen.returncode == 75 and b"settings_lock" in on.seen.stderr
 
 

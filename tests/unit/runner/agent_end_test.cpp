@@ -26,6 +26,14 @@ TEST_CASE("a signal that the launcher names is the agent's end where systemd saw
     CHECK(same(judged(CLD_KILLED, SIGTERM, ExecEnded{true, SIGTERM}), AgentEnded{true, SIGTERM}));
 }
 
+TEST_CASE("where systemd knows of no end the launcher's word counts, and without one it is a failure")
+{
+    CHECK(same(judged(0, 0, ExecEnded{false, 7}), AgentEnded{false, 7}));
+    CHECK(same(judged(0, 0, ExecEnded{true, SIGTERM}), AgentEnded{true, SIGTERM}));
+    CHECK(same(judged(0, 0, ExecEnded{true, 0}), AgentEnded{false, 0}));
+    CHECK_THROWS_AS(static_cast<void>(judged(0, 0, std::nullopt)), Failure);
+}
+
 TEST_CASE("an agent that exits with 143 was not killed")
 {
     CHECK(same(judged(CLD_EXITED, 143, ExecEnded{false, 143}), AgentEnded{false, 143}));
