@@ -119,14 +119,13 @@ bool is_oauth(const json *entry)
     return type != nullptr && *type == "oauth";
 }
 
-// What stays of one entry; none when it goes. `base`: the host's entries at the last sync, if there was one.
-const json *choose_credential(const json *host, const json *inside, const json *base, const std::string &provider, bool always_oauth)
+// What stays of one entry; none when it goes.
+const json *choose_credential(const json *host, const json *inside, const json *was_host, bool always_oauth)
 {
-    const json *was_host = member(base, provider);
     if (host == nullptr) return are_same(inside, was_host) ? nullptr : inside;
     const bool rotates = always_oauth || is_oauth(host) || is_oauth(inside);
     if (!rotates) return host;
-    if (base == nullptr) return inside != nullptr ? inside : host;
+    if (was_host == nullptr) return inside != nullptr ? inside : host;
     return are_same(host, was_host) ? inside : host;
 }
 
@@ -159,7 +158,7 @@ json merge_credentials(const std::string &name, FileClass file_class, const Docu
         const json *of_inside = member(pointer_to(versions.inside), provider);
         const json *chosen = is_copied(file_class) ? of_host : of_inside;
         if (file_class == FileClass::seed)
-            chosen = choose_credential(of_host, of_inside, pointer_to(versions.base_host), provider, name == "mcp-auth.json");
+            chosen = choose_credential(of_host, of_inside, member(pointer_to(versions.base_host), provider), name == "mcp-auth.json");
         if (chosen != nullptr) merged[provider] = *chosen;
     }
     return merged;
