@@ -17,13 +17,6 @@ namespace {
 constexpr int scm_pidfd = 4;
 constexpr std::uint64_t record_magic = 0x70692d7265630001; // "pi-rec", version 1
 
-int milliseconds_left(Deadline deadline)
-{
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    if (left < 0) return 0;
-    return left > 60'000 ? 60'000 : static_cast<int>(left) + 1;
-}
-
 bool wait_for(FdRef fd, short events, Deadline deadline)
 {
     for (;;) {
@@ -65,6 +58,13 @@ bool take_bytes(const msghdr &message, std::string &buffer, std::size_t length)
 }
 
 } // namespace
+
+int milliseconds_left(Deadline deadline)
+{
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+    if (left < 0) return 0;
+    return left > 60'000 ? 60'000 : static_cast<int>(left) + 1;
+}
 
 std::pair<UniqueFd, UniqueFd> make_channel()
 {

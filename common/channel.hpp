@@ -65,6 +65,9 @@ inline Deadline in_seconds(int seconds)
     return Clock::now() + std::chrono::seconds(seconds);
 }
 
+// For poll(2): at least what is left, at most a minute, so that who waits for longer asks again.
+int milliseconds_left(Deadline deadline);
+
 // Writes fields of a message in order: numbers little-endian, strings with their length.
 class Encoder {
 public:

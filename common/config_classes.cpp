@@ -49,11 +49,6 @@ FileClass default_class(std::string_view top) noexcept
     return ends_with(top, ".log") ? FileClass::agent : FileClass::mirror;
 }
 
-bool is_copied(FileClass file_class) noexcept
-{
-    return file_class == FileClass::mirror || file_class == FileClass::seed;
-}
-
 } // namespace
 
 std::optional<FileClass> parse_file_class(std::string_view text) noexcept
@@ -66,6 +61,11 @@ std::optional<FileClass> parse_file_class(std::string_view text) noexcept
 std::string_view to_string(FileClass file_class) noexcept
 {
     return class_names[static_cast<std::size_t>(file_class)].name;
+}
+
+bool is_copied(FileClass file_class) noexcept
+{
+    return file_class == FileClass::mirror || file_class == FileClass::seed;
 }
 
 FileClass ConfigClasses::of(std::string_view path) const

@@ -14,6 +14,8 @@ enum class FileClass { mirror, seed, agent, never };
 
 std::optional<FileClass> parse_file_class(std::string_view text) noexcept;
 std::string_view to_string(FileClass file_class) noexcept;
+// mirror and seed: the host's counts.
+bool is_copied(FileClass file_class) noexcept;
 
 // Paths are relative to the config directory, without '.', '..' or empty components.
 class ConfigClasses {

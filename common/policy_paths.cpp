@@ -11,7 +11,13 @@ namespace pi_agent {
 
 namespace {
 
-// "" , "." and ".." between slashes make two texts of one path, and ".." leads out of it.
+PathProblem odd_component()
+{
+    return {"holds '//', '.' or '..'", "write the path without them"};
+}
+
+} // namespace
+
 bool has_odd_component(std::string_view path) noexcept
 {
     while (true) {
@@ -22,13 +28,6 @@ bool has_odd_component(std::string_view path) noexcept
         path.remove_prefix(length + 1);
     }
 }
-
-PathProblem odd_component()
-{
-    return {"holds '//', '.' or '..'", "write the path without them"};
-}
-
-} // namespace
 
 std::string without_trailing_slashes(std::string path)
 {

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace pi_agent {
 
@@ -10,6 +11,9 @@ struct PathProblem {
     std::string text;
     std::string remedy;
 };
+
+// "", "." and ".." between slashes make two texts of one path, and ".." leads out of it.
+bool has_odd_component(std::string_view path) noexcept;
 
 // "/a/" and "/a//" become "/a"; "/" stays.
 std::string without_trailing_slashes(std::string path);

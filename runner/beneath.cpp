@@ -4,15 +4,14 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/random_hex.hpp"
 
-#include <array>
 #include <cstdint>
 #include <cstdio>
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <memory>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -40,18 +39,6 @@ UniqueFd try_take_directory(FdRef parent, const std::string &name)
     if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + escape_for_display(name));
     if ((facts.st_mode & 0700U) != 0700U) fchmod(directory.get(), 0700); // best_effort: what is missing shows when it is used
     return directory;
-}
-
-std::string random_hex(std::size_t count)
-{
-    std::array<unsigned char, 16> bytes{};
-    if (getrandom(bytes.data(), count, 0) != static_cast<ssize_t>(count)) throw_errno("getting random bytes");
-    std::string text;
-    for (std::size_t index = 0; index < count; ++index) {
-        text += "0123456789abcdef"[bytes[index] >> 4U];
-        text += "0123456789abcdef"[bytes[index] & 15U];
-    }
-    return text;
 }
 
 UniqueFd make_directory(FdRef parent, const std::string &name)

@@ -121,7 +121,7 @@ DocumentWriter::Merged DocumentWriter::merge(const std::string &name, DocumentVe
         json merged = merge_credentials(name, file_class, versions, managed_providers_);
         return {merged, merged};
     }
-    json chosen = merge_document(name, file_class, versions, json::object());
+    json chosen = merge_document(name, file_class, versions);
     json document = merge_managed(chosen, parse_json_object(plan_.documents.at(name).managed, "the managed " + name));
     return {std::move(chosen), std::move(document)};
 }
@@ -182,8 +182,7 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
 
     // What did not count is not remembered: an entry that a managed key drove out, or a host whose class says that it is not copied. When
     // it counts again it is new.
-    const FileClass file_class = plan_.classes.of(name);
-    json host = file_class == FileClass::mirror || file_class == FileClass::seed ? versions.host : json::object();
+    json host = is_copied(plan_.classes.of(name)) ? versions.host : json::object();
     if (name == "auth.json")
         for (const auto &provider : managed_providers_)
             host.erase(provider);

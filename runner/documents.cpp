@@ -1,8 +1,6 @@
 // Merging JSON documents.
 #include "runner/documents.hpp"
 
-#include "runner/json_merge.hpp"
-
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -129,14 +127,9 @@ const json *choose_credential(const json *host, const json *inside, const json *
     return are_same(host, was_host) ? inside : host;
 }
 
-bool is_copied(FileClass file_class) noexcept
-{
-    return file_class == FileClass::mirror || file_class == FileClass::seed;
-}
-
 } // namespace
 
-json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions, const json &managed)
+json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions)
 {
     json merged = versions.host;
     if (file_class != FileClass::mirror) {
@@ -145,7 +138,7 @@ json merge_document(const std::string &name, FileClass file_class, const Documen
         if (file_class == FileClass::seed) merged = merge_three_ways(versions.host, merged, pointer_to(versions.base_host));
     }
     if (name == "settings.json") keep_the_agents_own(versions, merged);
-    return merge_managed(std::move(merged), managed);
+    return merged;
 }
 
 json merge_credentials(const std::string &name, FileClass file_class, const DocumentVersions &versions,

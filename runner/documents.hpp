@@ -20,11 +20,10 @@ struct DocumentVersions {
     std::optional<nlohmann::json> base_written; // what the last sync left inside
 };
 
-// settings.json and, where they are managed, models.json, keybindings.json and mcp.json: what was changed only inside (class seed; all of
-// it for agent and never; nothing for mirror) < host < managed, key by key. Of settings.json the agent's own keys stay in any class:
-// lastChangelogVersion, the larger of both, trackingId and deviceId.
-nlohmann::json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions,
-                              const nlohmann::json &managed);
+// settings.json and, where they are managed, models.json, keybindings.json and mcp.json, before their managed values: what was changed only
+// inside (class seed; all of it for agent and never; nothing for mirror) < host, key by key. Of settings.json the agent's own keys stay in
+// any class: lastChangelogVersion, the larger of both, trackingId and deviceId.
+nlohmann::json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions);
 
 // auth.json and mcp-auth.json, entry by entry: an api_key is the host's. An OAuth entry is the agent's once there is one inside (each
 // refresh rotates the token, and the host's copy goes stale), until a new login changes the host's. When the host has an entry no longer,

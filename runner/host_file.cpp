@@ -17,8 +17,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::int64_t second = 1'000'000'000; // nanoseconds
-
 // Opening a FIFO would wait and opening a device may act, so the type is looked at first, through a descriptor that does neither.
 UniqueFd reopen(FdRef place)
 {
@@ -44,8 +42,8 @@ std::string find_dangling_link(const std::string &path)
 
 HostFacts facts_of(const struct stat &facts) noexcept
 {
-    return HostFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), facts.st_mtim.tv_sec * second + facts.st_mtim.tv_nsec,
-                     facts.st_ctim.tv_sec * second + facts.st_ctim.tv_nsec, facts.st_mode & 0777U};
+    return HostFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), nanoseconds_of(facts.st_mtim), nanoseconds_of(facts.st_ctim),
+                     facts.st_mode & 0777U};
 }
 
 bool is_kernels(FdRef place)

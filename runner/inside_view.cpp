@@ -9,15 +9,9 @@
 
 namespace pi_agent {
 
-namespace {
-
-constexpr std::int64_t second = 1'000'000'000;
-
-} // namespace
-
 InsideFacts inside_facts(const struct stat &facts) noexcept
 {
-    return InsideFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), facts.st_ctim.tv_sec * second + facts.st_ctim.tv_nsec};
+    return InsideFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), nanoseconds_of(facts.st_ctim)};
 }
 
 FdRef LastDirectory::look(const std::string &path)
@@ -58,8 +52,7 @@ InsideState InsideView::state(const std::string &path, const ManifestEntry *know
         return errno == EACCES ? InsideState::other : InsideState::absent;
     if (known == nullptr || known->inside.inode == 0 || !S_ISREG(facts.st_mode)) return InsideState::other;
     if (!defence_is_on("change-time")) { // as rsync looks: the agent can set both back
-        return known->inside.size == static_cast<std::uint64_t>(facts.st_size) &&
-                       known->host.modified == facts.st_mtim.tv_sec * second + facts.st_mtim.tv_nsec
+        return known->inside.size == static_cast<std::uint64_t>(facts.st_size) && known->host.modified == nanoseconds_of(facts.st_mtim)
                    ? InsideState::as_synced
                    : InsideState::other;
     }

@@ -60,7 +60,7 @@ std::int64_t wall_clock_nanoseconds() noexcept
 {
     timespec now{};
     clock_gettime(CLOCK_REALTIME, &now);
-    return now.tv_sec * 1'000'000'000 + now.tv_nsec;
+    return nanoseconds_of(now);
 }
 
 bool ManifestEntry::is_settled() const noexcept

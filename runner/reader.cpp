@@ -151,12 +151,7 @@ private:
         return source().is_config && std::find(plan_.documents.begin(), plan_.documents.end(), path) != plan_.documents.end();
     }
 
-    [[nodiscard]] bool is_listed(const std::string &path) const
-    {
-        if (!source().is_config) return true;
-        const FileClass file_class = plan_.classes.of(path);
-        return file_class == FileClass::mirror || file_class == FileClass::seed;
-    }
+    [[nodiscard]] bool is_listed(const std::string &path) const { return !source().is_config || is_copied(plan_.classes.of(path)); }
 
     void visit(FdRef parent, dev_t parent_device, const std::string &name, const std::string &path)
     {

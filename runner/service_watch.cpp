@@ -74,10 +74,9 @@ void ServiceWatch::process()
 
 ServiceResult ServiceWatch::result()
 {
-    // Nothing has run in it: or the bus, with no room for more, has dropped the one signal that told of it.
-    if (has_ended() && state_.code == 0 && !was_asked_) must_ask_ = true;
+    must_ask_ = must_ask_ || has_unexplained_end();
     if (must_ask_ && Clock::now() >= next_question_ && ask_patiently()) process(); // poll(2) knows nothing of what came with the answers
-    if (has_ended() && state_.code == 0 && !was_asked_) must_ask_ = true;
+    must_ask_ = must_ask_ || has_unexplained_end();
     if (must_ask_ && has_ended() && state_.code == 0) return ServiceResult{false, {}, 0, 0}; // not before it is asked
     return ServiceResult{has_ended(), state_.result, state_.code, state_.status};
 }
@@ -133,6 +132,12 @@ void ServiceWatch::ask()
     state_.result = read_property<std::string>(*unit_, service_interface, "Result");
     state_.code = read_property<std::int32_t>(*unit_, service_interface, "ExecMainCode");
     state_.status = read_property<std::int32_t>(*unit_, service_interface, "ExecMainStatus");
+}
+
+// Nothing has run in it: or the bus, with no room for more, has dropped the one signal that told of it.
+bool ServiceWatch::has_unexplained_end() const
+{
+    return has_ended() && state_.code == 0 && !was_asked_;
 }
 
 // Before its start job has run, a new unit is inactive too.

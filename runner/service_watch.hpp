@@ -38,6 +38,7 @@ private:
     void ask();
     bool ask_patiently(); // false when there was no answer
     [[nodiscard]] bool has_ended() const;
+    [[nodiscard]] bool has_unexplained_end() const;
 
     sdbus::IConnection &bus_;
     std::unique_ptr<sdbus::IProxy> unit_;

@@ -2,6 +2,7 @@
 #include "runner/session_directory.hpp"
 
 #include "common/error.hpp"
+#include "common/random_hex.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
 #include "runner/mounts.hpp"
@@ -15,7 +16,6 @@
 #include <linux/openat2.h>
 #include <memory>
 #include <sys/file.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/vfs.h>
@@ -143,14 +143,7 @@ UniqueFd open_runtime_directory()
 
 std::string make_session_id()
 {
-    std::array<unsigned char, 16> bytes{};
-    if (getrandom(bytes.data(), bytes.size(), 0) != static_cast<ssize_t>(bytes.size())) throw_errno("getting random bytes");
-    std::string id;
-    for (const unsigned char byte : bytes) {
-        id += "0123456789abcdef"[byte >> 4U];
-        id += "0123456789abcdef"[byte & 15U];
-    }
-    return id;
+    return random_hex(16);
 }
 
 bool is_session_id(const std::string &text) noexcept

@@ -23,12 +23,6 @@ constexpr int grace_seconds = 2;          // for the agent to end by itself
 constexpr int stop_patience_seconds = 15; // the unit's own stop takes at most 2 s per stage
 constexpr int handover_patience_seconds = 10;
 
-int milliseconds_until(Deadline deadline)
-{
-    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-    return left < 0 ? 0 : static_cast<int>(left) + 1;
-}
-
 class Supervisor {
 public:
     Supervisor(SystemdBus &systemd, const Session &session, UniqueFd terminal)
@@ -63,7 +57,7 @@ private:
     {
         if (deadline_ && Clock::now() >= *deadline_) return false;
         const Deadline until = systemd_.next_look(deadline_.value_or(Deadline::max()));
-        const int timeout = until == Deadline::max() ? -1 : milliseconds_until(until);
+        const int timeout = until == Deadline::max() ? -1 : milliseconds_left(until);
         // The receiver is its user's to stop, so the end of the wrapper's socket is watched here as well.
         std::array<pollfd, 5> waits{pollfd{systemd_.fd().get(), POLLIN, 0}, pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.receiver.channel().get() : -1, POLLIN, 0},

@@ -1,7 +1,7 @@
 // The messages of the config sync as bytes.
 #include "runner/sync_messages.hpp"
 
-#include <algorithm>
+#include "common/policy_paths.hpp"
 
 namespace pi_agent {
 
@@ -114,14 +114,7 @@ std::vector<std::uint64_t> decode_wanted(std::string_view bytes)
 
 bool is_plain_relative(std::string_view path) noexcept
 {
-    if (path.empty() || path.size() > 4096 || path.find('\0') != std::string_view::npos) return false;
-    while (true) {
-        const std::size_t length = std::min(path.find('/'), path.size());
-        const std::string_view part = path.substr(0, length);
-        if (part.empty() || part == "." || part == "..") return false;
-        if (length == path.size()) return true;
-        path.remove_prefix(length + 1);
-    }
+    return path.size() <= 4096 && path.find('\0') == std::string_view::npos && !has_odd_component(path);
 }
 
 } // namespace pi_agent

@@ -4,10 +4,16 @@
 #include "common/channel.hpp"
 
 #include <cstdint>
+#include <ctime>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
+
+constexpr std::int64_t nanoseconds_of(const timespec &time) noexcept
+{
+    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
 
 // What stat-like calls tell of a host's file; equal facts mean an unchanged file. Times in nanoseconds.
 struct HostFacts {

@@ -59,7 +59,7 @@ private:
         std::vector<pollfd> waits = link_ ? link_->waits() : std::vector<pollfd>(2, pollfd{-1, 0, 0});
         waits.push_back(pollfd{ended_ ? -1 : runner_.channel().get(), POLLIN, 0});
         waits.push_back(pollfd{signals_.fd().get(), POLLIN, 0});
-        const int ready = poll(waits.data(), waits.size(), milliseconds_left());
+        const int ready = poll(waits.data(), waits.size(), patience());
         if (ready < 0 && errno != EINTR) throw_errno("waiting for the runner");
         // Before the agent's output: a full-screen program's must not be drawn over the shell's.
         if (link_ && link_->is_waiting_for_foreground() && watch_background()) return;
@@ -184,13 +184,12 @@ private:
         shutdown(runner_.channel().get(), SHUT_WR);
     }
 
-    [[nodiscard]] int milliseconds_left() const
+    [[nodiscard]] int patience() const
     {
         if (ended_) return last_output_interval_milliseconds;
         // A shell that puts a running job into the foreground does not say so.
         if (!deadline_) return link_ && link_->is_waiting_for_foreground() ? foreground_interval_milliseconds : -1;
-        const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(*deadline_ - Clock::now()).count();
-        return left < 0 ? 0 : static_cast<int>(left) + 1;
+        return milliseconds_left(*deadline_);
     }
 
     void give_up_waiting()

@@ -1,6 +1,8 @@
 // How the host's, the agent's and the managed version of a document become one: runner/documents.hpp
 #include "runner/documents.hpp"
 
+#include "runner/json_merge.hpp"
+
 #include <doctest/doctest.h>
 
 using namespace pi_agent;
@@ -21,8 +23,8 @@ struct Document {
         if (!inside) base_host = base_chosen = base_written = std::nullopt;
         const DocumentVersions versions{host, inside, base_host, base_chosen, base_written};
         base_host = file_class == FileClass::mirror || file_class == FileClass::seed ? host : json::object();
-        base_chosen = merge_document(name, file_class, versions, json::object());
-        inside = base_written = merge_document(name, file_class, versions, managed);
+        base_chosen = merge_document(name, file_class, versions);
+        inside = base_written = merge_managed(*base_chosen, managed);
         return *inside;
     }
 
