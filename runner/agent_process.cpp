@@ -96,6 +96,8 @@ void obey(const WrapperMessage &message, pid_t agent)
 {
     if (const auto *signal = std::get_if<ForwardSignal>(&message)) {
         kill(signal->number == SIGTSTP ? -agent : agent, signal->number);
+        // A stopped agent would not hear it before it is killed. systemd.kill(5) does the same.
+        if (signal->number == SIGTERM || signal->number == SIGHUP) kill(-agent, SIGCONT);
     } else if (std::holds_alternative<ContinueAgent>(message)) {
         give_foreground(agent);
         kill(-agent, SIGCONT);

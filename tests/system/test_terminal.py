@@ -8,7 +8,7 @@ import signal
 import time
 
 import pytest
-from launching import KILLS_OF_OURS, wait_until_empty
+from launching import DEMO, KILLS_OF_OURS, wait_until_empty
 from shells import PROMPT, Shell
 
 FULL = bool(os.environ.get("PI_AGENT_FULL"))
@@ -125,15 +125,27 @@ def test_the_agent_is_told_of_each_resize(machine):
 
 def test_the_keyboards_signals_reach_the_agents_foreground_job(machine):
     with Shell(machine) as shell:
-        shell.enter("pi sh 'trap \"echo INT\" INT; trap \"echo QUIT\" QUIT; echo here; while :; do sleep 0.02; done'")
-        shell.expect("here\r\n")
+        shell.enter("pi signals")
+        shell.expect("ready\r\n")
         shell.type(b"\x03")
-        shell.expect(rb"INT\r\n")
+        shell.expect("SIGINT\r\n")
         shell.type(b"\x1c")
-        shell.expect(rb"QUIT\r\n")
+        shell.expect("SIGQUIT\r\n")
         shell.type(b"\x1a")
-        shell.expect(rb"Stopped")
+        shell.expect("Stopped.*" + re.escape(PROMPT.decode()))
         shell.run("kill -9 %1; wait")
+
+
+def test_a_stopped_agent_is_continued_to_hear_that_its_session_ends(machine):
+    asked = f"{DEMO}/asked"
+    with Shell(machine) as shell:
+        shell.enter(f"pi sh 'trap \"touch {asked}; exit\" TERM; echo here; while :; do sleep 0.05; done'")
+        shell.expect("here\r\n")
+        shell.type(b"\x1a")
+        shell.expect("Stopped.*" + re.escape(PROMPT.decode()))
+        shell.run("kill -9 %1; wait")
+        wait_until_empty(lambda: machine.root(["test", "-e", asked]).returncode)
+        machine.root(["rm", asked], check=True)
 
 
 def test_end_of_input_from_the_keyboard_is_the_agents(machine):
