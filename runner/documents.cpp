@@ -1,7 +1,6 @@
 // Merging JSON documents.
 #include "runner/documents.hpp"
 
-#include <algorithm>
 #include <array>
 #include <charconv>
 
