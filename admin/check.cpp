@@ -9,6 +9,8 @@
 #include "common/policy_load.hpp"
 #include "common/trusted_file.hpp"
 #include "common/yaml_tree.hpp"
+#include "runner/env_files.hpp"
+#include "runner/env_files.hpp"
 
 #include <cstdlib>
 #include <fcntl.h>
@@ -91,6 +93,21 @@ void check_readable_by_all(const std::string &path, mode_t needed, const char *r
                  remedy + path);
 }
 
+void check_env_files(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified)
+{
+    for (const auto &file : policy.env_files) {
+        if (!observer.root()) {
+            unverified.push_back(file.path + " (" + to_string(file.where) + "): only root can read it");
+            continue;
+        }
+        try {
+            read_managed_env_files({file});
+        } catch (const Failure &failure) {
+            problems.add(file.where, "env_files", failure.what(), "correct the file, or take it out of the list");
+        }
+    }
+}
+
 } // namespace
 
 void check_installed_files(Problems &problems)
@@ -112,6 +129,7 @@ Unverified check_host(const Policy &policy, const Observer &observer, Problems &
     if (!check_agent_binary(policy, problems))
         unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
     check_agent_accounts(policy, needed_agent_accounts(policy, group_members), problems);
+    check_env_files(policy, observer, problems, unverified);
     return unverified;
 }
 

@@ -50,6 +50,7 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                             find_access_rules(policy, user, policy_file),
                             {},
                             std::nullopt,
+                            {},
                             false,
                             policy.agent.state_dir + "/users/" + user.name + "/home",
                             policy.agent.binary,
@@ -62,6 +63,7 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
     auto findings = observer.resolve_roots(specs, user);
     for (std::size_t index = 0; index < findings.size(); ++index)
         explanation.roots.push_back({rules->roots[index], std::move(findings[index])});
+    explanation.environment = explain_environment(policy, *rules, observer, user, explanation.home);
     explanation.account_exists = find_account(rules->agent_account).has_value();
     if (directory) {
         const auto finding = observer.resolve_directory(*directory, user);

@@ -1,6 +1,7 @@
 // pi-agentctl explain: what the policy grants to a user, and what a start of pi in a directory would come to.
 #pragma once
 
+#include "admin/explain_environment.hpp"
 #include "admin/user_view.hpp"
 #include "common/access_rules.hpp"
 #include "common/error.hpp"
@@ -36,6 +37,7 @@ struct Explanation {
     std::variant<AccessRules, NotAuthorised> access;
     std::vector<ExplainedRoot> roots;
     std::optional<ExplainedDirectory> directory;
+    ExplainedEnvironment environment;
     bool account_exists = false;
     std::string home;                                               // of the agent
     std::string program;                                            // the agent's

@@ -39,12 +39,6 @@ std::string access_text(const Explanation &explanation, const AccessRules &rules
     text += "roots:\n";
     for (const auto &root : explanation.roots)
         text += root_line(root);
-    if (!rules.env.empty()) {
-        text += "sets:     ";
-        for (const auto &[name, value] : rules.env)
-            text += (name == rules.env.begin()->first ? "" : ", ") + name;
-        text += '\n';
-    }
     return text;
 }
 
@@ -110,7 +104,7 @@ std::string to_text(const Explanation &explanation)
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + unit_text(explanation, rules) + std::visit(SystemdText{}, explanation.systemd);
+    return text + unit_text(explanation, rules) + to_text(explanation.environment) + std::visit(SystemdText{}, explanation.systemd);
 }
 
 nlohmann::json to_json(const Explanation &explanation)
@@ -132,9 +126,7 @@ nlohmann::json to_json(const Explanation &explanation)
                      {"home", explanation.home},
                      {"program", explanation.program}};
     json["config_directory"] = rules->config_directory;
-    json["env"] = nlohmann::json::array(); // names are enough to explain
-    for (const auto &[name, value] : rules->env)
-        json["env"].push_back(name);
+    json["environment"] = to_json(explanation.environment);
     json["roots"] = nlohmann::json::array();
     for (const auto &root : explanation.roots)
         json["roots"].push_back(root_json(root));

@@ -54,6 +54,12 @@ struct UserEntry {
     EnvironmentPlaces env_where;
 };
 
+// A file of environment variables that the policy names.
+struct EnvFile {
+    std::string path;
+    Position where;
+};
+
 struct Policy {
     AgentPolicy agent;
     WrapperPolicy wrapper;
@@ -65,6 +71,8 @@ struct Policy {
     bool settings_lock = false; // the merged settings.json cannot be changed inside
     Environment env;            // managed
     EnvironmentPlaces env_where;
+    std::vector<EnvFile> env_files;                              // managed, absolute; only root can read them
+    std::vector<std::string> host_env_files = {".pi/agent/env"}; // the user's own, below all that is managed: relative to home, or absolute
 };
 
 // "users.alice" or "users.%devs": how diagnostics and explanations name an entry.

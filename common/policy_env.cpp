@@ -9,9 +9,32 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::array<std::string_view, 8> own_names = {
-    "HOME", "USER", "LOGNAME", "SHELL", "PATH", "TMPDIR", "PI_CODING_AGENT_DIR", "SANDBOX_RUNTIME"};
-constexpr std::array<std::string_view, 3> start_up_names = {"GLIBC_TUNABLES", "BASH_ENV", "ENV"};
+constexpr std::array<std::string_view, 22> own_names = {"HOME",
+                                                        "USER",
+                                                        "LOGNAME",
+                                                        "SHELL",
+                                                        "PATH",
+                                                        "TMPDIR",
+                                                        "XDG_CONFIG_HOME",
+                                                        "XDG_CACHE_HOME",
+                                                        "XDG_DATA_HOME",
+                                                        "XDG_STATE_HOME",
+                                                        "PIP_USER",
+                                                        "PIP_BREAK_SYSTEM_PACKAGES",
+                                                        "PYTHONUSERBASE",
+                                                        "NPM_CONFIG_PREFIX",
+                                                        "GOPATH",
+                                                        "GOBIN",
+                                                        "CARGO_HOME",
+                                                        "RUSTUP_HOME",
+                                                        "NODE_COMPILE_CACHE",
+                                                        "PI_CODING_AGENT_DIR",
+                                                        "SANDBOX_RUNTIME",
+                                                        "BASH_ENV"};
+constexpr std::array<std::string_view, 2> start_up_names = {"GLIBC_TUNABLES", "ENV"};
+// An administrator may have a reason to set these. npm reads its own in any case of letters.
+constexpr std::array<std::string_view, 9> interpreter_names = {"NODE_OPTIONS", "NODE_PATH",  "PERL5OPT", "PERL5LIB", "PYTHONSTARTUP",
+                                                               "PYTHONPATH",   "PYTHONHOME", "RUBYOPT",  "RUBYLIB"};
 constexpr std::array<std::string_view, 10> secret_words = {"KEY",    "TOKEN", "SECRET",     "SECRETS",    "PASSWORD",
                                                            "PASSWD", "PASS",  "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"};
 
@@ -26,12 +49,30 @@ bool holds(const std::array<std::string_view, size> &words, std::string_view wor
     return std::find(words.begin(), words.end(), word) != words.end();
 }
 
+// npm's "npm_config_prefix" is its NPM_CONFIG_PREFIX too.
+std::string upper(std::string_view text)
+{
+    std::string result(text);
+    for (char &byte : result)
+        if (byte >= 'a' && byte <= 'z') byte = static_cast<char>(byte - 'a' + 'A');
+    return result;
+}
+
+bool is_own_name(const std::string &name)
+{
+    return holds(own_names, name) || begins_with(name, "PI_AGENT_") || upper(name) == "NPM_CONFIG_PREFIX";
+}
+
+} // namespace
+
 bool is_variable_name(std::string_view name) noexcept
 {
     const auto is_start = [](char byte) { return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || byte == '_'; };
     if (name.empty() || !is_start(name.front())) return false;
     return std::all_of(name.begin(), name.end(), [&](char byte) { return is_start(byte) || (byte >= '0' && byte <= '9'); });
 }
+
+namespace {
 
 // API_KEY, githubToken and DB_PASSWORD_2 do; KEYBOARD and MONKEY do not.
 bool has_secret_word(std::string_view name)
@@ -65,12 +106,12 @@ void find_in(const Environment &env, const EnvironmentPlaces &places, const std:
 {
     for (const auto &[name, value] : env) {
         const bool by_name = has_secret_word(name);
-        if (!by_name && !has_password_in_url(value)) continue;
+        if (!looks_secret(name, value)) continue;
         const auto place = places.find(name);
         found.push_back({place == places.end() ? Position{} : place->second, key + "." + name,
                          by_name ? "looks like a secret, and every user of this host can read the policy"
                                  : "holds a password, and every user of this host can read the policy",
-                         "keep it out of the policy (a root-only file for such values, env_files, is not supported yet)"});
+                         "move it into a file that only root can read, and name that file in env_files"});
     }
 }
 
@@ -79,9 +120,20 @@ void find_in(const Environment &env, const EnvironmentPlaces &places, const std:
 std::optional<std::string> problem_of_env_name(const std::string &name)
 {
     if (!is_variable_name(name)) return "is not a variable name";
-    if (holds(own_names, name) || begins_with(name, "PI_AGENT_")) return "is set by pi-agent itself";
+    if (is_own_name(name)) return "is set by pi-agent itself";
     if (holds(start_up_names, name) || begins_with(name, "LD_")) return "changes programs before they begin";
     return std::nullopt;
+}
+
+std::optional<std::string> problem_of_host_env_name(const std::string &name)
+{
+    if (holds(interpreter_names, name)) return "changes programs before they begin, and is the administrator's to set";
+    return problem_of_env_name(name);
+}
+
+bool looks_secret(const std::string &name, const std::string &value)
+{
+    return has_secret_word(name) || has_password_in_url(value);
 }
 
 std::vector<Diagnostic> find_exposed_secrets(const Policy &policy)

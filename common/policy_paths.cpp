@@ -76,6 +76,20 @@ std::optional<PathProblem> problem_of_config_directory(const std::string &path)
     return std::nullopt;
 }
 
+std::optional<PathProblem> problem_of_host_file(const std::string &path)
+{
+    if (path.back() == '/') return PathProblem{"is a directory", "name a file in it"};
+    if (path.front() == '~') return PathProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
+    if (has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0))) return odd_component();
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_managed_file(const std::string &path)
+{
+    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    return problem_of_host_file(path);
+}
+
 std::optional<PathProblem> problem_of_config_path(const std::string &path)
 {
     if (path.empty() || path.front() == '/' || path.front() == '~')

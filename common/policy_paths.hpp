@@ -31,6 +31,12 @@ std::optional<PathProblem> problem_of_config_directory(const std::string &path);
 // A path inside the config directory, relative to it.
 std::optional<PathProblem> problem_of_config_path(const std::string &path);
 
+// A file of variables of the user's: absolute, or relative to the home.
+std::optional<PathProblem> problem_of_host_file(const std::string &path);
+
+// A file of root's: absolute.
+std::optional<PathProblem> problem_of_managed_file(const std::string &path);
+
 // The agent's program.
 std::optional<PathProblem> problem_of_binary(const std::string &path);
 

@@ -110,6 +110,31 @@ void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &p
     }
 }
 
+// The paths of a list, each held against `problem_of`.
+std::vector<EnvFile> read_files(const PolicyValue &section, std::optional<PathProblem> (*problem_of)(const std::string &),
+                                Problems &problems)
+{
+    std::vector<EnvFile> files;
+    const auto items = read_items(section, problems);
+    if (!items) return files;
+    for (const auto &item : *items) {
+        const auto path = read_line(item, problems);
+        if (!path) continue;
+        if (const auto problem = problem_of(*path))
+            problems.add(item.where, item.key, quote(*path) + " " + problem->text, problem->remedy);
+        else
+            files.push_back({*path, item.where});
+    }
+    return files;
+}
+
+void read_host_env_files(const PolicyValue &section, Policy &policy, Problems &problems)
+{
+    policy.host_env_files.clear();
+    for (const auto &file : read_files(section, problem_of_host_file, problems))
+        policy.host_env_files.push_back(file.path);
+}
+
 void read_roots(const PolicyValue &section, UserEntry &entry, Problems &problems)
 {
     const auto items = read_items(section, problems);
@@ -240,8 +265,8 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"settings_lock", into_bool(policy.settings_lock, problems)},
                   {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where, problems); }},
                   {"network", only({"full"}, {"loopback", "none"}, problems)},
-                  {"env_files", later},
-                  {"host_env_files", later},
+                  {"env_files", [&](const PolicyValue &value) { policy.env_files = read_files(value, problem_of_managed_file, problems); }},
+                  {"host_env_files", section(read_host_env_files)},
                   {"toolchains", later},
                   {"view", later},
                   {"scratch", later},

@@ -26,15 +26,12 @@ void rethrow_reader_failure(Child &reader)
 
 } // namespace
 
-SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user)
+SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed)
 {
     SyncPlan plan;
     plan.reading.sources = {ConfigSource{rules.config_directory, agent_directory, true},
                             ConfigSource{user.home + "/.agents/skills", ".agents/skills", false}};
     plan.reading.classes = plan.writing.classes = policy.config_classes;
-    Environment managed = policy.env;
-    for (const auto &[name, value] : rules.env)
-        managed[name] = value;
     plan.writing.managed_providers = providers_with_keys(managed);
     for (const char *name : {"settings.json", "auth.json", "mcp-auth.json"})
         plan.writing.documents[name];                                                   // always: both sides write them

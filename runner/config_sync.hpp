@@ -22,7 +22,8 @@ struct SyncPlan {
     ReadingPlan reading;
     WritingPlan writing;
 };
-SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user);
+// `managed`: the variables that the policy sets, files included.
+SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed);
 
 // Called now and then while it goes on, with what is being done.
 using ShowProgress = std::function<void(const std::string &)>;

@@ -9,6 +9,7 @@
 #include "common/privileged_groups.hpp"
 #include "runner/agent_account.hpp"
 #include "runner/config_sync.hpp"
+#include "runner/env_files.hpp"
 #include "runner/environment.hpp"
 #include "runner/limits.hpp"
 #include "runner/own_scope.hpp"
@@ -181,15 +182,13 @@ UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &
     return plan;
 }
 
-LaunchRecord plan_launch(const std::string &id, const Policy &policy, const AccessRules &rules, const Account &agent, Request request,
-                         const OpenedProject &project, const StateDirectory &state)
+LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environment, Request request, const OpenedProject &project)
 {
     LaunchRecord record;
     record.binary = policy.agent.binary;
     record.arguments = {policy.agent.binary_name};
     record.arguments.insert(record.arguments.end(), request.arguments.begin(), request.arguments.end());
-    record.environment =
-        compose_environment({std::move(request.presentation), policy.env, rules.env, state.home_path, agent.name, policy.agent.binary, id});
+    record.environment = compose_environment(environment);
     record.project = project.root_path;
     record.below = project.below;
     record.cwd_inode = project.cwd_inode;
@@ -219,6 +218,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const Policy policy = load_enabled_policy();
     const AccessRules rules = authorise(policy, caller);
     const Account agent = find_agent(policy, rules, caller);
+    EnvironmentInput environment{
+        {}, {}, policy.env, read_managed_env_files(policy.env_files), rules.env, {}, agent.name, policy.agent.binary, id};
     Receiver receiver(root, caller, rules, wrapper);
     Request request = receiver.request();
     const OpenedProject project = open_allowed_project(receiver, caller, rules);
@@ -240,9 +241,13 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     if (locked_settings) require_locked_sessions(root, caller, id);
     // As user and agent, under the user's lock.
     const auto bring_config_in = [&] {
-        const std::vector<std::string> notices = sync_config(root, caller, agent, plan_sync(policy, rules, caller), state, locked_settings,
-                                                             watch, [&](const std::string &doing) { progress.show(doing); });
+        HostVariables variables = ask_host_env_files(root, caller, policy.host_env_files);
+        environment.host_files = std::move(variables.assignments);
+        const std::vector<std::string> notices =
+            sync_config(root, caller, agent, plan_sync(policy, rules, caller, managed_environment(environment)), state, locked_settings,
+                        watch, [&](const std::string &doing) { progress.show(doing); });
         state.lock.reset();
+        tell_all(wrapper, variables.notices);
         tell_all(wrapper, notices);
     };
     if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
@@ -264,7 +269,9 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     // Supervise.
     tell_all(wrapper, name_hidden(tree, project.root_path));
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
-    const LaunchRecord record = plan_launch(id, policy, rules, agent, std::move(request), project, state);
+    environment.presentation = std::move(request.presentation);
+    environment.home = state.home_path;
+    const LaunchRecord record = plan_launch(policy, environment, std::move(request), project);
     record_started(id, caller, agent, project.root_path);
     const AgentEnded ended = supervise(
         systemd, Session{service_name(id), wrapper, receiver, control, termination, record, early.messages()}, std::move(terminal));

@@ -124,6 +124,9 @@ NEVER = {
     "PERL5OPT": "-x", "GCONV_PATH": "/x", "LOCPATH": "/x", "GLIBC_TUNABLES": "glibc.malloc.check=0", "LC_": "x", "LC_all": "x", "TERMX": "x", "MY_OWN": "x",
     "OPENAI_API_KEY": "x", "BASH_FUNC_cat%%": "() { echo forged; }", "PS1": "x", "IFS": "x",
 }  # fmt: skip
+# For package managers and shells; test_environment.py knows their values.
+TOOLS = """BASH_ENV CARGO_HOME GOBIN GOPATH NODE_COMPILE_CACHE NPM_CONFIG_PREFIX PIP_BREAK_SYSTEM_PACKAGES PIP_USER PYTHONUSERBASE RUSTUP_HOME
+XDG_CACHE_HOME XDG_CONFIG_HOME XDG_DATA_HOME XDG_STATE_HOME""".split()
 
 
 def test_presentation_variables_pass_and_no_other_variable_of_the_caller_does(machine):
@@ -131,6 +134,8 @@ def test_presentation_variables_pass_and_no_other_variable_of_the_caller_does(ma
     session = inside.pop(b"PI_AGENT_SESSION")
     version = inside.pop(b"PI_AGENT_VERSION")
     path = inside.pop(b"PATH")
+    own = {name: inside.pop(name.encode()).decode() for name in TOOLS}
+    assert all(value in ("1", "/usr/share/pi-agent/bash-env.sh") or value.startswith(f"{HOME}/.") for value in own.values()), own
     assert inside == {
         b"HOME": HOME.encode(), b"USER": b"pi-agent-alice", b"LOGNAME": b"pi-agent-alice", b"SHELL": b"/bin/bash", b"TMPDIR": b"/tmp",
         b"PI_CODING_AGENT_DIR": f"{HOME}/.pi/agent".encode(), b"SANDBOX_RUNTIME": b"1", b"PI_OFFLINE": b"1",

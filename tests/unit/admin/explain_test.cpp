@@ -57,7 +57,26 @@ TEST_CASE("an allowed directory is explained with its root, as text and as JSON"
     CHECK(json["roots"][0]["state"] == "usable");
     CHECK(json["roots"][1]["state"] == "unusable");
     CHECK(json["agent"]["account"] == "pi-agent");
-    CHECK(json["env"] == nlohmann::json::parse("[\"A\"]"));
+    CHECK(json["environment"]["variables"]["A"] == nlohmann::json{{"value", "x"}, {"hidden", false}, {"from", "users.*.env"}});
+    CHECK(contains(text, "  A=x (users.*.env)\n"));
+}
+
+TEST_CASE("each variable is explained with what sets it, and what looks like a secret is hidden")
+{
+    Somebody somebody;
+    somebody.directory.make("home/.pi/agent");
+    somebody.directory.write("home/.pi/agent/env", "A=mine\nB=two\nMY_TOKEN=hush\nPATH=/tmp\n");
+    const auto explanation = somebody.explained(std::nullopt);
+    const std::string file = somebody.directory / "home/.pi/agent/env";
+    const auto text = to_text(explanation);
+    CHECK(contains(text, "  A=x (users.*.env)\n"));
+    CHECK(contains(text, "  B=two (" + file + ":2)\n"));
+    CHECK(contains(text, "  MY_TOKEN=(hidden) (" + file + ":3)\n"));
+    CHECK(contains(text, file + ":4: PATH is left out: it is set by pi-agent itself"));
+    CHECK(contains(text, "  SHELL=/bin/bash (pi-agent)\n"));
+    CHECK_FALSE(contains(text + to_json(explanation).dump(), "hush"));
+    somebody.directory.write("home/.pi/agent/env", "A\n");
+    CHECK(contains(to_text(somebody.explained(std::nullopt)), "no start is possible: " + file + ":1: no '='"));
 }
 
 TEST_CASE("a directory outside is refused with the roots")

@@ -225,10 +225,24 @@ TEST_CASE("the agent's program lies where only administrators install")
     }
 }
 
+TEST_CASE("files of variables: the policy's are absolute, the user's may be relative, and none is a list too")
+{
+    const auto policy = parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\nenv_files: [/etc/pi-agent/env]\n");
+    REQUIRE(policy.env_files.size() == 1);
+    CHECK(policy.env_files[0].path == "/etc/pi-agent/env");
+    CHECK(to_string(policy.env_files[0].where) == "p.yaml:3:13");
+    CHECK(policy.host_env_files == std::vector<std::string>{".pi/agent/env"});
+    CHECK(parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\nhost_env_files: []\n").host_env_files.empty());
+    CHECK(contains(problems_with("env_files: [env]\n"), "env_files[0]: 'env' is not absolute"));
+    CHECK(contains(problems_with("env_files: /etc/env\n"), "env_files: must be a list"));
+    CHECK(contains(problems_with("host_env_files: [~/env]\n"), "begins with '~'"));
+    CHECK(contains(problems_with("host_env_files: [a/../b]\n"), "holds '//', '.' or '..'"));
+    CHECK(contains(problems_with("host_env_files: [a/]\n"), "is a directory"));
+}
+
 TEST_CASE("what comes in a later step is refused by name, never ignored")
 {
-    for (const auto *key : {"scratch: disk", "view: minimal", "limits: {memory: 8G}", "hardening: {}", "toolchains: {}", "env_files: []",
-                            "host_env_files: [a]"}) {
+    for (const auto *key : {"scratch: disk", "view: minimal", "limits: {memory: 8G}", "hardening: {}", "toolchains: {}"}) {
         CHECK_MESSAGE(contains(problems_with(std::string(key) + "\n"), "not supported yet"), key);
     }
     for (const auto *key :

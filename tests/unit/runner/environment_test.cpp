@@ -1,6 +1,8 @@
 // The layers of the agent's environment: runner/environment.hpp
 #include "runner/environment.hpp"
 
+#include "build_config.hpp"
+
 #include <algorithm>
 #include <doctest/doctest.h>
 
@@ -10,7 +12,8 @@ namespace {
 
 EnvironmentInput plain()
 {
-    return {{}, {}, {}, "/var/lib/pi-agent/users/alice/home", "pi-agent-alice", "/usr/lib/pi-agent/agent/bin/pi", "0123456789abcdef"};
+    return {
+        {}, {}, {}, {}, {}, "/var/lib/pi-agent/users/alice/home", "pi-agent-alice", "/usr/lib/pi-agent/agent/bin/pi", "0123456789abcdef"};
 }
 
 // The value of `name`; "(unset)" without one, "(twice)" when there are two.
@@ -33,8 +36,30 @@ TEST_CASE("the agent gets the product's own variables and no others")
     names.reserve(list.size());
     for (const auto &assignment : list)
         names.push_back(assignment.substr(0, assignment.find('=')));
-    CHECK(names == std::vector<std::string>{"HOME", "LOGNAME", "PATH", "PI_AGENT_SESSION", "PI_AGENT_VERSION", "PI_CODING_AGENT_DIR",
-                                            "SANDBOX_RUNTIME", "SHELL", "TMPDIR", "USER"});
+    CHECK(names == std::vector<std::string>{"BASH_ENV",
+                                            "CARGO_HOME",
+                                            "GOBIN",
+                                            "GOPATH",
+                                            "HOME",
+                                            "LOGNAME",
+                                            "NODE_COMPILE_CACHE",
+                                            "NPM_CONFIG_PREFIX",
+                                            "PATH",
+                                            "PIP_BREAK_SYSTEM_PACKAGES",
+                                            "PIP_USER",
+                                            "PI_AGENT_SESSION",
+                                            "PI_AGENT_VERSION",
+                                            "PI_CODING_AGENT_DIR",
+                                            "PYTHONUSERBASE",
+                                            "RUSTUP_HOME",
+                                            "SANDBOX_RUNTIME",
+                                            "SHELL",
+                                            "TMPDIR",
+                                            "USER",
+                                            "XDG_CACHE_HOME",
+                                            "XDG_CONFIG_HOME",
+                                            "XDG_DATA_HOME",
+                                            "XDG_STATE_HOME"});
     CHECK(value_of(list, "HOME") == "/var/lib/pi-agent/users/alice/home");
     CHECK(value_of(list, "USER") == "pi-agent-alice");
     CHECK(value_of(list, "LOGNAME") == "pi-agent-alice");
@@ -43,10 +68,32 @@ TEST_CASE("the agent gets the product's own variables and no others")
     CHECK(value_of(list, "TMPDIR") == "/tmp");
 }
 
-TEST_CASE("the host's tools are found before the agent's own directory, and nothing relative is searched")
+TEST_CASE("what was installed inside is found first, then the shims, the host's tools and the agent's own directory; nothing relative")
 {
-    const std::string path = value_of(compose_environment(plain()), "PATH");
-    CHECK(path == "/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:/usr/lib/pi-agent/agent/bin");
+    const std::string home = "/var/lib/pi-agent/users/alice/home";
+    CHECK(value_of(compose_environment(plain()), "PATH") ==
+          home + "/.local/share/mise/shims:" + home + "/.local/bin:" + home + "/.local/share/npm-global/bin:" + home +
+              "/.local/share/cargo/bin:" PI_AGENT_SHIM_DIR
+              ":/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:/usr/lib/pi-agent/agent/bin");
+}
+
+TEST_CASE("five layers, from the shell to the user's entry of the policy, and each variable says where it is from")
+{
+    EnvironmentInput input = plain();
+    input.presentation = {"A=shell", "B=shell", "C=shell", "D=shell", "E=shell", "HOME=shell"};
+    input.host_files = {{"B", "host", "f:1"}, {"C", "host", "f:2"}, {"D", "host", "f:3"}, {"E", "host", "f:4"}, {"HOME", "host", "f:5"}};
+    input.managed = {{"C", "env"}, {"D", "env"}, {"E", "env"}, {"HOME", "env"}};
+    input.managed_files = {{"D", "file", "g:1"}, {"E", "file", "g:2"}, {"HOME", "file", "g:3"}};
+    input.per_user = {{"E", "user"}, {"HOME", "user"}};
+    const auto layered = layer_environment(input);
+    const auto seen = [&](const char *name) { return layered.at(name).value + " " + layered.at(name).from; };
+    CHECK(seen("A") == "shell shell");
+    CHECK(seen("B") == "host f:1");
+    CHECK(seen("C") == "env env");
+    CHECK(seen("D") == "file g:1");
+    CHECK(seen("E") == "user users.*.env");
+    CHECK(seen("HOME") == "/var/lib/pi-agent/users/alice/home pi-agent");
+    CHECK(managed_environment(input) == Environment{{"C", "env"}, {"D", "file"}, {"E", "user"}, {"HOME", "user"}});
 }
 
 TEST_CASE("each layer wins over those below it, and the product over all")

@@ -1,0 +1,79 @@
+// Explaining the environment, with the same functions that compose it.
+#include "admin/explain_environment.hpp"
+
+#include "common/escape.hpp"
+#include "common/policy_env.hpp"
+#include "runner/env_files.hpp"
+#include "runner/environment.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace pi_agent {
+
+namespace {
+
+HostVariables look_at_host_files(const Policy &policy, const Observer &observer, const Account &user)
+{
+    if (!observer.can_look_for(user)) return {{}, {"only root or " + user.name + " can read the user's own files"}};
+    if (observer.root()) return ask_host_env_files(*observer.root(), user, policy.host_env_files);
+    return read_host_env_files(policy.host_env_files, user.home);
+}
+
+// A file that makes a start fail is a note of the explanation.
+template <typename Look>
+void note_failure(ExplainedEnvironment &environment, const Look &look)
+{
+    try {
+        look();
+    } catch (const Failure &failure) {
+        environment.notes.push_back(std::string("no start is possible: ") + failure.what());
+    }
+}
+
+} // namespace
+
+ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules &rules, const Observer &observer, const Account &user,
+                                         const std::string &home)
+{
+    ExplainedEnvironment environment;
+    EnvironmentInput input{{}, {}, policy.env, {}, rules.env, home, rules.agent_account, policy.agent.binary, "ID"};
+    note_failure(environment, [&] {
+        HostVariables variables = look_at_host_files(policy, observer, user);
+        input.host_files = std::move(variables.assignments);
+        environment.notes = std::move(variables.notices);
+    });
+    if (observer.root())
+        note_failure(environment, [&] { input.managed_files = read_managed_env_files(policy.env_files); });
+    else
+        for (const auto &file : policy.env_files)
+            environment.notes.push_back(file.path + " (" + to_string(file.where) + ") sets more; only root can read it");
+    for (const auto &[name, variable] : layer_environment(input)) {
+        const bool hidden = looks_secret(name, variable.value);
+        environment.variables.push_back({name, hidden ? "" : variable.value, hidden, variable.from});
+    }
+    return environment;
+}
+
+std::string to_text(const ExplainedEnvironment &environment)
+{
+    std::string text = "variables, and what sets them (what the shell says of its terminal is lowest: TERM, LANG, …):\n";
+    for (const auto &variable : environment.variables)
+        text += fmt::format("  {}={} ({})\n", variable.name, variable.is_hidden ? "(hidden)" : escape_for_display(variable.value),
+                            escape_for_display(variable.from));
+    for (const auto &note : environment.notes)
+        text += fmt::format("  {}\n", note);
+    return text;
+}
+
+nlohmann::json to_json(const ExplainedEnvironment &environment)
+{
+    nlohmann::json json = {{"variables", nlohmann::json::object()}, {"notes", environment.notes}};
+    for (const auto &variable : environment.variables)
+        json["variables"][variable.name] = {{"value", variable.is_hidden ? nlohmann::json(nullptr) : nlohmann::json(variable.value)},
+                                            {"hidden", variable.is_hidden},
+                                            {"from", variable.from}};
+    return json;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,107 @@
+// Reading files of environment variables.
+#include "runner/env_files.hpp"
+
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/policy_env.hpp"
+#include "common/trusted_file.hpp"
+#include "runner/child.hpp"
+#include "runner/host_file.hpp"
+#include "runner/whole_file.hpp"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t list_limit = 100'000; // entries that a child may send
+
+void append(std::vector<EnvAssignment> &all, std::vector<EnvAssignment> more)
+{
+    all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
+}
+
+// What the child may send and what root puts into an environment are not the same: the child is its user's.
+void require_host_variable(const EnvAssignment &assignment)
+{
+    if (problem_of_host_env_name(assignment.name) || assignment.value.find('\0') != std::string::npos)
+        throw ProtocolError("a variable of the user's files is none");
+}
+
+std::string encode(const HostVariables &variables)
+{
+    std::vector<std::string> texts;
+    for (const auto &assignment : variables.assignments)
+        texts.insert(texts.end(), {assignment.name, assignment.value, assignment.where});
+    return Encoder().texts(texts).texts(variables.notices).bytes();
+}
+
+HostVariables decode(std::string_view bytes)
+{
+    Decoder decoder(bytes);
+    const std::vector<std::string> texts = decoder.texts(3 * list_limit);
+    HostVariables variables;
+    variables.notices = decoder.texts(list_limit);
+    decoder.end();
+    if (texts.size() % 3 != 0) throw ProtocolError("a variable of the user's files is not complete");
+    for (std::size_t index = 0; index < texts.size(); index += 3) {
+        variables.assignments.push_back({texts[index], texts[index + 1], texts[index + 2]});
+        require_host_variable(variables.assignments.back());
+    }
+    return variables;
+}
+
+} // namespace
+
+std::vector<EnvAssignment> read_managed_env_files(const std::vector<EnvFile> &files)
+{
+    std::vector<EnvAssignment> all;
+    for (const auto &file : files) {
+        const UniqueFd fd = open_trusted(file.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "file of variables (" + to_string(file.where) + ")");
+        struct stat facts {};
+        if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + file.path);
+        if (!S_ISREG(facts.st_mode))
+            throw Failure(ExitStatus::configuration, file.path + " (" + to_string(file.where) + ") is no regular file");
+        if ((facts.st_mode & 077U) != 0 && defence_is_on("env-file-mode"))
+            throw Failure(ExitStatus::configuration, file.path + " (" + to_string(file.where) +
+                                                         ") can be read by others than root, and such files hold secrets; chmod 600 " +
+                                                         file.path + ", or put what is no secret under 'env'");
+        auto assignments = parse_env_file(read_whole(fd, env_file_limit, file.path), file.path);
+        for (const auto &assignment : assignments)
+            if (const auto problem = problem_of_env_name(assignment.name))
+                throw Failure(ExitStatus::configuration, assignment.where + ": " + assignment.name + " " + *problem + "; remove it");
+        append(all, std::move(assignments));
+    }
+    return all;
+}
+
+HostVariables read_host_env_files(const std::vector<std::string> &files, const std::string &home)
+{
+    HostVariables variables;
+    for (const auto &file : files) {
+        const std::string path = file.front() == '/' ? file : home + "/" + file;
+        const UniqueFd fd = open_document(FdRef(AT_FDCWD), path, path);
+        if (!fd) continue;
+        const std::string name = escape_for_display(path);
+        for (auto &assignment : parse_env_file(read_whole(fd, env_file_limit, name), name)) {
+            if (const auto problem = problem_of_host_env_name(assignment.name))
+                variables.notices.push_back(assignment.where + ": " + assignment.name + " is left out: it " + *problem);
+            else
+                variables.assignments.push_back(std::move(assignment));
+        }
+    }
+    return variables;
+}
+
+HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files)
+{
+    if (files.empty()) return {};
+    Child child(root, "reader of the user's variables", user, {},
+                [&](const AsUser &, FdRef channel) { send_long_answer(channel, encode(read_host_env_files(files, user.home))); });
+    return decode(child.receive_long(child_patience_seconds));
+}
+
+} // namespace pi_agent

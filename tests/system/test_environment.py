@@ -1,0 +1,191 @@
+"""The agent's environment: its layers, the files of variables and what they may not say, and what is the product's own."""
+
+import json
+import random
+
+import pytest
+from launching import PLAYING_POLICY, STATE, agent_says, assert_refused, messages, pi, variables
+
+pytestmark = pytest.mark.usefixtures("playing")
+
+HOME = f"{STATE}/alice/home"
+HOST_FILE = "/home/alice/.pi/agent/env"
+MANAGED_FILE = "/etc/pi-agent/env"
+SECRET = "quince-4471"
+
+
+@pytest.fixture(autouse=True)
+def no_files(machine):
+    yield
+    machine.root(["rm", "-rf", MANAGED_FILE, HOST_FILE], check=True)
+
+
+def host_file(machine, text):
+    machine.run(["sh", "-c", f"rm -rf {HOST_FILE}; cat >{HOST_FILE}"], input=text if isinstance(text, bytes) else text.encode(), check=True)
+
+
+def inside(machine, **options):
+    return {name.decode(): value.decode() for name, value in variables(agent_says(machine, "environment", **options)).items()}
+
+
+def test_each_layer_beats_those_below(machine, playing_policy):
+    text = PLAYING_POLICY.replace("  alice:\n", "  alice:\n    env: {USER_: own, TERM: USER}\n", 1)
+    policy = with_files(text, TERM="MANAGED", LANG="MANAGED", BOTH="MANAGED", USER_="MANAGED")
+    machine.write(MANAGED_FILE, "BOTH=FILE\nTERM=FILE\nUSER_=FILE\nONE='two words'\n", mode=0o600)
+    playing_policy(policy)
+    host_file(machine, "BOTH=HOST\nTZ=HOST\nTERM=HOST\nONLY=HOST\n")
+    seen = inside(machine, env={"TERM": "SHELL", "LANG": "SHELL", "TZ": "SHELL", "COLORTERM": "SHELL", "ONLY": "SHELL"})
+    expected = {"COLORTERM": "SHELL", "TZ": "HOST", "ONLY": "HOST", "LANG": "MANAGED", "BOTH": "FILE", "ONE": "two words", "USER_": "own", "TERM": "USER"}
+    assert {name: seen[name] for name in expected} == expected
+
+
+def with_files(policy, **env):
+    """The policy, which ends with `env:`, with more variables and the managed file."""
+    return policy + "".join(f"  {name}: {json.dumps(value)}\n" for name, value in env.items()) + f"env_files: [{MANAGED_FILE}]\n"
+
+
+def test_the_products_own_variables(machine):
+    seen = inside(machine)
+    expected = {
+        "HOME": HOME,
+        "SHELL": "/bin/bash",
+        "PYTHONUSERBASE": f"{HOME}/.local",
+        "PIP_USER": "1",
+        "PIP_BREAK_SYSTEM_PACKAGES": "1",
+        "NPM_CONFIG_PREFIX": f"{HOME}/.local/share/npm-global",
+        "GOPATH": f"{HOME}/.local/share/go",
+        "GOBIN": f"{HOME}/.local/bin",
+        "CARGO_HOME": f"{HOME}/.local/share/cargo",
+        "RUSTUP_HOME": f"{HOME}/.local/share/rustup",
+        "XDG_CONFIG_HOME": f"{HOME}/.config",
+        "XDG_CACHE_HOME": f"{HOME}/.cache",
+        "XDG_DATA_HOME": f"{HOME}/.local/share",
+        "XDG_STATE_HOME": f"{HOME}/.local/state",
+        "NODE_COMPILE_CACHE": f"{HOME}/.cache/node-compile-cache",
+    }
+    assert {name: seen[name] for name in expected} == expected
+    path = seen["PATH"].split(":")
+    assert path[:5] == [f"{HOME}/.local/share/mise/shims", f"{HOME}/.local/bin", f"{HOME}/.local/share/npm-global/bin",
+                        f"{HOME}/.local/share/cargo/bin", "/usr/libexec/pi-agent/shims"]  # fmt: skip
+    assert all(directory.startswith("/") for directory in path)
+
+
+def test_what_a_user_puts_first_on_the_path_wins(machine):
+    script = 'd=$XDG_DATA_HOME/mise/shims; mkdir -p $d; printf "#!/bin/sh\\necho shim\\n" >$d/head; chmod +x $d/head; head; rm -r $d'
+    assert agent_says(machine, "sh", script) == b"shim\n"
+
+
+def test_a_users_file_cannot_break_what_is_the_products_or_starts_programs(machine):
+    taken = ["PATH", "HOME", "PI_CODING_AGENT_DIR", "LD_PRELOAD", "NODE_OPTIONS", "BASH_ENV", "PYTHONSTARTUP", "npm_config_prefix"]
+    host_file(machine, "".join(f"{name}=/tmp/{SECRET}\n" for name in taken) + "FINE=1\n")
+    done = pi(machine, "environment")
+    seen = variables(done.stdout)
+    assert done.returncode == 0 and seen[b"FINE"] == b"1" and SECRET.encode() not in done.stdout
+    said = messages(done)
+    for line, name in enumerate(taken, 1):
+        assert any(f"{HOST_FILE}:{line}: {name} is left out: it " in text for text in said), (name, said)
+    assert SECRET not in "".join(said)
+    assert "LD_PRELOAD" not in [name.decode() for name in seen]
+
+
+@pytest.mark.parametrize(
+    "text, problem",
+    [
+        ("A=1\n" + SECRET, f"{HOST_FILE}:2: no '=' in this line"),
+        (f"1A={SECRET}", f"{HOST_FILE}:1: what is before '=' is not the name of a variable"),
+        (f"A='{SECRET}", f"{HOST_FILE}:1: the quote ' is not closed"),
+        (f'A=1\nB="{SECRET}\n\n', f'{HOST_FILE}:2: the quote " is not closed'),
+        (f"A={SECRET}\0", f"{HOST_FILE}: holds a NUL byte"),
+        (f"A={SECRET}".encode() + b"\xff", f"{HOST_FILE}:1: the value of A is not UTF-8"),
+        ("A=" + SECRET * 20000, f"{HOST_FILE}:1: the value of A is longer than a program can be given"),
+        ("#" * (1 << 20) + "\n", f"{HOST_FILE} is larger than 1048576 bytes"),
+    ],
+)  # fmt: skip
+def test_an_invalid_file_of_a_users_ends_the_start_and_its_values_are_told_to_nobody(machine, text, problem):
+    host_file(machine, text)
+    done = pi(machine, "environment")
+    assert_refused(done, 78, problem)
+    assert SECRET not in done.stderr.decode()
+    assert SECRET not in machine.root("journalctl --no-pager -o verbose", check=True).stdout.decode()
+
+
+@pytest.mark.parametrize("make", ["mkdir {}", "mkfifo {}", "ln -s /nowhere {}", "ln -s /etc/shadow {}", "ln -s /dev/zero {}", "ln -s {} {}",
+                                  ": >{}; chmod 0 {}", "ln -s /proc/self/environ {}"])  # fmt: skip
+def test_what_is_no_file_that_the_user_can_read_ends_the_start(machine, make):
+    machine.run(f"rm -rf {HOST_FILE}; " + make.replace("{}", HOST_FILE), check=True)
+    assert_refused(pi(machine, "environment"), 78, f"{HOST_FILE} is not a file that you can read")
+
+
+def test_a_users_file_that_is_a_link_to_another_of_theirs_is_read(machine):
+    machine.run(f"echo LINKED=yes >elsewhere; ln -sf $PWD/elsewhere {HOST_FILE}", check=True)
+    assert inside(machine)["LINKED"] == "yes"
+    machine.run("rm elsewhere", check=True)
+
+
+@pytest.mark.parametrize(
+    "make, problem",
+    [
+        (f"echo A={SECRET} >{MANAGED_FILE}; chmod 644 {MANAGED_FILE}", "can be read by others than root"),
+        (f"echo A={SECRET} >{MANAGED_FILE}; chmod 600 {MANAGED_FILE}; chown alice {MANAGED_FILE}", "env"),
+        (f"mkdir -m 700 {MANAGED_FILE}", "is no regular file"),
+        (":", MANAGED_FILE),
+        (f"echo PATH={SECRET} >{MANAGED_FILE}; chmod 600 {MANAGED_FILE}", f"{MANAGED_FILE}:1: PATH is set by pi-agent itself"),
+        (f"echo {SECRET} >{MANAGED_FILE}; chmod 600 {MANAGED_FILE}", f"{MANAGED_FILE}:1: no '=' in this line"),
+    ],
+)  # fmt: skip
+def test_a_managed_file_that_cannot_be_used_is_refused_at_check_and_at_a_start(machine, playing_policy, make, problem):
+    machine.root(f"umask 022; : >{MANAGED_FILE}; chmod 600 {MANAGED_FILE}", check=True)
+    playing_policy(with_files(PLAYING_POLICY))
+    machine.root(f"umask 022; rm -rf {MANAGED_FILE}; {make}", check=True)
+    done = pi(machine, "environment")
+    assert done.returncode in (71, 78) and problem in "\n".join(messages(done)), done
+    checked = machine.root(["pi-agentctl", "check"])
+    assert checked.returncode != 0 and problem in checked.stderr.decode(), checked
+    assert SECRET not in (done.stderr + checked.stderr).decode()
+    machine.root(f"rm -rf {MANAGED_FILE}; : >{MANAGED_FILE}; chmod 600 {MANAGED_FILE}", check=True)
+
+
+def test_explain_names_what_sets_each_variable_and_hides_secrets(machine, playing_policy):
+    machine.write(MANAGED_FILE, f"MANAGED=1\nAPI_KEY={SECRET}\n", mode=0o600)
+    playing_policy(with_files(PLAYING_POLICY, HTTPS_PROXY=f"http://u:{SECRET}@proxy:1"))
+    host_file(machine, f"MINE=1\nMY_TOKEN={SECRET}\n")
+    own = machine.run(["pi-agentctl", "explain"], check=True).stdout.decode()
+    root = machine.root(["pi-agentctl", "explain", "--user", "alice", "--json"], check=True).stdout.decode()
+    assert f"  MINE=1 ({HOST_FILE}:1)\n" in own and f"  MY_TOKEN=(hidden) ({HOST_FILE}:2)\n" in own
+    assert "  HTTPS_PROXY=(hidden) (env)\n" in own and f"{MANAGED_FILE} (" in own and "API_KEY" not in own
+    seen = json.loads(root)["environment"]["variables"]
+    assert seen["MANAGED"] == {"value": "1", "hidden": False, "from": f"{MANAGED_FILE}:1"}
+    assert seen["API_KEY"] == {"value": None, "hidden": True, "from": f"{MANAGED_FILE}:2"}
+    assert seen["MINE"]["from"] == f"{HOST_FILE}:1"
+    assert SECRET not in own + root
+
+
+# --- beside systemd's own reading
+
+PIECES = ["A", "B", "_c", "=", "=", "=", " ", "\t", "\n", "\n", "\\", "\\\n", "'", '"', "#", ";", "$", "`", "x", "y z", "ä", "\r\n", "\\ ", "\\n"]
+
+
+def systemd_reads(machine, text):
+    machine.write("/run/beside.env", text)
+    done = machine.root("systemd-run -q --pipe --wait -p EnvironmentFile=/run/beside.env -- cat /proc/self/environ", check=True)
+    return variables(done.stdout)
+
+
+def test_files_are_read_as_systemd_reads_them(machine):
+    """Where pi takes a file, systemd reads the same of it; where pi refuses one, systemd drops something of it or takes what is no text."""
+    seed = 20261122
+    source = random.Random(seed)
+    plain = systemd_reads(machine, "")
+    taken = 0
+    for _ in range(40):
+        text = "A=" + "".join(source.choices(PIECES, k=source.randint(1, 14)))
+        host_file(machine, text)
+        done = pi(machine, "environment")
+        theirs = {name: value for name, value in systemd_reads(machine, text).items() if name not in plain and name in (b"A", b"B", b"_c")}
+        if done.returncode == 0:
+            ours = {name: value for name, value in variables(done.stdout).items() if name in (b"A", b"B", b"_c")}
+            assert ours == theirs, (seed, text)
+            taken += 1
+        else:
+            assert_refused(done, 78, HOST_FILE)
+    assert taken >= 10, taken
