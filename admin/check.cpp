@@ -10,7 +10,6 @@
 #include "common/trusted_file.hpp"
 #include "common/yaml_tree.hpp"
 #include "runner/env_files.hpp"
-#include "runner/env_files.hpp"
 
 #include <cstdlib>
 #include <fcntl.h>
