@@ -1,0 +1,49 @@
+"""Files of variables: they lend nobody root's eyes, and a secret that others can read is not taken for one."""
+
+import time
+
+import pytest
+from target import ATTACK_POLICY, Outcome
+
+HOST_FILE = "/home/alice/.pi/agent/env"
+MANAGED_FILE = "/etc/pi-agent/env"
+SECRET = "quoll-4410"
+
+
+@pytest.fixture(autouse=True)
+def clean(product, weak):
+    yield
+    for target in (product, weak):
+        target.machine.install_policy(ATTACK_POLICY.read_text())
+        target.machine.root(["rm", "-rf", HOST_FILE, MANAGED_FILE, "/root/.env"], check=True)
+
+
+def test_a_users_file_that_leads_to_a_file_of_roots_brings_nothing_of_it(prove):
+    def attack(target):
+        target.machine.write("/root/.env", f"STOLEN={SECRET}\n", mode=0o600)
+        target.machine.root("chmod 711 /root", check=True)
+        target.machine.run(["ln", "-sfn", "/root/.env", HOST_FILE], check=True)
+        done = target.pi("printenv", "STOLEN")
+        return Outcome(SECRET.encode() in done.stdout + done.stderr, done)
+
+    on, _ = prove(attack, "become-user", quick=True)
+    assert on.seen.returncode == 78 and f"{HOST_FILE} is not a file that you can read".encode() in on.seen.stderr
+
+
+def test_a_managed_file_that_everybody_can_read_is_not_used_as_if_it_were_secret(prove):
+    def attack(target):
+        target.machine.write(MANAGED_FILE, f"API_KEY={SECRET}\n", mode=0o644)
+        target.machine.install_policy(ATTACK_POLICY.read_text() + f"env_files: [{MANAGED_FILE}]\n")
+        used = target.pi("printenv", "API_KEY")
+        read = target.machine.run(["cat", MANAGED_FILE], user="eve")
+        return Outcome(SECRET.encode() in used.stdout and SECRET.encode() in read.stdout, used)
+
+    on, _ = prove(attack, "env-file-mode")
+    assert on.seen.returncode == 78 and b"can be read by others than root" in on.seen.stderr
+
+
+def test_a_users_file_that_never_answers_delays_that_users_start_alone_and_not_for_long(product):
+    product.machine.run(["mkfifo", HOST_FILE], check=True)
+    began = time.monotonic()
+    done = product.pi("true")
+    assert done.returncode == 78 and time.monotonic() - began < 5, done
