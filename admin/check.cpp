@@ -102,7 +102,7 @@ void check_env_files(const Policy &policy, const Observer &observer, Problems &p
         try {
             read_managed_env_files({file});
         } catch (const Failure &failure) {
-            problems.add(file.where, "env_files", failure.what(), "correct the file, or take it out of the list");
+            problems.add(file.where, "env_files", failure.what(), "correct it, or take it out of the list");
         }
     }
 }

@@ -32,8 +32,9 @@ def test_a_users_file_that_leads_to_a_file_of_roots_brings_nothing_of_it(prove):
 
 def test_a_managed_file_that_everybody_can_read_is_not_used_as_if_it_were_secret(prove):
     def attack(target):
-        target.machine.write(MANAGED_FILE, f"API_KEY={SECRET}\n", mode=0o644)
+        target.machine.write(MANAGED_FILE, f"API_KEY={SECRET}\n", mode=0o600)
         target.machine.install_policy(ATTACK_POLICY.read_text() + f"env_files: [{MANAGED_FILE}]\n")
+        target.machine.root(["chmod", "644", MANAGED_FILE], check=True)  # later, by hand: apply refuses it
         used = target.pi("printenv", "API_KEY")
         read = target.machine.run(["cat", MANAGED_FILE], user="eve")
         return Outcome(SECRET.encode() in used.stdout and SECRET.encode() in read.stdout, used)
