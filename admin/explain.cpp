@@ -54,7 +54,9 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                             false,
                             policy.agent.state_dir + "/users/" + user.name + "/home",
                             policy.agent.binary,
-                            {}};
+                            {},
+                            policy.git_identity,
+                            policy.box_notes};
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     if (rules == nullptr) return explanation;
     std::vector<RootSpec> specs;

@@ -42,6 +42,8 @@ struct Explanation {
     std::string home;                                               // of the agent
     std::string program;                                            // the agent's
     std::variant<std::monostate, SystemdFeatures, Failure> systemd; // of this host, when it was asked
+    bool git_identity = true;
+    bool box_notes = true;
 };
 
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,

@@ -59,6 +59,15 @@ std::string unit_text(const Explanation &explanation, const AccessRules &rules)
                        explanation.program, rules.agent_account, explanation.home);
 }
 
+std::string told_text(const Explanation &explanation)
+{
+    return fmt::format("git:      {}\nnotes:    {}\n",
+                       explanation.git_identity ? "commits carry the user's own user.name and user.email (git_identity)"
+                                                : "commits do not carry the user's name (git_identity: false)",
+                       explanation.box_notes ? "the agent is told about its sandbox in /AGENTS.md (box_notes)"
+                                             : "the agent is not told about its sandbox (box_notes: false)");
+}
+
 struct SystemdText {
     std::string operator()(std::monostate) const { return ""; }
     std::string operator()(const Failure &failure) const { return fmt::format("systemd:  no start is possible: {}\n", failure.what()); }
@@ -104,7 +113,8 @@ std::string to_text(const Explanation &explanation)
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + unit_text(explanation, rules) + to_text(explanation.environment) + std::visit(SystemdText{}, explanation.systemd);
+    return text + unit_text(explanation, rules) + told_text(explanation) + to_text(explanation.environment) +
+           std::visit(SystemdText{}, explanation.systemd);
 }
 
 nlohmann::json to_json(const Explanation &explanation)
@@ -131,6 +141,8 @@ nlohmann::json to_json(const Explanation &explanation)
     for (const auto &root : explanation.roots)
         json["roots"].push_back(root_json(root));
     json["systemd"] = std::visit(SystemdJson{}, explanation.systemd);
+    json["git_identity"] = explanation.git_identity;
+    json["box_notes"] = explanation.box_notes;
     json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
     if (const auto &directory = explanation.directory) {
         json["directory"] = {{"path", directory->path}, {directory->allowed.value_or(false) ? "root" : "reason", directory->text}};

@@ -69,6 +69,8 @@ struct Policy {
     // merged. The parser's header costs seconds in every file that includes it.
     std::map<std::string, std::string> documents;
     bool settings_lock = false; // the merged settings.json cannot be changed inside
+    bool git_identity = true;   // the agent's commits carry the user's name and address
+    bool box_notes = true;      // the agent is told about its sandbox
     Environment env;            // managed
     EnvironmentPlaces env_where;
     std::vector<EnvFile> env_files;                              // managed, absolute; only root can read them

@@ -263,6 +263,8 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"keybindings", document("keybindings.json")},
                   {"mcp", document("mcp.json")},
                   {"settings_lock", into_bool(policy.settings_lock, problems)},
+                  {"git_identity", into_bool(policy.git_identity, problems)},
+                  {"box_notes", into_bool(policy.box_notes, problems)},
                   {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where, problems); }},
                   {"network", only({"full"}, {"loopback", "none"}, problems)},
                   {"env_files", [&](const PolicyValue &value) { policy.env_files = read_files(value, problem_of_managed_file, problems); }},

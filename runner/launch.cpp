@@ -4,13 +4,14 @@
 #include "common/access_rules.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
-#include "common/escape.hpp"
 #include "common/policy_load.hpp"
 #include "common/privileged_groups.hpp"
 #include "runner/agent_account.hpp"
+#include "runner/box_notes.hpp"
 #include "runner/config_sync.hpp"
 #include "runner/env_files.hpp"
 #include "runner/environment.hpp"
+#include "runner/git_identity.hpp"
 #include "runner/limits.hpp"
 #include "runner/own_scope.hpp"
 #include "runner/process_state.hpp"
@@ -155,15 +156,6 @@ void require_locked_sessions(const AsRoot &root, const Account &caller, const st
                                          " is from before that; end it, then try again");
 }
 
-std::vector<std::string> name_hidden(const RootTree &tree, const std::string &root_path)
-{
-    std::vector<std::string> notices;
-    for (const auto &path : tree.covered)
-        notices.push_back("not shown to the agent: " + root_path + "/" + escape_for_display(path) +
-                          " (another file system mounted inside the root)");
-    return notices;
-}
-
 // The agent's end of the session's pty, where the request wants one; the other end is the wrapper's, which sets it up while systemd builds
 // the unit.
 UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &agent, const Request &request, FdRef wrapper)
@@ -252,8 +244,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     };
     if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
     const RootTree tree = build_root_tree(root, session, project, state, caller, agent, locked_settings);
+    if (policy.box_notes) show_box_notes(session, {project.root_path, state.home_path, agent.name, tree.covered, policy.settings_lock});
     // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
     // record and looks at nothing before.
+    GitIdentityReader git_identity(root, caller, project, policy.git_identity);
     auto [control, launcher] = make_channel();
     end.unit_may_live();
     systemd.start_service(service_name(id), service_properties(plan_unit(id, caller, agent, project, state, tree, features)),
@@ -261,6 +255,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     launcher.reset();
     try {
         if (!locked_settings) bring_config_in();
+        tell_all(wrapper, git_identity.show(session, watch));
     } catch (...) {
         end_after_failure(systemd, id, end);
         throw;
@@ -271,7 +266,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
     environment.home = state.home_path;
-    const LaunchRecord record = plan_launch(policy, environment, std::move(request), project);
+    LaunchRecord record = plan_launch(policy, environment, std::move(request), project);
+    git_identity.name_in(record.environment);
     record_started(id, caller, agent, project.root_path);
     const AgentEnded ended = supervise(
         systemd, Session{service_name(id), wrapper, receiver, control, termination, record, early.messages()}, std::move(terminal));

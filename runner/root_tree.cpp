@@ -191,4 +191,13 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     return tree;
 }
 
+std::vector<std::string> name_hidden(const RootTree &tree, const std::string &root_path)
+{
+    std::vector<std::string> notices;
+    for (const auto &path : tree.covered)
+        notices.push_back("not shown to the agent: " + root_path + "/" + escape_for_display(path) +
+                          " (another file system mounted inside the root)");
+    return notices;
+}
+
 } // namespace pi_agent

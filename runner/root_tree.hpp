@@ -29,4 +29,7 @@ struct RootTree {
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project, const StateDirectory &state,
                          const Account &user, const Account &agent, const UniqueFd &locked_settings);
 
+// What the user should know of it: the covered mounts, one text each.
+std::vector<std::string> name_hidden(const RootTree &tree, const std::string &root_path);
+
 } // namespace pi_agent

@@ -79,6 +79,18 @@ TEST_CASE("each variable is explained with what sets it, and what looks like a s
     CHECK(contains(to_text(somebody.explained(std::nullopt)), "no start is possible: " + file + ":1: no '='"));
 }
 
+TEST_CASE("it is explained whether the agent gets the user's git identity and notes about its box")
+{
+    Somebody somebody;
+    CHECK(contains(to_text(somebody.explained("/usr")), "\ngit:      commits carry the user's own user.name and user.email"));
+    CHECK(contains(to_text(somebody.explained("/usr")), "\nnotes:    the agent is told about its sandbox in /AGENTS.md"));
+    somebody.policy.git_identity = somebody.policy.box_notes = false;
+    CHECK(contains(to_text(somebody.explained("/usr")), "(git_identity: false)"));
+    CHECK(contains(to_text(somebody.explained("/usr")), "(box_notes: false)"));
+    const auto json = to_json(somebody.explained("/usr"));
+    CHECK((json["git_identity"] == false && json["box_notes"] == false));
+}
+
 TEST_CASE("a directory outside is refused with the roots")
 {
     const Somebody somebody;

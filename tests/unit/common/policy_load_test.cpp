@@ -411,3 +411,14 @@ TEST_CASE("wrong classes and documents are named with their place")
     CHECK(contains(problems_with("settings_lock: yes\n"), "settings_lock: must be true or false"));
     CHECK(contains(problems_with("setting_lock: true\n"), "did you mean 'settings_lock'?"));
 }
+
+TEST_CASE("what the agent is told is on unless the policy says no")
+{
+    const auto policy = parse(head + alice + "git_identity: false\nbox_notes: false\n");
+    CHECK_FALSE(policy.git_identity);
+    CHECK_FALSE(policy.box_notes);
+    CHECK(parse(head + alice).git_identity);
+    CHECK(parse(head + alice).box_notes);
+    for (const std::string key : {"git_identity", "box_notes"})
+        CHECK(contains(problems_with(key + ": no\n"), key + ": must be true or false"));
+}

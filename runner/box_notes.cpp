@@ -1,0 +1,56 @@
+// The notes to the agent as text, and their file.
+#include "runner/box_notes.hpp"
+
+#include "common/escape.hpp"
+#include "runner/limits.hpp"
+#include "runner/whole_file.hpp"
+
+#include <algorithm>
+#include <cstdint>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t hidden_named = 3;
+constexpr std::size_t hidden_length = 80; // bytes of one name
+
+std::string hidden_line(const std::vector<std::string> &hidden)
+{
+    if (hidden.empty()) return "";
+    std::string names;
+    for (std::size_t index = 0; index < std::min(hidden.size(), hidden_named); ++index)
+        names += (index == 0 ? "" : ", ") + ("`" + escape_for_display(hidden[index].substr(0, hidden_length)) + "`");
+    if (hidden.size() > hidden_named) names += " and " + std::to_string(hidden.size() - hidden_named) + " more";
+    return "- Hidden in the project, though they look empty: " + names + " (other file systems).\n";
+}
+
+} // namespace
+
+std::string box_notes(const BoxFacts &facts)
+{
+    constexpr auto memory_percent = (std::uint64_t{session_memory_share} * 100 + UINT32_MAX / 2) / UINT32_MAX;
+    return "# The sandbox you work in (pi-agent)\n\n"
+           "- You are the account `" +
+           facts.account + "`. Files that you make in the project belong to the user.\n- You can write to the project `" + facts.project +
+           "`, to your home `" + facts.home +
+           "` (kept) and to /tmp and /var/tmp (yours alone, gone when the session ends).\n"
+           "- Everything else is read-only or hidden: other homes, other users' processes, the host's services. What you miss may be on "
+           "the "
+           "host all the same.\n" +
+           hidden_line(facts.hidden) +
+           "- Network: the host's, not restricted by the sandbox.\n"
+           "- `sudo` gives no rights: it runs the command as you. System packages cannot be installed.\n"
+           "- pip, npm -g, cargo install and go install put programs into ~/.local, which is kept, as are their caches.\n"
+           "- There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git commit`.\n"
+           "- Limits: " +
+           std::to_string(session_tasks) + " processes and threads, " + std::to_string(memory_percent) + " % of the host's memory.\n" +
+           (facts.settings_lock ? "- The settings.json of the agent is locked by the administrator.\n" : "");
+}
+
+void show_box_notes(const SessionDirectory &session, const BoxFacts &facts)
+{
+    write_whole(session.make_file("root/AGENTS.md"), box_notes(facts), "the notes about the sandbox");
+}
+
+} // namespace pi_agent

@@ -1,0 +1,24 @@
+// Git's own syntax: what `git config -z` writes, and a configuration file that holds values exactly (git-config(1), Syntax).
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace pi_agent {
+
+// The settings in the output of `git config -z --get-regexp`, the last of each name; those without a value are left out.
+std::map<std::string, std::string> read_git_settings(std::string_view output);
+
+// Who commits; each only where the user has set it, the empty text included. Any bytes but NUL.
+struct GitIdentity {
+    std::optional<std::string> name;
+    std::optional<std::string> email;
+};
+
+// A configuration file that includes another and then says who commits, and nothing else, whatever bytes the identity holds. A value with a
+// NUL, which git cannot have, is left out.
+std::string git_config_text(const std::string &included, const GitIdentity &identity);
+
+} // namespace pi_agent

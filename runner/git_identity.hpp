@@ -1,0 +1,49 @@
+// Lets commits of the agent carry the user's name and address, as git on the host has them for this directory, and nothing else of the
+// user's git configuration.
+#pragma once
+
+#include "common/account.hpp"
+#include "common/identity.hpp"
+#include "runner/child.hpp"
+#include "runner/git_config.hpp"
+#include "runner/project.hpp"
+#include "runner/session_directory.hpp"
+#include "runner/session_watch.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// What was found, or why nothing could be: `problem` is for people, and empty where all is well.
+struct FoundIdentity {
+    GitIdentity identity;
+    std::string problem;
+};
+
+// Asks the host's git, in the current directory, about the user's own files below `home`. The repository around is not asked, but decides
+// which conditional includes count.
+FoundIdentity find_git_identity(const AsUser &user, const std::string &home, Deadline deadline);
+
+// A child with the user's rights that asks, while systemd builds the unit.
+class GitIdentityReader {
+public:
+    // Starts it, in the working directory of `project`; nothing where the policy does not want it.
+    GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, bool wanted);
+
+    // Waits for it and writes what it found into the session's /run, where the agent cannot change it. Returns what the user should know.
+    std::vector<std::string> show(const SessionDirectory &session, const SessionWatch &watch);
+    // Names that file, where there is one, in NAME=VALUE variables, unless a layer of the policy names another.
+    void name_in(std::vector<std::string> &environment) const;
+
+private:
+    [[nodiscard]] bool wait(const SessionWatch &watch) const;
+    FoundIdentity receive(const SessionWatch &watch);
+
+    std::optional<Child> child_;
+    Deadline deadline_{};
+    bool is_shown_ = false;
+};
+
+} // namespace pi_agent

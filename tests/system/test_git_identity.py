@@ -1,0 +1,161 @@
+"""Commits of the agent carry the user's name and address, and nothing else of the user's git configuration gets in."""
+
+import time
+
+import pytest
+from launching import DEMO, PLAYING_POLICY, STATE, agent_says, messages, pi
+
+pytestmark = pytest.mark.usefixtures("playing")
+
+SET = ["user.name=Alice Ünal", "user.email=alice@example.org"]
+
+
+@pytest.fixture(autouse=True)
+def host(machine):
+    """host(*settings) is alice's whole ~/.gitconfig for one test; without one, she has none."""
+    before = machine.read("/home/alice/.gitconfig")
+
+    def write(*settings, file="/home/alice/.gitconfig"):
+        for setting in settings:
+            name, _, value = setting.partition("=")
+            machine.run(["git", "config", "--file", file, name, value], cwd="/", check=True)
+
+    machine.root("rm -rf /home/alice/.gitconfig /home/alice/.config/git", check=True)
+    yield write
+    machine.root(f"rm -rf /home/alice/.gitconfig /home/alice/.config/git {STATE}/alice/home/.gitconfig", check=True)
+    machine.write("/home/alice/.gitconfig", before, "alice")
+
+
+@pytest.fixture
+def repository(machine):
+    """A fresh repository of alice's."""
+    path = "/home/alice/projects/identity"
+    machine.run(["git", "init", "-q", path], cwd="/", check=True)
+    yield path
+    machine.root(["rm", "-rf", path], check=True)
+
+
+COMMIT = "set -e; echo x >>file; git status --porcelain >&2; git add file; git commit -qm one >&2; git log -1 --format='%an|%ae|%cn|%ce'"
+
+
+def commit(machine, repository, before="true"):
+    done = pi(machine, "sh", f"{before}; {COMMIT}", cwd=repository)
+    assert done.returncode == 0, done
+    return done.stdout.decode().rstrip("\n")
+
+
+def inside(machine, name, cwd=DEMO):
+    """What git inside says of a setting, None where it has none."""
+    done = pi(machine, "sh", f"git config --get {name}", cwd=cwd)
+    assert done.returncode in (0, 1) and done.stderr == b"", done
+    return done.stdout[:-1] if done.returncode == 0 else None
+
+
+def test_status_and_commit_work_and_the_commit_is_the_users(machine, host, repository):
+    host(*SET)
+    assert commit(machine, repository) == "Alice Ünal|alice@example.org|Alice Ünal|alice@example.org"
+    log = machine.run(["git", "log", "--format=%an"], cwd=repository, check=True)
+    assert log.stdout.decode() == "Alice Ünal\n"
+
+
+def test_without_an_identity_none_is_invented(machine, repository):
+    done = pi(machine, "sh", COMMIT, cwd=repository)
+    assert done.returncode != 0 and b"Please tell me who you are" in done.stderr, done
+    assert b"pi: " not in done.stderr  # a user who has none need not be told
+    assert agent_says(machine, "sh", "echo $GIT_CONFIG_SYSTEM; ls /run") in (b"\nuser\n", b"\nsystemd\nuser\n")
+
+
+def test_what_the_user_has_not_set_is_not_set(machine, host):
+    host("user.email=only@example.org")
+    assert (inside(machine, "user.name"), inside(machine, "user.email")) == (None, b"only@example.org")
+
+
+def test_nothing_else_of_the_users_configuration_gets_in(machine, host):
+    host(*SET, "core.editor=true", "alias.x=!true", "user.signingkey=K", "url.git@x:.insteadOf=https://x/")
+    listed = agent_says(machine, "sh", "git config --list --name-only --show-scope", cwd="/home/alice/projects")
+    assert set(listed.decode().split("\n")) - {""} == {"system\tinclude.path", "system\tuser.name", "system\tuser.email"}
+
+
+def test_it_is_off_when_the_policy_says_so(machine, host, playing_policy):
+    host(*SET)
+    playing_policy(PLAYING_POLICY + "git_identity: false\n")
+    assert inside(machine, "user.name") is None
+    shown = machine.run(["pi", "--pi-agent-explain"], cwd=DEMO, check=True).stdout
+    assert b"git_identity: false" in shown
+
+
+def test_the_agents_own_settings_and_the_repositorys_win(machine, host, repository):
+    host(*SET)
+    machine.run(["git", "config", "user.email", "local@example.org"], cwd=repository, check=True)
+    assert commit(machine, repository).startswith("Alice Ünal|local@example.org|")
+    agent_says(machine, "sh", "git config --global user.name Robot")
+    assert commit(machine, repository).startswith("Robot|local@example.org|")
+
+
+def test_what_the_systems_configuration_says_still_counts(machine, host):
+    host("user.name=Alice")
+    machine.write("/etc/gitconfig", "[user]\n\tname = everybody\n\temail = all@example.org\n[core]\n\tabbrev = 11\n")
+    seen = [inside(machine, name) for name in ("user.name", "user.email", "core.abbrev")]
+    machine.root(["rm", "/etc/gitconfig"], check=True)
+    assert seen == [b"Alice", b"all@example.org", b"11"]
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["O\"Neil \\ '", " leading # and ; more ", "two\nlines", "x\n[core]\n\tpager = touch pwned", "tab\tand\r\nreturn", "\x1b[31mred", "名前"],
+)
+def test_odd_names_survive(machine, host, name):
+    host("user.name=" + name, "user.email=<>")
+    assert (inside(machine, "user.name"), inside(machine, "core.pager")) == (name.encode(), None)
+
+
+def test_both_files_of_the_user_and_includes_by_directory_count(machine, host, repository):
+    machine.run(["mkdir", "-p", "/home/alice/.config/git"], cwd="/", check=True)
+    host("user.name=from xdg", "user.email=xdg@example.org", file="/home/alice/.config/git/config")
+    host(f"includeIf.gitdir:{repository}/.path=work")
+    host("user.email=work@example.org", file="/home/alice/work")
+    assert [inside(machine, "user.name"), inside(machine, "user.email")] == [b"from xdg", b"xdg@example.org"]
+    assert inside(machine, "user.email", cwd=repository) == b"work@example.org"
+    machine.root(["rm", "/home/alice/work"], check=True)
+
+
+def test_the_agent_cannot_change_it(machine, host):
+    host(*SET)
+    script = "for f in $GIT_CONFIG_SYSTEM; do echo x >$f; rm -f $f; mv $f $f.x; chmod u+w $f; done; mkdir /run/pi-agent/x; git config --system user.name Robot"
+    done = pi(machine, "sh", f"({script}) 2>/dev/null; git config user.name")
+    assert done.stdout.decode() == "Alice Ünal\n", done
+
+
+@pytest.mark.parametrize(
+    ("plant", "words"),
+    [
+        ("ln -s /etc/shadow .gitconfig", "Permission denied"),
+        ("mkfifo .gitconfig", "did not read /home/alice/.gitconfig within 2 seconds"),
+        ("mkfifo pipe; printf '[include]\\npath = pipe\\n' >.gitconfig", "did not read /home/alice/.gitconfig within 2 seconds"),
+        ("printf '[user\\n' >.gitconfig", "bad config line"),
+        ("printf '[user]\\nname = ' >.gitconfig; head -c 9000 /dev/zero | tr '\\0' x >>.gitconfig", "longer than 4096 bytes"),
+        ("mkdir .gitconfig", "git could not read /home/alice/.gitconfig"),
+    ],
+)
+def test_a_configuration_that_cannot_be_read_is_told_and_keeps_nobody(machine, plant, words):
+    machine.run(plant, cwd="/home/alice", check=True)
+    begun = time.monotonic()
+    done = pi(machine, "sh", "echo ran; git config user.name")
+    took = time.monotonic() - begun
+    machine.root("rm -rf /home/alice/pipe", check=True)
+    assert (done.returncode, done.stdout) == (1, b"ran\n"), done
+    (line,) = messages(done)
+    assert line.startswith("pi: git: the agent's commits do not carry your name and address: ") and words in line, line
+    assert took < 6, took
+
+
+def test_ctrl_c_is_heeded_while_a_pipe_keeps_git(machine):
+    machine.run("mkfifo .gitconfig", cwd="/home/alice", check=True)
+    done = machine.run("timeout --preserve-status -s INT 0.8 pi sh 'echo ran'; echo $?", cwd=DEMO)
+    assert done.stdout == b"130\n", done
+
+
+def test_another_file_named_by_the_policy_counts_instead(machine, host, playing_policy):
+    host(*SET)
+    playing_policy(PLAYING_POLICY + "  GIT_CONFIG_SYSTEM: /dev/null\n")
+    assert inside(machine, "user.name") is None

@@ -1,0 +1,99 @@
+// Git's syntax, and that git itself reads back what was written: runner/git_config.hpp
+#include "runner/git_config.hpp"
+
+#include "runner/host_program.hpp"
+#include "support/as_user.hpp"
+#include "support/skipped.hpp"
+
+#include <random>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+std::string settings_file(const std::string &name)
+{
+    return git_config_text("/none", GitIdentity{name, std::nullopt});
+}
+
+// What git makes of it.
+std::map<std::string, std::string> as_git_reads(const std::string &text)
+{
+    const TemporaryDirectory place;
+    set_mode(place.path(), 0755);
+    const std::string file = place.write("config", text);
+    const std::string output = as_user([&](const AsUser &user) {
+        const ProgramOutput answer = run_host_program(user, {"git", "config", "--file", file, "-z", "--list"}, {"HOME=/nonexistent"},
+                                                      std::size_t{1} << 20U, in_seconds(4));
+        return answer.end == ProgramOutput::End::not_installed ? "no git" : answer.output;
+    });
+    if (output == "no git") return {{"no git", ""}};
+    return read_git_settings(output);
+}
+
+} // namespace
+
+TEST_CASE("the settings that git lists are told apart by their NUL, and the last of a name counts")
+{
+    using namespace std::string_literals;
+    CHECK(read_git_settings("").empty());
+    const auto settings = read_git_settings("user.name\na\nb\0user.email\n\0user.name\nlast \0user.flag\0user.cut\noff"s);
+    CHECK(settings == std::map<std::string, std::string>{{"user.name", "last "}, {"user.email", ""}});
+}
+
+TEST_CASE("a value is one quoted line, whatever it holds")
+{
+    CHECK(settings_file("plain") == "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"plain\"\n");
+    CHECK(settings_file("a\"b\\c") == "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"a\\\"b\\\\c\"\n");
+    CHECK(settings_file("x\n[core]\n\tfsmonitor = run") ==
+          "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"x\\n[core]\\n\tfsmonitor = run\"\n");
+}
+
+TEST_CASE("what is not set is not written, and neither is what git cannot have")
+{
+    CHECK(git_config_text("/none", {}) == "[include]\n\tpath = \"/none\"\n[user]\n");
+    CHECK(git_config_text("/none", {std::nullopt, ""}) == "[include]\n\tpath = \"/none\"\n[user]\n\temail = \"\"\n");
+    CHECK(git_config_text("/none", {std::string("a\0b", 3), std::nullopt}) == "[include]\n\tpath = \"/none\"\n[user]\n");
+}
+
+TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
+{
+    std::vector<std::string> names = {"",
+                                      " leading and trailing ",
+                                      "# no comment",
+                                      "a ; b # c",
+                                      "\"quoted\"",
+                                      "back\\slash\\",
+                                      "tab\there",
+                                      "line\nline",
+                                      "carriage\r\nreturn\r",
+                                      "\r",
+                                      "\n",
+                                      "\\n",
+                                      "\x7f\x1b[31m",
+                                      "\xef\xbb\xbf bom",
+                                      "ü 名",
+                                      "\xff\xfe",
+                                      "x\n[core]\n\tfsmonitor = touch x\n",
+                                      "[core]",
+                                      "include.path=/x",
+                                      "a\\\nb",
+                                      "\"",
+                                      "\\"};
+    std::mt19937 random(20260101); // NOLINT(cert-msc32-c,cert-msc51-cpp): the same bytes in every run
+    std::uniform_int_distribution<int> byte(1, 255);
+    std::uniform_int_distribution<std::size_t> length(0, 300);
+    for (int count = 0; count < 100; ++count) {
+        std::string name(length(random), ' ');
+        for (char &one : name)
+            one = static_cast<char>(byte(random));
+        names.push_back(name);
+    }
+    for (const auto &name : names) {
+        const auto settings = as_git_reads(git_config_text("/none", {name, name + "@"}));
+        if (settings.count("no git") != 0) return skipped("no git here");
+        CAPTURE(name);
+        CHECK(settings == std::map<std::string, std::string>{{"include.path", "/none"}, {"user.name", name}, {"user.email", name + "@"}});
+    }
+}

@@ -1,0 +1,145 @@
+// Whose name the agent's commits carry, as git on the host has it for a directory: runner/git_identity.hpp
+#include "runner/git_identity.hpp"
+
+#include "support/as_user.hpp"
+#include "support/skipped.hpp"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+bool has_git()
+{
+    if (::access("/usr/bin/git", X_OK) == 0) return true;
+    skipped("no git here");
+    return false;
+}
+
+bool contains(const std::string &text, const std::string &part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+// A user with a home and a directory beside it.
+struct Host {
+    Host() : home(make_private(place, "home", user_account())), project(make_private(place, "project", user_account())) {}
+
+    void write(const std::string &name, const std::string &text) const
+    {
+        const std::string path = place / name;
+        std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+        give(place.write(name, text), user_account());
+        for (const char *directory : {"home/.config", "home/.config/git", "project/.git", "project/.git/objects", "project/.git/refs"})
+            if (std::filesystem::exists(place / directory)) give(place / directory, user_account());
+    }
+    void make_repository(const std::string &config = "[core]\n\trepositoryformatversion = 0\n") const
+    {
+        place.make("project/.git/objects");
+        place.make("project/.git/refs");
+        write("project/.git/HEAD", "ref: refs/heads/main\n");
+        write("project/.git/config", config);
+    }
+    // "name|email|problem", '-' for what is not set.
+    [[nodiscard]] std::string found(int milliseconds = 4000) const
+    {
+        return as_user([&](const AsUser &user) {
+            if (::chdir(project.c_str()) != 0) return std::string("no directory");
+            const FoundIdentity all = find_git_identity(user, home, Clock::now() + std::chrono::milliseconds(milliseconds));
+            return all.identity.name.value_or("-") + "|" + all.identity.email.value_or("-") + "|" + all.problem;
+        });
+    }
+
+    TemporaryDirectory place;
+    std::string home;
+    std::string project;
+};
+
+} // namespace
+
+TEST_CASE("what the user has set is found, and nothing is invented" * doctest::skip(not_root()))
+{
+    if (!has_git()) return;
+    const Host host;
+    CHECK(host.found() == "-|-|");
+    host.write("home/.gitconfig", "[user]\n\temail = a@b\n\tsigningkey = k\n[core]\n\teditor = x\n");
+    CHECK(host.found() == "-|a@b|");
+    host.write("home/.gitconfig", "[user]\n\tname = \" A \\\"B\\\"\\nC # ; \\\\\"\n\temail =\n");
+    CHECK(host.found() == " A \"B\"\nC # ; \\||");
+}
+
+TEST_CASE("both of the user's files count, ~/.gitconfig more" * doctest::skip(not_root()))
+{
+    if (!has_git()) return;
+    const Host host;
+    host.write("home/.config/git/config", "[user]\n\tname = low\n\temail = low@x\n");
+    CHECK(host.found() == "low|low@x|");
+    host.write("home/.gitconfig", "[user]\n\tname = high\n");
+    CHECK(host.found() == "high|low@x|");
+}
+
+TEST_CASE("includes count, and those for a directory only there; the repository's own name does not" * doctest::skip(not_root()))
+{
+    if (!has_git()) return;
+    const Host host;
+    host.write("home/.gitconfig", "[include]\n\tpath = more\n[includeIf \"gitdir:" + host.project + "/\"]\n\tpath = work\n");
+    host.write("home/more", "[user]\n\tname = everywhere\n\temail = e@x\n");
+    host.write("home/work", "[user]\n\temail = work@x\n");
+    CHECK(host.found() == "everywhere|e@x|");
+    host.make_repository("[core]\n\trepositoryformatversion = 0\n[user]\n\tname = repository\n");
+    CHECK(host.found() == "everywhere|work@x|");
+}
+
+TEST_CASE("nothing that a repository's settings name is run" * doctest::skip(not_root()))
+{
+    if (!has_git()) return;
+    const Host host;
+    const std::string ran = host.project + "/ran";
+    const std::string run = "touch " + ran;
+    host.write("home/.gitconfig", "[user]\n\tname = n\n");
+    host.make_repository("[core]\n\tfsmonitor = " + run + "\n\tpager = " + run + "\n\teditor = " + run + "\n\tsshCommand = " + run +
+                         "\n\thooksPath = " + host.project + "\n[pager]\n\tconfig = " + run + "\n[alias]\n\tconfig = !" + run +
+                         "\n[credential]\n\thelper = !" + run + "\n[filter \"x\"]\n\tprocess = " + run + "\n[trace2]\n\teventTarget = " +
+                         ran + "\n\tnormalTarget = " + ran + "\n[include]\n\tpath = " + host.project + "/more\n");
+    host.write("project/more", "[user]\n\tname = planted\n[core]\n\tfsmonitor = " + run + "\n");
+    CHECK(host.found() == "n|-|");
+    CHECK_FALSE(std::filesystem::exists(ran));
+}
+
+TEST_CASE("a file that git cannot read is told, with git's words" * doctest::skip(not_root()))
+{
+    if (!has_git()) return;
+    const Host host;
+    host.write("home/.gitconfig", "[user\nname = x\n");
+    CHECK(contains(host.found(), "-|-|git could not read " + host.home + "/.gitconfig: fatal: bad config line 1"));
+    std::filesystem::remove(host.home + "/.gitconfig");
+    host.place.link("home/.gitconfig", "/etc/shadow");
+    CHECK(contains(host.found(), "Permission denied"));
+    CHECK_FALSE(contains(host.found(), "root:"));
+    std::filesystem::remove(host.home + "/.gitconfig");
+    host.write("home/.gitconfig", "[user]\n\tname = " + std::string(5000, 'x') + "\n");
+    CHECK(contains(host.found(), "are longer than 4096 bytes"));
+}
+
+TEST_CASE("a pipe keeps nobody, be it the file, what it includes or the repository's" * doctest::skip(not_root()))
+{
+    if (!has_git()) return;
+    const Host host;
+    const std::string pipe = host.home + "/pipe";
+    REQUIRE(::mkfifo(pipe.c_str(), 0666) == 0);
+    give(pipe, user_account());
+    const std::string late = "-|-|git did not read " + host.home + "/.gitconfig within";
+    host.place.link("home/.gitconfig", pipe);
+    CHECK(contains(host.found(300), late));
+    std::filesystem::remove(host.home + "/.gitconfig");
+    host.write("home/.gitconfig", "[include]\n\tpath = pipe\n");
+    CHECK(contains(host.found(300), late));
+    host.write("home/.gitconfig", "[user]\n\tname = n\n");
+    host.make_repository();
+    std::filesystem::remove(host.project + "/.git/config");
+    std::filesystem::create_symlink(pipe, host.project + "/.git/config");
+    CHECK(contains(host.found(300), late));
+}
