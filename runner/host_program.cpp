@@ -37,6 +37,7 @@ struct Pipe {
 std::vector<char *> pointers(std::vector<std::string> &texts)
 {
     std::vector<char *> list;
+    list.reserve(texts.size() + 1);
     for (auto &text : texts)
         list.push_back(text.data());
     list.push_back(nullptr);
@@ -55,7 +56,7 @@ std::vector<char *> pointers(std::vector<std::string> &texts)
     // Whoever waits for the program is killed at its own deadline, and takes it along.
     if (!placed || sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != parent)
         _exit(126);
-    signal(SIGPIPE, SIG_DFL);
+    if (signal(SIGPIPE, SIG_DFL) == SIG_ERR) _exit(126);
     for (const auto &path : paths)
         execve(path.c_str(), arguments, environment);
     _exit(not_found_status);
@@ -101,6 +102,7 @@ ProgramOutput run_host_program(const AsUser & /*user*/, const std::vector<std::s
                                const std::vector<std::string> &environment, std::size_t limit, Deadline deadline)
 {
     std::vector<std::string> paths;
+    paths.reserve(program_directories.size());
     for (const char *directory : program_directories)
         paths.push_back(directory + command.front());
     std::vector<std::string> arguments = command;
