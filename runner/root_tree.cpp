@@ -1,6 +1,7 @@
 // Builds the session's root tree out of read-only clones, the agent's home and the id-mapped project.
 #include "runner/root_tree.hpp"
 
+#include "build_config.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -164,7 +165,25 @@ void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd
         attach(root, clone_mount(root, locked, Submounts::leave_out, MountAttributes{true, nullptr}), target);
 }
 
+// The file to put a mount over is there: it lies in a directory that is shown, and without it nobody would have come here.
+bool is_shown(const std::string &host_path)
+{
+    return std::any_of(host_directories.begin(), host_directories.end(),
+                       [&](const std::string name) { return host_path.compare(0, name.size() + 2, "/" + name + "/") == 0; });
+}
+
 } // namespace
+
+std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::string &project_path)
+{
+    std::vector<Bind> binds = {Bind{session_path + "/home", home_path, false}, Bind{session_path + "/project", project_path, false},
+                               Bind{session_path + "/run", "/run", true}, Bind{session_path + "/sys", "/sys", true},
+                               Bind{session_path + "/pts", "/dev/pts", false}};
+    // The host's sudo could only fail inside (no new privileges), and some scripts call it by its path.
+    const std::string sudo = PI_AGENT_SUDO_PATH;
+    if (is_shown(sudo)) binds.push_back(Bind{std::string(PI_AGENT_SHIM_DIR) + "/sudo", sudo, true});
+    return binds;
+}
 
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project, const StateDirectory &state,
                          const Account &user, const Account &agent, const UniqueFd &locked_settings)
@@ -185,9 +204,7 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     tree.devpts = std::move(devpts);
     tree.path = session.path() + "/root";
     tree.covered = cover_submounts(root, session, project_mount, project.root_path);
-    tree.binds = {Bind{session.path() + "/home", state.home_path, false}, Bind{session.path() + "/project", project.root_path, false},
-                  Bind{session.path() + "/run", "/run", true}, Bind{session.path() + "/sys", "/sys", true},
-                  Bind{session.path() + "/pts", "/dev/pts", false}};
+    tree.binds = tree_binds(session.path(), state.home_path, project.root_path);
     return tree;
 }
 

@@ -25,6 +25,9 @@ struct RootTree {
     UniqueFd devpts;                  // root of the session's own devpts
 };
 
+// What of the session directory (and what of ours) the unit shows where.
+std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::string &project_path);
+
 // `locked_settings`: what the agent gets as its settings.json and cannot change, or none; the home has such a file then.
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project, const StateDirectory &state,
                          const Account &user, const Account &agent, const UniqueFd &locked_settings);

@@ -1,0 +1,36 @@
+// What the unit shows where: runner/root_tree.hpp
+#include "runner/root_tree.hpp"
+
+#include "build_config.hpp"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+#include <set>
+
+using namespace pi_agent;
+
+namespace {
+
+const std::string session = "/run/pi-agent/sessions/0123456789abcdef0123456789abcdef";
+
+const std::vector<Bind> binds = tree_binds(session, "/var/lib/pi-agent/users/alice/home", "/home/alice/projects");
+
+} // namespace
+
+TEST_CASE("the shim lies over the sudo that the wrapper runs, and cannot be written")
+{
+    const auto found = std::find_if(binds.begin(), binds.end(), [](const Bind &bind) { return bind.target == PI_AGENT_SUDO_PATH; });
+    REQUIRE(found != binds.end());
+    CHECK(found->source == std::string(PI_AGENT_SHIM_DIR) + "/sudo");
+    CHECK(found->read_only);
+}
+
+TEST_CASE("only home, project and terminals are shown writable, and all else but the shim comes from the session's directory")
+{
+    std::set<std::string> writable;
+    for (const auto &bind : binds) {
+        if (!bind.read_only) writable.insert(bind.target);
+        CHECK((bind.source.rfind(session + "/", 0) == 0) == (bind.target != PI_AGENT_SUDO_PATH));
+    }
+    CHECK(writable == std::set<std::string>{"/var/lib/pi-agent/users/alice/home", "/home/alice/projects", "/dev/pts"});
+}
