@@ -1,5 +1,6 @@
 """Feeds bad and good snippets to every house rule: a rule that cannot fire, or fires on good code, fails here."""
 
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -213,6 +214,27 @@ class Program(unittest.TestCase):
     def test_an_empty_project_does_not_pass(self):
         self.assertEqual(self.run_lint({"meson.build": ""}).returncode, 1)
         self.assertEqual(self.run_lint({"other": ""}).returncode, 64)
+
+
+class Shell(unittest.TestCase):
+    def check(self, files):
+        with tempfile.TemporaryDirectory() as name:
+            for path, text in {"meson.build": "", **files}.items():
+                (Path(name) / path).write_text(text)
+            script = Path(__file__).with_name("shell_check.py")
+            return subprocess.run([sys.executable, "-B", script, name], capture_output=True, text=True, check=False)
+
+    @unittest.skipUnless(shutil.which("shellcheck"), "shellcheck is not installed")
+    def test_each_kind_of_shell_file_is_checked(self):
+        for name, first in (("a.sh", "# shellcheck shell=bash"), ("command", "#!/bin/sh"), (".profile", "# shellcheck shell=sh")):
+            self.assertEqual(self.check({name: f'{first}\necho "$1"\n'}).returncode, 0, name)
+            outcome = self.check({name: f"{first}\necho $1\n"})
+            self.assertEqual(outcome.returncode, 1, name)
+            self.assertIn(f"In {name} line 2:", outcome.stdout)
+
+    @unittest.skipUnless(shutil.which("shellcheck"), "shellcheck is not installed")
+    def test_no_shell_file_is_no_pass(self):
+        self.assertEqual(self.check({}).returncode, 1)
 
 
 if __name__ == "__main__":
