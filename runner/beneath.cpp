@@ -15,7 +15,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#include <vector>
 
 namespace pi_agent {
 
@@ -62,16 +61,7 @@ UniqueFd make_directory(FdRef parent, const std::string &name)
 void remove_content(FdRef directory, int depth)
 {
     if (depth > depth_limit) throw Failure(ExitStatus::system_failure, "a directory in the agent's home is nested too deep to be removed");
-    const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (copy < 0) throw_errno("listing a directory");
-    const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(copy), closedir);
-    if (!stream) throw_errno("listing a directory");
-    std::vector<std::string> names;
-    while (const dirent *entry = readdir(stream.get())) {
-        const std::string name = entry->d_name;
-        if (name != "." && name != "..") names.push_back(name);
-    }
-    for (const auto &name : names) {
+    for (const auto &name : names_in(directory)) {
         if (unlinkat(directory.get(), name.c_str(), 0) == 0 || errno == ENOENT) continue;
         if (errno != EISDIR && errno != EPERM) throw_errno("removing " + escape_for_display(name));
         const UniqueFd child = try_take_directory(directory, name);
@@ -83,6 +73,20 @@ void remove_content(FdRef directory, int depth)
 }
 
 } // namespace
+
+std::vector<std::string> names_in(FdRef directory)
+{
+    const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (copy < 0) throw_errno("listing a directory");
+    const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(copy), closedir);
+    if (!stream) throw_errno("listing a directory");
+    std::vector<std::string> names;
+    while (const dirent *entry = readdir(stream.get())) {
+        const std::string name = entry->d_name;
+        if (name != "." && name != "..") names.push_back(name);
+    }
+    return names;
+}
 
 std::pair<std::string, std::string> split_last(const std::string &path)
 {

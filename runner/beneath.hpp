@@ -4,6 +4,7 @@
 #include "common/fd.hpp"
 
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
@@ -21,6 +22,9 @@ UniqueFd find_own_directory_beneath(FdRef top, const std::string &path);
 
 // Makes every component of `path` a directory, replacing what is no directory. Returns the last one, O_RDONLY.
 UniqueFd ensure_directory_beneath(FdRef top, const std::string &path);
+
+// What a directory holds, in no order, without "." and "..".
+std::vector<std::string> names_in(FdRef directory);
 
 // Removes `name` in `parent` and, for a directory, all beneath it, by descriptor, crossing no link. A missing entry is fine.
 void remove_beneath(FdRef parent, const std::string &name);

@@ -5,6 +5,8 @@
 #include "common/escape.hpp"
 #include "runner/child.hpp"
 #include "runner/provider_keys.hpp"
+#include "runner/seed_defaults.hpp"
+#include "runner/version_stamp.hpp"
 
 #include <array>
 #include <poll.h>
@@ -22,6 +24,12 @@ void rethrow_reader_failure(Child &reader)
 {
     while (wait_for_input(reader.channel(), Clock::now()))
         if (const std::optional<Packet> packet = reader.receive_one(); packet && packet->bytes.empty()) return;
+}
+
+void furnish_home(const AsUser &agent, const WritingPlaces &places, FdRef defaults, FdRef channel)
+{
+    seed_defaults(agent, places.home, places.staging, defaults, channel);
+    copy_version(agent, places.home, places.staging, running_version());
 }
 
 } // namespace
@@ -52,11 +60,13 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
     const UniqueFd spare = open_meta_file(state, "manifest.new");
     const WritingPlaces places{state.home, state.staging, manifest, spare, locked_settings};
     std::vector<int> for_writer = {state.home.get(), state.staging.get(), manifest.get(), spare.get()};
-    if (locked_settings.get() >= 0) for_writer.push_back(locked_settings.get());
+    for (const FdRef optional : {locked_settings, plan.defaults})
+        if (optional.get() >= 0) for_writer.push_back(optional.get());
 
     auto [sending, receiving] = make_channel();
     for_writer.push_back(receiving.get());
     Child writer(root, "writer of the config", agent, for_writer, [&, from = FdRef(receiving)](const AsUser &self, FdRef channel) {
+        if (plan.defaults.get() >= 0) furnish_home(self, places, plan.defaults, channel);
         write_config(self, places, plan.writing, from, channel);
     });
     receiving.reset();

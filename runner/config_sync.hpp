@@ -21,6 +21,7 @@ namespace pi_agent {
 struct SyncPlan {
     ReadingPlan reading;
     WritingPlan writing;
+    FdRef defaults = FdRef(-1); // what the home is given first (runner/seed_defaults.hpp); -1: nothing
 };
 // `managed`: the variables that the policy sets, files included.
 SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed);

@@ -13,6 +13,7 @@
 #include "runner/environment.hpp"
 #include "runner/git_identity.hpp"
 #include "runner/limits.hpp"
+#include "runner/migrations.hpp"
 #include "runner/own_scope.hpp"
 #include "runner/process_state.hpp"
 #include "runner/progress.hpp"
@@ -20,6 +21,7 @@
 #include "runner/receiver.hpp"
 #include "runner/record.hpp"
 #include "runner/root_tree.hpp"
+#include "runner/seed_defaults.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_terminal.hpp"
 #include "runner/session_watch.hpp"
@@ -232,12 +234,15 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const UniqueFd locked_settings = policy.settings_lock ? session.make_file("settings.json") : UniqueFd();
     if (locked_settings) require_locked_sessions(root, caller, id);
     // As user and agent, under the user's lock.
+    const UniqueFd defaults = open_defaults(root);
+    const auto show = [&](const std::string &doing) { progress.show(doing); };
+    migrate_home(root, agent, state, {watch, [&](const std::string &notice) { tell_all(wrapper, {notice}); }, show});
     const auto bring_config_in = [&] {
         HostVariables variables = ask_host_env_files(root, caller, policy.host_env_files);
         environment.host_files = std::move(variables.assignments);
-        const std::vector<std::string> notices =
-            sync_config(root, caller, agent, plan_sync(policy, rules, caller, managed_environment(environment)), state, locked_settings,
-                        watch, [&](const std::string &doing) { progress.show(doing); });
+        SyncPlan plan = plan_sync(policy, rules, caller, managed_environment(environment));
+        plan.defaults = defaults;
+        const std::vector<std::string> notices = sync_config(root, caller, agent, plan, state, locked_settings, watch, show);
         state.lock.reset();
         tell_all(wrapper, variables.notices);
         tell_all(wrapper, notices);

@@ -63,6 +63,20 @@ void copy_bytes(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
     copy_by_hand(from, to, size, channel); // between file systems that cannot copy by themselves, e.g. from a FUSE mount
 }
 
+[[noreturn]] void refuse_split_state()
+{
+    throw Failure(ExitStatus::configuration, "the agent's home is on another file system than the state directory above it; "
+                                             "mount that directory, users/NAME, as a whole");
+}
+
+// As cp(1) makes a file, through any link.
+bool write_in_place(FdRef from, FdRef directory, const std::string &name)
+{
+    const UniqueFd file = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    off_t begin = 0;
+    return file && copy_file_range(from.get(), &begin, file.get(), nullptr, copy_step, 0) >= 0;
+}
+
 } // namespace
 
 Replacement::Replacement(FdRef staging, mode_t mode) : staging_(staging), temporary_(next_name())
@@ -109,9 +123,7 @@ std::string Replacement::commit(FdRef directory, const std::string &name)
 {
     std::string kept;
     if (renameat(staging_.get(), temporary_.c_str(), directory.get(), name.c_str()) != 0) {
-        if (errno == EXDEV)
-            throw Failure(ExitStatus::configuration, "the agent's home is on another file system than the state directory above it; "
-                                                     "mount that directory, users/NAME, as a whole");
+        if (errno == EXDEV) refuse_split_state();
         if (errno == EBUSY)
             throw Failure(ExitStatus::limit, escape_for_display(name) +
                                                  " in the agent's home is locked in another session (settings_lock), and "
@@ -123,6 +135,16 @@ std::string Replacement::commit(FdRef directory, const std::string &name)
     }
     committed_ = true;
     return kept;
+}
+
+bool Replacement::commit_new(FdRef directory, const std::string &name)
+{
+    if (!defence_is_on("seed-new")) return write_in_place(fd_, directory, name);
+    // A second name instead of a rename: that fails where there is one, also on network file systems. The first goes with this object.
+    if (linkat(staging_.get(), temporary_.c_str(), directory.get(), name.c_str(), 0) == 0) return true;
+    if (errno == EEXIST || errno == EACCES) return false;
+    if (errno == EXDEV) refuse_split_state();
+    throw_errno("creating " + escape_for_display(name) + " in the agent's home");
 }
 
 } // namespace pi_agent

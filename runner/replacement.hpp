@@ -34,6 +34,9 @@ public:
     // else "").
     std::string commit(FdRef directory, const std::string &name);
 
+    // Becomes `name` in `directory` only where nothing has that name, not even a link to nothing. False where it may not, or something has.
+    bool commit_new(FdRef directory, const std::string &name);
+
 private:
     FdRef staging_;
     std::string temporary_;

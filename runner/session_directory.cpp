@@ -9,12 +9,10 @@
 
 #include <algorithm>
 #include <array>
-#include <dirent.h>
 #include <fcntl.h>
 #include <functional>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <memory>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -66,20 +64,6 @@ void mount_sessions(const AsRoot &root)
 UniqueFd try_open_session(FdRef sessions, const std::string &id)
 {
     return UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-}
-
-std::vector<std::string> names_in(FdRef directory)
-{
-    const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (copy < 0) throw_errno("listing a session directory");
-    const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(copy), closedir);
-    if (!stream) throw_errno("listing a session directory");
-    std::vector<std::string> names;
-    while (const dirent *entry = readdir(stream.get())) {
-        const std::string name = entry->d_name;
-        if (name != "." && name != "..") names.push_back(name);
-    }
-    return names;
 }
 
 // Removes directories, and the links and empty files that stand for mount points, without ever leaving this tmpfs: openat2 refuses to cross

@@ -4,6 +4,7 @@
 #include "common/channel.hpp"
 #include "common/error.hpp"
 #include "common/trusted_file.hpp"
+#include "runner/whole_file.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -99,6 +100,24 @@ UniqueFd open_meta_file(const StateDirectory &state, const char *name)
     UniqueFd file = UniqueFd::adopt(openat(state.meta.get(), name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!file) throw_errno(std::string("opening meta/") + name + " of " + state.home_path);
     return file;
+}
+
+std::optional<std::string> read_meta_file(const StateDirectory &state, const char *name, std::size_t limit)
+{
+    const UniqueFd file = UniqueFd::adopt(openat(state.meta.get(), name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!file && errno == ENOENT) return std::nullopt;
+    if (!file) throw_errno(std::string("opening meta/") + name + " of " + state.home_path);
+    return read_whole(file, limit, std::string("meta/") + name + " of " + state.home_path);
+}
+
+void write_meta_file(const StateDirectory &state, const char *name, const std::string &content)
+{
+    const std::string fresh = std::string(name) + ".new";
+    const UniqueFd file = open_meta_file(state, fresh.c_str());
+    if (ftruncate(file.get(), 0) != 0) throw_errno("emptying meta/" + fresh);
+    write_whole(file, content, "meta/" + fresh);
+    if (fdatasync(file.get()) != 0) throw_errno("writing meta/" + fresh + " to disk");
+    replace_meta_file(state, fresh.c_str(), name);
 }
 
 void replace_meta_file(const StateDirectory &state, const char *fresh, const char *name)

@@ -6,6 +6,7 @@
 #include "common/identity.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace pi_agent {
@@ -27,6 +28,10 @@ StateDirectory open_state_directory(const AsRoot &root, const std::string &state
 
 // A file in `meta`, created if need be, O_RDWR; `name` is a constant of ours.
 UniqueFd open_meta_file(const StateDirectory &state, const char *name);
+// Its content, at most `limit` bytes; none when there is no such file.
+std::optional<std::string> read_meta_file(const StateDirectory &state, const char *name, std::size_t limit);
+// It has the old content or the new one, whatever ends the host meanwhile.
+void write_meta_file(const StateDirectory &state, const char *name, const std::string &content);
 // Puts `fresh` in the place of `name`.
 void replace_meta_file(const StateDirectory &state, const char *fresh, const char *name);
 
