@@ -4,6 +4,8 @@
 #include "runner/version_stamp.hpp"
 #include "support/writing.hpp"
 
+#include <sys/file.h>
+
 using namespace pi_agent;
 using namespace pi_agent::test;
 
@@ -137,19 +139,20 @@ TEST_CASE("a hook that takes too long is killed with all that it started, and so
 {
     Moving agent;
     write_stamp(agent.state, {0, 1, 0});
-    const std::string left = "setsid sh -c 'trap \"\" TERM HUP; while :; do touch alive; sleep 0.05; done' >/dev/null 2>&1 & "
+    // The lock is held as long as one of them lives.
+    const std::string left = "exec 9>held; flock 9; setsid sh -c 'trap \"\" TERM HUP; : >alive; while :; do sleep 1; done' & "
                              "while ! test -e alive; do sleep 0.01; done; yes & ";
+    const auto nobody_lives = [&] {
+        const UniqueFd held = open_path(agent.home + "/held");
+        return fs::remove(agent.home + "/alive") && ::flock(held.get(), LOCK_EX | LOCK_NB) == 0;
+    };
     agent.hook("0.2.0-x.sh", left + "while :; do sleep 1; done");
     CHECK(has(agent.move({0, 2, 0}, 1).text, "did not end within 1 seconds"));
-    fs::remove(agent.home + "/alive");
-    ::usleep(300'000);
-    CHECK_FALSE(fs::exists(agent.home + "/alive"));
+    CHECK(nobody_lives());
     CHECK(agent.stamp() == "0.1.0\n");
     agent.hook("0.2.0-x.sh", left + "true");
     CHECK(text_of(agent.move({0, 2, 0})) == "0 ");
-    fs::remove(agent.home + "/alive");
-    ::usleep(300'000);
-    CHECK_FALSE(fs::exists(agent.home + "/alive"));
+    CHECK(nobody_lives());
     CHECK(agent.stamp() == "0.2.0\n");
 }
 

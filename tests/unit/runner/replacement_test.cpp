@@ -170,3 +170,22 @@ TEST_CASE("a file that never stops changing is taken as it is, and again at the 
     REQUIRE(::waitpid(writer, nullptr, 0) == writer);
     CHECK(was_unsure);
 }
+
+TEST_CASE("a new file takes only a name that nothing has, not even one that comes up at the last moment")
+{
+    const Place place;
+    const auto commit_new = [&](const std::string &text) {
+        Replacement file(place.staging, 0600);
+        write_whole(file.fd(), text, "f");
+        return file.commit_new(place.home, "f");
+    };
+    CHECK(commit_new("first"));
+    CHECK_FALSE(commit_new("second"));
+    CHECK(place.content("f") == "first");
+    CHECK(fs::hard_link_count(place.directory / "home/f") == 1);
+    fs::remove(place.directory / "home/f");
+    place.directory.link("home/f", "new");
+    CHECK_FALSE(commit_new("through the link"));
+    CHECK_FALSE(fs::exists(place.directory / "home/new"));
+    CHECK(place.is_clean());
+}

@@ -1,0 +1,130 @@
+"""Attacks on what a start makes in the agent's home: links in the place of what it seeds, and a forged version stamp."""
+
+import pytest
+from target import Outcome
+
+USERS = "/var/lib/pi-agent/users"
+HOME = f"{USERS}/alice/home"
+SHARE = "/usr/share/pi-agent"
+# In the home of bob's agent, the same account: nothing but the seeding's own care keeps it out of there.
+TRAP = f"{USERS}/bob/home/trap"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def share(product, weak):
+    """Both machines: default files at two depths, and a hook that an old home is to see; afterwards as it was."""
+    for target in (product, weak):
+        target.machine.root(f"cp -a {SHARE} /root/share-kept", check=True)
+        target.machine.write(f"{SHARE}/defaults/.of-an-attack", "x\n")
+        target.machine.write(f"{SHARE}/defaults/.config/of-an-attack/deep/file", "x\n")
+        target.machine.write(f"{SHARE}/migrations/0.0.2-x.sh", "echo ran >ran\n")
+    yield
+    for target in (product, weak):
+        target.machine.root(f"rm -rf {SHARE} && mv /root/share-kept {SHARE}; rm -rf {USERS}/alice {TRAP}", check=True)
+
+
+def arrange(target, script):
+    """A home that was used once, in which the agent then did something; an empty trap."""
+    target.machine.root(f"rm -rf {USERS}/alice {TRAP}; install -d -m 700 -o pi-agent -g pi-agent {TRAP} {TRAP}/of-an-attack", check=True)
+    target.pi("sh", "-c", "cd && " + script.format(trap=TRAP), check=True)
+
+
+def in_the_trap(target):
+    return target.machine.root(f"cd {TRAP} && find . -mindepth 1 ! -path ./of-an-attack", check=True).stdout
+
+
+# What the agent arranges, and the defence that keeps the start from following it.
+LINKS = {
+    "a directory": ("rm -r .config; ln -s {trap} .config", "beneath"),
+    "a directory further down": ("rm -r .config/of-an-attack; ln -s {trap} .config/of-an-attack", "beneath"),
+    "a directory, by two links": ("rm -r .config; ln -s {trap} l; ln -s l .config", "beneath"),
+    "a relative one": ("rm -r .config; ln -s ../../bob/home/trap .config", "beneath"),
+    "a file": ("rm .of-an-attack; ln -s {trap}/new .of-an-attack", "seed-new"),
+    "a file further down": ("rm .config/of-an-attack/deep/file; ln -s {trap}/new .config/of-an-attack/deep/file", "seed-new"),
+    "the home of the stamp's copy": ("rm -r .local; ln -s {trap} .local", "beneath"),
+    "the directory of the stamp's copy": ("rm -r .local/state; ln -s {trap} .local/state", "beneath"),
+}
+
+
+@pytest.mark.parametrize("place", LINKS)
+def test_nothing_is_made_where_a_link_of_the_agents_leads(place, prove):
+    script, defence = LINKS[place]
+
+    def attack(target):
+        arrange(target, script)
+        done = target.pi("true")
+        made = in_the_trap(target)
+        return Outcome(made != b"", (made, done))
+
+    on, _ = prove(attack, defence)
+    assert on.seen[1].returncode == 0, on
+
+
+def test_links_and_directories_that_come_and_go_while_starts_seed_lead_nowhere(product):
+    """The agent exchanges the directory with a link and back, as fast as it can, while other starts seed it."""
+    arrange(product, "true")
+    swapping = """
+import os
+home = os.environ["HOME"] + "/.config/"
+print(os.environ["PI_AGENT_SESSION"], flush=True)
+os.makedirs(home + "kept", exist_ok=True)
+while True:
+    for step in (lambda: os.rename(home + "of-an-attack", home + "kept/d"), lambda: os.symlink(TRAP, home + "of-an-attack"),
+                 lambda: os.unlink(home + "of-an-attack"), lambda: os.rename(home + "kept/d", home + "of-an-attack"),
+                 lambda: os.unlink(home + "of-an-attack/deep/file"), lambda: os.unlink(home + "../.of-an-attack"),
+                 lambda: os.symlink(TRAP + "/new", home + "../.of-an-attack"), lambda: os.unlink(home + "../.of-an-attack")):
+        try:
+            step()
+        except OSError:
+            pass
+""".replace("TRAP", repr(TRAP))
+    product.session("python3", "-c", swapping)
+    statuses = [product.pi("true", timeout=90).returncode for _ in range(25)]
+    product.end_all()
+    assert in_the_trap(product) == b""
+    assert set(statuses) == {0}, statuses
+
+
+def test_a_forged_copy_of_the_stamp_keeps_no_migration_from_running(prove):
+    def attack(target):
+        arrange(target, 'echo "$PI_AGENT_VERSION" >.local/state/.pi-agent-version')
+        target.machine.write(f"{USERS}/alice/meta/version", "0.0.1\n", mode=0o600)
+        done = target.pi("sh", "-c", "cat ~/ran")
+        return Outcome(done.stdout != b"ran\n", done)
+
+    on, _ = prove(attack, "root-stamp")
+    assert b"last used by pi-agent 0.0.1" in on.seen.stderr, on
+
+
+def test_a_forged_copy_of_the_stamp_makes_no_migration_run_and_ends_no_start(prove):
+    def attack(target):
+        arrange(target, "echo 0.0.1 >.local/state/.pi-agent-version")
+        done = target.pi("sh", "-c", "cat ~/ran 2>/dev/null; true")
+        return Outcome(done.stdout != b"" or done.stderr != b"", done)
+
+    prove(attack, "root-stamp")
+
+
+def test_the_stamp_itself_is_out_of_the_agents_reach(product):
+    arrange(product, "true")
+    script = f"for f in {USERS}/alice/meta/version ~/../meta/version; do cat $f || echo 0.0.1 >$f; done 2>/dev/null; true"
+    assert product.pi("sh", "-c", script).stdout == b""
+    assert product.machine.read(f"{USERS}/alice/meta/version") != b"0.0.1\n"
+
+
+def test_a_hook_keeps_nothing_of_the_runners_and_cannot_become_root(product):
+    """What the agent made of its home may run in a hook: it is no more than the agent's account."""
+    arrange(product, "true")
+    look = "{ ls -l /proc/self/fd; grep -E '^(Uid|Gid|Groups|CapEff|NoNewPrivs)' /proc/self/status; sudo -n id; cat ../meta/version; } >seen 2>&1; true\n"
+    product.machine.write(f"{SHARE}/migrations/0.0.3-look.sh", look)
+    product.machine.write(f"{USERS}/alice/meta/version", "0.0.1\n", mode=0o600)
+    seen = product.pi("cat", f"{HOME}/seen", check=True).stdout.decode()
+    product.machine.root(["rm", f"{SHARE}/migrations/0.0.3-look.sh"], check=True)
+    descriptors = [line.split()[-3:] for line in seen.splitlines() if " -> " in line]
+    # ls itself has the script's output and its own directory; the shell's others are of the redirections.
+    assert all(target.startswith(("/dev/null", f"{HOME}/seen", "/proc/", "pipe:")) for *_, target in descriptors), seen
+    account = product.machine.root("id -u pi-agent; id -g pi-agent", check=True).stdout.decode().split()
+    assert f"Uid:\t{account[0]}\t{account[0]}\t{account[0]}\t{account[0]}" in seen, seen
+    assert f"Gid:\t{account[1]}\t{account[1]}\t{account[1]}\t{account[1]}" in seen, seen
+    assert "CapEff:\t0000000000000000" in seen and "NoNewPrivs:\t1" in seen, seen
+    assert "uid=0" not in seen and "0.0.1" not in seen, seen
