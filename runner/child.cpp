@@ -20,6 +20,7 @@ namespace {
 constexpr char answer_tag = 'A';
 constexpr char progress_tag = 'P';
 constexpr char failure_tag = 'F';
+constexpr int hang_up_patience_seconds = 2;
 constexpr rlim_t child_cpu_seconds = 60;
 constexpr rlim_t child_file_bytes = rlim_t{300} << 20U;
 
@@ -109,6 +110,17 @@ Child::~Child()
     int status = 0;
     while (waitpid(pid_, &status, WNOHANG) == 0 && (Clock::now() < deadline || !defence_is_on("child-end")))
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
+
+void Child::hang_up() noexcept
+{
+    channel_.reset();
+    const Deadline deadline = in_seconds(hang_up_patience_seconds);
+    while (waitpid(pid_, nullptr, WNOHANG) == 0) {
+        if (Clock::now() >= deadline) return;
+        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    pid_ = -1;
 }
 
 std::optional<Packet> Child::receive_one(Deadline deadline, int patience_seconds)

@@ -32,6 +32,9 @@ public:
     std::string receive_long(int patience_seconds);
     // The same for one message; nothing when it only reported progress.
     std::optional<Packet> receive_one() { return receive_one(in_seconds(child_patience_seconds), child_patience_seconds); }
+    // Closes the channel, by which a task that has something to end hears of it, and waits for two seconds at most. Nothing can be received
+    // any more.
+    void hang_up() noexcept;
     // What it said last that it is doing; empty when it said nothing yet.
     [[nodiscard]] const std::string &progress() const noexcept { return progress_; }
     [[nodiscard]] FdRef channel() const noexcept { return channel_; }

@@ -19,7 +19,7 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t output_limit = 1024;
-constexpr auto tick_interval = std::chrono::milliseconds(250);
+constexpr auto tick_interval = std::chrono::milliseconds(100);
 constexpr auto look_interval = std::chrono::milliseconds(20);
 constexpr int end_patience_seconds = 2;
 
@@ -56,8 +56,18 @@ void restore_signals()
     _exit(127);
 }
 
-// Processes that it started and that outlived it are our children now.
-void kill_what_is_left()
+// Kills what the script started, however this ends. What outlived its parent is our child.
+class Leftovers {
+public:
+    Leftovers() = default;
+    Leftovers(const Leftovers &) = delete;
+    Leftovers &operator=(const Leftovers &) = delete;
+    Leftovers(Leftovers &&) = delete;
+    Leftovers &operator=(Leftovers &&) = delete;
+    ~Leftovers();
+};
+
+Leftovers::~Leftovers()
 {
     const std::string list = "/proc/self/task/" + std::to_string(gettid()) + "/children";
     const Deadline deadline = in_seconds(end_patience_seconds);
@@ -90,7 +100,9 @@ void take_output(FdRef from, std::string &kept)
 
 HookEnd run_hook(const AsUser & /*self*/, const HookCall &call, Deadline deadline, const std::function<void()> &tick)
 {
-    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0) throw_errno("adopting what a migration hook leaves");
+    // When our parent dies, this process hears of it at the next tick, and still has something to kill.
+    if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) != 0)
+        throw_errno("adopting what a migration hook leaves");
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
     const UniqueFd output = UniqueFd::adopt(ends[0]);
@@ -101,6 +113,7 @@ HookEnd run_hook(const AsUser & /*self*/, const HookCall &call, Deadline deadlin
     const std::vector<char *> argument_pointers = pointers(arguments);
     const std::vector<char *> environment_pointers = pointers(environment);
     const pid_t parent = getpid();
+    const Leftovers leftovers;
     const pid_t script = fork();
     if (script < 0) throw_errno("starting a migration hook");
     if (script == 0) become_script(parent, call, theirs, argument_pointers.data(), environment_pointers.data());
@@ -116,7 +129,6 @@ HookEnd run_hook(const AsUser & /*self*/, const HookCall &call, Deadline deadlin
         }
         if (!end.in_time) std::this_thread::sleep_for(look_interval);
     }
-    kill_what_is_left();
     return end;
 }
 

@@ -23,7 +23,8 @@ struct HookEnd {
     std::string output; // the end of what it wrote to stdout and stderr
 };
 
-// stdin is empty. What it started is killed when it ends, or when `deadline` has passed. `tick` is called several times a second.
+// stdin is empty. What it started is killed when it ends, or when `deadline` has passed. `tick` is called several times a
+// second; what it throws ends the script as well, so it should throw when whoever waits for this is gone.
 HookEnd run_hook(const AsUser &self, const HookCall &call, Deadline deadline, const std::function<void()> &tick);
 
 } // namespace pi_agent

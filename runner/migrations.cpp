@@ -90,7 +90,12 @@ void run(const AsRoot &root, const Account &agent, const StateDirectory &state, 
                                                           "; it runs again at the next start: ask the administrator to mend what it names");
         send_answer(channel, "");
     });
-    wait_for_answer(child, audience, "bringing the agent's home up to date (" + escape_for_display(name) + ")");
+    try {
+        wait_for_answer(child, audience, "bringing the agent's home up to date (" + escape_for_display(name) + ")");
+    } catch (...) { // whatever it is, the hook ends first: a child that was killed would leave it running
+        child.hang_up();
+        throw;
+    }
 }
 
 } // namespace

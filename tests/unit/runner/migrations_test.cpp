@@ -23,7 +23,8 @@ struct Moving : Agent {
         set_mode(hooks.path(), 0755);
     }
     void hook(const std::string &name, const std::string &script) const { hooks.write(name, script); }
-    Caught move(const Version &to, int patience_seconds = 20)
+    Caught move(
+        const Version &to, int patience_seconds = 20, const std::function<void()> &at_times = [] {})
     {
         const AsRoot root = AsRoot::claim();
         auto [wrapper, other] = make_channel();
@@ -36,7 +37,7 @@ struct Moving : Agent {
                               told.push_back(text);
                               stamp_when_told = content_of(place / "meta/version");
                           },
-                          [](const std::string &) {}},
+                          [&](const std::string &) { at_times(); }},
                          MigrationPlan{hooks.path(), to, patience_seconds});
             return 0;
         });
@@ -152,6 +153,13 @@ TEST_CASE("a hook that takes too long is killed with all that it started, and so
     CHECK(agent.stamp() == "0.1.0\n");
     agent.hook("0.2.0-x.sh", left + "true");
     CHECK(text_of(agent.move({0, 2, 0})) == "0 ");
+    CHECK(nobody_lives());
+    CHECK(agent.stamp() == "0.2.0\n");
+    agent.hook("0.3.0-x.sh", left + "while :; do sleep 1; done");
+    const Caught interrupted = agent.move({0, 3, 0}, 20, [&] {
+        if (fs::exists(agent.home + "/alive")) throw Failure(ExitStatus::denied, "interrupted");
+    });
+    CHECK(interrupted.text == "interrupted");
     CHECK(nobody_lives());
     CHECK(agent.stamp() == "0.2.0\n");
 }
