@@ -118,18 +118,18 @@ GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, co
                    [&, deadline](const AsUser &self, FdRef channel) { read_identity(self, user, project, deadline, channel); });
 }
 
+// Looks at least once: the config sync may have taken longer than git was given, and the answer is there.
 bool GitIdentityReader::wait(const SessionWatch &watch) const
 {
-    while (Clock::now() < deadline_) {
+    for (;;) {
         const auto [receiver, wrapper, termination] = watch.waits();
         std::array<pollfd, 4> waits{pollfd{child_->channel().get(), POLLIN, 0}, receiver, wrapper, termination};
         const int ready = poll(waits.data(), waits.size(), milliseconds_left(deadline_));
         if (ready < 0 && errno != EINTR) throw_errno("waiting for the reader of the git identity");
-        if (ready <= 0) continue;
-        watch.obey(&waits[1]);
-        if (waits[0].revents != 0) return true;
+        if (ready > 0) watch.obey(&waits[1]);
+        if (ready > 0 && waits[0].revents != 0) return true;
+        if (Clock::now() >= deadline_) return false;
     }
-    return false;
 }
 
 FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)

@@ -2,9 +2,13 @@
 #include "runner/git_identity.hpp"
 
 #include "support/as_user.hpp"
+#include "support/descriptors.hpp"
+#include "support/private_run.hpp"
 #include "support/skipped.hpp"
 
+#include <fcntl.h>
 #include <sys/stat.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace pi_agent;
@@ -142,4 +146,36 @@ TEST_CASE("a pipe keeps nobody, be it the file, what it includes or the reposito
     std::filesystem::remove(host.project + "/.git/config");
     std::filesystem::create_symlink(pipe, host.project + "/.git/config");
     CHECK(contains(host.found(300), late));
+}
+
+TEST_CASE("what was found is shown even when something else took longer than git may, and named once" * doctest::skip(not_root()))
+{
+    if (!has_git()) return;
+    const Host host;
+    host.write("home/.gitconfig", "[user]\n\tname = n\n");
+    const std::string answer = in_private_run([&] {
+        const AsRoot root = AsRoot::claim();
+        Account user = user_account();
+        user.home = host.home;
+        const auto session = SessionDirectory::create(root, make_session_id(), user.uid);
+        const auto [wrapper, peer] = make_channel();
+        const auto [termination, silent] = make_channel();
+        OpenedProject project;
+        project.root = open_path(host.project, O_PATH | O_DIRECTORY);
+        GitIdentityReader reader(root, user, project, true);
+        std::this_thread::sleep_for(std::chrono::milliseconds(3100));
+        std::string text;
+        for (const auto &notice : reader.show(session, SessionWatch{wrapper, termination}))
+            text += notice;
+        std::vector<std::string> environment = {"A=b"};
+        reader.name_in(environment);
+        std::vector<std::string> taken = {"GIT_CONFIG_SYSTEM=/other"};
+        reader.name_in(taken);
+        std::ifstream file(session.path() + "/run/pi-agent/gitconfig");
+        text += environment.back() + "," + std::to_string(taken.size()) + "," + std::string(std::istreambuf_iterator<char>(file), {});
+        remove_session(root, session.path().substr(session.path().rfind('/') + 1));
+        return text;
+    });
+    if (answer == no_private_run) return skipped(answer);
+    CHECK(answer == "GIT_CONFIG_SYSTEM=/run/pi-agent/gitconfig,1,[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n\tname = \"n\"\n");
 }
