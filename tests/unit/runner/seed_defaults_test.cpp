@@ -120,13 +120,13 @@ TEST_CASE("what stands where a directory is needed leaves out what is beneath it
         {"a closed directory", [](const Seeded &agent, const std::string &name) { agent.make(name), set_mode(agent.at(name), 0000); }},
         {"an unwritable one", [](const Seeded &agent, const std::string &name) { agent.make(name), set_mode(agent.at(name), 0500); }},
     };
-    for (const auto &[what, plant] : plants)
+    for (const auto &plant : plants)
         for (const std::string name : {".config", ".config/tool", ".config/tool/deep/er"}) {
-            CAPTURE(what);
+            CAPTURE(plant.first);
             CAPTURE(name);
             const Seeded agent;
             agent.make(fs::path(name).parent_path().string());
-            plant(agent, name);
+            plant.second(agent, name);
             const fs::file_status before = fs::symlink_status(agent.at(name));
             agent.expect_seeding();
             CHECK(fs::symlink_status(agent.at(name)).type() == before.type());
