@@ -169,7 +169,7 @@ void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd
 bool is_shown(const std::string &host_path)
 {
     return std::any_of(host_directories.begin(), host_directories.end(),
-                       [&](const std::string name) { return host_path.compare(0, name.size() + 2, "/" + name + "/") == 0; });
+                       [&](const char *name) { return host_path.rfind("/" + std::string(name) + "/", 0) == 0; });
 }
 
 } // namespace
