@@ -12,6 +12,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -83,6 +84,7 @@ HostVariables read_host_env_files(const std::vector<std::string> &files, const s
     HostVariables variables;
     for (const auto &file : files) {
         const std::string path = file.front() == '/' ? file : home + "/" + file;
+        if (access(path.c_str(), F_OK) != 0 && errno == ENOTDIR) continue; // nor is there a directory that could hold it
         const UniqueFd fd = open_document(FdRef(AT_FDCWD), path, path);
         if (!fd) continue;
         const std::string name = escape_for_display(path);

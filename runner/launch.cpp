@@ -238,14 +238,14 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const auto show = [&](const std::string &doing) { progress.show(doing); };
     migrate_home(root, agent, state, {watch, [&](const std::string &notice) { tell_all(wrapper, {notice}); }, show});
     const auto bring_config_in = [&] {
-        HostVariables variables = ask_host_env_files(root, caller, policy.host_env_files);
-        environment.host_files = std::move(variables.assignments);
         SyncPlan plan = plan_sync(policy, rules, caller, managed_environment(environment));
         plan.defaults = defaults;
         const std::vector<std::string> notices = sync_config(root, caller, agent, plan, state, locked_settings, watch, show);
         state.lock.reset();
-        tell_all(wrapper, variables.notices);
         tell_all(wrapper, notices);
+        HostVariables variables = ask_host_env_files(root, caller, policy.host_env_files); // often of the same directory: it had its say
+        environment.host_files = std::move(variables.assignments);
+        tell_all(wrapper, variables.notices);
     };
     if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
     const RootTree tree = build_root_tree(root, session, project, state, caller, agent, locked_settings);

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# For interactive shells of the agent. pi-agent puts this file here once; afterwards it is yours to change.
+# For interactive shells of the agent. pi-agent puts this file here where there is none; change it as you like.
 
 case $- in
 *i*) ;;

@@ -1,5 +1,5 @@
 # shellcheck shell=sh
-# For login shells of the agent. pi-agent puts this file here once; afterwards it is yours to change.
+# For login shells of the agent. pi-agent puts this file here where there is none; change it as you like.
 
 # /etc/profile has set PATH anew, without the agent's own directories.
 case :$PATH: in

@@ -29,7 +29,7 @@ TEST_CASE("the user's files are read in their order, relative to the home or abs
     const TemporaryDirectory home;
     home.write("one", "A=1\nB=1\n");
     home.write("two", "B=2\n");
-    CHECK(texts(read_host_env_files({"one", "missing", home / "two"}, home.path())) == "A=1;B=1;B=2;");
+    CHECK(texts(read_host_env_files({"one", "missing", "one/below", home / "two"}, home.path())) == "A=1;B=1;B=2;");
     CHECK(texts(read_host_env_files({}, home.path())).empty());
 }
 
