@@ -139,6 +139,7 @@ def test_presentation_variables_pass_and_no_other_variable_of_the_caller_does(ma
     assert inside == {
         b"HOME": HOME.encode(), b"USER": b"pi-agent-alice", b"LOGNAME": b"pi-agent-alice", b"SHELL": b"/bin/bash", b"TMPDIR": b"/tmp",
         b"PI_CODING_AGENT_DIR": f"{HOME}/.pi/agent".encode(), b"SANDBOX_RUNTIME": b"1", b"PI_OFFLINE": b"1",
+        b"GIT_CONFIG_SYSTEM": b"/run/pi-agent/gitconfig",  # alice has a name in hers
         **{name.encode(): value.encode() for name, value in PRESENTATION.items()},
     }  # fmt: skip
     assert len(session) == 32 and session.isalnum() and version[:1].isdigit() and version != b"9"
