@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from target import DEMO, Outcome
+from target import ATTACK_POLICY, DEMO, Outcome
 
 CONFIG = "/home/alice/.pi/agent"
 STATE = "/var/lib/pi-agent/users/alice/home"
@@ -82,8 +82,10 @@ def large_configuration(product, weak):
     make = f"install -d -o alice -g alice {CONFIG}/skills && cd {CONFIG}/skills && seq {FILES} | xargs touch && chown alice: *"
     for target in (product, weak):
         target.machine.root(make, check=True)
+        target.machine.install_policy(ATTACK_POLICY.read_text() + "git_identity: false\n")  # its reader would be a third child of alice's
     yield
     for target in (product, weak):
+        target.machine.install_policy(ATTACK_POLICY.read_text())
         target.machine.root(f"rm -rf {CONFIG}/skills {STATE}/.pi/agent/skills", check=True)
 
 

@@ -108,7 +108,7 @@ ATTEMPTS = {
     "its semaphores": lambda: found(libc.semget(KEY, 0, 0)),
     "its POSIX queue": lambda: found(librt.mq_open(b"/victim", os.O_RDWR)),
     "its user's state by its path": listing(f"{STATE}/.pi"),
-    "its session's directory": listing("/run/pi-agent"),
+    "its session's directory": listing("/run/pi-agent/sessions"),
 }
 
 if __name__ == "__main__":
