@@ -78,6 +78,7 @@ def test_drawn_resized_interrupted_and_left_with_two_interrupts(machine, screen)
     screen.tmux("resize-window -x 120 -y 40")
     screen.wait_for(r"^─{120}$")
     screen.keys("Escape")
+    time.sleep(1)  # read at once with what follows it would be Alt
     screen.keys("C-c")  # clears the editor
     until = time.monotonic() + 10
     while re.search("^hello", screen.text(), re.MULTILINE):
