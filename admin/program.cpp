@@ -3,6 +3,7 @@
 
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/exec_pointers.hpp"
 #include "common/fd.hpp"
 
 #include <array>
@@ -69,11 +70,7 @@ pid_t start(const std::vector<std::string> &arguments, FdRef input, FdRef output
     actions.give(input, STDIN_FILENO);
     actions.give(output, STDOUT_FILENO);
     actions.give(output, STDERR_FILENO);
-    std::vector<std::string> texts = arguments;
-    std::vector<char *> argv;
-    for (auto &text : texts)
-        argv.push_back(text.data());
-    argv.push_back(nullptr);
+    const std::vector<char *> argv = exec_pointers(arguments);
     std::array<std::string, 2> variables = {program_path_variable, "LC_ALL=C"};
     const std::array<char *, 3> environment = {variables[0].data(), variables[1].data(), nullptr};
     pid_t pid = -1;

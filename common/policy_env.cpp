@@ -63,17 +63,6 @@ bool is_own_name(const std::string &name)
     return holds(own_names, name) || begins_with(name, "PI_AGENT_") || upper(name) == "NPM_CONFIG_PREFIX";
 }
 
-} // namespace
-
-bool is_variable_name(std::string_view name) noexcept
-{
-    const auto is_start = [](char byte) { return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || byte == '_'; };
-    if (name.empty() || !is_start(name.front())) return false;
-    return std::all_of(name.begin(), name.end(), [&](char byte) { return is_start(byte) || (byte >= '0' && byte <= '9'); });
-}
-
-namespace {
-
 // API_KEY, githubToken and DB_PASSWORD_2 do; KEYBOARD and MONKEY do not.
 bool has_secret_word(std::string_view name)
 {
@@ -106,7 +95,7 @@ void find_in(const Environment &env, const EnvironmentPlaces &places, const std:
 {
     for (const auto &[name, value] : env) {
         const bool by_name = has_secret_word(name);
-        if (!looks_secret(name, value)) continue;
+        if (!by_name && !has_password_in_url(value)) continue;
         const auto place = places.find(name);
         found.push_back({place == places.end() ? Position{} : place->second, key + "." + name,
                          by_name ? "looks like a secret, and every user of this host can read the policy"
@@ -116,6 +105,13 @@ void find_in(const Environment &env, const EnvironmentPlaces &places, const std:
 }
 
 } // namespace
+
+bool is_variable_name(std::string_view name) noexcept
+{
+    const auto is_start = [](char byte) { return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || byte == '_'; };
+    if (name.empty() || !is_start(name.front())) return false;
+    return std::all_of(name.begin(), name.end(), [&](char byte) { return is_start(byte) || (byte >= '0' && byte <= '9'); });
+}
 
 std::optional<std::string> problem_of_env_name(const std::string &name)
 {

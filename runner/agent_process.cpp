@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/exec_pointers.hpp"
 #include "common/request.hpp"
 
 #include <algorithm>
@@ -21,16 +22,6 @@
 namespace pi_agent {
 
 namespace {
-
-std::vector<char *> pointers(const std::vector<std::string> &texts)
-{
-    std::vector<char *> list;
-    list.reserve(texts.size() + 1);
-    for (const auto &text : texts)
-        list.push_back(const_cast<char *>(text.c_str())); // NOLINT(cppcoreguidelines-pro-type-const-cast): execve(2) does not write
-    list.push_back(nullptr);
-    return list;
-}
 
 constexpr int report_fd = 3;
 
@@ -140,8 +131,8 @@ void take_terminal(const ReceivedLaunch &launch)
 
 pid_t start_agent(const ReceivedLaunch &launch)
 {
-    const std::vector<char *> arguments = pointers(launch.record.arguments);
-    const std::vector<char *> environment = pointers(launch.record.environment);
+    const std::vector<char *> arguments = exec_pointers(launch.record.arguments);
+    const std::vector<char *> environment = exec_pointers(launch.record.environment);
     std::array<int, 2> report{};
     if (pipe2(report.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
     UniqueFd from_child = UniqueFd::adopt(report[0]);

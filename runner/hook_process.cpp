@@ -2,6 +2,7 @@
 #include "runner/hook_process.hpp"
 
 #include "common/error.hpp"
+#include "common/exec_pointers.hpp"
 
 #include <array>
 #include <csignal>
@@ -22,16 +23,6 @@ constexpr std::size_t output_limit = 1024;
 constexpr auto tick_interval = std::chrono::milliseconds(100);
 constexpr auto look_interval = std::chrono::milliseconds(20);
 constexpr int end_patience_seconds = 2;
-
-std::vector<char *> pointers(std::vector<std::string> &texts)
-{
-    std::vector<char *> list;
-    list.reserve(texts.size() + 1);
-    for (auto &text : texts)
-        list.push_back(text.data());
-    list.push_back(nullptr);
-    return list;
-}
 
 void restore_signals()
 {
@@ -108,10 +99,9 @@ HookEnd run_hook(const AsUser & /*self*/, const HookCall &call, Deadline deadlin
     const UniqueFd output = UniqueFd::adopt(ends[0]);
     UniqueFd theirs = UniqueFd::adopt(ends[1]);
     if (fcntl(output.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("making a pipe");
-    std::vector<std::string> arguments = {"sh", call.script};
-    std::vector<std::string> environment = call.environment;
-    const std::vector<char *> argument_pointers = pointers(arguments);
-    const std::vector<char *> environment_pointers = pointers(environment);
+    const std::vector<std::string> arguments = {"sh", call.script};
+    const std::vector<char *> argument_pointers = exec_pointers(arguments);
+    const std::vector<char *> environment_pointers = exec_pointers(call.environment);
     const pid_t parent = getpid();
     const Leftovers leftovers;
     const pid_t script = fork();

@@ -2,6 +2,7 @@
 #include "runner/host_program.hpp"
 
 #include "common/error.hpp"
+#include "common/exec_pointers.hpp"
 
 #include <algorithm>
 #include <array>
@@ -33,16 +34,6 @@ struct Pipe {
     UniqueFd reading;
     UniqueFd writing;
 };
-
-std::vector<char *> pointers(std::vector<std::string> &texts)
-{
-    std::vector<char *> list;
-    list.reserve(texts.size() + 1);
-    for (auto &text : texts)
-        list.push_back(text.data());
-    list.push_back(nullptr);
-    return list;
-}
 
 // In the forked child, in which nothing may be thrown.
 [[noreturn]] void become_program(pid_t parent, const Pipe &output, const Pipe &complaint, const std::vector<std::string> &paths,
@@ -105,11 +96,10 @@ ProgramOutput run_host_program(const AsUser & /*user*/, const std::vector<std::s
     paths.reserve(program_directories.size());
     for (const char *directory : program_directories)
         paths.push_back(directory + command.front());
-    std::vector<std::string> arguments = command;
     std::vector<std::string> variables = environment;
     variables.emplace_back(program_path);
-    const std::vector<char *> argument_pointers = pointers(arguments);
-    const std::vector<char *> variable_pointers = pointers(variables);
+    const std::vector<char *> argument_pointers = exec_pointers(command);
+    const std::vector<char *> variable_pointers = exec_pointers(variables);
     Pipe output;
     Pipe complaint;
     const pid_t parent = getpid();

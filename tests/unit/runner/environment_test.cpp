@@ -2,6 +2,7 @@
 #include "runner/environment.hpp"
 
 #include "build_config.hpp"
+#include "common/policy_env.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -66,6 +67,12 @@ TEST_CASE("the agent gets the product's own variables and no others")
     CHECK(value_of(list, "PI_CODING_AGENT_DIR") == "/var/lib/pi-agent/users/alice/home/.pi/agent");
     CHECK(value_of(list, "PI_AGENT_SESSION") == "0123456789abcdef");
     CHECK(value_of(list, "TMPDIR") == "/tmp");
+}
+
+TEST_CASE("what is the product's own can be set by no policy and no file")
+{
+    for (const auto &[name, variable] : layer_environment(plain()))
+        CHECK_MESSAGE(problem_of_env_name(name) == "is set by pi-agent itself", name);
 }
 
 TEST_CASE("what was installed inside is found first, then the shims, the host's tools and the agent's own directory; nothing relative")
