@@ -113,6 +113,24 @@ bool is_variable_name(std::string_view name) noexcept
     return std::all_of(name.begin(), name.end(), [&](char byte) { return is_start(byte) || (byte >= '0' && byte <= '9'); });
 }
 
+void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places, Problems &problems)
+{
+    const auto entries = read_entries(section, problems);
+    if (!entries) return;
+    for (std::size_t index = 0; index < entries->size(); ++index) {
+        const auto &value = (*entries)[index];
+        const auto &name = section.node.entries[index].key;
+        if (const auto problem = problem_of_env_name(name)) {
+            problems.add(section.node.entries[index].where, value.key, *problem, "remove it");
+            continue;
+        }
+        if (auto text = read_text(value, problems)) {
+            env[name] = std::move(*text);
+            places[name] = section.node.entries[index].where;
+        }
+    }
+}
+
 std::optional<std::string> problem_of_env_name(const std::string &name)
 {
     if (!is_variable_name(name)) return "is not a variable name";

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/policy.hpp"
+#include "common/policy_values.hpp"
 
 #include <optional>
 #include <string>
@@ -18,6 +19,9 @@ std::optional<std::string> problem_of_env_name(const std::string &name);
 
 // Why a user's own file may not: the same, and what changes interpreters before they begin (NODE_OPTIONS, PYTHONSTARTUP, …).
 std::optional<std::string> problem_of_host_env_name(const std::string &name);
+
+// An `env` section: what may not be set is reported and left out.
+void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places, Problems &problems);
 
 // By its name (API_KEY, githubToken), or because it is an address with a password in it.
 bool looks_secret(const std::string &name, const std::string &value);

@@ -1,28 +1,23 @@
 // The phases of one session.
 #include "runner/launch.hpp"
 
-#include "common/access_rules.hpp"
-#include "common/defence.hpp"
 #include "common/error.hpp"
-#include "common/policy_load.hpp"
-#include "common/privileged_groups.hpp"
+#include "runner/admission.hpp"
 #include "runner/agent_account.hpp"
 #include "runner/box_notes.hpp"
 #include "runner/config_sync.hpp"
 #include "runner/env_files.hpp"
 #include "runner/environment.hpp"
 #include "runner/git_identity.hpp"
-#include "runner/limits.hpp"
 #include "runner/migrations.hpp"
 #include "runner/own_scope.hpp"
 #include "runner/process_state.hpp"
 #include "runner/progress.hpp"
-#include "runner/project.hpp"
-#include "runner/receiver.hpp"
 #include "runner/record.hpp"
 #include "runner/root_tree.hpp"
 #include "runner/seed_defaults.hpp"
 #include "runner/session_directory.hpp"
+#include "runner/session_end.hpp"
 #include "runner/session_terminal.hpp"
 #include "runner/session_watch.hpp"
 #include "runner/start_slot.hpp"
@@ -54,108 +49,6 @@ void tell_all(FdRef wrapper, const std::vector<std::string> &notices)
             send_packet(wrapper, encode(RunnerMessage(Notice{text})), {}, deadline);
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: as above
     }
-}
-
-Policy load_enabled_policy()
-{
-    Policy policy = load_policy(policy_path);
-    if (!policy.wrapper.enable)
-        throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) +
-                                              ", wrapper.enable: false)");
-    return policy;
-}
-
-AccessRules authorise(const Policy &policy, const Account &caller)
-{
-    auto found = find_access_rules(policy, caller, policy_path);
-    if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(ExitStatus::denied, refused->text);
-    return std::get<AccessRules>(std::move(found));
-}
-
-OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules)
-{
-    auto opened = open_project(receiver.child(), caller, rules);
-    if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
-    auto &project = std::get<OpenedProject>(opened);
-    if (project.by_group && is_privileged_group(*project.by_group))
-        throw Failure(ExitStatus::configuration,
-                      "the root " + project.root_path +
-                          " is granted by a group that opens the host (root, sudo, docker, …); grant it by user or by another group");
-    if (caller.gid.value() == 0)
-        throw Failure(ExitStatus::denied, "denied: your primary group is root's, and the agent's files would carry it");
-    return std::move(project);
-}
-
-// Removes what the session left, whatever happened; the session's cleanup unit has usually done it already.
-class SessionEnd {
-public:
-    SessionEnd(const AsRoot &root, SystemdBus &systemd, std::string id) : root_(root), systemd_(systemd), id_(std::move(id)) {}
-    SessionEnd(const SessionEnd &) = delete;
-    SessionEnd &operator=(const SessionEnd &) = delete;
-    SessionEnd(SessionEnd &&) = delete;
-    SessionEnd &operator=(SessionEnd &&) = delete;
-    // From here to unit_has_ended() nothing is taken from under the agent: if it cannot be told to have ended, then this process' end is
-    // its end (BindsTo=), and the cleanup unit's turn.
-    void unit_may_live() noexcept { unit_may_live_ = true; }
-    void unit_has_ended() noexcept { unit_may_live_ = false; }
-    ~SessionEnd()
-    {
-        try {
-            if (!unit_may_live_ || !systemd_.unit_exists(service_name(id_))) remove_session(root_, id_);
-        } catch (const std::exception &failure) {
-            record_problem(id_, failure.what());
-        }
-    }
-
-private:
-    const AsRoot &root_;
-    SystemdBus &systemd_;
-    std::string id_;
-    bool unit_may_live_ = false;
-};
-
-// The failure that led here is what counts.
-void end_after_failure(SystemdBus &systemd, const std::string &id, SessionEnd &end) noexcept
-{
-    try {
-        if (end_unit(systemd, service_name(id))) end.unit_has_ended();
-    } catch (const std::exception &failure) {
-        record_problem(id, failure.what());
-    }
-}
-
-// Sessions whose runner and unit are both gone: after a crash of the host's systemd, or a cleanup that failed.
-void sweep(const AsRoot &root, SystemdBus &systemd)
-{
-    for (const auto &orphan : find_orphans(root)) {
-        if (systemd.unit_exists(service_name(orphan)) || systemd.unit_exists(scope_name(orphan)) ||
-            systemd.unit_exists(cleanup_name(orphan)))
-            continue;
-        try { // one user's leftover must not be another's refusal
-            remove_session(root, orphan);
-            record_problem(orphan, "a session directory without a session was removed");
-        } catch (const Failure &failure) {
-            if (!defence_is_on("sweep-goes-on")) throw;
-            record_problem(orphan, std::string("a session directory without a session cannot be removed: ") + failure.what());
-        }
-    }
-}
-
-void require_room(const AsRoot &root, const Account &caller)
-{
-    if (count_sessions(root, caller.uid) <= session_limit || !defence_is_on("session-limit")) return;
-    throw Failure(ExitStatus::limit, "limit: " + caller.name + " has " + std::to_string(session_limit) +
-                                         " sessions, and no user may have more at once; end one, or look for them with: "
-                                         "systemctl list-units 'pi-agent-*.service'");
-}
-
-// In a session without the lock nothing is mounted over the settings: there the agent could move or remove what holds them, and with it the
-// lock of every other session.
-void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id)
-{
-    if (!has_unlocked_session(root, caller.uid, id) || !defence_is_on("locked-sessions")) return;
-    throw Failure(ExitStatus::limit, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
-                                         " is from before that; end it, then try again");
 }
 
 // The agent's end of the session's pty, where the request wants one; the other end is the wrapper's, which sets it up while systemd builds
@@ -262,7 +155,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         if (!locked_settings) bring_config_in();
         tell_all(wrapper, git_identity.show(session, watch));
     } catch (...) {
-        end_after_failure(systemd, id, end);
+        end.end_after_failure();
         throw;
     }
 

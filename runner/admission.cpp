@@ -1,0 +1,59 @@
+// Letting in, or refusing.
+#include "runner/admission.hpp"
+
+#include "common/decision.hpp"
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "common/policy_load.hpp"
+#include "common/privileged_groups.hpp"
+#include "runner/limits.hpp"
+#include "runner/session_directory.hpp"
+
+namespace pi_agent {
+
+Policy load_enabled_policy()
+{
+    Policy policy = load_policy(policy_path);
+    if (!policy.wrapper.enable)
+        throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) +
+                                              ", wrapper.enable: false)");
+    return policy;
+}
+
+AccessRules authorise(const Policy &policy, const Account &caller)
+{
+    auto found = find_access_rules(policy, caller, policy_path);
+    if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(ExitStatus::denied, refused->text);
+    return std::get<AccessRules>(std::move(found));
+}
+
+OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules)
+{
+    auto opened = open_project(receiver.child(), caller, rules);
+    if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
+    auto &project = std::get<OpenedProject>(opened);
+    if (project.by_group && is_privileged_group(*project.by_group))
+        throw Failure(ExitStatus::configuration,
+                      "the root " + project.root_path +
+                          " is granted by a group that opens the host (root, sudo, docker, …); grant it by user or by another group");
+    if (caller.gid.value() == 0)
+        throw Failure(ExitStatus::denied, "denied: your primary group is root's, and the agent's files would carry it");
+    return std::move(project);
+}
+
+void require_room(const AsRoot &root, const Account &caller)
+{
+    if (count_sessions(root, caller.uid) <= session_limit || !defence_is_on("session-limit")) return;
+    throw Failure(ExitStatus::limit, "limit: " + caller.name + " has " + std::to_string(session_limit) +
+                                         " sessions, and no user may have more at once; end one, or look for them with: "
+                                         "systemctl list-units 'pi-agent-*.service'");
+}
+
+void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id)
+{
+    if (!has_unlocked_session(root, caller.uid, id) || !defence_is_on("locked-sessions")) return;
+    throw Failure(ExitStatus::limit, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
+                                         " is from before that; end it, then try again");
+}
+
+} // namespace pi_agent

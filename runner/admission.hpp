@@ -1,0 +1,28 @@
+// Who is let in, and where: each function refuses with the Failure that the user is to see.
+#pragma once
+
+#include "common/access_rules.hpp"
+#include "common/account.hpp"
+#include "common/policy.hpp"
+#include "runner/project.hpp"
+#include "runner/receiver.hpp"
+
+#include <string>
+
+namespace pi_agent {
+
+// The installed policy; refuses while wrapper.enable is false.
+Policy load_enabled_policy();
+
+AccessRules authorise(const Policy &policy, const Account &caller);
+
+OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules);
+
+// No user has more than session_limit sessions; that of the caller is there already.
+void require_room(const AsRoot &root, const Account &caller);
+
+// Under settings_lock. In a session without the lock nothing is mounted over the settings: there the agent could move or remove what holds
+// them, and with it the lock of every other session.
+void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id);
+
+} // namespace pi_agent

@@ -1,0 +1,46 @@
+// Removing what sessions leave.
+#include "runner/session_end.hpp"
+
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "runner/record.hpp"
+#include "runner/session_directory.hpp"
+#include "runner/supervise.hpp"
+
+namespace pi_agent {
+
+void SessionEnd::end_after_failure() noexcept
+{
+    try {
+        if (end_unit(systemd_, service_name(id_))) unit_has_ended();
+    } catch (const std::exception &failure) {
+        record_problem(id_, failure.what());
+    }
+}
+
+SessionEnd::~SessionEnd()
+{
+    try {
+        if (!unit_may_live_ || !systemd_.unit_exists(service_name(id_))) remove_session(root_, id_);
+    } catch (const std::exception &failure) {
+        record_problem(id_, failure.what());
+    }
+}
+
+void sweep(const AsRoot &root, SystemdBus &systemd)
+{
+    for (const auto &orphan : find_orphans(root)) {
+        if (systemd.unit_exists(service_name(orphan)) || systemd.unit_exists(scope_name(orphan)) ||
+            systemd.unit_exists(cleanup_name(orphan)))
+            continue;
+        try { // one user's leftover must not be another's refusal
+            remove_session(root, orphan);
+            record_problem(orphan, "a session directory without a session was removed");
+        } catch (const Failure &failure) {
+            if (!defence_is_on("sweep-goes-on")) throw;
+            record_problem(orphan, std::string("a session directory without a session cannot be removed: ") + failure.what());
+        }
+    }
+}
+
+} // namespace pi_agent
