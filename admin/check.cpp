@@ -10,6 +10,7 @@
 #include "common/trusted_file.hpp"
 #include "common/yaml_tree.hpp"
 #include "runner/env_files.hpp"
+#include "runner/host_view.hpp"
 
 #include <cstdlib>
 #include <fcntl.h>
@@ -107,6 +108,20 @@ void check_env_files(const Policy &policy, const Observer &observer, Problems &p
     }
 }
 
+void check_view(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified)
+{
+    if (policy.view_paths.empty()) return;
+    if (!observer.root()) {
+        unverified.push_back("view_paths (" + to_string(policy.view_paths.front().where) + "): only root can look at them");
+        return;
+    }
+    try {
+        plan_host_view(policy);
+    } catch (const Failure &failure) {
+        problems.add(policy.view_paths.front().where, "view_paths", failure.what(), "correct it, or take it out of the list");
+    }
+}
+
 } // namespace
 
 void check_installed_files(Problems &problems)
@@ -129,6 +144,7 @@ Unverified check_host(const Policy &policy, const Observer &observer, Problems &
         unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
     check_agent_accounts(policy, needed_agent_accounts(policy, group_members), problems);
     check_env_files(policy, observer, problems, unverified);
+    check_view(policy, observer, problems, unverified);
     return unverified;
 }
 

@@ -56,7 +56,10 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                             policy.agent.binary,
                             {},
                             policy.git_identity,
-                            policy.box_notes};
+                            policy.box_notes,
+                            policy.view,
+                            policy.view_paths,
+                            {}};
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     if (rules == nullptr) return explanation;
     std::vector<RootSpec> specs;
@@ -65,6 +68,13 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
     auto findings = observer.resolve_roots(specs, user);
     for (std::size_t index = 0; index < findings.size(); ++index)
         explanation.roots.push_back({rules->roots[index], std::move(findings[index])});
+    if (observer.root()) {
+        try {
+            explanation.shown = plan_host_view(policy);
+        } catch (const Failure &failure) { // a part of the explanation
+            explanation.shown = failure;
+        }
+    }
     explanation.environment = explain_environment(policy, *rules, observer, user, explanation.home);
     explanation.account_exists = find_account(rules->agent_account).has_value();
     if (directory) {

@@ -5,6 +5,7 @@
 #include "admin/user_view.hpp"
 #include "common/access_rules.hpp"
 #include "common/error.hpp"
+#include "runner/host_view.hpp"
 #include "runner/systemd_features.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -44,6 +45,9 @@ struct Explanation {
     std::variant<std::monostate, SystemdFeatures, Failure> systemd; // of this host, when it was asked
     bool git_identity = true;
     bool box_notes = true;
+    View view = View::minimal;
+    std::vector<PolicyPath> view_paths;
+    std::variant<std::monostate, HostView, Failure> shown; // of this host, for root
 };
 
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,

@@ -59,6 +59,45 @@ std::string unit_text(const Explanation &explanation, const AccessRules &rules)
                        explanation.program, rules.agent_account, explanation.home);
 }
 
+std::string joined(const std::vector<std::string> &texts)
+{
+    std::string text;
+    for (const auto &one : texts)
+        text += (text.empty() ? "" : ", ") + escape_for_display(one);
+    return text;
+}
+
+// What the policy names, or, when the host could be asked, what that comes to.
+std::vector<std::string> shown_besides(const Explanation &explanation)
+{
+    std::vector<std::string> paths;
+    if (const auto *view = std::get_if<HostView>(&explanation.shown)) {
+        paths.assign(view->trees.begin(), view->trees.end());
+    } else {
+        for (const auto &path : explanation.view_paths)
+            paths.push_back(path.path);
+    }
+    return paths;
+}
+
+std::string view_text(const Explanation &explanation)
+{
+    const auto besides = shown_besides(explanation);
+    const auto *const etc = explanation.view == View::minimal ? "of /etc what programs need" : "/etc";
+    std::string text = fmt::format("view:     {}: read-only /usr, /opt, {}{}{}\n", explanation.view == View::minimal ? "minimal" : "host",
+                                   etc, besides.empty() ? "" : "; besides: ", joined(besides));
+    if (const auto *failure = std::get_if<Failure>(&explanation.shown))
+        text += fmt::format("          no start is possible: {}\n", failure->what());
+    return text;
+}
+
+nlohmann::json view_json(const Explanation &explanation)
+{
+    nlohmann::json json = {{"mode", explanation.view == View::minimal ? "minimal" : "host"}, {"besides", shown_besides(explanation)}};
+    if (const auto *failure = std::get_if<Failure>(&explanation.shown)) json["reason"] = failure->what();
+    return json;
+}
+
 std::string told_text(const Explanation &explanation)
 {
     return fmt::format("git:      {}\nnotes:    {}\n",
@@ -113,7 +152,7 @@ std::string to_text(const Explanation &explanation)
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + unit_text(explanation, rules) + told_text(explanation) + to_text(explanation.environment) +
+    return text + unit_text(explanation, rules) + view_text(explanation) + told_text(explanation) + to_text(explanation.environment) +
            std::visit(SystemdText{}, explanation.systemd);
 }
 
@@ -141,6 +180,7 @@ nlohmann::json to_json(const Explanation &explanation)
     for (const auto &root : explanation.roots)
         json["roots"].push_back(root_json(root));
     json["systemd"] = std::visit(SystemdJson{}, explanation.systemd);
+    json["view"] = view_json(explanation);
     json["git_identity"] = explanation.git_identity;
     json["box_notes"] = explanation.box_notes;
     json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};

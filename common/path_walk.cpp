@@ -49,6 +49,8 @@ PathStep open_step(int directory, const std::string &name, std::string path)
     return step;
 }
 
+} // namespace
+
 std::string link_target(const PathStep &link)
 {
     std::vector<char> target(PATH_MAX);
@@ -59,8 +61,6 @@ std::string link_target(const PathStep &link)
     }
     return {target.data(), static_cast<std::size_t>(length)};
 }
-
-} // namespace
 
 PathStep walk_path(const std::string &path, const StepJudge &judge)
 {

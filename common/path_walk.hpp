@@ -16,6 +16,9 @@ struct PathStep {
     struct stat status {}; // of `fd`
 };
 
+// The text of a symbolic link. Throws SystemFailure.
+std::string link_target(const PathStep &link);
+
 // Sees `entry` and the directory that holds it ("/" is its own holder) before the walk goes on. Refuses by throwing.
 using StepJudge = std::function<void(const PathStep &holder, const PathStep &entry)>;
 

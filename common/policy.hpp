@@ -54,11 +54,14 @@ struct UserEntry {
     EnvironmentPlaces env_where;
 };
 
-// A file of environment variables that the policy names.
-struct EnvFile {
+// A path that the policy names.
+struct PolicyPath {
     std::string path;
     Position where;
 };
+
+// What sessions see of the host's /etc: a short list (runner/host_view.cpp, runner/host_files.cpp), or all that is readable.
+enum class View { minimal, host };
 
 struct Policy {
     AgentPolicy agent;
@@ -71,9 +74,11 @@ struct Policy {
     bool settings_lock = false; // the merged settings.json cannot be changed inside
     bool git_identity = true;   // the agent's commits carry the user's name and address
     bool box_notes = true;      // the agent is told about its sandbox
-    Environment env;            // managed
+    View view = View::minimal;
+    std::vector<PolicyPath> view_paths; // shown besides, read-only; absolute
+    Environment env;                    // managed
     EnvironmentPlaces env_where;
-    std::vector<EnvFile> env_files;                              // managed, absolute; only root can read them
+    std::vector<PolicyPath> env_files;                           // managed, absolute; only root can read them
     std::vector<std::string> host_env_files = {".pi/agent/env"}; // the user's own, below all that is managed: relative to home, or absolute
 };
 

@@ -16,6 +16,18 @@ PathProblem odd_component()
     return {"holds '//', '.' or '..'", "write the path without them"};
 }
 
+template <std::size_t count>
+bool lies_in(const std::string &path, const std::array<std::string_view, count> &places)
+{
+    return std::any_of(places.begin(), places.end(), [&path](std::string_view place) {
+        return path.compare(0, place.size(), place) == 0 && (path.size() == place.size() || path[place.size()] == '/');
+    });
+}
+
+// What a session has of its own, or has nothing of, at these places, whatever the host has there.
+constexpr std::array<std::string_view, 10> unshown = {"/proc", "/sys",     "/dev",  "/run",  "/var/run",
+                                                      "/tmp",  "/var/tmp", "/home", "/root", "/var/lib/pi-agent"};
+
 } // namespace
 
 bool has_odd_component(std::string_view path) noexcept
@@ -59,10 +71,7 @@ std::optional<PathProblem> problem_of_place(const std::string &path)
     constexpr std::array<std::string_view, 7> closed = {"/proc", "/sys", "/dev", "/run", "/boot", "/etc", "/var/lib/pi-agent"};
     // These hold what is closed, or everybody's files.
     constexpr std::array<std::string_view, 7> too_much = {"/usr", "/opt", "/var", "/var/lib", "/home", "/tmp", "/var/tmp"};
-    const auto holds = [&path](std::string_view place) {
-        return path.compare(0, place.size(), place) == 0 && (path.size() == place.size() || path[place.size()] == '/');
-    };
-    if (std::any_of(closed.begin(), closed.end(), holds)) return PathProblem{"belongs to the system", "name a directory of projects"};
+    if (lies_in(path, closed)) return PathProblem{"belongs to the system", "name a directory of projects"};
     if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
         return PathProblem{"holds more than projects", "name a directory below it"};
     return std::nullopt;
@@ -98,17 +107,27 @@ std::optional<PathProblem> problem_of_config_path(const std::string &path)
     return std::nullopt;
 }
 
+std::optional<PathProblem> problem_of_view_path(const std::string &path)
+{
+    constexpr std::array<std::string_view, 7> too_much = {"/", "/etc", "/media", "/mnt", "/srv", "/var", "/var/lib"};
+    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    if (path != "/" && has_odd_component(std::string_view(path).substr(1))) return odd_component();
+    if (path == "/etc") return PathProblem{"is all of the host's configuration", "use 'view: host', or name what is needed of it"};
+    if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
+        return PathProblem{"holds what is none of the agent's business", "name a directory below it"};
+    if (lies_in(path, unshown))
+        return PathProblem{"is kept from every session", "put what the agent needs below /usr, /opt or /srv, or make it a root"};
+    return std::nullopt;
+}
+
 std::optional<PathProblem> problem_of_binary(const std::string &path)
 {
-    // The places that only packages and administrators fill, and that the session's root tree can show as a whole.
-    constexpr std::array<std::string_view, 3> places = {"/usr/", "/opt/", "/nix/"};
     if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
     if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
     if (!is_property_safe(path))
         return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -", "install the agent under another name"};
-    const bool placed =
-        std::any_of(places.begin(), places.end(), [&path](std::string_view place) { return path.substr(0, place.size()) == place; });
-    if (!placed) return PathProblem{"lies in none of /usr, /opt and /nix", "install the agent there; other places are not supported yet"};
+    if (path.rfind('/') == 0) return PathProblem{"is no program in a directory of its own", "name the program, e.g. /opt/pi/bin/pi"};
+    if (lies_in(path, unshown)) return PathProblem{"is kept from every session", "install the agent below /usr, /opt or /srv"};
     return std::nullopt;
 }
 

@@ -93,10 +93,10 @@ void read_wrapper(const PolicyValue &section, Policy &policy, Problems &problems
 }
 
 // The paths of a list, each held against `problem_of`.
-std::vector<EnvFile> read_files(const PolicyValue &section, std::optional<PathProblem> (*problem_of)(const std::string &),
-                                Problems &problems)
+std::vector<PolicyPath> read_paths(const PolicyValue &section, std::optional<PathProblem> (*problem_of)(const std::string &),
+                                   Problems &problems)
 {
-    std::vector<EnvFile> files;
+    std::vector<PolicyPath> files;
     const auto items = read_items(section, problems);
     if (!items) return files;
     for (const auto &item : *items) {
@@ -110,10 +110,16 @@ std::vector<EnvFile> read_files(const PolicyValue &section, std::optional<PathPr
     return files;
 }
 
+void read_view(const PolicyValue &value, Policy &policy, Problems &problems)
+{
+    const auto choice = read_choice(value, {"minimal", "host"}, {}, problems);
+    if (choice) policy.view = *choice == "host" ? View::host : View::minimal;
+}
+
 void read_host_env_files(const PolicyValue &section, Policy &policy, Problems &problems)
 {
     policy.host_env_files.clear();
-    for (const auto &file : read_files(section, problem_of_host_file, problems))
+    for (const auto &file : read_paths(section, problem_of_host_file, problems))
         policy.host_env_files.push_back(file.path);
 }
 
@@ -177,10 +183,11 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"box_notes", into_bool(policy.box_notes, problems)},
                   {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where, problems); }},
                   {"network", only({"full"}, {"loopback", "none"}, problems)},
-                  {"env_files", [&](const PolicyValue &value) { policy.env_files = read_files(value, problem_of_managed_file, problems); }},
+                  {"env_files", [&](const PolicyValue &value) { policy.env_files = read_paths(value, problem_of_managed_file, problems); }},
                   {"host_env_files", section(read_host_env_files)},
                   {"toolchains", later},
-                  {"view", later},
+                  {"view", section(read_view)},
+                  {"view_paths", [&](const PolicyValue &value) { policy.view_paths = read_paths(value, problem_of_view_path, problems); }},
                   {"scratch", later},
                   {"limits", later},
                   {"hardening", later}},

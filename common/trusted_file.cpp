@@ -69,6 +69,18 @@ UniqueFd open_trusted(const std::string &path, int flags, const std::string &wha
     return reopen(step, flags & ~O_NOFOLLOW);
 }
 
+ResolvedPath resolve_trusted(const std::string &path, const std::string &what)
+{
+    ResolvedPath resolved;
+    const auto step = walk_path(path, [&](const PathStep &, const PathStep &entry) {
+        require_only_root_can_change(what, path, entry);
+        if (S_ISLNK(entry.status.st_mode)) resolved.links[entry.path] = link_target(entry);
+    });
+    resolved.canonical = step.path;
+    resolved.is_directory = S_ISDIR(step.status.st_mode);
+    return resolved;
+}
+
 std::string read_trusted_file(const std::string &path, std::size_t limit, const std::string &what)
 {
     const auto step = walk_trusted(path, what);

@@ -4,6 +4,7 @@
 #include "common/fd.hpp"
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -13,6 +14,14 @@ namespace pi_agent {
 // `flags` are open(2) flags for the last component (O_CLOEXEC is added). `what` names it in errors, e.g. "policy".
 // Throws Failure(configuration) naming the first component that someone other than root can change, SystemFailure where it does not exist.
 UniqueFd open_trusted(const std::string &path, int flags, const std::string &what);
+
+// Where a trusted path leads.
+struct ResolvedPath {
+    std::string canonical;                    // without symbolic links
+    std::map<std::string, std::string> links; // those on the way, by their own canonical paths, with their texts
+    bool is_directory;
+};
+ResolvedPath resolve_trusted(const std::string &path, const std::string &what);
 
 // Whole content of a trusted regular file, at most `limit` bytes (Failure(configuration) beyond).
 std::string read_trusted_file(const std::string &path, std::size_t limit, const std::string &what);

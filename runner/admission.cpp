@@ -27,9 +27,9 @@ AccessRules authorise(const Policy &policy, const Account &caller)
     return std::get<AccessRules>(std::move(found));
 }
 
-OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules)
+OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view)
 {
-    auto opened = open_project(receiver.child(), caller, rules);
+    auto opened = open_project(receiver.child(), caller, rules, view);
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
     auto &project = std::get<OpenedProject>(opened);
     if (project.by_group && is_privileged_group(*project.by_group))

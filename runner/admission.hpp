@@ -4,6 +4,7 @@
 #include "common/access_rules.hpp"
 #include "common/account.hpp"
 #include "common/policy.hpp"
+#include "runner/host_view.hpp"
 #include "runner/project.hpp"
 #include "runner/receiver.hpp"
 
@@ -16,7 +17,7 @@ Policy load_enabled_policy();
 
 AccessRules authorise(const Policy &policy, const Account &caller);
 
-OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules);
+OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view);
 
 // No user has more than session_limit sessions; that of the caller is there already.
 void require_room(const AsRoot &root, const Account &caller);

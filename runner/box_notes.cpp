@@ -35,7 +35,7 @@ std::string box_notes(const BoxFacts &facts)
            facts.account + "`. Files that you make in the project belong to the user.\n- You can write to the project `" + facts.project +
            "`, to your home `" + facts.home +
            "` (kept) and to /tmp and /var/tmp (yours alone, gone when the session ends).\n"
-           "- Everything else is read-only or hidden: other homes, other users' processes, the host's services. What you miss may be on "
+           "- Everything else is read-only or hidden: most of /etc, other homes, other users' processes, the host's services. What you miss may be on "
            "the "
            "host all the same.\n" +
            hidden_line(facts.hidden) +

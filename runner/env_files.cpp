@@ -57,7 +57,7 @@ HostVariables decode(std::string_view bytes)
 
 } // namespace
 
-std::vector<EnvAssignment> read_managed_env_files(const std::vector<EnvFile> &files)
+std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> &files)
 {
     std::vector<EnvAssignment> all;
     for (const auto &file : files) {

@@ -20,7 +20,7 @@ struct HostVariables {
 
 // For root. Every file must be there, belong to root and be readable by nobody else, with every directory above changed by root alone.
 // Throws Failure(configuration) naming file and line, never a value.
-std::vector<EnvAssignment> read_managed_env_files(const std::vector<EnvFile> &files);
+std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> &files);
 
 // For a process of the user's. A file that is missing says nothing; what is no file, cannot be read, is larger than env_file_limit or is
 // not in the syntax of one is Failure(configuration).

@@ -9,6 +9,8 @@
 #include "runner/env_files.hpp"
 #include "runner/environment.hpp"
 #include "runner/git_identity.hpp"
+#include "runner/host_files.hpp"
+#include "runner/host_view.hpp"
 #include "runner/migrations.hpp"
 #include "runner/own_scope.hpp"
 #include "runner/process_state.hpp"
@@ -109,7 +111,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         {}, {}, policy.env, read_managed_env_files(policy.env_files), rules.env, {}, agent.name, policy.agent.binary, id};
     Receiver receiver(root, caller, rules, wrapper);
     Request request = receiver.request();
-    const OpenedProject project = open_allowed_project(receiver, caller, rules);
+    const HostView view = plan_host_view(policy);
+    const OpenedProject project = open_allowed_project(receiver, caller, rules, view);
 
     // Prepare what systemd needs.
     const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
@@ -141,7 +144,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         tell_all(wrapper, variables.notices);
     };
     if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
-    const RootTree tree = build_root_tree(root, session, project, state, caller, agent, locked_settings);
+    const RootTree tree = build_root_tree(root, session, view, project, state, caller, agent, locked_settings);
     if (policy.box_notes) show_box_notes(session, {project.root_path, state.home_path, agent.name, tree.covered, policy.settings_lock});
     // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
     // record and looks at nothing before.
@@ -152,7 +155,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
                           CompanionUnit{cleanup_name(id), cleanup_properties(id, caller.uid)}, launcher);
     launcher.reset();
     try {
+        HostFilesReader host_files(root, agent, view);
         if (!locked_settings) bring_config_in();
+        show_accounts(session, view, caller, agent, state.home_path, project.by_group);
+        tell_all(wrapper, host_files.show(session));
         tell_all(wrapper, git_identity.show(session, watch));
     } catch (...) {
         end.end_after_failure();

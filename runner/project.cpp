@@ -77,7 +77,7 @@ UniqueFd reopen_cwd(FdRef claimed)
 // The path is the kernel's, read after the reader opened the root, so a rename in between chooses it: it is judged here and not only by the
 // reader. Below the host's own trees, which the agent sees, systemd resolves it again while the session runs, and nobody but root may be
 // able to exchange a component there (a link in its place once made root run the project's own program).
-void judge_place(const RootCandidate &root, const AccessRules &rules)
+void judge_place(const RootCandidate &root, const AccessRules &rules, const HostView &view)
 {
     if (!defence_is_on("root-place")) return;
     const auto refuse = [&](const std::string &problem, const std::string &remedy) {
@@ -86,13 +86,11 @@ void judge_place(const RootCandidate &root, const AccessRules &rules)
     };
     if (const auto problem = problem_of_place(root.path)) refuse(problem->text, problem->remedy);
     if (root.path.find(':') != std::string::npos) refuse("has a colon in its name, and systemd would divide it there", "rename it");
-    for (const char *tree : {"/usr/", "/opt/", "/nix/", "/bin/", "/sbin/", "/lib/", "/lib32/", "/lib64/", "/libx32/"}) {
-        if (root.path.compare(0, std::string_view(tree).size(), tree) != 0) continue;
-        try {
-            open_trusted(root.path.substr(0, root.path.rfind('/')), O_PATH | O_DIRECTORY, "directory that holds a root");
-        } catch (const Failure &failure) {
-            refuse(std::string("could be exchanged while a session runs: ") + failure.what(), "move it below /srv or a home");
-        }
+    if (!is_shown(view, root.path)) return;
+    try {
+        open_trusted(root.path.substr(0, root.path.rfind('/')), O_PATH | O_DIRECTORY, "directory that holds a root");
+    } catch (const Failure &failure) {
+        refuse(std::string("could be exchanged while a session runs: ") + failure.what(), "move it below /srv or a home");
     }
 }
 
@@ -119,7 +117,7 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
     }
 }
 
-std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules)
+std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules, const HostView &view)
 {
     Packet answer = child.receive();
     const UniqueFd cwd = only_descriptor(answer);
@@ -151,7 +149,7 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
                                       "the root is really " + escape_for_display(candidates[allowed.root].path) +
                                           ", a name that cannot be given to systemd",
                                       "rename it to use only letters, digits and / _ . : = @ -"}});
-    judge_place(candidates[allowed.root], rules);
+    judge_place(candidates[allowed.root], rules, view);
     project.root_path = candidates[allowed.root].path;
     project.root = std::move(descriptors[allowed.root]);
     project.below = std::move(allowed.below);

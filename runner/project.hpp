@@ -4,6 +4,7 @@
 #include "common/decision.hpp"
 #include "common/fd.hpp"
 #include "runner/child.hpp"
+#include "runner/host_view.hpp"
 
 #include <cstdint>
 #include <variant>
@@ -25,6 +26,6 @@ struct OpenedProject {
 void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel);
 
 // In the parent: takes the answers of `child` and decides on what was opened.
-std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules);
+std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules, const HostView &view);
 
 } // namespace pi_agent

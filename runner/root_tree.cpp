@@ -13,7 +13,6 @@
 
 #include <algorithm>
 #include <array>
-#include <climits>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,39 +21,18 @@ namespace pi_agent {
 
 namespace {
 
-// Shown read-only where the host has them; links of a merged /usr are made again as links.
-constexpr std::array host_directories = {"usr", "etc", "opt", "nix", "bin", "sbin", "lib", "lib32", "lib64", "libx32"};
 // Empty: mount points of the unit's own file systems, and places that are hidden.
 constexpr std::array empty_directories = {
     "root/proc",          "root/sys", "root/dev", "root/run",   "root/tmp", "root/var/tmp",         "root/home",
     "root/root",          "root/srv", "root/mnt", "root/media", "run/user", "run/systemd/incoming", "sys/fs/cgroup",
     "sys/devices/system", "pts",      "project",  "home"};
 
-std::string read_link(const std::string &path)
+// Processors and memory: what tools size themselves by.
+void show_devices(const AsRoot &root, const SessionDirectory &session)
 {
-    std::array<char, PATH_MAX> buffer{};
-    const ssize_t length = readlink(path.c_str(), buffer.data(), buffer.size());
-    if (length <= 0 || static_cast<std::size_t>(length) >= buffer.size()) throw_errno("reading the link " + path);
-    return std::string(buffer.data(), static_cast<std::size_t>(length));
-}
-
-void show_read_only(const AsRoot &root, const SessionDirectory &session, const std::string &host_path, const std::string &at)
-{
-    const UniqueFd source = open_trusted(host_path, O_PATH | O_DIRECTORY, "host directory");
-    attach(root, clone_mount(root, source, Submounts::take_along, MountAttributes{true, nullptr}), session.make_directory(at));
-}
-
-void show_host(const AsRoot &root, const SessionDirectory &session)
-{
-    for (const std::string name : host_directories) {
-        struct stat facts {};
-        if (lstat(("/" + name).c_str(), &facts) != 0) continue; // this host has none
-        if (S_ISLNK(facts.st_mode))
-            session.make_link("root/" + name, read_link("/" + name));
-        else
-            show_read_only(root, session, "/" + name, "root/" + name);
-    }
-    show_read_only(root, session, "/sys/devices/system", "sys/devices/system"); // processors and memory: what tools size themselves by
+    const UniqueFd source = open_trusted("/sys/devices/system", O_PATH | O_DIRECTORY, "host directory");
+    attach(root, clone_mount(root, source, Submounts::take_along, MountAttributes{true, nullptr}),
+           session.make_directory("sys/devices/system"));
 }
 
 const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef directory)
@@ -165,13 +143,6 @@ void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd
         attach(root, clone_mount(root, locked, Submounts::leave_out, MountAttributes{true, nullptr}), target);
 }
 
-// The file to put a mount over is there: it lies in a directory that is shown, and without it nobody would have come here.
-bool is_shown(const std::string &host_path)
-{
-    return std::any_of(host_directories.begin(), host_directories.end(),
-                       [&](const char *name) { return host_path.rfind("/" + std::string(name) + "/", 0) == 0; });
-}
-
 } // namespace
 
 std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::string &project_path)
@@ -181,18 +152,19 @@ std::vector<Bind> tree_binds(const std::string &session_path, const std::string 
                                Bind{session_path + "/pts", "/dev/pts", false}};
     // The host's sudo could only fail inside (no new privileges), and some scripts call it by its path.
     const std::string sudo = PI_AGENT_SUDO_PATH;
-    if (is_shown(sudo)) binds.push_back(Bind{std::string(PI_AGENT_SHIM_DIR) + "/sudo", sudo, true});
+    if (is_shown(HostView{}, sudo)) binds.push_back(Bind{std::string(PI_AGENT_SHIM_DIR) + "/sudo", sudo, true});
     return binds;
 }
 
-RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project, const StateDirectory &state,
-                         const Account &user, const Account &agent, const UniqueFd &locked_settings)
+RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
+                         const StateDirectory &state, const Account &user, const Account &agent, const UniqueFd &locked_settings)
 {
     // Every mount point first: once clones are attached, nothing of ours is created any more.
     for (const char *path : empty_directories)
         session.make_directory(path);
 
-    show_host(root, session);
+    show_host(root, session, view);
+    show_devices(root, session);
     const DetachedMount home = clone_mount(root, state.home, Submounts::leave_out, MountAttributes{});
     attach(root, home, session.make_directory("home"));
     if (locked_settings) lock_settings(root, home, locked_settings);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/account.hpp"
+#include "runner/host_view.hpp"
 #include "runner/project.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/state_directory.hpp"
@@ -29,8 +30,8 @@ struct RootTree {
 std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::string &project_path);
 
 // `locked_settings`: what the agent gets as its settings.json and cannot change, or none; the home has such a file then.
-RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project, const StateDirectory &state,
-                         const Account &user, const Account &agent, const UniqueFd &locked_settings);
+RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
+                         const StateDirectory &state, const Account &user, const Account &agent, const UniqueFd &locked_settings);
 
 // What the user should know of it: the covered mounts, one text each.
 std::vector<std::string> name_hidden(const RootTree &tree, const std::string &root_path);

@@ -42,7 +42,7 @@ BROKEN = [
     ("sharing not said", changed("  accounts: per-user\n", ""), "binary:", ["agent.accounts: missing"]),
     ("root as the agent", changed(ALICE, f"{ALICE}\n    run_as: root"), "root\n", ["users.alice.run_as: the agent's account cannot be root"]),
     ("startup variable", PLAYING_POLICY + "  LD_PRELOAD: x\n", "LD_PRELOAD", ["env.LD_PRELOAD: changes programs before they begin"]),
-    ("agent elsewhere", changed(PLAYING_AGENT, "/home/alice/pi"), "/home/alice/pi", ["agent.binary", "lies in none of /usr, /opt and /nix"]),
+    ("agent elsewhere", changed(PLAYING_AGENT, "/home/alice/pi"), "/home/alice/pi", ["agent.binary", "is kept from every session"]),
 ]
 
 

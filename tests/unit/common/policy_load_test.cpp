@@ -217,10 +217,10 @@ TEST_CASE("an agent's account is nobody's own, and per-user means one each")
 TEST_CASE("the agent's program lies where only administrators install")
 {
     const auto problem = [](const std::string &path) { return problems_with("agent: {binary: '" + path + "'}\n"); };
-    for (const auto *path : {"/usr/bin/pi", "/opt/x/bin/pi", "/nix/store/x-pi/bin/pi"})
+    for (const auto *path : {"/usr/bin/pi", "/opt/x/bin/pi", "/nix/store/x-pi/bin/pi", "/srv/pi/bin/pi"})
         CHECK_MESSAGE(problem(path).empty(), path);
-    for (const auto *path :
-         {"pi", "/home/alice/pi", "/usr", "/usr/", "/usr/../tmp/pi", "/usr//bin/pi", "/usr/bin/p i", "/usrx/pi", "/tmp/pi", "/usr/bin/"}) {
+    for (const auto *path : {"pi", "/home/alice/pi", "/usr", "/usr/", "/usr/../tmp/pi", "/usr//bin/pi", "/usr/bin/p i", "/run/pi",
+                             "/var/run/pi/bin/pi", "/tmp/pi", "/usr/bin/"}) {
         CHECK_MESSAGE(contains(problem(path), "p.yaml:5:17: agent.binary:"), path);
     }
 }
@@ -240,9 +240,24 @@ TEST_CASE("files of variables: the policy's are absolute, the user's may be rela
     CHECK(contains(problems_with("host_env_files: [a/]\n"), "is a directory"));
 }
 
+TEST_CASE("the view is minimal unless the policy says host, and shows besides what can be shown")
+{
+    CHECK(parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\n").view == View::minimal);
+    CHECK(parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\nview: host\n").view == View::host);
+    CHECK(contains(problems_with("view: none\n"), "view: unknown value 'none'"));
+    const auto policy = parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\nview_paths: [/srv/tools, /etc/pip.conf]\n");
+    REQUIRE(policy.view_paths.size() == 2);
+    CHECK(policy.view_paths[1].path == "/etc/pip.conf");
+    CHECK(to_string(policy.view_paths[1].where) == "p.yaml:3:26");
+    for (const auto *path : {"/", "/etc", "/srv", "/var", "/home/alice/tools", "/root", "/run/docker.sock", "/var/run/x", "/proc",
+                             "/dev/kvm", "/tmp/x", "/var/lib/pi-agent/users", "tools", "~/tools", "/a//b", "/a/../b"})
+        CHECK_MESSAGE(contains(problems_with("view_paths: [" + std::string(path) + "]\n"), "view_paths[0]: "), path);
+    CHECK(contains(problems_with("view_paths: [/etc]\n"), "use 'view: host'"));
+}
+
 TEST_CASE("what comes in a later step is refused by name, never ignored")
 {
-    for (const auto *key : {"scratch: disk", "view: minimal", "limits: {memory: 8G}", "hardening: {}", "toolchains: {}"}) {
+    for (const auto *key : {"scratch: disk", "limits: {memory: 8G}", "hardening: {}", "toolchains: {}"}) {
         CHECK_MESSAGE(contains(problems_with(std::string(key) + "\n"), "not supported yet"), key);
     }
     for (const auto *key :

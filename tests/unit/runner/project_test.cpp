@@ -52,7 +52,7 @@ struct Caller {
         const AsRoot self = AsRoot::claim();
         Child child(self, "opener", account, {cwd.get()},
                     [&](const AsUser & /*user*/, FdRef channel) { open_as_caller(account, granted, cwd, channel); });
-        return open_project(child, account, granted);
+        return open_project(child, account, granted, HostView{});
     }
 
     TemporaryDirectory place{place_for_projects()};

@@ -1,0 +1,253 @@
+// Choosing and showing what sessions see of the host.
+#include "runner/host_view.hpp"
+
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/policy_paths.hpp"
+#include "common/trusted_file.hpp"
+#include "runner/beneath.hpp"
+#include "runner/mounts.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+using namespace std::string_view_literals;
+
+namespace {
+
+// Programs and their libraries: in every view. Links of a merged /usr are made again as links.
+constexpr std::array<std::string_view, 9> program_trees = {"/usr",   "/opt",   "/bin",    "/sbin",     "/lib",
+                                                           "/lib32", "/lib64", "/libx32", "/nix/store"};
+// Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. Nothing of this names
+// users, hosts or keys. Single files: runner/host_files.cpp.
+constexpr std::array etc_directories = {"alternatives"sv,
+                                        "ca-certificates"sv,
+                                        "crypto-policies"sv,
+                                        "fonts"sv,
+                                        "gnutls"sv,
+                                        "ld.so.conf.d"sv,
+                                        "maven"sv,
+                                        "perl"sv,
+                                        "php"sv,
+                                        "pki"sv,
+                                        "R"sv,
+                                        "ssl"sv,
+#if defined(PI_AGENT_TEST_SEAMS)
+                                        "pi-agent"sv, // common/defence.cpp, for pi-agent-exec
+#endif
+                                        "static"sv,
+                                        "terminfo"sv,
+                                        "texmf"sv};
+constexpr std::array<std::string_view, 2> etc_prefixes = {"java-", "python3"};
+
+// Where the libraries of the distributions look for certificates; they can be links to anywhere.
+constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
+                                                            "/etc/ssl/cert.pem",
+                                                            "/etc/ssl/ca-bundle.pem",
+                                                            "/etc/ssl/certs/ca-certificates.crt",
+                                                            "/etc/pki/tls/certs/ca-bundle.crt",
+                                                            "/etc/ssl/openssl.cnf"};
+
+constexpr std::size_t first_line_limit = 256; // as much as the kernel reads of it (execve(2))
+
+bool lies_in(std::string_view path, std::string_view place)
+{
+    return path.substr(0, place.size()) == place && (path.size() == place.size() || path[place.size()] == '/');
+}
+
+std::string parent_of(const std::string &path)
+{
+    const std::size_t slash = path.rfind('/');
+    return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+bool is_shown_in_etc(std::string_view name)
+{
+    return std::find(etc_directories.begin(), etc_directories.end(), name) != etc_directories.end() ||
+           std::any_of(etc_prefixes.begin(), etc_prefixes.end(),
+                       [&](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; });
+}
+
+// Without any of its trees.
+bool is_shown_by(View view, std::string_view path)
+{
+    if (std::any_of(program_trees.begin(), program_trees.end(), [&](std::string_view tree) { return lies_in(path, tree); })) return true;
+    if (view == View::host) return lies_in(path, "/etc");
+    constexpr std::string_view etc = "/etc/";
+    if (path.substr(0, etc.size()) != etc) return false;
+    const std::string_view below = path.substr(etc.size());
+    return is_shown_in_etc(below.substr(0, below.find('/')));
+}
+
+bool has_one_component(const std::string &path)
+{
+    return path.rfind('/') == 0;
+}
+
+[[noreturn]] void refuse(const std::string &what, const std::string &path, const PathProblem &problem)
+{
+    throw Failure(ExitStatus::configuration,
+                  what + " leads to " + escape_for_display(path) + ", which " + problem.text + "; " + problem.remedy);
+}
+
+std::string first_bytes_of(const std::string &program)
+{
+    const UniqueFd file = open_trusted(program, O_RDONLY | O_NONBLOCK, "agent's program");
+    std::array<char, first_line_limit> bytes{};
+    const ssize_t length = pread(file.get(), bytes.data(), bytes.size(), 0);
+    if (length < 0) throw_errno("reading the agent's program " + program);
+    return {bytes.data(), static_cast<std::size_t>(length)};
+}
+
+// Collects trees and links for the paths that a session needs.
+class Planner {
+public:
+    explicit Planner(View view) { view_.view = view; }
+
+    void add(const std::string &path, const std::string &what) { show(resolve(path, what).canonical, what); }
+
+    // Its own tree by both names: beside the link that the policy names lies what the program may look for, such as its node.
+    void add_program(const std::string &path, const std::string &what)
+    {
+        const std::string end = resolve(path, what).canonical;
+        show(tree_of_program(resolve(parent_of(path), what).canonical + path.substr(path.rfind('/'))), what);
+        show(tree_of_program(end), what);
+    }
+
+    HostView finish()
+    {
+        std::set<std::string> trees;
+        for (const auto &tree : view_.trees) // sorted: what holds others comes before them
+            if (std::none_of(trees.begin(), trees.end(), [&](const std::string &holder) { return lies_in(tree, holder); }))
+                trees.insert(tree);
+        view_.trees = std::move(trees);
+        for (auto link = view_.links.begin(); link != view_.links.end();)
+            link = is_shown(view_, link->first) ? view_.links.erase(link) : std::next(link);
+        return std::move(view_);
+    }
+
+private:
+    ResolvedPath resolve(const std::string &path, const std::string &what)
+    {
+        ResolvedPath end = resolve_trusted(path, what);
+        view_.links.insert(end.links.begin(), end.links.end());
+        return end;
+    }
+
+    void show(const std::string &path, const std::string &what)
+    {
+        if (is_shown_by(view_.view, path)) return;
+        if (const auto problem = problem_of_view_path(path); problem && defence_is_on("view-places")) refuse("the " + what, path, *problem);
+        view_.trees.insert(path);
+    }
+
+    HostView view_;
+};
+
+void show_read_only(const AsRoot &root, const SessionDirectory &session, const std::string &host_path, const std::string &at)
+{
+    const UniqueFd source = open_trusted(host_path, O_PATH, "host's");
+    struct stat facts {};
+    if (fstat(source.get(), &facts) != 0) throw_errno("examining " + host_path);
+    UniqueFd target;
+    if (S_ISDIR(facts.st_mode)) {
+        target = session.make_directory(at);
+    } else {
+        session.make_directory(split_last(at).first);
+        target = session.make_file(at);
+    }
+    attach(root, clone_mount(root, source, Submounts::take_along, MountAttributes{true, nullptr}), target);
+}
+
+void show_program_trees(const AsRoot &root, const SessionDirectory &session)
+{
+    for (const std::string_view name : program_trees) {
+        const std::string tree(name);
+        struct stat facts {};
+        if (lstat(tree.c_str(), &facts) != 0) continue; // this host has none
+        if (S_ISLNK(facts.st_mode))
+            for (const auto &[path, text] : resolve_trusted(tree, "host's").links)
+                session.make_link("root" + path, text);
+        else
+            show_read_only(root, session, tree, "root" + tree);
+    }
+}
+
+void show_part_of_etc(const AsRoot &root, const SessionDirectory &session)
+{
+    session.make_directory("root/etc");
+    for (const auto &name : names_in(open_trusted("/etc", O_RDONLY | O_DIRECTORY, "host's"))) {
+        struct stat facts {};
+        const std::string path = "/etc/" + name;
+        if (is_shown_in_etc(name) && stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) // else a link that leads nowhere
+            show_read_only(root, session, path, "root" + path);
+    }
+}
+
+} // namespace
+
+std::string tree_of_program(const std::string &path)
+{
+    const std::size_t modules = path.find("/node_modules/");
+    const std::string directory = parent_of(path);
+    const bool in_bin = directory.size() > 4 && directory.compare(directory.size() - 4, 4, "/bin") == 0;
+    const std::string tree = modules != std::string::npos && modules > 0 ? path.substr(0, modules)
+                             : in_bin                                    ? parent_of(directory)
+                                                                         : directory;
+    if (!has_one_component(tree)) return tree;
+    if (modules != std::string::npos) return path.substr(0, path.find('/', modules + 1));
+    return has_one_component(directory) ? path : directory;
+}
+
+std::string interpreter_of(std::string_view first_bytes)
+{
+    if (first_bytes.substr(0, 2) != "#!") return {};
+    const std::string_view line = first_bytes.substr(2, first_bytes.find('\n') - 2);
+    const std::size_t start = line.find_first_not_of(" \t");
+    if (start == std::string_view::npos || line[start] != '/') return {};
+    return std::string(line.substr(start, line.find_first_of(" \t", start) - start));
+}
+
+bool is_shown(const HostView &view, const std::string &path)
+{
+    return is_shown_by(view.view, path) ||
+           std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return lies_in(path, tree); });
+}
+
+HostView plan_host_view(const Policy &policy)
+{
+    Planner planner(defence_is_on("minimal-view") ? policy.view : View::host);
+    for (const auto &shown : policy.view_paths)
+        planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
+    planner.add_program(policy.agent.binary, "agent's program");
+    const std::string interpreter = interpreter_of(first_bytes_of(policy.agent.binary));
+    if (!interpreter.empty()) planner.add_program(interpreter, "interpreter of the agent's program");
+    for (const char *place : certificate_places) {
+        struct stat facts {};
+        if (stat(place, &facts) == 0) planner.add(place, "host's certificates");
+    }
+    return planner.finish();
+}
+
+void show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view)
+{
+    show_program_trees(root, session);
+    if (view.view == View::host) {
+        show_read_only(root, session, "/etc", "root/etc");
+    } else {
+        show_part_of_etc(root, session);
+    }
+    for (const auto &tree : view.trees)
+        show_read_only(root, session, tree, "root" + tree);
+    for (const auto &[path, text] : view.links)
+        session.make_link("root" + path, text);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,39 @@
+// What of the host a session sees, read-only: chosen from the policy, and put into the session's root tree by descriptor.
+#pragma once
+
+#include "common/identity.hpp"
+#include "common/policy.hpp"
+#include "runner/session_directory.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
+
+namespace pi_agent {
+
+struct HostView {
+    View view = View::minimal;
+    // What is shown besides, at its own place: view_paths, and what the agent's program and certificates need. None below another.
+    std::set<std::string> trees;
+    std::map<std::string, std::string> links; // on the way to those, with their texts
+};
+
+// Opens trusted paths only. Throws Failure(configuration) for one that others than root can change, that is not there, or that leads where
+// no session looks.
+HostView plan_host_view(const Policy &policy);
+
+// True when sessions see the host's `path` (canonical).
+bool is_shown(const HostView &view, const std::string &path);
+
+// What to show of a place with a program in it, by its path alone: the directory that holds its bin, or its outermost node_modules; else
+// the program's own directory. Never a directory at the top of the host.
+std::string tree_of_program(const std::string &path);
+
+// What a script names after `#!`; empty for any other file.
+std::string interpreter_of(std::string_view first_bytes);
+
+// Puts it into the session's root tree. To be done before anything else is mounted there: mount points are made on the way.
+void show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view);
+
+} // namespace pi_agent
