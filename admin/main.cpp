@@ -2,6 +2,7 @@
 #include "admin/apply.hpp"
 #include "admin/check.hpp"
 #include "admin/explain.hpp"
+#include "admin/shell.hpp"
 #include "build_config.hpp"
 #include "common/error.hpp"
 
@@ -49,6 +50,10 @@ Command parse_command_line(int argc, char **argv)
     const auto *directory_option = explain->add_option("--cwd", directory, "The directory to start pi in")->type_name("DIRECTORY");
     explain->add_flag("--json", json, "Print JSON");
 
+    std::vector<std::string> shell_arguments;
+    auto *shell = app.add_subcommand("shell", "Start a shell in the agent's place, in this directory: what it sees, the agent sees");
+    shell->add_option("ARGUMENT", shell_arguments, "Arguments of bash, after --: shell -- -c 'ls /'");
+
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForAllHelp &) {
@@ -62,7 +67,8 @@ Command parse_command_line(int argc, char **argv)
     }
     if (check->parsed()) return [draft = given(file_option, file)] { run_check(draft, std::cout, std::cerr); };
     if (apply->parsed()) return [dry_run] { run_apply(dry_run, std::cout); };
-    if (!explain->parsed()) throw Failure(ExitStatus::usage, "no command given: check, apply or explain; see 'pi-agentctl --help'");
+    if (shell->parsed()) return [shell_arguments] { become_shell(shell_arguments); };
+    if (!explain->parsed()) throw Failure(ExitStatus::usage, "no command given: check, apply, explain or shell; see 'pi-agentctl --help'");
     return [name = given(user_option, user), cwd = given(directory_option, directory), json] { run_explain(name, cwd, json, std::cout); };
 }
 

@@ -31,12 +31,16 @@ inline bool has_any(const OnTerminal &on_terminal) noexcept
 
 Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal);
 
+// What is started in the sandbox: the agent of the policy, or a shell in its place, for people who want to see what the agent sees.
+enum class Program { agent, shell };
+
 struct Request {
-    std::vector<std::string> arguments;    // of the agent, without argv[0]; no NUL bytes
+    std::vector<std::string> arguments;    // of the program, without argv[0]; no NUL bytes
     std::vector<std::string> presentation; // NAME=VALUE, presentation variables only
     unsigned umask = 077;                  // of the caller: new files in the project get the modes that the caller's own would
     OnTerminal on_terminal{};
     WindowSize window; // of that terminal
+    Program program = Program::agent;
 };
 
 // A request with its descriptors: all owned, close-on-exec, nothing known about them yet.

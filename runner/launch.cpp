@@ -33,6 +33,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int terminal_patience_seconds = 5;
+constexpr const char *shell_path = "/bin/bash";
 
 void tell(FdRef wrapper, const RunnerMessage &message)
 {
@@ -74,8 +75,9 @@ UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &
 LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environment, Request request, const OpenedProject &project)
 {
     LaunchRecord record;
-    record.binary = policy.agent.binary;
-    record.arguments = {policy.agent.binary_name};
+    const bool shell = request.program == Program::shell;
+    record.binary = shell ? shell_path : policy.agent.binary;
+    record.arguments = {shell ? "bash" : policy.agent.binary_name};
     record.arguments.insert(record.arguments.end(), request.arguments.begin(), request.arguments.end());
     record.environment = compose_environment(environment);
     record.project = project.root_path;
@@ -170,9 +172,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
     environment.home = state.home_path;
+    const Program program = request.program;
     LaunchRecord record = plan_launch(policy, environment, std::move(request), project);
     git_identity.name_in(record.environment);
-    record_started(id, caller, agent, project.root_path);
+    record_started(id, caller, agent, project.root_path, program);
     const AgentEnded ended = supervise(
         systemd, Session{service_name(id), wrapper, receiver, control, termination, record, early.messages()}, std::move(terminal));
     end.unit_has_ended();

@@ -20,9 +20,10 @@ spdlog::logger &journal()
 
 } // namespace
 
-void record_started(const std::string &id, const Account &user, const Account &agent, const std::string &project)
+void record_started(const std::string &id, const Account &user, const Account &agent, const std::string &project, Program program)
 {
-    journal().info("session {} started: user {}, agent account {}, project {}", id, user.name, agent.name, escape_for_display(project));
+    journal().info("session {} started: user {}, agent account {}, project {}{}", id, user.name, agent.name, escape_for_display(project),
+                   program == Program::shell ? ", a shell in the agent's place" : "");
 }
 
 void record_ended(const std::string &id, const AgentEnded &ended)

@@ -8,7 +8,7 @@
 
 namespace pi_agent {
 
-void record_started(const std::string &id, const Account &user, const Account &agent, const std::string &project);
+void record_started(const std::string &id, const Account &user, const Account &agent, const std::string &project, Program program);
 void record_ended(const std::string &id, const AgentEnded &ended);
 // The caller's name and why; the text is escaped here.
 void record_refused(const std::string &user, const std::string &text);

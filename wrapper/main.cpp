@@ -81,7 +81,8 @@ AgentEnded run(WrapperOptions options)
     std::optional<UserTerminal> terminal = UserTerminal::find();
     const mode_t mask = umask(0);
     umask(mask);
-    Request request{std::move(options.agent_arguments), presentation_variables(), mask, {}, {}};
+    Request request{
+        std::move(options.agent_arguments), presentation_variables(), mask, {}, {}, options.shell ? Program::shell : Program::agent};
     if (terminal) {
         request.on_terminal = terminal->on_terminal();
         request.window = terminal->size();

@@ -12,6 +12,7 @@ administrator's policy describes (/etc/pi-agent/policy.yaml). Every argument goe
   --pi-agent-help      print this and stop; `pi --help` is the agent's own help
   --pi-agent-explain   print what would be launched and why, launch nothing
   --pi-agent-debug     tell on standard error what the wrapper does
+  --pi-agent-shell     start bash in the agent's place, with the arguments that follow: what it sees, the agent sees
 
 Exit status: the agent's own. pi-agent itself ends with 64 (a bad option), 69 (the sandbox cannot work here), 70 (a bug),
 71 (the operating system failed), 75 (limit or lock), 77 (denied) or 78 (invalid configuration), and says why on standard error.
@@ -43,6 +44,8 @@ WrapperOptions parse_options(int argc, const char *const *argv)
             options.explain = true;
         else if (argument == "--pi-agent-debug")
             options.debug = true;
+        else if (argument == "--pi-agent-shell")
+            options.shell = true;
         else
             refuse(argument);
     }

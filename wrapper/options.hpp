@@ -10,7 +10,8 @@ struct WrapperOptions {
     bool help = false;
     bool explain = false;
     bool debug = false;
-    std::vector<std::string> agent_arguments;
+    bool shell = false;                       // in the agent's place
+    std::vector<std::string> agent_arguments; // or the shell's
 };
 
 // Throws Failure(usage).

@@ -47,7 +47,8 @@ HOMES = (
       "runner/id_map.cpp", "admin/program.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
-     ("wrapper/runner_process.cpp", "wrapper/main.cpp", "runner/agent_process.cpp", "runner/hook_process.cpp", "runner/host_program.cpp"),
+     ("wrapper/runner_process.cpp", "wrapper/main.cpp", "runner/agent_process.cpp", "runner/hook_process.cpp", "runner/host_program.cpp",
+      "admin/shell.cpp"),
      "argv and environment of another program are built where they can be read"),
 )
 

@@ -31,18 +31,18 @@ Encoder beginning(const std::vector<std::string> &arguments, const std::vector<s
 std::string request_bytes(const std::vector<std::string> &arguments, const std::vector<std::string> &presentation, std::uint64_t umask)
 {
     Encoder encoder = beginning(arguments, presentation, umask);
-    for (int field = 0; field < 7; ++field)
+    for (int field = 0; field < 8; ++field)
         encoder.number(0);
     return encoder.bytes();
 }
 
-// Which descriptors are on the terminal, and its size, as they are sent.
+// Which descriptors are on the terminal, and its size, as they are sent; then the agent as the program.
 std::string terminal_bytes(const std::vector<std::uint64_t> &fields)
 {
     Encoder encoder = beginning({}, {}, 0);
     for (const std::uint64_t field : fields)
         encoder.number(field);
-    return encoder.bytes();
+    return encoder.number(0).bytes();
 }
 
 // What receive_request says of a record with these bytes and that many descriptors.
@@ -145,11 +145,17 @@ TEST_CASE("what is on the terminal stays with the wrapper, and the rest arrives 
     const std::array<int, 3> stdio = {null.get(), zero.get(), file.get()};
     for (unsigned bits = 0; bits < 8; ++bits) {
         CAPTURE(bits);
-        Request request{{"-p"}, {}, 0, {(bits & 1U) != 0, (bits & 2U) != 0, (bits & 4U) != 0}, {40, 120, 0xffff, 1}};
+        Request request{{"-p"},
+                        {},
+                        0,
+                        {(bits & 1U) != 0, (bits & 2U) != 0, (bits & 4U) != 0},
+                        {40, 120, 0xffff, 1},
+                        bits % 3 == 0 ? Program::agent : Program::shell};
         auto [left, right] = make_channel();
         send_request(left, request, directory, stdio, soon());
         const ReceivedRequest received = receive_request(right, soon());
         CHECK(received.request.on_terminal == request.on_terminal);
+        CHECK(received.request.program == request.program);
         CHECK(received.request.window.rows == 40);
         CHECK(received.request.window.columns == 120);
         CHECK(received.request.window.x_pixels == 0xffff);
@@ -181,6 +187,9 @@ TEST_CASE("what is not exactly one request is refused, and its descriptors are c
         {"another type", Encoder().number(2).texts({}).texts({}).number(0).bytes(), "not a request"},
         {"without a word on terminals", beginning({}, {}, 0).bytes(), "ends too early"},
         {"a terminal that is more than yes", terminal_bytes({0, 0, 2, 0, 0, 0, 0}), "impossible terminal flag"},
+        {"a program that is neither",
+         beginning({}, {}, 0).number(0).number(0).number(0).number(0).number(0).number(0).number(0).number(2).bytes(),
+         "impossible program"},
         {"a window that is too high", terminal_bytes({0, 0, 0, 0x10000, 0, 0, 0}), "impossible window size"},
         {"a window of too many pixels", terminal_bytes({0, 0, 0, 0, 0, 0, std::numeric_limits<std::uint64_t>::max()}),
          "impossible window size"},

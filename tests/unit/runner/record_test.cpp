@@ -55,8 +55,10 @@ TEST_CASE("a session's start and end are recorded with who and where, and nothin
 {
     const Account user{"alice", Uid(1000), Gid(1000), "/home/alice", {}};
     const Account agent{"pi-agent", Uid(990), Gid(990), "/", {}};
-    check_entry([&] { record_started("ID", user, agent, "/srv/a"); },
+    check_entry([&] { record_started("ID", user, agent, "/srv/a", Program::agent); },
                 "session ID started: user alice, agent account pi-agent, project /srv/a", "6");
+    check_entry([&] { record_started("ID", user, agent, "/srv/a", Program::shell); },
+                "session ID started: user alice, agent account pi-agent, project /srv/a, a shell in the agent's place", "6");
     check_entry([] { record_ended("ID", AgentEnded{false, 3}); }, "session ID ended: exit code 3", "6");
     check_entry([] { record_ended("ID", AgentEnded{true, 9}); }, "session ID ended: signal 9", "6");
 }
@@ -66,8 +68,8 @@ TEST_CASE("no byte that a caller chose ends a line or begins another field" * do
     const Account user{"alice", Uid(1000), Gid(1000), "/home/alice", {}};
     const std::string evil = "x\nPRIORITY=0\n\x1b[2J\xff";
     const std::string harmless = "x\\x0aPRIORITY=0\\x0a\\x1b[2J\\xff";
-    check_entry([&] { record_started("ID", user, user, evil); }, "session ID started: user alice, agent account alice, project " + harmless,
-                "6");
+    check_entry([&] { record_started("ID", user, user, evil, Program::agent); },
+                "session ID started: user alice, agent account alice, project " + harmless, "6");
     check_entry([&] { record_refused(evil, evil); }, "refused " + harmless + ": " + harmless, "4");
     check_entry([&] { record_problem("ID", evil); }, "session ID: " + harmless, "3");
 }

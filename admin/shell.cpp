@@ -1,0 +1,21 @@
+// Becoming the wrapper.
+#include "admin/shell.hpp"
+
+#include "build_config.hpp"
+#include "common/error.hpp"
+#include "common/exec_pointers.hpp"
+
+#include <unistd.h>
+
+namespace pi_agent {
+
+void become_shell(const std::vector<std::string> &arguments)
+{
+    if (::geteuid() == 0) throw Failure(ExitStatus::usage, "root is no user of pi; run it as one: sudo -u NAME pi-agentctl shell");
+    std::vector<std::string> all = {"pi", "--pi-agent-shell"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    ::execv(PI_AGENT_WRAPPER_PATH, exec_pointers(all).data());
+    throw_errno("running " PI_AGENT_WRAPPER_PATH);
+}
+
+} // namespace pi_agent
