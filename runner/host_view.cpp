@@ -1,6 +1,7 @@
 // Choosing and showing what sessions see of the host.
 #include "runner/host_view.hpp"
 
+#include "build_config.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -54,6 +55,9 @@ constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
                                                             "/etc/ssl/certs/ca-certificates.crt",
                                                             "/etc/pki/tls/certs/ca-bundle.crt",
                                                             "/etc/ssl/openssl.cnf"};
+
+// A session's own directories, where the host may have links.
+constexpr std::array own_directories = {"/home"sv, "/root"sv, "/srv"sv, "/mnt"sv, "/media"sv, "/var"sv, "/run"sv, "/tmp"sv};
 
 constexpr std::size_t first_line_limit = 256; // as much as the kernel reads of it (execve(2))
 
@@ -137,6 +141,12 @@ private:
     ResolvedPath resolve(const std::string &path, const std::string &what)
     {
         ResolvedPath end = resolve_trusted(path, what);
+        for (const auto &link : end.links)
+            if (std::find(own_directories.begin(), own_directories.end(), link.first) != own_directories.end())
+                throw Failure(ExitStatus::configuration, "the " + what + " " + escape_for_display(path) + " leads through the link " +
+                                                             link.first +
+                                                             ", where sessions have a directory of their own; name it by its real path, " +
+                                                             escape_for_display(end.canonical));
         view_.links.insert(end.links.begin(), end.links.end());
         return end;
     }
@@ -229,6 +239,8 @@ HostView plan_host_view(const Policy &policy)
     planner.add_program(policy.agent.binary, "agent's program");
     const std::string interpreter = interpreter_of(first_bytes_of(policy.agent.binary));
     if (!interpreter.empty()) planner.add_program(interpreter, "interpreter of the agent's program");
+    for (const char *own : {PI_AGENT_EXEC_PATH, PI_AGENT_BASH_ENV_PATH}) // where pi-agent was built for another prefix
+        planner.add(parent_of(own), "directory of pi-agent");
     for (const char *place : certificate_places) {
         struct stat facts {};
         if (stat(place, &facts) == 0) planner.add(place, "host's certificates");
