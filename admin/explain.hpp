@@ -44,6 +44,7 @@ struct Explanation {
     std::variant<std::monostate, SystemdFeatures, Failure> systemd; // of this host, when it was asked
     bool git_identity = true;
     bool box_notes = true;
+    std::vector<std::string> missing_tools = {}; // "fd", "rg"
 };
 
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
