@@ -49,7 +49,7 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
 
 } // namespace
 
-void run_apply(bool dry_run, std::ostream &out)
+void run_apply(bool dry_run, std::ostream &out, std::ostream &warnings)
 {
     const auto observer = Observer::self();
     if (!observer.root())
@@ -60,6 +60,7 @@ void run_apply(bool dry_run, std::ostream &out)
     Changes changes(dry_run, out);
     if (policy.wrapper.enable) {
         enable(root, policy, observer, changes);
+        warn(policy, warnings);
     } else {
         // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes.
         out << to_string(policy.wrapper.where) << ": wrapper.enable is false: nobody may start pi\n";

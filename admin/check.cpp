@@ -11,6 +11,7 @@
 #include "common/yaml_tree.hpp"
 #include "runner/env_files.hpp"
 #include "runner/host_view.hpp"
+#include "runner/search_tools.hpp"
 
 #include <cstdlib>
 #include <fcntl.h>
@@ -148,6 +149,14 @@ Unverified check_host(const Policy &policy, const Observer &observer, Problems &
     return unverified;
 }
 
+void warn(const Policy &policy, std::ostream &warnings)
+{
+    for (const auto &secret : find_exposed_secrets(policy))
+        warnings << "pi-agentctl: warning: " << to_string(secret) << '\n';
+    for (const auto &missing : missing_search_tools())
+        warnings << "pi-agentctl: warning: " << name_package(missing) << '\n';
+}
+
 Policy load_for_check(const std::optional<std::string> &draft)
 {
     if (!draft || is_installed_policy(*draft)) return load_policy(policy_path);
@@ -157,8 +166,7 @@ Policy load_for_check(const std::optional<std::string> &draft)
 void run_check(const std::optional<std::string> &draft, std::ostream &out, std::ostream &warnings)
 {
     const auto policy = load_for_check(draft);
-    for (const auto &secret : find_exposed_secrets(policy))
-        warnings << "pi-agentctl: warning: " << to_string(secret) << '\n';
+    warn(policy, warnings);
     Problems problems;
     if (!draft || is_installed_policy(*draft)) check_installed_files(problems);
     const auto unverified = check_host(policy, Observer::self(), problems);

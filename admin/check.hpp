@@ -21,6 +21,9 @@ void check_installed_files(Problems &problems);
 // Holds the policy against the host: users, groups, roots, the agent's program and accounts.
 Unverified check_host(const Policy &policy, const Observer &observer, Problems &problems);
 
+// What is wrong with neither, but had better be otherwise: secrets that everybody can read, programs that the agent would download.
+void warn(const Policy &policy, std::ostream &warnings);
+
 // The policy of this host; or a draft, read alone from a file that need not be trusted.
 Policy load_for_check(const std::optional<std::string> &draft);
 

@@ -4,6 +4,7 @@
 #include "common/decision.hpp"
 #include "common/policy_load.hpp"
 #include "common/problems.hpp"
+#include "runner/search_tools.hpp"
 #include "runner/systemd_bus.hpp"
 
 #include <nlohmann/json.hpp>
@@ -76,6 +77,7 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
         }
     }
     explanation.environment = explain_environment(policy, *rules, observer, user, explanation.home);
+    explanation.missing_tools = missing_search_tools();
     explanation.account_exists = find_account(rules->agent_account).has_value();
     if (directory) {
         const auto finding = observer.resolve_directory(*directory, user);

@@ -3,8 +3,10 @@
 
 #include "common/escape.hpp"
 #include "common/policy_env.hpp"
+#include "runner/certificate_files.hpp"
 #include "runner/env_files.hpp"
 #include "runner/environment.hpp"
+#include "runner/git_identity.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -18,6 +20,17 @@ HostVariables look_at_host_files(const Policy &policy, const Observer &observer,
     if (!observer.can_look_for(user)) return {{}, {"only root or " + user.name + " can read the user's own files"}};
     if (observer.root()) return ask_host_env_files(*observer.root(), user, policy.host_env_files);
     return read_host_env_files(policy.host_env_files, user.home);
+}
+
+// The project's own directory is not known here: a file in it counts as one that is copied.
+CertificateFiles look_at_certificates(const std::vector<CertificateVariable> &variables, const Observer &observer, const Account &user,
+                                      View view, const std::string &home)
+{
+    if (!observer.can_look_for(user)) return {};
+    const HostView places{view, {}, {}};
+    const ShownPlaces shown{places, home, home};
+    if (observer.root()) return ask_certificate_files(*observer.root(), user, variables, shown);
+    return read_certificate_files(variables, shown);
 }
 
 // A file that makes a start fail is a note of the explanation.
@@ -48,6 +61,10 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
     else
         for (const auto &file : policy.env_files)
             environment.notes.push_back(file.path + " (" + to_string(file.where) + ") sets more; only root can read it");
+    if (policy.git_identity) name_git_identity(input);
+    CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy.view, home);
+    input.certificates_inside = std::move(certificates.renamed);
+    environment.notes.insert(environment.notes.end(), certificates.notices.begin(), certificates.notices.end());
     for (const auto &[name, variable] : layer_environment(input)) {
         const bool hidden = looks_secret(name, variable.value);
         environment.variables.push_back({name, hidden ? "" : variable.value, hidden, variable.from});

@@ -2,6 +2,7 @@
 #include "admin/explain.hpp"
 
 #include "common/escape.hpp"
+#include "runner/search_tools.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -107,6 +108,14 @@ std::string told_text(const Explanation &explanation)
                                              : "the agent is not told about its sandbox (box_notes: false)");
 }
 
+std::string tools_text(const Explanation &explanation)
+{
+    std::string text;
+    for (const auto &missing : explanation.missing_tools)
+        text += fmt::format("tools:    {}\n", name_package(missing));
+    return text;
+}
+
 struct SystemdText {
     std::string operator()(std::monostate) const { return ""; }
     std::string operator()(const Failure &failure) const { return fmt::format("systemd:  no start is possible: {}\n", failure.what()); }
@@ -152,8 +161,8 @@ std::string to_text(const Explanation &explanation)
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + unit_text(explanation, rules) + view_text(explanation) + told_text(explanation) + to_text(explanation.environment) +
-           std::visit(SystemdText{}, explanation.systemd);
+    return text + unit_text(explanation, rules) + view_text(explanation) + told_text(explanation) + tools_text(explanation) +
+           to_text(explanation.environment) + std::visit(SystemdText{}, explanation.systemd);
 }
 
 nlohmann::json to_json(const Explanation &explanation)
@@ -181,6 +190,7 @@ nlohmann::json to_json(const Explanation &explanation)
         json["roots"].push_back(root_json(root));
     json["systemd"] = std::visit(SystemdJson{}, explanation.systemd);
     json["view"] = view_json(explanation);
+    json["missing_tools"] = explanation.missing_tools;
     json["git_identity"] = explanation.git_identity;
     json["box_notes"] = explanation.box_notes;
     json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};

@@ -66,7 +66,7 @@ Command parse_command_line(int argc, char **argv)
         throw Failure(ExitStatus::usage, std::string(error.what()) + "; see 'pi-agentctl --help'");
     }
     if (check->parsed()) return [draft = given(file_option, file)] { run_check(draft, std::cout, std::cerr); };
-    if (apply->parsed()) return [dry_run] { run_apply(dry_run, std::cout); };
+    if (apply->parsed()) return [dry_run] { run_apply(dry_run, std::cout, std::cerr); };
     if (shell->parsed()) return [shell_arguments] { become_shell(shell_arguments); };
     if (!explain->parsed()) throw Failure(ExitStatus::usage, "no command given: check, apply, explain or shell; see 'pi-agentctl --help'");
     return [name = given(user_option, user), cwd = given(directory_option, directory), json] { run_explain(name, cwd, json, std::cout); };

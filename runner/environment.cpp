@@ -79,13 +79,17 @@ void add_managed(Layered &layered, const EnvironmentInput &input)
 
 std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentInput &input)
 {
-    Layered layered;
+    Layered layered = input.defaults;
     for (const auto &assignment : input.presentation) {
         const std::size_t equals = assignment.find('=');
         layered[assignment.substr(0, equals)] = {assignment.substr(equals + 1), "shell"};
     }
     add(layered, input.host_files);
     add_managed(layered, input);
+    for (const auto &[name, inside] : input.certificates_inside) {
+        EnvironmentVariable &variable = layered[name];
+        variable = {inside, variable.from + ", a copy of " + variable.value};
+    }
     add(layered, own_variables(input), "pi-agent");
     return layered;
 }

@@ -10,6 +10,11 @@
 
 namespace pi_agent {
 
+struct EnvironmentVariable {
+    std::string value;
+    std::string from; // for people: "shell", "/home/alice/.pi/agent/env:3", "env", "/etc/pi-agent/env:1", "users.alice.env", "pi-agent"
+};
+
 // From the lowest layer to the highest.
 struct EnvironmentInput {
     std::vector<std::string> presentation;    // NAME=VALUE from the request
@@ -21,11 +26,8 @@ struct EnvironmentInput {
     std::string agent_name; // account
     std::string binary;
     std::string session_id;
-};
-
-struct EnvironmentVariable {
-    std::string value;
-    std::string from; // for people: "shell", "/home/alice/.pi/agent/env:3", "env", "/etc/pi-agent/env:1", "users.alice.env", "pi-agent"
+    std::map<std::string, EnvironmentVariable> defaults = {};    // of the product, for every layer to replace: below all
+    std::map<std::string, std::string> certificates_inside = {}; // variables that name files of certificates: their paths inside
 };
 
 // The product's own variables win over every layer.

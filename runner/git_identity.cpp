@@ -23,7 +23,7 @@ constexpr std::size_t answer_limit = 4096;
 constexpr const char *file_inside = "/run/pi-agent/gitconfig";
 // In git's order the lowest: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT win
 // over both.
-constexpr const char *variable = "GIT_CONFIG_SYSTEM=";
+constexpr const char *variable = "GIT_CONFIG_SYSTEM";
 
 FoundIdentity failed(const std::string &problem)
 {
@@ -109,6 +109,11 @@ FoundIdentity find_git_identity(const AsUser &user, const std::string &home, Dea
     return found;
 }
 
+void name_git_identity(EnvironmentInput &environment)
+{
+    environment.defaults[variable] = {file_inside, "git_identity, where your git knows a name or an address"};
+}
+
 GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, bool wanted)
 {
     if (!wanted) return;
@@ -157,10 +162,9 @@ std::vector<std::string> GitIdentityReader::show(const SessionDirectory &session
     return {};
 }
 
-void GitIdentityReader::name_in(std::vector<std::string> &environment) const
+void GitIdentityReader::name_in(EnvironmentInput &environment) const
 {
-    const bool named = std::any_of(environment.begin(), environment.end(), [](const auto &entry) { return entry.rfind(variable, 0) == 0; });
-    if (is_shown_ && !named) environment.push_back(std::string(variable) + file_inside);
+    if (is_shown_) name_git_identity(environment);
 }
 
 } // namespace pi_agent

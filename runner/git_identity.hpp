@@ -5,6 +5,7 @@
 #include "common/account.hpp"
 #include "common/identity.hpp"
 #include "runner/child.hpp"
+#include "runner/environment.hpp"
 #include "runner/git_config.hpp"
 #include "runner/project.hpp"
 #include "runner/session_directory.hpp"
@@ -26,6 +27,9 @@ struct FoundIdentity {
 // which conditional includes count.
 FoundIdentity find_git_identity(const AsUser &user, const std::string &home, Deadline deadline);
 
+// The lowest layer of the environment where there is an identity to show: each of the others may name another file.
+void name_git_identity(EnvironmentInput &environment);
+
 // A child with the user's rights that asks, while systemd builds the unit.
 class GitIdentityReader {
 public:
@@ -34,8 +38,8 @@ public:
 
     // Waits for it and writes what it found into the session's /run, where the agent cannot change it. Returns what the user should know.
     std::vector<std::string> show(const SessionDirectory &session, const SessionWatch &watch);
-    // Names that file, where there is one, in NAME=VALUE variables, unless a layer of the policy names another.
-    void name_in(std::vector<std::string> &environment) const;
+    // Names that file, where there is one, to the agent's git.
+    void name_in(EnvironmentInput &environment) const;
 
 private:
     [[nodiscard]] bool wait(const SessionWatch &watch) const;

@@ -161,6 +161,18 @@ private:
     HostView view_;
 };
 
+void add_agent(Planner &planner, const AgentPolicy &agent)
+{
+    try {
+        planner.add_program(agent.binary, "agent's program");
+        const std::string interpreter = interpreter_of(first_bytes_of(agent.binary));
+        if (!interpreter.empty()) planner.add_program(interpreter, "interpreter of the agent's program");
+    } catch (const SystemFailure &failure) {
+        throw Failure(ExitStatus::configuration, "the agent " + agent.binary + " cannot be run: " + failure.what() +
+                                                     "; the administrator corrects agent.binary (" + to_string(agent.binary_where) + ")");
+    }
+}
+
 void show_read_only(const AsRoot &root, const SessionDirectory &session, const std::string &host_path, const std::string &at)
 {
     const UniqueFd source = open_trusted(host_path, O_PATH, "host's");
@@ -236,9 +248,7 @@ HostView plan_host_view(const Policy &policy)
     Planner planner(defence_is_on("minimal-view") ? policy.view : View::host);
     for (const auto &shown : policy.view_paths)
         planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
-    planner.add_program(policy.agent.binary, "agent's program");
-    const std::string interpreter = interpreter_of(first_bytes_of(policy.agent.binary));
-    if (!interpreter.empty()) planner.add_program(interpreter, "interpreter of the agent's program");
+    add_agent(planner, policy.agent);
     for (const char *own : {PI_AGENT_EXEC_PATH, PI_AGENT_BASH_ENV_PATH}) // where pi-agent was built for another prefix
         planner.add(parent_of(own), "directory of pi-agent");
     for (const char *place : certificate_places) {

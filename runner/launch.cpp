@@ -5,6 +5,7 @@
 #include "runner/admission.hpp"
 #include "runner/agent_account.hpp"
 #include "runner/box_notes.hpp"
+#include "runner/certificate_files.hpp"
 #include "runner/config_sync.hpp"
 #include "runner/env_files.hpp"
 #include "runner/environment.hpp"
@@ -129,6 +130,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         watch.check();
         progress.show("waiting for another start of your agent");
     });
+    environment.home = state.home_path;
     const UniqueFd locked_settings = policy.settings_lock ? session.make_file("settings.json") : UniqueFd();
     if (locked_settings) require_locked_sessions(root, caller, id);
     // As user and agent, under the user's lock.
@@ -161,6 +163,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         if (!locked_settings) bring_config_in();
         show_accounts(session, view, caller, agent, state.home_path, project.by_group);
         tell_all(wrapper, host_files.show(session));
+        CertificateFiles certificates =
+            ask_certificate_files(root, caller, find_certificate_variables(environment), {view, project.root_path, state.home_path});
+        show_certificate_files(session, certificates);
+        tell_all(wrapper, certificates.notices);
+        environment.certificates_inside = std::move(certificates.renamed);
         tell_all(wrapper, git_identity.show(session, watch));
     } catch (...) {
         end.end_after_failure();
@@ -171,10 +178,9 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     tell_all(wrapper, name_hidden(tree, project.root_path));
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
-    environment.home = state.home_path;
     const Program program = request.program;
+    git_identity.name_in(environment);
     LaunchRecord record = plan_launch(policy, environment, std::move(request), project);
-    git_identity.name_in(record.environment);
     record_started(id, caller, agent, project.root_path, program);
     const AgentEnded ended = supervise(
         systemd, Session{service_name(id), wrapper, receiver, control, termination, record, early.messages()}, std::move(terminal));

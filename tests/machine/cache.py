@@ -11,7 +11,7 @@ from pathlib import Path
 
 from cgroup import Cgroup
 from progress import CommandFailed, quietly, say
-from recipes import AGENTS, MACHINES
+from recipes import AGENTS, MACHINES, TOOLCHAINS
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
@@ -53,6 +53,13 @@ def remove_tree(path):
         subprocess.run(["rm", "-rf", "--one-file-system", "--", path], check=True)
 
 
+def files_below(tree):
+    """Every file and link, relative to it."""
+    for directory, directories, files in os.walk(tree):
+        for name in [*files, *(name for name in directories if os.path.islink(os.path.join(directory, name)))]:
+            yield os.path.relpath(os.path.join(directory, name), tree)
+
+
 def copy_tree(source, target):
     subprocess.run(["cp", "-a", "--reflink=auto", "--", source, target], check=True)
 
@@ -61,9 +68,9 @@ def digest(*inputs):
     return hashlib.sha256(repr(inputs).encode()).hexdigest()[:12]
 
 
-def bootstrap(release, packages, target):
+def bootstrap(release, packages, target, *options):
     """A minimal Debian with the packages, from the distribution's default mirror."""
-    quietly(["mmdebstrap", *LEAN, "--include=" + ",".join(packages), release, target], target.with_name(target.name + ".log"))
+    quietly(["mmdebstrap", *LEAN, *options, "--include=" + ",".join(packages), release, target], target.with_name(target.name + ".log"))
 
 
 def machine_root(name):
@@ -85,6 +92,30 @@ def machine_root(name):
         quietly(["chroot", root, "sh", "/root/prepare_root.sh"], CACHE / name / "prepare-root.log")
 
     return made_once(CACHE / name / f"root-{digest(LEAN, recipe.release, recipe.packages, contents)}", make)
+
+
+def toolchains_tree(name):
+    """What Debian's cargo and go put into a machine's /usr, with the linker that they need; nothing that is there already."""
+    recipe = MACHINES[name]
+    there = machine_root(name) / "usr"
+    options = ["--variant=extract", "--dpkgopt=path-exclude=/usr/lib/go-*/pkg/linux_amd64_*"]  # go's own for profilers and the like
+
+    def make(tree):
+        say(f"making the toolchains of machine {name}")
+        extracted = tree.with_name(tree.name + ".packages")
+        remove_tree(extracted)
+        bootstrap(recipe.release, TOOLCHAINS, extracted, *options)
+        (extracted / "usr").rename(tree)
+        for directory in ("lib", "lib64"):  # of packages from before all was in /usr
+            if (extracted / directory).is_dir():
+                subprocess.run(["cp", "-al", "--", f"{extracted / directory}/.", tree / directory], check=True)
+        remove_tree(extracted)
+        for file in files_below(tree):
+            if os.path.lexists(there / file):
+                (tree / file).unlink()
+        (tree / "bin/cc").symlink_to("gcc")
+
+    return made_once(CACHE / name / f"toolchains-{digest(LEAN, options, TOOLCHAINS, there.parent.name)}", make)
 
 
 def build_root(name, tools=False):

@@ -13,7 +13,7 @@ import os
 import subprocess
 import time
 
-from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_tree, machine_root, remove_tree
+from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_tree, files_below, machine_root, remove_tree, toolchains_tree
 from cgroup import Cgroup
 from progress import say
 from recipes import DEFAULT_AGENT
@@ -106,6 +106,19 @@ class Machine:
         target = self.filesystem / directory.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)
         copy_tree(agent_tree(version), target)
+
+    @contextlib.contextmanager
+    def toolchains(self):
+        """cargo and go in the machine, until the end: hard links, so nothing in it may write into these files."""
+        tree, usr = toolchains_tree(self.recipe), self.filesystem / "usr"
+        before = {directory for directory, _, _ in os.walk(usr)}
+        subprocess.run(["cp", "-al", "--", f"{tree}/.", usr], check=True)
+        yield
+        for file in files_below(tree):
+            (usr / file).unlink()
+        for directory, _, _ in os.walk(usr, topdown=False):
+            if directory not in before:
+                os.rmdir(directory)
 
     def install(self, build):
         say(f"building the product for {self.recipe}")

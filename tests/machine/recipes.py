@@ -39,6 +39,8 @@ COMMON_BUILD = (
     " libsystemd-dev libyaml-cpp-dev meson ninja-build nlohmann-json3-dev pkg-config python3"
 ).split()
 TOOLS = "clang clang-format clang-tidy shellcheck".split()
+# For the tests of them alone: with what they need they are three times as large as a machine.
+TOOLCHAINS = "cargo gcc golang-go libc6-dev".split()
 
 MACHINES = {
     "bookworm": MachineRecipe(

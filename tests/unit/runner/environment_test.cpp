@@ -153,3 +153,20 @@ TEST_CASE("the list is sorted by name and names nothing twice")
     CHECK(std::is_sorted(names.begin(), names.end()));
     CHECK(std::adjacent_find(names.begin(), names.end()) == names.end());
 }
+
+TEST_CASE("a default of the product's gives way to every layer, and a copy of certificates takes the place of what names them")
+{
+    EnvironmentInput input = plain();
+    input.defaults = {{"A", {"default", "why"}}, {"TERM", {"default", "why"}}, {"HOME", {"default", "why"}}};
+    input.presentation = {"TERM=xterm"};
+    input.managed = {{"SSL_CERT_FILE", "/srv/corp.pem"}};
+    input.certificates_inside = {{"SSL_CERT_FILE", "/run/pi-agent/ca/1.pem"}};
+    auto layered = layer_environment(input);
+    CHECK(layered["A"].value == "default");
+    CHECK(layered["A"].from == "why");
+    CHECK(layered["TERM"].value == "xterm");
+    CHECK(layered["HOME"].value == input.home);
+    CHECK(layered["SSL_CERT_FILE"].value == "/run/pi-agent/ca/1.pem");
+    CHECK(layered["SSL_CERT_FILE"].from == "env, a copy of /srv/corp.pem");
+    CHECK(managed_environment(input).at("SSL_CERT_FILE") == "/srv/corp.pem");
+}

@@ -167,15 +167,16 @@ TEST_CASE("what was found is shown even when something else took longer than git
         std::string text;
         for (const auto &notice : reader.show(session, SessionWatch{wrapper, termination}))
             text += notice;
-        std::vector<std::string> environment = {"A=b"};
+        EnvironmentInput environment{{}, {}, {}, {}, {}, "/home", "agent", "/usr/bin/pi", "ID"};
         reader.name_in(environment);
-        std::vector<std::string> taken = {"GIT_CONFIG_SYSTEM=/other"};
-        reader.name_in(taken);
+        const std::string named = layer_environment(environment)["GIT_CONFIG_SYSTEM"].value;
+        environment.managed["GIT_CONFIG_SYSTEM"] = "/other";
+        const std::string taken = layer_environment(environment)["GIT_CONFIG_SYSTEM"].value;
         std::ifstream file(session.path() + "/run/pi-agent/gitconfig");
-        text += environment.back() + "," + std::to_string(taken.size()) + "," + std::string(std::istreambuf_iterator<char>(file), {});
+        text += named + "," + taken + "," + std::string(std::istreambuf_iterator<char>(file), {});
         remove_session(root, session.path().substr(session.path().rfind('/') + 1));
         return text;
     });
     if (answer == no_private_run) return skipped(answer);
-    CHECK(answer == "GIT_CONFIG_SYSTEM=/run/pi-agent/gitconfig,1,[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n\tname = \"n\"\n");
+    CHECK(answer == "/run/pi-agent/gitconfig,/other,[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n\tname = \"n\"\n");
 }
