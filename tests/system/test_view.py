@@ -115,12 +115,12 @@ def test_the_time_zone_is_the_hosts_by_its_name_too(machine, playing):
 
 
 def test_a_file_that_only_root_reads_is_not_shown_and_a_huge_one_is_named(machine, playing):
-    machine.root("cp -a /etc/hosts /root/; cp -a /etc/services /root/; chmod 600 /etc/services; yes '192.0.2.1 x' | head -c 2000000 >>/etc/hosts", check=True)
+    machine.root("cp -a /etc/hosts /root/; echo x >/etc/rpc; chmod 600 /etc/rpc; yes '192.0.2.1 x' | head -c 2000000 >>/etc/hosts", check=True)
     try:
-        done = pi(machine, "sh", "ls /etc/hosts /etc/services")
+        done = pi(machine, "sh", "ls /etc/hosts /etc/rpc")
         assert done.stdout == b"" and b"not shown to the agent: /etc/hosts (larger than 1 MiB)" in done.stderr, done
     finally:
-        machine.root("mv /root/hosts /root/services /etc/", check=True)
+        machine.root("mv /root/hosts /etc/; rm /etc/rpc", check=True)
 
 
 @pytest.fixture
@@ -149,12 +149,12 @@ def test_a_path_of_the_policy_that_is_missing_or_anybodys_is_refused_by_check_an
 
 
 def test_a_path_of_the_policy_that_leads_into_a_home_is_refused(machine, playing_policy, tools):
-    machine.root("ln -s /home/bob /srv/link", check=True)
+    machine.root("install -d /home/everybody; ln -s /home/everybody /srv/link", check=True)
     try:
         done = machine.root("sed 's|view_paths: .*|view_paths: [/srv/link]|' >/root/draft.yaml; pi-agentctl check /root/draft.yaml", input=TOOLS_POLICY.encode())
-        assert done.returncode == 78 and b"/home/bob" in done.stderr and b"is kept from every session" in done.stderr, done
+        assert done.returncode == 78 and b"/home/everybody" in done.stderr and b"is kept from every session" in done.stderr, done
     finally:
-        machine.root("rm /srv/link /root/draft.yaml", check=True)
+        machine.root("rm /srv/link /root/draft.yaml; rmdir /home/everybody", check=True)
 
 
 def test_the_agents_program_may_live_anywhere_that_only_root_fills(machine, playing_policy):
