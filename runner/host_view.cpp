@@ -113,7 +113,7 @@ std::string first_bytes_of(const std::string &program)
 // Collects trees and links for the paths that a session needs.
 class Planner {
 public:
-    explicit Planner(View view) { view_.view = view; }
+    Planner(View view, const std::vector<UserEntry> &users) : users_(users) { view_.view = view; }
 
     void add(const std::string &path, const std::string &what) { show(resolve(path, what).canonical, what); }
 
@@ -121,8 +121,8 @@ public:
     void add_program(const std::string &path, const std::string &what)
     {
         const std::string end = resolve(path, what).canonical;
-        show(tree_of_program(resolve(parent_of(path), what).canonical + path.substr(path.rfind('/'))), what);
-        show(tree_of_program(end), what);
+        show_program(resolve(parent_of(path), what).canonical + path.substr(path.rfind('/')), what);
+        show_program(end, what);
     }
 
     HostView finish()
@@ -151,13 +151,27 @@ private:
         return end;
     }
 
+    // Nobody named this tree, so it must not bring anybody's project along.
+    void show_program(const std::string &path, const std::string &what)
+    {
+        const std::string tree = tree_of_program(path);
+        for (const auto &entry : users_)
+            for (const auto &root : entry.roots)
+                if (!is_shown_by(view_.view, tree) && (lies_in(root.text, tree) || lies_in(tree, root.text)))
+                    throw Failure(ExitStatus::configuration, "with the " + what + " " + path + " every session would see " + tree +
+                                                                 ", where the root " + root.text + " (" + to_string(root.where) +
+                                                                 ") lies; install it in a directory of its own");
+        show(tree, what);
+    }
+
     void show(const std::string &path, const std::string &what)
     {
         if (is_shown_by(view_.view, path)) return;
-        if (const auto problem = problem_of_view_path(path); problem && defence_is_on("view-places")) refuse("the " + what, path, *problem);
+        if (const auto problem = problem_of_view_path(path); problem) refuse("the " + what, path, *problem);
         view_.trees.insert(path);
     }
 
+    const std::vector<UserEntry> &users_;
     HostView view_;
 };
 
@@ -245,7 +259,7 @@ bool is_shown(const HostView &view, const std::string &path)
 
 HostView plan_host_view(const Policy &policy)
 {
-    Planner planner(defence_is_on("minimal-view") ? policy.view : View::host);
+    Planner planner(defence_is_on("minimal-view") ? policy.view : View::host, policy.users);
     for (const auto &shown : policy.view_paths)
         planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
     add_agent(planner, policy.agent);

@@ -62,6 +62,24 @@ def test_what_anybody_may_write_on_the_host_is_not_writable_for_the_agent(place,
     prove(attack, *defences)
 
 
+SAYS_TOO_MUCH = {
+    "who has an account here": "grep -E '^(bob|carol):' /etc/passwd",
+    "who is in which group": "grep '^devs:' /etc/group",
+    "how the host lets people in": "cat /etc/ssh/sshd_config",
+    "what starts when": "ls /etc/systemd/system",
+    "who may run the agent where": "cat /etc/sudoers.d/README /etc/pam.d/sudo",
+}
+
+
+@pytest.mark.parametrize("what", SAYS_TOO_MUCH)
+def test_the_hosts_configuration_does_not_tell(what, prove):
+    def attack(target):
+        done = target.pi("sh", "-c", SAYS_TOO_MUCH[what])
+        return Outcome(done.stdout != b"", done)
+
+    prove(attack, "minimal-view")
+
+
 @pytest.mark.parametrize("place", ["/home", "/root", "/run/user"])
 def test_other_homes_are_not_there(place, prove):
     prove(seen_in(place, "homes"), "unit:RootDirectory", "unit:ProtectHome", "unit:TemporaryFileSystem", "unit:BindReadOnlyPaths")

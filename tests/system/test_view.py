@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, agent_says, assert_refused, pi
+from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, agent_says, assert_refused, pi, written_policy
 
 LISTS = Path(__file__).with_name("view")
 WALK = (LISTS / "walk.py").read_bytes()
@@ -172,6 +172,15 @@ def test_the_agents_program_may_live_anywhere_that_only_root_fills(machine, play
             "/data/python:", "3", "current", "/srv:", "agents", "/srv/agents:", "pi", "pi-9"]
     finally:
         machine.root("rm -r /srv/agents /data", check=True)
+
+
+def test_the_agents_program_does_not_bring_anybodys_root_along(machine, playing_policy):
+    machine.root(f"install -d /srv/shared/bin; cp {PLAYING_AGENT} /srv/shared/bin/pi", check=True)
+    try:
+        with written_policy(machine, PLAYING_POLICY.replace(PLAYING_AGENT, "/srv/shared/bin/pi")):
+            assert_refused(pi(machine, "sh", "true"), 78, "every session would see /srv/shared, where the root /srv/shared/app (/etc/pi-agent/policy.yaml:")
+    finally:
+        machine.root("rm -r /srv/shared/bin", check=True)
 
 
 def test_a_shell_sees_what_the_agent_sees(machine, playing):
