@@ -93,8 +93,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
 {
     require_host_namespaces(root);
 
-    // Out of the caller's control group before anything that others share. While systemd moves this process, only what concerns the process
-    // itself, or asks systemd: until it is inside, the caller can freeze or kill it.
+    // Out of the caller's control group before anything that others share or wait for. While systemd moves this process, it decides: until
+    // it is inside, the caller can freeze or kill it, so what was decided is good for a moment only.
     const std::string id = make_session_id();
     UniqueFd slot = take_start_slot(root, caller.uid);
     SystemdBus systemd(root);
@@ -103,10 +103,9 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     MoveIntoScope move(systemd, scope_name(id), caller.uid);
     systemd.watch_service(service_name(id));
     const SystemdFeatures features = systemd_features(systemd.version());
-    move.wait();
-    // --- from here the caller can neither freeze nor kill this process ---
 
     // Decide again; only this decision counts.
+    const Clock::time_point decided = Clock::now();
     const Policy policy = load_enabled_policy();
     const AccessRules rules = authorise(policy, caller);
     const Account agent = find_agent(policy, rules, caller);
@@ -116,6 +115,9 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     Request request = receiver.request();
     const HostView view = plan_host_view(policy);
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view);
+    move.wait();
+    require_fresh(decided);
+    // --- from here the caller can neither freeze nor kill this process ---
 
     // Prepare what systemd needs.
     const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
