@@ -5,7 +5,7 @@ import time
 
 import pytest
 from session import main_pid, pid_of_user, pids_in
-from target import Outcome
+from target import DEMO, Outcome
 
 CONVERSATION = "lambda c, s: ask(c, s, ['sh', '-c', 'echo $PI_AGENT_SESSION; sleep 60'])"
 # In the caller, before sudo: everything that can be made worse.
