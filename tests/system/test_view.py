@@ -39,6 +39,7 @@ def expected(name, release):
 
 
 def assert_as_listed(seen, name, release):
+    print(*sorted(seen), sep="\n")  # shown when this fails: the list as it would have to be
     must, may = expected(name, release)
     assert sorted(set(seen) - may) == [], f"seen, and not in {name}"
     assert sorted(must - set(seen)) == [], f"in {name}, and not seen"
