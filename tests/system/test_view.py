@@ -66,17 +66,19 @@ def test_the_accounts_are_the_agents_its_users_roots_and_nobodys(machine, playin
     assert shared == groups
 
 
-def test_accounts_of_a_directory_service_are_known_too(machine, playing):
-    """alice comes from another source than /etc/passwd: a module of the name service switch that systemd has."""
-    record = '{"userName":"alice","uid":1000,"gid":1000,"homeDirectory":"/home/alice","shell":"/bin/bash","disposition":"regular"}'
-    machine.root("cp -a /etc/passwd /etc/nsswitch.conf /root/; install -d /etc/userdb", check=True)
+def test_an_account_of_a_directory_service_is_known_too(machine, playing):
+    """The agent's own comes from another source than /etc/passwd: a module of the name service switch that systemd has."""
+    uid, gid = machine.root("id -u pi-agent-alice; id -g pi-agent-alice", check=True).stdout.decode().split()
+    record = {"userName": "pi-agent-alice", "uid": int(uid), "gid": int(gid), "homeDirectory": "/nonexistent", "disposition": "system"}
+    machine.root("cp -a /etc/passwd /root/; install -d /etc/userdb", check=True)
     try:
-        machine.write("/etc/userdb/alice.user", record, mode=0o644)
-        machine.root("ln -sf alice.user /etc/userdb/1000.user; sed -i /^alice:/d /etc/passwd", check=True)
-        assert machine.root("getent passwd alice").returncode == 0
-        assert b"\nalice:x:1000:" in agent_says(machine, "sh", "cat /etc/passwd")
+        machine.write("/etc/userdb/pi-agent-alice.user", json.dumps(record))
+        machine.root(f"ln -s pi-agent-alice.user /etc/userdb/{uid}.user; sed -i /^pi-agent-alice:/d /etc/passwd; getent passwd pi-agent-alice", check=True)
+        said = agent_says(machine, "sh", "id -un; cat /etc/passwd").decode().splitlines()
+        assert said[0] == "pi-agent-alice"
+        assert f"pi-agent-alice:x:{uid}:{gid}::/var/lib/pi-agent/users/alice/home:/bin/bash" in said
     finally:
-        machine.root("cp -a /root/passwd /root/nsswitch.conf /etc/; rm -r /etc/userdb /root/passwd /root/nsswitch.conf", check=True)
+        machine.root("cp -a /root/passwd /etc/; rm -r /etc/userdb /root/passwd", check=True)
 
 
 @pytest.mark.parametrize("how", ["a file", "a link into /run", "a chain of links"])
