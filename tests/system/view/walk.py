@@ -11,6 +11,7 @@ import sys
 WHOLE = {"/usr", "/opt", "/nix/store", "/proc/sys", "/proc/bus", "/proc/irq", "/proc/fs", "/proc/tty", "/proc/driver", "/proc/scsi",
          "/proc/dynamic_debug", "/proc/sysvipc", "/proc/acpi", "/proc/pressure", "/sys/devices/system"}
 OWN = {os.environ["HOME"], sys.argv[1]}
+WHOLE |= set(sys.argv[2:])
 SPECIAL = (stat.S_IFSOCK, stat.S_IFIFO, stat.S_IFCHR, stat.S_IFBLK)
 LETTERS = {stat.S_IFDIR: "d", stat.S_IFREG: "f", stat.S_IFLNK: "l", stat.S_IFSOCK: "s", stat.S_IFIFO: "p", stat.S_IFCHR: "c", stat.S_IFBLK: "b"}
 
