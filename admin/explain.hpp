@@ -48,6 +48,7 @@ struct Explanation {
     View view = View::minimal;
     std::vector<PolicyPath> view_paths;
     std::variant<std::monostate, HostView, Failure> shown; // of this host, for root
+    NetworkPolicy network;
 };
 
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
