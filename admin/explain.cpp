@@ -60,7 +60,8 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                             policy.box_notes,
                             policy.view,
                             policy.view_paths,
-                            {}};
+                            {},
+                            policy.network};
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     if (rules == nullptr) return explanation;
     std::vector<RootSpec> specs;

@@ -48,7 +48,8 @@ struct Explanation {
     View view = View::minimal;
     std::vector<PolicyPath> view_paths;
     std::variant<std::monostate, HostView, Failure> shown; // of this host, for root
-    std::vector<std::string> missing_tools = {};           // "fd", "rg"
+    NetworkPolicy network;
+    std::vector<std::string> missing_tools = {}; // "fd", "rg"
 };
 
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,

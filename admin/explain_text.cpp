@@ -5,6 +5,7 @@
 #include "runner/search_tools.hpp"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
@@ -116,6 +117,45 @@ std::string tools_text(const Explanation &explanation)
     return text;
 }
 
+std::string names_of(const std::vector<IpRange> &ranges)
+{
+    std::vector<std::string> names;
+    for (const auto &range : ranges)
+        names.push_back(to_string(range));
+    return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::string network_text(const NetworkPolicy &network)
+{
+    const std::string where = to_string(network.where);
+    switch (network.mode) {
+    case NetworkMode::full:
+        break;
+    case NetworkMode::none:
+        return fmt::format("network:  none ({}): a loopback of its own, which nobody else reaches;\n"
+                           "          its model, too, is out of reach unless it runs in the session\n",
+                           where);
+    case NetworkMode::loopback:
+        return fmt::format("network:  loopback ({}): {} of this host, in both directions;\n"
+                           "          a proxy, a name server or a model that listens there is reached\n",
+                           where, names_of(network.allowed));
+    case NetworkMode::listed:
+        return fmt::format("network:  only {} ({}), in both directions;\n"
+                           "          name servers, loopback and the model's host only as far as they are among them\n",
+                           names_of(network.allowed), where);
+    }
+    return "network:  full: the host's, without restriction (network)\n";
+}
+
+nlohmann::json network_json(const NetworkPolicy &network)
+{
+    constexpr const char *modes[] = {"full", "loopback", "none", "list"};
+    nlohmann::json json = {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", nlohmann::json::array()}};
+    for (const auto &range : network.allowed)
+        json["allowed"].push_back(to_string(range));
+    return json;
+}
+
 struct SystemdText {
     std::string operator()(std::monostate) const { return ""; }
     std::string operator()(const Failure &failure) const { return fmt::format("systemd:  no start is possible: {}\n", failure.what()); }
@@ -161,8 +201,8 @@ std::string to_text(const Explanation &explanation)
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + unit_text(explanation, rules) + view_text(explanation) + told_text(explanation) + tools_text(explanation) +
-           to_text(explanation.environment) + std::visit(SystemdText{}, explanation.systemd);
+    return text + unit_text(explanation, rules) + view_text(explanation) + network_text(explanation.network) + told_text(explanation) +
+           tools_text(explanation) + to_text(explanation.environment) + std::visit(SystemdText{}, explanation.systemd);
 }
 
 nlohmann::json to_json(const Explanation &explanation)
@@ -193,6 +233,7 @@ nlohmann::json to_json(const Explanation &explanation)
     json["missing_tools"] = explanation.missing_tools;
     json["git_identity"] = explanation.git_identity;
     json["box_notes"] = explanation.box_notes;
+    json["network"] = network_json(explanation.network);
     json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
     if (const auto &directory = explanation.directory) {
         json["directory"] = {{"path", directory->path}, {directory->allowed.value_or(false) ? "root" : "reason", directory->text}};

@@ -3,6 +3,7 @@
 
 #include "common/config_classes.hpp"
 #include "common/error.hpp"
+#include "common/ip_range.hpp"
 
 #include <map>
 #include <optional>
@@ -63,6 +64,19 @@ struct PolicyPath {
 // What sessions see of the host's /etc: a short list (runner/host_view.cpp, runner/host_files.cpp), or all that is readable.
 enum class View { minimal, host };
 
+enum class NetworkMode {
+    full,     // the host's, without restriction
+    loopback, // the host's, its loopback addresses alone
+    none,     // one of the session's own, with nothing in it but a loopback
+    listed,   // the host's, the addresses of a list alone
+};
+
+struct NetworkPolicy {
+    NetworkMode mode = NetworkMode::full;
+    std::vector<IpRange> allowed; // loopback and listed: with these, and in both directions
+    Position where;
+};
+
 struct Policy {
     AgentPolicy agent;
     WrapperPolicy wrapper;
@@ -74,6 +88,7 @@ struct Policy {
     bool settings_lock = false; // the merged settings.json cannot be changed inside
     bool git_identity = true;   // the agent's commits carry the user's name and address
     bool box_notes = true;      // the agent is told about its sandbox
+    NetworkPolicy network;
     View view = View::minimal;
     std::vector<PolicyPath> view_paths; // shown besides, read-only; absolute
     Environment env;                    // managed

@@ -2,6 +2,7 @@
 #include "common/policy_sections.hpp"
 
 #include "common/policy_env.hpp"
+#include "common/policy_network.hpp"
 #include "common/policy_paths.hpp"
 #include "common/policy_users.hpp"
 #include "common/policy_values.hpp"
@@ -182,7 +183,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"git_identity", into_bool(policy.git_identity, problems)},
                   {"box_notes", into_bool(policy.box_notes, problems)},
                   {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where, problems); }},
-                  {"network", only({"full"}, {"loopback", "none"}, problems)},
+                  {"network", [&](const PolicyValue &value) { policy.network = read_network(value, problems).value_or(policy.network); }},
                   {"env_files", [&](const PolicyValue &value) { policy.env_files = read_paths(value, problem_of_managed_file, problems); }},
                   {"host_env_files", section(read_host_env_files)},
                   {"toolchains", later},

@@ -13,6 +13,7 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t hidden_named = 3;
+constexpr std::size_t ranges_named = 8;
 constexpr std::size_t hidden_length = 80; // bytes of one name
 
 std::string hidden_line(const std::vector<std::string> &hidden)
@@ -25,6 +26,29 @@ std::string hidden_line(const std::vector<std::string> &hidden)
     return "- Hidden in the project, though they look empty: " + names + " (other file systems).\n";
 }
 
+std::string network_line(const NetworkPolicy &network)
+{
+    switch (network.mode) {
+    case NetworkMode::full:
+        break;
+    case NetworkMode::none:
+        return "none, but a loopback of your own: servers that you start reach each other, and nobody else reaches them, not even the "
+               "user's "
+               "browser. Nothing can be downloaded.";
+    case NetworkMode::loopback:
+        return "the host's loopback alone (127.0.0.0/8, ::1). The user's browser on this host reaches a server of yours on 127.0.0.1; "
+               "downloads work only through a proxy that listens there.";
+    case NetworkMode::listed:
+        std::string ranges;
+        for (std::size_t index = 0; index < std::min(network.allowed.size(), ranges_named); ++index)
+            ranges += (index == 0 ? "" : ", ") + to_string(network.allowed[index]);
+        if (network.allowed.size() > ranges_named) ranges += " and " + std::to_string(network.allowed.size() - ranges_named) + " more";
+        return "these addresses alone, in both directions: " + ranges +
+               ". Name servers and 127.0.0.1 are reached only if they are among them.";
+    }
+    return "the host's, not restricted by the sandbox.";
+}
+
 } // namespace
 
 std::string box_notes(const BoxFacts &facts)
@@ -35,11 +59,12 @@ std::string box_notes(const BoxFacts &facts)
            facts.account + "`. Files that you make in the project belong to the user.\n- You can write to the project `" + facts.project +
            "`, to your home `" + facts.home +
            "` (kept) and to /tmp and /var/tmp (yours alone, gone when the session ends).\n"
-           "- Everything else is read-only or hidden: most of /etc, other homes, other users' processes, the host's services. What you miss may be on "
+           "- Everything else is read-only or hidden: most of /etc, other homes, other users' processes, the host's services. What you "
+           "miss may be on "
            "the "
            "host all the same.\n" +
-           hidden_line(facts.hidden) +
-           "- Network: the host's, not restricted by the sandbox.\n"
+           hidden_line(facts.hidden) + "- Network: " + network_line(facts.network) +
+           "\n"
            "- `sudo` gives no rights: it runs the command as you. System packages cannot be installed.\n"
            "- pip, npm -g, cargo install and go install put programs into ~/.local, which is kept, as are their caches.\n"
            "- There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git commit`.\n"

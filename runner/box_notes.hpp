@@ -1,6 +1,7 @@
 // What the agent is told about the box it works in, as instructions in the file /AGENTS.md of its view.
 #pragma once
 
+#include "common/policy.hpp"
 #include "runner/session_directory.hpp"
 
 #include <string>
@@ -15,6 +16,7 @@ struct BoxFacts {
     std::string account;             // the agent's
     std::vector<std::string> hidden; // mount points in the project that look empty, relative to it; any bytes
     bool settings_lock = false;
+    NetworkPolicy network;
 };
 
 // A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.

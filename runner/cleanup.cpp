@@ -4,6 +4,7 @@
 #include "common/channel.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "runner/control_group.hpp"
 #include "runner/session_directory.hpp"
 
 #include <chrono>
@@ -18,21 +19,11 @@ namespace {
 
 constexpr int patience_seconds = 5;
 
-// The control group of the agent's unit: a sibling of this program's own, in version 2's hierarchy, or in the one of version 1 that systemd
-// names (cgroups(7)). Empty when it is gone, as it should be.
+// The control group of the agent's unit. Empty when it is gone, as it should be.
 std::string group_of(const std::string &session_id)
 {
-    const std::string own = "/" + cleanup_name(session_id);
-    std::ifstream file("/proc/self/cgroup");
-    for (std::string line; std::getline(file, line);) {
-        const std::size_t path = line.find('/');
-        if (path == std::string::npos || line.size() < path + own.size() || line.compare(line.size() - own.size(), own.size(), own) != 0)
-            continue;
-        const bool named = line.find(":name=systemd:") < path;
-        if (!named && line.compare(0, path, "0::") != 0) continue;
-        const std::string sibling = line.substr(path, line.size() - own.size() - path) + "/" + service_name(session_id);
-        return (named ? "/sys/fs/cgroup/systemd" : "/sys/fs/cgroup") + sibling;
-    }
+    std::ifstream own("/proc/self/cgroup");
+    if (const auto group = find_sibling_group(own, cleanup_name(session_id), service_name(session_id))) return group->path;
     throw Failure(ExitStatus::denied, "this program is run by the unit " + cleanup_name(session_id) + ", not by hand");
 }
 

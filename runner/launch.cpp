@@ -13,6 +13,7 @@
 #include "runner/host_files.hpp"
 #include "runner/host_view.hpp"
 #include "runner/migrations.hpp"
+#include "runner/network_check.hpp"
 #include "runner/own_scope.hpp"
 #include "runner/process_state.hpp"
 #include "runner/progress.hpp"
@@ -66,9 +67,9 @@ UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &
 }
 
 UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
-                   const StateDirectory &state, const RootTree &tree, const SystemdFeatures &features)
+                   const StateDirectory &state, const RootTree &tree, const SystemdFeatures &features, const NetworkPolicy &network)
 {
-    UnitPlan plan{id, caller.uid, agent.uid, agent.gid, {}, tree.path, tree.binds, state.home_path, project.root_path, features};
+    UnitPlan plan{id, caller.uid, agent.uid, agent.gid, {}, tree.path, tree.binds, state.home_path, project.root_path, features, network};
     if (project.by_group) plan.groups.push_back(*project.by_group);
     return plan;
 }
@@ -151,13 +152,15 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     };
     if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
     const RootTree tree = build_root_tree(root, session, view, project, state, caller, agent, locked_settings);
-    if (policy.box_notes) show_box_notes(session, {project.root_path, state.home_path, agent.name, tree.covered, policy.settings_lock});
+    if (policy.box_notes)
+        show_box_notes(session, {project.root_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network});
     // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
     // record and looks at nothing before.
     GitIdentityReader git_identity(root, caller, project, policy.git_identity);
     auto [control, launcher] = make_channel();
     end.unit_may_live();
-    systemd.start_service(service_name(id), service_properties(plan_unit(id, caller, agent, project, state, tree, features)),
+    systemd.start_service(service_name(id),
+                          service_properties(plan_unit(id, caller, agent, project, state, tree, features, policy.network)),
                           CompanionUnit{cleanup_name(id), cleanup_properties(id, caller.uid)}, launcher);
     launcher.reset();
     try {
@@ -184,8 +187,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     git_identity.name_in(environment);
     LaunchRecord record = plan_launch(policy, environment, std::move(request), project);
     record_started(id, caller, agent, project.root_path, program);
-    const AgentEnded ended = supervise(
-        systemd, Session{service_name(id), wrapper, receiver, control, termination, record, early.messages()}, std::move(terminal));
+    const AgentEnded ended = supervise(systemd,
+                                       Session{service_name(id), wrapper, receiver, control, termination, record, early.messages(),
+                                               [&] { require_network_enforced(root, policy.network, id); }},
+                                       std::move(terminal));
     end.unit_has_ended();
     record_ended(id, ended);
     session.unlock();

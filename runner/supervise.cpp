@@ -97,7 +97,10 @@ private:
     {
         if (handing_over_ || !launcher_ready_ || (terminal_ && !terminal_ready_)) return;
         handing_over_ = true;
-        attempt([&] { session_.receiver.start_handover(session_.control); });
+        attempt([&] {
+            session_.require_enforced();
+            session_.receiver.start_handover(session_.control);
+        });
     }
 
     void hand_record_over()

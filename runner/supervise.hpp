@@ -6,6 +6,7 @@
 #include "runner/receiver.hpp"
 #include "runner/systemd_bus.hpp"
 
+#include <functional>
 #include <string>
 
 namespace pi_agent {
@@ -21,6 +22,8 @@ struct Session {
     FdRef termination;   // from watch_termination
     const LaunchRecord &record;
     std::vector<WrapperMessage> early; // what the wrapper said before
+    // Once the unit runs, before anything of the agent's is sent in; a Failure of it ends the unit.
+    std::function<void()> require_enforced;
 };
 
 // Ends a unit in which no agent has been started. False when it does not end in time.

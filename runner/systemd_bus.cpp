@@ -6,6 +6,7 @@
 #include "common/escape.hpp"
 #include "runner/service_watch.hpp"
 
+#include <sys/socket.h>
 #include <type_traits>
 #include <unistd.h>
 
@@ -64,6 +65,13 @@ struct ToVariant {
         std::vector<sdbus::Struct<std::string, std::string>> list;
         for (const auto &[path, options] : value.entries)
             list.emplace_back(safe(path), safe(options));
+        return sdbus::Variant(list);
+    }
+    sdbus::Variant operator()(const AddressRanges &value) const
+    {
+        std::vector<sdbus::Struct<std::int32_t, std::vector<std::uint8_t>, std::uint32_t>> list;
+        for (const auto &range : value.ranges)
+            list.emplace_back(range.is_v6() ? AF_INET6 : AF_INET, range.address, range.prefix);
         return sdbus::Variant(list);
     }
     sdbus::Variant operator()(const Command &value) const

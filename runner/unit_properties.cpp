@@ -42,6 +42,24 @@ void add_binds(const UnitPlan &plan, std::vector<UnitProperty> &properties)
     properties.push_back({"BindReadOnlyPaths", read_only});
 }
 
+// runner/network_check.cpp asks the kernel whether it came about.
+void add_network(const UnitPlan &plan, std::vector<UnitProperty> &properties)
+{
+    const AddressRanges any{{{{0, 0, 0, 0}, 0}, {std::vector<std::uint8_t>(16), 0}}};
+    switch (plan.network.mode) {
+    case NetworkMode::full:
+        break;
+    case NetworkMode::none:
+        properties.push_back({"PrivateNetwork", true});
+        break;
+    case NetworkMode::loopback:
+    case NetworkMode::listed:
+        properties.push_back({"IPAddressDeny", any});
+        properties.push_back({"IPAddressAllow", AddressRanges{plan.network.allowed}});
+        break;
+    }
+}
+
 // Beyond @system-service, which allows them: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into
 // other processes, keyrings or file handles. pi-agent-exec adds what needs arguments (runner/seccomp_filter.cpp).
 const NameFilter denied_calls{false,
@@ -151,6 +169,7 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
     if (plan.systemd.log_sockets) properties.push_back({"BindLogSockets", false});
     add_homes(plan, properties);
     add_binds(plan, properties);
+    add_network(plan, properties);
     return properties;
 }
 

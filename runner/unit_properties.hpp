@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/ids.hpp"
+#include "common/policy.hpp"
 #include "runner/root_tree.hpp"
 #include "runner/systemd_features.hpp"
 
@@ -29,8 +30,11 @@ struct Command { // a(sasb), one command
 struct SignedNumber { // i
     std::int32_t value;
 };
+struct AddressRanges { // a(iayu)
+    std::vector<IpRange> ranges;
+};
 using PropertyValue = std::variant<bool, std::uint32_t, std::uint64_t, SignedNumber, std::string, std::vector<std::string>, NameFilter,
-                                   BindList, TemporaryFileSystems, Command>;
+                                   BindList, TemporaryFileSystems, Command, AddressRanges>;
 
 struct UnitProperty {
     std::string name;
@@ -48,6 +52,7 @@ struct UnitPlan {
     std::string home_path;
     std::string project_path;
     SystemdFeatures systemd;
+    NetworkPolicy network;
 };
 
 // pi-agent-uUID.slice: all sessions of one user.

@@ -33,6 +33,8 @@ HOMES = (
      "the filter is one list that can be read in one place"),
     ("Landlock", _name(r"landlock_(?:create_ruleset|add_rule|restrict_self)"), ("runner/landlock.cpp",),
      "the kernel interface has versions; one file knows them, and the unit's filter lets them through"),
+    ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/network_check.cpp",),
+     "it only asks what is attached; loading or attaching programs is systemd's"),
     ("changing identity", _name(r"set(?:e|re|res|fs)?[ug]id", "setgroups", "initgroups"), ("common/identity.cpp",),
      "becoming a user checks every id and tries to regain; nobody may do half of it"),
     ("mounting", _name("umount2?", "move_mount", "open_tree", "mount_setattr", "fsopen", "fsmount", "fsconfig", "fspick",

@@ -91,6 +91,22 @@ TEST_CASE("it is explained whether the agent gets the user's git identity and no
     CHECK((json["git_identity"] == false && json["box_notes"] == false));
 }
 
+TEST_CASE("the network is explained with its mode, the place that sets it and every range")
+{
+    Somebody somebody;
+    CHECK(contains(to_text(somebody.explained("/usr")), "\nnetwork:  full: the host's, without restriction"));
+    CHECK(to_json(somebody.explained("/usr"))["network"] == nlohmann::json{{"mode", "full"}, {"allowed", nlohmann::json::array()}});
+    const auto with = [&](const std::string &value) {
+        somebody.policy = parse("version: 1\nusers: {alice: {roots: [~/projects]}}\nnetwork: " + value + "\n");
+        return somebody.explained("/usr");
+    };
+    CHECK(contains(to_text(with("none")), "\nnetwork:  none (p.yaml:3:10): a loopback of its own"));
+    CHECK(to_json(with("none"))["network"]["mode"] == "none");
+    CHECK(contains(to_text(with("loopback")), "\nnetwork:  loopback (p.yaml:3:10): 127.0.0.0/8, ::1/128 of this host"));
+    CHECK(contains(to_text(with("[10.0.0.0/8, fd00::/8]")), "\nnetwork:  only 10.0.0.0/8, fd00::/8 (p.yaml:3:10), in both directions"));
+    CHECK(to_json(with("[10.0.0.0/8]"))["network"] == nlohmann::json{{"mode", "list"}, {"allowed", {"10.0.0.0/8"}}});
+}
+
 TEST_CASE("a directory outside is refused with the roots")
 {
     const Somebody somebody;

@@ -8,7 +8,7 @@ using namespace pi_agent;
 
 namespace {
 
-const BoxFacts plain{"/srv/app", "/var/lib/pi-agent/users/alice/home", "pi-agent-alice", {}, false};
+const BoxFacts plain{"/srv/app", "/var/lib/pi-agent/users/alice/home", "pi-agent-alice", {}, false, {}};
 
 bool contains(const std::string &text, const std::string &part)
 {
@@ -36,6 +36,20 @@ TEST_CASE("a lock on the settings and hidden file systems are told")
     facts.hidden = {"data"};
     CHECK(contains(box_notes(facts), "settings.json of the agent is locked"));
     CHECK(contains(box_notes(facts), "look empty: `data` (other"));
+}
+
+TEST_CASE("the network in force is told, a long list in part")
+{
+    BoxFacts facts = plain;
+    CHECK(contains(box_notes(facts), "- Network: the host's, not restricted by the sandbox.\n"));
+    facts.network = {NetworkMode::none, {}, {}};
+    CHECK(contains(box_notes(facts), "- Network: none, but a loopback of your own"));
+    facts.network = {NetworkMode::loopback, loopback_ranges(), {}};
+    CHECK(contains(box_notes(facts), "- Network: the host's loopback alone (127.0.0.0/8, ::1)."));
+    facts.network = {NetworkMode::listed, {{{10, 0, 0, 0}, 8}, {{192, 0, 2, 0}, 24}}, {}};
+    CHECK(contains(box_notes(facts), "in both directions: 10.0.0.0/8, 192.0.2.0/24. Name servers"));
+    facts.network.allowed = std::vector<IpRange>(10, IpRange{{10, 0, 0, 0}, 8});
+    CHECK(contains(box_notes(facts), "10.0.0.0/8 and 2 more."));
 }
 
 TEST_CASE("names of others stay one short line each, and few")

@@ -30,7 +30,8 @@ UnitPlan plan_for(const std::string &project)
                      Bind{session + "/run", "/run", true}},
                     "/var/lib/pi-agent/users/alice/home",
                     project,
-                    systemd_features("252.39-1~deb12u1")};
+                    systemd_features("252.39-1~deb12u1"),
+                    {}};
 }
 
 std::vector<PropertyValue> values_of(const std::vector<UnitProperty> &properties, const std::string &name)
@@ -74,9 +75,36 @@ struct Texts {
         return texts;
     }
     std::vector<std::string> operator()(const Command &value) const { return value.arguments; }
+    std::vector<std::string> operator()(const AddressRanges &value) const
+    {
+        std::vector<std::string> texts;
+        for (const auto &range : value.ranges)
+            texts.push_back(to_string(range));
+        return texts;
+    }
 };
 
 } // namespace
+
+TEST_CASE("the network is what the policy says: nothing of it denied, all of it but some ranges, or none of the host's")
+{
+    UnitPlan plan = plan_for("/srv/app");
+    for (const char *name : {"IPAddressDeny", "IPAddressAllow", "PrivateNetwork"})
+        CHECK_MESSAGE(values_of(service_properties(plan), name).empty(), name);
+    plan.network = {NetworkMode::none, {}, {}};
+    CHECK(only<bool>(service_properties(plan), "PrivateNetwork"));
+    CHECK(values_of(service_properties(plan), "IPAddressAllow").empty());
+    plan.network = {NetworkMode::loopback, loopback_ranges(), {}};
+    CHECK(Texts()(only<AddressRanges>(service_properties(plan), "IPAddressDeny")) == std::vector<std::string>{"0.0.0.0/0", "::/0"});
+    CHECK(Texts()(only<AddressRanges>(service_properties(plan), "IPAddressAllow")) == std::vector<std::string>{"127.0.0.0/8", "::1/128"});
+    plan.network = {NetworkMode::listed, {{{10, 0, 0, 0}, 8}}, {}};
+    CHECK(Texts()(only<AddressRanges>(service_properties(plan), "IPAddressDeny")).size() == 2);
+    CHECK(Texts()(only<AddressRanges>(service_properties(plan), "IPAddressAllow")) == std::vector<std::string>{"10.0.0.0/8"});
+    CHECK(values_of(service_properties(plan), "PrivateNetwork").empty());
+    // In every mode: an agent's own servers need them.
+    CHECK(only<NameFilter>(service_properties(plan), "RestrictAddressFamilies").names ==
+          std::vector<std::string>{"AF_UNIX", "AF_INET", "AF_INET6"});
+}
 
 TEST_CASE("switches of the hardening are all on")
 {

@@ -1,0 +1,90 @@
+// The kernel's own account of a unit's network; the one home of bpf(2).
+#include "runner/network_check.hpp"
+
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "common/fd.hpp"
+#include "runner/control_group.hpp"
+#include "runner/session_directory.hpp"
+
+#include <fcntl.h>
+#include <fstream>
+#include <linux/bpf.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+[[noreturn]] void refuse(const NetworkPolicy &network, const std::string &reason, const std::string &remedy)
+{
+    throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's network (" + to_string(network.where) + "): " + reason +
+                                               "; " + remedy + ", or change the policy");
+}
+
+ControlGroup group_of(const std::string &session_id)
+{
+    std::ifstream own("/proc/self/cgroup");
+    const auto group = find_sibling_group(own, scope_name(session_id), service_name(session_id));
+    if (!group) throw Failure(ExitStatus::internal, "the runner is not in its scope");
+    return *group;
+}
+
+// How many programs are attached to the group itself: what systemd attaches for it stands nowhere else.
+std::uint32_t count_filters(FdRef group, bpf_attach_type direction, const NetworkPolicy &network)
+{
+    bpf_attr attribute{};
+    attribute.query.target_fd = static_cast<std::uint32_t>(group.get());
+    attribute.query.attach_type = direction;
+    if (syscall(SYS_bpf, BPF_PROG_QUERY, &attribute, sizeof attribute) != 0)
+        refuse(network, SystemFailure(errno, "asking the kernel for packet filters").what(),
+               "it needs a kernel with CONFIG_CGROUP_BPF, and the right to ask it");
+    return attribute.query.prog_cnt;
+}
+
+void require_filters(const ControlGroup &group, const NetworkPolicy &network)
+{
+    if (!group.is_unified)
+        refuse(network, "its control groups are those of version 1, which have no packet filters",
+               "start it with systemd.unified_cgroup_hierarchy=1");
+    const UniqueFd fd = UniqueFd::adopt(open(group.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    if (!fd) throw_errno("opening the session's control group");
+    for (const auto direction : {BPF_CGROUP_INET_INGRESS, BPF_CGROUP_INET_EGRESS})
+        if (count_filters(fd, direction, network) == 0)
+            refuse(network, "systemd attached no packet filter to the session",
+                   "the kernel needs CONFIG_CGROUP_BPF, and systemd the right to use it");
+}
+
+// All of it: before the agent that is pi-agent-exec and, for a moment, what started it.
+void require_own_namespace(const ControlGroup &group, const NetworkPolicy &network)
+{
+    struct stat host {};
+    if (stat("/proc/1/ns/net", &host) != 0) throw_errno("reading the host's network namespace");
+    std::ifstream file(group.path + "/cgroup.procs");
+    int seen = 0;
+    for (pid_t pid = 0; file >> pid;) {
+        struct stat process {};
+        if (stat(("/proc/" + std::to_string(pid) + "/ns/net").c_str(), &process) != 0) continue; // it has ended
+        if (process.st_dev == host.st_dev && process.st_ino == host.st_ino)
+            refuse(network, "systemd made no network namespace for the session",
+                   "the kernel needs CONFIG_NET_NS, and systemd the right to use it");
+        ++seen;
+    }
+    if (seen == 0) throw Failure(ExitStatus::unavailable, "the session ended before its network could be looked at");
+}
+
+} // namespace
+
+void require_network_enforced(const AsRoot & /*root*/, const NetworkPolicy &network, const std::string &session_id)
+{
+    if (network.mode == NetworkMode::full || !defence_is_on("network-check")) return;
+    const ControlGroup group = group_of(session_id);
+    if (network.mode == NetworkMode::none)
+        require_own_namespace(group, network);
+    else
+        require_filters(group, network);
+}
+
+} // namespace pi_agent
