@@ -7,6 +7,7 @@
 #include "runner/env_files.hpp"
 #include "runner/environment.hpp"
 #include "runner/git_identity.hpp"
+#include "runner/search_tools.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -64,6 +65,7 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
         for (const auto &file : policy.env_files)
             environment.notes.push_back(file.path + " (" + to_string(file.where) + ") sets more; only root can read it");
     if (policy.git_identity) name_git_identity(input);
+    keep_from_downloading(input, policy.network, missing_search_tools());
     CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy, home);
     input.certificates_inside = std::move(certificates.renamed);
     environment.notes.insert(environment.notes.end(), certificates.notices.begin(), certificates.notices.end());
