@@ -7,6 +7,7 @@
 #include "runner/env_files.hpp"
 #include "runner/environment.hpp"
 #include "runner/git_identity.hpp"
+#include "runner/search_tools.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -24,10 +25,12 @@ HostVariables look_at_host_files(const Policy &policy, const Observer &observer,
 
 // The project's own directory is not known here: a file in it counts as one that is copied.
 CertificateFiles look_at_certificates(const std::vector<CertificateVariable> &variables, const Observer &observer, const Account &user,
-                                      View view, const std::string &home)
+                                      const Policy &policy, const std::string &home)
 {
     if (!observer.can_look_for(user)) return {};
-    const HostView places{view, {}, {}};
+    HostView places{policy.view, {}, {}};
+    for (const auto &path : policy.view_paths)
+        places.trees.insert(path.path);
     const ShownPlaces shown{places, home, home};
     if (observer.root()) return ask_certificate_files(*observer.root(), user, variables, shown);
     return read_certificate_files(variables, shown);
@@ -62,7 +65,8 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
         for (const auto &file : policy.env_files)
             environment.notes.push_back(file.path + " (" + to_string(file.where) + ") sets more; only root can read it");
     if (policy.git_identity) name_git_identity(input);
-    CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy.view, home);
+    keep_from_downloading(input, policy.network, missing_search_tools());
+    CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy, home);
     input.certificates_inside = std::move(certificates.renamed);
     environment.notes.insert(environment.notes.end(), certificates.notices.begin(), certificates.notices.end());
     for (const auto &[name, variable] : layer_environment(input)) {

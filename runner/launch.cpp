@@ -19,6 +19,7 @@
 #include "runner/progress.hpp"
 #include "runner/record.hpp"
 #include "runner/root_tree.hpp"
+#include "runner/search_tools.hpp"
 #include "runner/seed_defaults.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_end.hpp"
@@ -185,6 +186,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     environment.presentation = std::move(request.presentation);
     const Program program = request.program;
     git_identity.name_in(environment);
+    keep_from_downloading(environment, policy.network, missing_search_tools());
     LaunchRecord record = plan_launch(policy, environment, std::move(request), project);
     record_started(id, caller, agent, project.root_path, program);
     const AgentEnded ended = supervise(systemd,

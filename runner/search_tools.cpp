@@ -38,8 +38,9 @@ std::string name_package(const std::string &missing)
                         : "ripgrep)");
 }
 
-void stay_offline(EnvironmentInput &environment)
+void keep_from_downloading(EnvironmentInput &environment, const NetworkPolicy &network, const std::vector<std::string> &missing)
 {
+    if (network.mode == NetworkMode::full || missing.empty()) return;
     environment.defaults["PI_OFFLINE"] = {"1", "pi-agent, because fd or rg is missing and the network is restricted"};
 }
 

@@ -2,6 +2,7 @@
 // use.
 #pragma once
 
+#include "common/policy.hpp"
 #include "runner/environment.hpp"
 
 #include <string>
@@ -17,7 +18,8 @@ std::vector<std::string> missing_search_tools();
 // For an administrator: what is missing, and which package brings it.
 std::string name_package(const std::string &missing);
 
-// For a session without the whole network: nothing is downloaded, and nobody waits for it. Each layer of the environment may say otherwise.
-void stay_offline(EnvironmentInput &environment);
+// Where the policy restricts the network and something is missing, nothing is downloaded, and nobody waits for it. Each layer of the
+// environment may say otherwise.
+void keep_from_downloading(EnvironmentInput &environment, const NetworkPolicy &network, const std::vector<std::string> &missing);
 
 } // namespace pi_agent

@@ -56,7 +56,7 @@ void mount_sessions(const AsRoot &root)
     const UniqueFd sessions = open_sessions();
     if (is_tmpfs_of_its_own(sessions)) return; // another start was faster
     const DetachedMount tmpfs =
-        new_filesystem(root, "tmpfs", {{"source", "pi-agent-sessions"}, {"mode", "0700"}, {"size", "16m"}, {"nr_inodes", "200000"}}, false);
+        new_filesystem(root, "tmpfs", {{"source", "pi-agent-sessions"}, {"mode", "0700"}, {"size", "64m"}, {"nr_inodes", "200000"}}, false);
     attach(root, tmpfs, sessions);
     make_shared(root, sessions_directory);
 }

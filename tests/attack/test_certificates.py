@@ -20,7 +20,7 @@ def clean(product, weak):
 def get(target, path):
     """What the agent finds where SSL_CERT_FILE leads, beside what pi says."""
     target.machine.write(HOST_FILE, f"SSL_CERT_FILE={path}\n", owner="alice")
-    return target.pi("sh", "cat \"$SSL_CERT_FILE\" /run/pi-agent/ca/*")
+    return target.pi("sh", "-c", "cat \"$SSL_CERT_FILE\" /run/pi-agent/ca/*")
 
 
 @pytest.mark.parametrize("place", ["/root/ca.pem", "/home/bob/ca.pem", "/home/alice/link"])

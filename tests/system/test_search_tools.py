@@ -1,8 +1,9 @@
-"""fd and rg: found on the host, or an administrator is told what to install."""
+"""fd and rg: found on the host, or an administrator is told what to install; not downloaded where the policy restricts the network."""
 
 import json
 
 import pytest
+from launching import PLAYING_POLICY, agent_says, variables
 
 MISSING = ("fd", "rg")
 PACKAGES = {"fd": "fd-find", "rg": "ripgrep"}
@@ -52,3 +53,30 @@ def test_explain_tells_it_too(machine):
     assert names == list(MISSING)
     for line, name in zip(lines, MISSING, strict=True):
         assert f"this host has no {name}, " in line and PACKAGES[name] in line, line
+
+
+def offline(machine):
+    """PI_OFFLINE as the agent has it, and as explain tells it with what sets it."""
+    inside = variables(agent_says(machine, "environment")).get(b"PI_OFFLINE", b"unset").decode()
+    seen = json.loads(machine.root(["pi-agentctl", "explain", "--user", "alice", "--json"], check=True).stdout)
+    told = seen["environment"]["variables"].get("PI_OFFLINE", {"value": "unset", "from": ""})
+    assert told["value"] == inside
+    return inside, told["from"]
+
+
+POLICY = PLAYING_POLICY.replace('PI_OFFLINE: "1"', "OTHER: x")
+
+
+@pytest.mark.parametrize("network", ["loopback", "none", '["192.0.2.0/24"]'])
+def test_what_is_missing_is_not_downloaded_where_the_network_is_restricted(playing, playing_policy, program, network):
+    playing_policy(POLICY)
+    assert offline(playing)[0] == "unset"
+    restricted = POLICY + f"network: {network}\n"
+    playing_policy(restricted)
+    assert offline(playing) == ("1", "pi-agent, because fd or rg is missing and the network is restricted")
+    playing_policy(restricted.replace("OTHER: x", 'PI_OFFLINE: ""'))
+    assert offline(playing) == ("", "env")
+    playing_policy(restricted)
+    for name in ("fdfind", "rg"):
+        program(name)
+    assert offline(playing)[0] == "unset"

@@ -32,11 +32,17 @@ TEST_CASE("each is told with the package that brings it")
     CHECK(has(name_package("rg"), "ripgrep"));
 }
 
-TEST_CASE("staying offline is for every layer to change")
+TEST_CASE("nothing is downloaded where the network is restricted and something is missing, unless a layer says otherwise")
 {
     EnvironmentInput input{{}, {}, {}, {}, {}, "/home", "agent", "/usr/bin/pi", "ID"};
-    stay_offline(input);
-    CHECK(layer_environment(input)["PI_OFFLINE"].value == "1");
+    keep_from_downloading(input, {NetworkMode::full, {}, {}}, {"fd", "rg"});
+    keep_from_downloading(input, {NetworkMode::none, {}, {}}, {});
+    CHECK(layer_environment(input).count("PI_OFFLINE") == 0);
+    for (const auto mode : {NetworkMode::loopback, NetworkMode::none, NetworkMode::listed}) {
+        input.defaults.clear();
+        keep_from_downloading(input, {mode, {}, {}}, {"rg"});
+        CHECK(layer_environment(input)["PI_OFFLINE"].value == "1");
+    }
     input.host_files = {{"PI_OFFLINE", "", "file:1"}};
     CHECK(layer_environment(input)["PI_OFFLINE"].value.empty());
 }
