@@ -58,6 +58,7 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                             {},
                             policy.git_identity,
                             policy.box_notes,
+                            policy.scratch,
                             policy.view,
                             policy.view_paths,
                             {},

@@ -45,6 +45,7 @@ struct Explanation {
     std::variant<std::monostate, SystemdFeatures, Failure> systemd; // of this host, when it was asked
     bool git_identity = true;
     bool box_notes = true;
+    ScratchKind scratch = ScratchKind::disk;
     View view = View::minimal;
     std::vector<PolicyPath> view_paths;
     std::variant<std::monostate, HostView, Failure> shown; // of this host, for root

@@ -2,6 +2,8 @@
 #include "admin/explain.hpp"
 
 #include "common/escape.hpp"
+#include "runner/limits.hpp"
+#include "runner/scratch.hpp"
 #include "runner/search_tools.hpp"
 
 #include <fmt/format.h>
@@ -59,6 +61,19 @@ std::string unit_text(const Explanation &explanation, const AccessRules &rules)
                        "          in the hardened unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);\n"
                        "          writable there: that home, a temporary directory of its own, and the project's root\n",
                        explanation.program, rules.agent_account, explanation.home);
+}
+
+const char *name_of(ScratchKind kind)
+{
+    return kind == ScratchKind::tmpfs ? "tmpfs" : "disk";
+}
+
+std::string scratch_text(const Explanation &explanation)
+{
+    const bool in_memory = explanation.scratch == ScratchKind::tmpfs;
+    return fmt::format("scratch:  {} (scratch: {}): /tmp and /var/tmp of each session, TMPDIR={} there; removed when it ends\n",
+                       in_memory ? fmt::format("in memory, at most {} of it", scratch_memory_share) : "on the disk of the state directory",
+                       name_of(explanation.scratch), tmpdir_of("ID"));
 }
 
 std::string joined(const std::vector<std::string> &texts)
@@ -201,8 +216,9 @@ std::string to_text(const Explanation &explanation)
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + unit_text(explanation, rules) + view_text(explanation) + network_text(explanation.network) + told_text(explanation) +
-           tools_text(explanation) + to_text(explanation.environment) + std::visit(SystemdText{}, explanation.systemd);
+    return text + unit_text(explanation, rules) + scratch_text(explanation) + view_text(explanation) + network_text(explanation.network) +
+           told_text(explanation) + tools_text(explanation) + to_text(explanation.environment) +
+           std::visit(SystemdText{}, explanation.systemd);
 }
 
 nlohmann::json to_json(const Explanation &explanation)
@@ -234,6 +250,7 @@ nlohmann::json to_json(const Explanation &explanation)
     json["git_identity"] = explanation.git_identity;
     json["box_notes"] = explanation.box_notes;
     json["network"] = network_json(explanation.network);
+    json["scratch"] = name_of(explanation.scratch);
     json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
     if (const auto &directory = explanation.directory) {
         json["directory"] = {{"path", directory->path}, {directory->allowed.value_or(false) ? "root" : "reason", directory->text}};

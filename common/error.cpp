@@ -5,8 +5,20 @@
 
 namespace pi_agent {
 
+namespace {
+
+// Of all that the operating system refuses, this is what a user can mend, wherever it happens.
+const char *remedy_of(int error_number)
+{
+    const bool full = error_number == ENOSPC || error_number == EDQUOT;
+    return full ? "; free some space on that file system, or ask the administrator" : "";
+}
+
+} // namespace
+
 SystemFailure::SystemFailure(int error_number, const std::string &action)
-    : Failure(ExitStatus::system_failure, action + ": " + std::strerror(error_number)), error_number_(error_number)
+    : Failure(ExitStatus::system_failure, action + ": " + std::strerror(error_number) + remedy_of(error_number)),
+      error_number_(error_number)
 {
 }
 

@@ -77,6 +77,9 @@ struct NetworkPolicy {
     Position where;
 };
 
+// Where the temporary directories of a session lie: on the state directory's file system, or in memory.
+enum class ScratchKind { disk, tmpfs };
+
 struct Policy {
     AgentPolicy agent;
     WrapperPolicy wrapper;
@@ -91,7 +94,8 @@ struct Policy {
     NetworkPolicy network;
     View view = View::minimal;
     std::vector<PolicyPath> view_paths; // shown besides, read-only; absolute
-    Environment env;                    // managed
+    ScratchKind scratch = ScratchKind::disk;
+    Environment env; // managed
     EnvironmentPlaces env_where;
     std::vector<PolicyPath> env_files;                           // managed, absolute; only root can read them
     std::vector<std::string> host_env_files = {".pi/agent/env"}; // the user's own, below all that is managed: relative to home, or absolute

@@ -124,6 +124,12 @@ void read_host_env_files(const PolicyValue &section, Policy &policy, Problems &p
         policy.host_env_files.push_back(file.path);
 }
 
+void read_scratch(const PolicyValue &value, Policy &policy, Problems &problems)
+{
+    const auto choice = read_choice(value, {"disk", "tmpfs"}, {}, problems);
+    if (choice) policy.scratch = *choice == "tmpfs" ? ScratchKind::tmpfs : ScratchKind::disk;
+}
+
 void read_document(const PolicyValue &section, const std::string &name, Policy &policy, Problems &problems)
 {
     if (!read_entries(section, problems)) return;
@@ -189,7 +195,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"toolchains", later},
                   {"view", section(read_view)},
                   {"view_paths", [&](const PolicyValue &value) { policy.view_paths = read_paths(value, problem_of_view_path, problems); }},
-                  {"scratch", later},
+                  {"scratch", section(read_scratch)},
                   {"limits", later},
                   {"hardening", later}},
                  problems);

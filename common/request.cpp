@@ -3,6 +3,7 @@
 #include "common/defence.hpp"
 
 #include <algorithm>
+#include <climits>
 #include <csignal>
 
 namespace pi_agent {
@@ -102,7 +103,7 @@ std::string encode_request(const Request &request)
     encoder.number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask);
     const WindowSize &window = request.window;
     encode(encoder, request.on_terminal).number(window.rows).number(window.columns).number(window.x_pixels).number(window.y_pixels);
-    encoder.number(request.program == Program::shell ? 1 : 0);
+    encoder.number(request.program == Program::shell ? 1 : 0).text(request.tmpdir).number(request.debug ? 1 : 0);
     return encoder.bytes();
 }
 
@@ -119,7 +120,11 @@ Request decode_request(std::string_view bytes)
     for (std::uint16_t *field : {&request.window.rows, &request.window.columns, &request.window.x_pixels, &request.window.y_pixels})
         *field = static_cast<std::uint16_t>(bounded(decoder, 0xffff, "window size"));
     request.program = bounded(decoder, 1, "program") == 1 ? Program::shell : Program::agent;
+    request.tmpdir = decoder.text();
+    request.debug = bounded(decoder, 1, "debug flag") == 1;
     decoder.end();
+    if (request.tmpdir.size() >= PATH_MAX || request.tmpdir.find('\0') != std::string::npos)
+        throw ProtocolError("the request carries an impossible path");
     std::for_each(request.arguments.begin(), request.arguments.end(), check_argument);
     std::for_each(request.presentation.begin(), request.presentation.end(), check_presentation);
     return request;

@@ -41,6 +41,8 @@ struct Request {
     OnTerminal on_terminal{};
     WindowSize window; // of that terminal
     Program program = Program::agent;
+    std::string tmpdir; // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
+    bool debug = false; // tell what the session is given
 };
 
 // A request with its descriptors: all owned, close-on-exec, nothing known about them yet.

@@ -20,26 +20,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int depth_limit = 1024;
-
-// Opens a directory with all of its owner's rights: the agent may have taken them away, as module caches do, and without them nothing in
-// it can be replaced. For the owner itself; others get what they may.
-UniqueFd try_take_directory(FdRef parent, const std::string &name)
-{
-    UniqueFd directory = find_beneath(parent, name, O_RDONLY | O_DIRECTORY);
-    if (!directory && errno == EACCES) {
-        if (fchmodat(parent.get(), name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0)
-            directory = find_beneath(parent, name, O_RDONLY | O_DIRECTORY);
-        else
-            errno = EACCES;
-    }
-    if (!directory) return directory;
-    struct stat facts {};
-    if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + escape_for_display(name));
-    if ((facts.st_mode & 0700U) != 0700U) fchmod(directory.get(), 0700); // best_effort: what is missing shows when it is used
-    return directory;
-}
-
 UniqueFd make_directory(FdRef parent, const std::string &name)
 {
     for (int attempt = 0; attempt < 3; ++attempt) {
@@ -56,20 +36,6 @@ UniqueFd make_directory(FdRef parent, const std::string &name)
     throw Failure(ExitStatus::system_failure,
                   escape_for_display(name) +
                       " in the agent's home changes while it is being written; end the agent's other sessions and try again");
-}
-
-void remove_content(FdRef directory, int depth)
-{
-    if (depth > depth_limit) throw Failure(ExitStatus::system_failure, "a directory in the agent's home is nested too deep to be removed");
-    for (const auto &name : names_in(directory)) {
-        if (unlinkat(directory.get(), name.c_str(), 0) == 0 || errno == ENOENT) continue;
-        if (errno != EISDIR && errno != EPERM) throw_errno("removing " + escape_for_display(name));
-        const UniqueFd child = try_take_directory(directory, name);
-        if (!child) throw_errno("removing " + escape_for_display(name));
-        remove_content(child, depth + 1);
-        if (unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
-            throw_errno("removing " + escape_for_display(name));
-    }
 }
 
 } // namespace
@@ -126,6 +92,22 @@ UniqueFd ensure_directory_beneath(FdRef top, const std::string &path)
     return current;
 }
 
+UniqueFd try_take_directory(FdRef parent, const std::string &name)
+{
+    UniqueFd directory = find_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+    if (!directory && errno == EACCES) {
+        if (defence_is_on("removal-rights") && fchmodat(parent.get(), name.c_str(), 0700, AT_SYMLINK_NOFOLLOW) == 0)
+            directory = find_beneath(parent, name, O_RDONLY | O_DIRECTORY);
+        else
+            errno = EACCES;
+    }
+    if (!directory) return directory;
+    struct stat facts {};
+    if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + escape_for_display(name));
+    if ((facts.st_mode & 0700U) != 0700U) fchmod(directory.get(), 0700); // best_effort: what is missing shows when it is used
+    return directory;
+}
+
 UniqueFd find_own_directory_beneath(FdRef top, const std::string &path)
 {
     UniqueFd current = open_beneath(top, "", O_RDONLY | O_DIRECTORY);
@@ -143,23 +125,6 @@ std::string set_aside(FdRef directory, const std::string &name)
     if (renameat2(directory.get(), name.c_str(), directory.get(), kept.c_str(), RENAME_NOREPLACE) != 0 && errno != ENOENT)
         throw_errno("setting " + escape_for_display(name) + " aside");
     return kept;
-}
-
-void remove_content_beneath(FdRef directory)
-{
-    remove_content(directory, 0);
-}
-
-void remove_beneath(FdRef parent, const std::string &name)
-{
-    if (unlinkat(parent.get(), name.c_str(), 0) == 0 || errno == ENOENT) return;
-    if (errno != EISDIR && errno != EPERM) throw_errno("removing " + escape_for_display(name));
-    {
-        const UniqueFd directory = try_take_directory(parent, name);
-        if (!directory) throw_errno("removing " + escape_for_display(name));
-        remove_content(directory, 0);
-    }
-    if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing " + escape_for_display(name));
 }
 
 } // namespace pi_agent

@@ -16,6 +16,10 @@ UniqueFd open_beneath(FdRef top, const std::string &path, int flags);
 // The same, but none when it cannot be opened (errno says why).
 UniqueFd find_beneath(FdRef top, const std::string &path, int flags) noexcept;
 
+// Opens the directory `name` in `parent` with all of its owner's rights: the agent may have taken them away, as module caches do, and
+// without them nothing in it can be replaced. For the owner itself; others get what they may. None when it cannot be opened (errno).
+UniqueFd try_take_directory(FdRef parent, const std::string &name);
+
 // Opens a directory that this process' account owns, O_RDONLY, giving back every component the owner's rights that were taken away. None
 // when there is none, or a link on the way (errno says which).
 UniqueFd find_own_directory_beneath(FdRef top, const std::string &path);
@@ -25,12 +29,6 @@ UniqueFd ensure_directory_beneath(FdRef top, const std::string &path);
 
 // What a directory holds, in no order, without "." and "..".
 std::vector<std::string> names_in(FdRef directory);
-
-// Removes `name` in `parent` and, for a directory, all beneath it, by descriptor, crossing no link. A missing entry is fine.
-void remove_beneath(FdRef parent, const std::string &name);
-
-// Empties a directory in the same way.
-void remove_content_beneath(FdRef directory);
 
 // Renames `name` to a free "name.kept-XXXXXXXX" beside it, which is returned: what the agent made is not deleted.
 std::string set_aside(FdRef directory, const std::string &name);

@@ -49,6 +49,11 @@ std::string network_line(const NetworkPolicy &network)
     return "the host's, not restricted by the sandbox.";
 }
 
+std::string scratch_limit(ScratchKind kind)
+{
+    return kind == ScratchKind::tmpfs ? std::string("in memory, at most ") + scratch_memory_share + " of the host's, " : "";
+}
+
 } // namespace
 
 std::string box_notes(const BoxFacts &facts)
@@ -57,8 +62,8 @@ std::string box_notes(const BoxFacts &facts)
     return "# The sandbox you work in (pi-agent)\n\n"
            "- You are the account `" +
            facts.account + "`. Files that you make in the project belong to the user.\n- You can write to the project `" + facts.project +
-           "`, to your home `" + facts.home +
-           "` (kept) and to /tmp and /var/tmp (yours alone, gone when the session ends).\n"
+           "`, to your home `" + facts.home + "` (kept) and to /tmp and /var/tmp (yours alone, " + scratch_limit(facts.scratch) +
+           "gone when the session ends).\n"
            "- Everything else is read-only or hidden: most of /etc, other homes, other users' processes, the host's services. What you "
            "miss may be on "
            "the "

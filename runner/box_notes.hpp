@@ -17,6 +17,7 @@ struct BoxFacts {
     std::vector<std::string> hidden; // mount points in the project that look empty, relative to it; any bytes
     bool settings_lock = false;
     NetworkPolicy network;
+    ScratchKind scratch = ScratchKind::disk;
 };
 
 // A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.

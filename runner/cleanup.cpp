@@ -5,6 +5,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "runner/control_group.hpp"
+#include "runner/scratch_removal.hpp"
 #include "runner/session_directory.hpp"
 
 #include <chrono>
@@ -58,7 +59,7 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
             throw Failure(ExitStatus::system_failure, "the session still has processes; its directory is left to the next sweep");
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    remove_session(root, session_id);
+    remove_session_with_scratch(root, session_id);
 }
 
 } // namespace pi_agent

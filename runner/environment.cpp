@@ -2,6 +2,7 @@
 #include "runner/environment.hpp"
 
 #include "build_config.hpp"
+#include "runner/scratch.hpp"
 #include "runner/writer.hpp"
 
 namespace pi_agent {
@@ -34,7 +35,7 @@ Environment own_variables(const EnvironmentInput &input)
         {"LOGNAME", input.agent_name},
         {"SHELL", "/bin/bash"},
         {"PATH", search_path(input)},
-        {"TMPDIR", "/tmp"}, // private to the unit
+        {"TMPDIR", input.tmpdir.empty() ? tmpdir_of(input.session_id) : input.tmpdir},
         {"BASH_ENV", PI_AGENT_BASH_ENV_PATH},
         {"XDG_CONFIG_HOME", home + "/.config"},
         {"XDG_CACHE_HOME", home + "/.cache"},

@@ -28,6 +28,7 @@ struct EnvironmentInput {
     std::string session_id;
     std::map<std::string, EnvironmentVariable> defaults = {};    // of the product, for every layer to replace: below all
     std::map<std::string, std::string> certificates_inside = {}; // variables that name files of certificates: their paths inside
+    std::string tmpdir = {};                                     // the user's choice, as seen inside; empty: the session's own
 };
 
 // The product's own variables win over every layer.

@@ -2,6 +2,7 @@
 #include "runner/launch.hpp"
 
 #include "common/error.hpp"
+#include "common/escape.hpp"
 #include "runner/admission.hpp"
 #include "runner/agent_account.hpp"
 #include "runner/box_notes.hpp"
@@ -19,6 +20,8 @@
 #include "runner/progress.hpp"
 #include "runner/record.hpp"
 #include "runner/root_tree.hpp"
+#include "runner/scratch.hpp"
+#include "runner/scratch_removal.hpp"
 #include "runner/search_tools.hpp"
 #include "runner/seed_defaults.hpp"
 #include "runner/session_directory.hpp"
@@ -30,6 +33,7 @@
 #include "runner/supervise.hpp"
 #include "runner/systemd_bus.hpp"
 #include "runner/systemd_features.hpp"
+#include "runner/user_tmpdir.hpp"
 
 namespace pi_agent {
 
@@ -120,6 +124,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     move.wait();
     require_fresh(decided);
     // --- from here the caller can neither freeze nor kill this process ---
+    environment.tmpdir = make_user_tmpdir(root, caller, project, request);
 
     // Prepare what systemd needs.
     const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
@@ -152,9 +157,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         tell_all(wrapper, variables.notices);
     };
     if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
+    const UniqueFd scratch = make_scratch(root, session, policy.scratch, policy.agent.state_dir, id, agent);
     const RootTree tree = build_root_tree(root, session, view, project, state, caller, agent, locked_settings);
     if (policy.box_notes)
-        show_box_notes(session, {project.root_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network});
+        show_box_notes(
+            session, {project.root_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network, policy.scratch});
     // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
     // record and looks at nothing before.
     GitIdentityReader git_identity(root, caller, project, policy.git_identity);
@@ -164,6 +171,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
                           service_properties(plan_unit(id, caller, agent, project, state, tree, features, policy.network)),
                           CompanionUnit{cleanup_name(id), cleanup_properties(id, caller.uid)}, launcher);
     launcher.reset();
+    ScratchSweep leftovers(root, policy.agent.state_dir);
     try {
         HostFilesReader host_files(root, agent, view);
         if (!locked_settings) bring_config_in();
@@ -187,6 +195,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const Program program = request.program;
     git_identity.name_in(environment);
     keep_from_downloading(environment, policy.network, missing_search_tools());
+    if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
     LaunchRecord record = plan_launch(policy, environment, std::move(request), project);
     record_started(id, caller, agent, project.root_path, program);
     const AgentEnded ended = supervise(systemd,
@@ -196,7 +205,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     end.unit_has_ended();
     record_ended(id, ended);
     session.unlock();
+    for (const auto &notice : {nearly_full(state.home, state.home_path), nearly_full(scratch, "the session's /tmp")})
+        if (notice) tell_all(wrapper, {*notice});
     tell(wrapper, ended); // nobody waits for the removal
+    leftovers.finish();
 }
 
 } // namespace

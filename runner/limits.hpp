@@ -16,4 +16,7 @@ constexpr std::uint64_t session_tasks = 4096; // processes and threads of one se
 // is always left for the host and its other users.
 constexpr std::uint32_t session_memory_share = UINT32_MAX / 5 * 4;
 
+// Of memory, for the temporary directories of one session under `scratch: tmpfs`. What they hold counts against the session's memory, too.
+constexpr const char *scratch_memory_share = "20%";
+
 } // namespace pi_agent

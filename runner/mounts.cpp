@@ -68,7 +68,8 @@ DetachedMount clone_mount(const AsRoot & /*root*/, FdRef source, Submounts submo
     return mount;
 }
 
-DetachedMount new_filesystem(const AsRoot & /*root*/, const char *type, const std::vector<MountOption> &options, bool read_only)
+DetachedMount new_filesystem(const AsRoot & /*root*/, const char *type, const std::vector<MountOption> &options, bool read_only,
+                             Execution execution)
 {
     const UniqueFd context = UniqueFd::adopt(static_cast<int>(syscall(SYS_fsopen, type, FSOPEN_CLOEXEC)));
     if (!context) throw_errno(std::string("opening a new ") + type);
@@ -76,7 +77,8 @@ DetachedMount new_filesystem(const AsRoot & /*root*/, const char *type, const st
         if (configure(context, FSCONFIG_SET_STRING, option.key, option.value.c_str()) != 0)
             throw_errno(std::string("configuring a new ") + type + ": " + option.key);
     if (configure(context, FSCONFIG_CMD_CREATE, nullptr, nullptr) != 0) throw_errno(std::string("creating a new ") + type);
-    unsigned attributes = MOUNT_ATTR_NOSUID | MOUNT_ATTR_NOEXEC;
+    unsigned attributes = MOUNT_ATTR_NOSUID;
+    if (execution == Execution::denied) attributes |= MOUNT_ATTR_NOEXEC;
     if (std::string(type) != "devpts") attributes |= MOUNT_ATTR_NODEV;
     if (read_only) attributes |= MOUNT_ATTR_RDONLY;
     DetachedMount mount{UniqueFd::adopt(static_cast<int>(syscall(SYS_fsmount, context.get(), FSMOUNT_CLOEXEC, attributes)))};

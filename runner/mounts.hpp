@@ -33,8 +33,11 @@ struct MountOption {
     std::string value;
 };
 
-// A new file system instance ("tmpfs", "devpts"), nosuid, noexec, and for tmpfs nodev.
-DetachedMount new_filesystem(const AsRoot &root, const char *type, const std::vector<MountOption> &options, bool read_only);
+enum class Execution { denied, allowed };
+
+// A new file system instance ("tmpfs", "devpts"), nosuid, noexec unless allowed, and for tmpfs nodev.
+DetachedMount new_filesystem(const AsRoot &root, const char *type, const std::vector<MountOption> &options, bool read_only,
+                             Execution execution = Execution::denied);
 
 // Puts it on the directory or file behind `target`.
 void attach(const AsRoot &root, const DetachedMount &mount, FdRef target);

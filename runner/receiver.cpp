@@ -58,6 +58,7 @@ void serve_caller(const Account &caller, const AccessRules &rules, FdRef wrapper
 {
     ReceivedRequest received = receive_request(wrapper, in_seconds(request_patience_seconds));
     check_stdio(received.stdio, received.request.on_terminal);
+    let_pipes_be_opened(received.stdio);
     send_long_answer(channel, encode_request(received.request));
     open_as_caller(caller, rules, received.cwd, channel);
     received.cwd.reset();

@@ -150,6 +150,9 @@ std::vector<Bind> tree_binds(const std::string &session_path, const std::string 
     std::vector<Bind> binds = {Bind{session_path + "/home", home_path, false}, Bind{session_path + "/project", project_path, false},
                                Bind{session_path + "/run", "/run", true}, Bind{session_path + "/sys", "/sys", true},
                                Bind{session_path + "/pts", "/dev/pts", false}};
+    if (defence_is_on("own-tmp"))
+        for (const auto &[name, path] : {std::pair("tmp", "/tmp"), std::pair("var-tmp", "/var/tmp")})
+            binds.push_back(Bind{session_path + "/scratch/" + name, path, false});
     // The host's sudo could only fail inside (no new privileges), and some scripts call it by its path.
     const std::string sudo = PI_AGENT_SUDO_PATH;
     if (is_shown(HostView{}, sudo)) binds.push_back(Bind{std::string(PI_AGENT_SHIM_DIR) + "/sudo", sudo, true});

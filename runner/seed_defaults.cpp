@@ -9,6 +9,7 @@
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/host_file.hpp"
+#include "runner/removal.hpp"
 #include "runner/replacement.hpp"
 
 #include <fcntl.h>

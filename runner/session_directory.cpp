@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <fcntl.h>
 #include <functional>
 #include <linux/magic.h>
@@ -107,9 +108,7 @@ void for_each_session(Uid user, const std::function<void(const std::string &id, 
     for (const auto &name : names_in(sessions)) {
         const UniqueFd session = is_session_id(name) ? try_open_session(sessions, name) : UniqueFd();
         if (!session) continue;
-        std::array<char, 16> text{};
-        const ssize_t length = readlinkat(session.get(), user_link, text.data(), text.size());
-        if (length <= 0 || std::string(text.data(), static_cast<std::size_t>(length)) != wanted) continue;
+        if (read_session_link(session, user_link) != wanted) continue;
         if (flock(session.get(), LOCK_SH | LOCK_NB) != 0) visit(name, session); // held by its runner
     }
 }
@@ -204,7 +203,19 @@ void SessionDirectory::unlock() const
     if (flock(fd_.get(), LOCK_UN) != 0) throw_errno("unlocking the session directory");
 }
 
-void remove_session(const AsRoot &root, const std::string &id)
+std::string read_session_link(FdRef session, const char *name)
+{
+    std::array<char, PATH_MAX> text{};
+    const ssize_t length = readlinkat(session.get(), name, text.data(), text.size());
+    return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
+}
+
+bool session_exists(const AsRoot & /*root*/, const std::string &id)
+{
+    return faccessat(open_sessions().get(), id.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
+void remove_session(const AsRoot &root, const std::string &id, const std::function<void(FdRef session)> &between)
 {
     if (!is_session_id(id)) throw Failure(ExitStatus::usage, "not a session id");
     const UniqueFd sessions = open_sessions();
@@ -213,6 +224,7 @@ void remove_session(const AsRoot &root, const std::string &id)
         if (!session && errno == ENOENT) return;
         if (!session) throw_errno("opening the session directory");
         unmount_all(root, std::string(sessions_directory) + "/" + id);
+        if (between) between(session);
         remove_skeleton(session);
     }
     if (unlinkat(sessions.get(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing the session directory");

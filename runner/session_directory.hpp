@@ -5,6 +5,7 @@
 #include "common/identity.hpp"
 #include "common/ids.hpp"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -42,7 +43,14 @@ private:
 };
 
 // Unmounts and removes what a session left; finding nothing is fine. It never deletes a file: directories, links it made, mount points.
-void remove_session(const AsRoot &root, const std::string &id);
+// `between` is called when nothing is mounted any more and the links are still there.
+void remove_session(const AsRoot &root, const std::string &id, const std::function<void(FdRef session)> &between = {});
+
+// Whether there is a directory of this session.
+bool session_exists(const AsRoot &root, const std::string &id);
+
+// The text of a link that make_link made in a session's directory; empty when there is none.
+std::string read_session_link(FdRef session, const char *name);
 
 // Sessions of a user whose runners live, the caller's own included. Takes no lock that anybody waits for: each start makes its directory
 // and then counts, so of those that start at once the last to come sees all the others.

@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "runner/record.hpp"
+#include "runner/scratch_removal.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/supervise.hpp"
 
@@ -21,7 +22,7 @@ void SessionEnd::end_after_failure() noexcept
 SessionEnd::~SessionEnd()
 {
     try {
-        if (!unit_may_live_ || !systemd_.unit_exists(service_name(id_))) remove_session(root_, id_);
+        if (!unit_may_live_ || !systemd_.unit_exists(service_name(id_))) remove_session_with_scratch(root_, id_);
     } catch (const std::exception &failure) {
         record_problem(id_, failure.what());
     }
@@ -33,8 +34,8 @@ void sweep(const AsRoot &root, SystemdBus &systemd)
         if (systemd.unit_exists(service_name(orphan)) || systemd.unit_exists(scope_name(orphan)) ||
             systemd.unit_exists(cleanup_name(orphan)))
             continue;
-        try { // one user's leftover must not be another's refusal
-            remove_session(root, orphan);
+        try {                             // one user's leftover must not be another's refusal
+            remove_session(root, orphan); // what lies on disk has no session then, and ScratchSweep finds it
             record_problem(orphan, "a session directory without a session was removed");
         } catch (const Failure &failure) {
             if (!defence_is_on("sweep-goes-on")) throw;

@@ -37,9 +37,26 @@ bool is_half_made(FdRef directory, const struct stat &facts)
     return facts.st_uid == 0 && facts.st_gid == 0 && (facts.st_mode & (S_IWGRP | S_IWOTH)) == 0 && is_empty(directory);
 }
 
-// Opens `name` beneath a directory that only root can write, creating it first if need be. Ownership is given only to what was just made,
-// or half made.
-UniqueFd enter(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path)
+UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void()> &wait)
+{
+    UniqueFd lock = UniqueFd::adopt(openat(meta.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!lock) throw_errno("opening the state lock of " + user);
+    const Deadline deadline = in_seconds(lock_patience_seconds);
+    while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking the state of " + user);
+        if (Clock::now() >= deadline)
+            throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
+                                                 std::to_string(lock_patience_seconds) +
+                                                 " seconds; try again, or look for it with: systemctl list-units 'pi-agent*'");
+        wait();
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+    return lock;
+}
+
+} // namespace
+
+UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path)
 {
     const bool made = mkdirat(parent.get(), name, 0700) == 0;
     if (!made && errno != EEXIST) throw_errno("creating " + path);
@@ -60,38 +77,19 @@ UniqueFd enter(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid
     return directory;
 }
 
-UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void()> &wait)
-{
-    UniqueFd lock = UniqueFd::adopt(openat(meta.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!lock) throw_errno("opening the state lock of " + user);
-    const Deadline deadline = in_seconds(lock_patience_seconds);
-    while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking the state of " + user);
-        if (Clock::now() >= deadline)
-            throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
-                                                 std::to_string(lock_patience_seconds) +
-                                                 " seconds; try again, or look for it with: systemctl list-units 'pi-agent*'");
-        wait();
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
-    return lock;
-}
-
-} // namespace
-
 StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &state_dir, const std::string &user, const Account &agent,
                                     const std::function<void()> &wait)
 {
     const UniqueFd top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
-    const UniqueFd users = enter(top, "users", 0711, 0, 0, state_dir + "/users");
+    const UniqueFd users = ensure_state_directory(top, "users", 0711, 0, 0, state_dir + "/users");
     const std::string user_path = state_dir + "/users/" + user;
-    const UniqueFd own = enter(users, user.c_str(), 0711, 0, 0, user_path);
+    const UniqueFd own = ensure_state_directory(users, user.c_str(), 0711, 0, 0, user_path);
     StateDirectory state;
-    state.meta = enter(own, "meta", 0700, 0, 0, user_path + "/meta");
+    state.meta = ensure_state_directory(own, "meta", 0700, 0, 0, user_path + "/meta");
     state.lock = take_lock(state.meta, user, wait);
     state.home_path = user_path + "/home";
-    state.home = enter(own, "home", 0700, agent.uid.value(), agent.gid.value(), state.home_path);
-    state.staging = enter(own, "staging", 0700, agent.uid.value(), agent.gid.value(), user_path + "/staging");
+    state.home = ensure_state_directory(own, "home", 0700, agent.uid.value(), agent.gid.value(), state.home_path);
+    state.staging = ensure_state_directory(own, "staging", 0700, agent.uid.value(), agent.gid.value(), user_path + "/staging");
     return state;
 }
 

@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <sys/types.h>
 
 namespace pi_agent {
 
@@ -25,6 +26,10 @@ struct StateDirectory {
 // `wait` is called while it waits for that lock.
 StateDirectory open_state_directory(const AsRoot &root, const std::string &state_dir, const std::string &user, const Account &agent,
                                     const std::function<void()> &wait);
+
+// Opens `name` beneath a directory that only root can write, creating it first if need be. Ownership is given only to what was just made,
+// or half made.
+UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path);
 
 // A file in `meta`, created if need be, O_RDWR; `name` is a constant of ours.
 UniqueFd open_meta_file(const StateDirectory &state, const char *name);

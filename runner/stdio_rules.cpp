@@ -6,6 +6,8 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -55,6 +57,25 @@ void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_term
             throw Failure(ExitStatus::denied,
                           std::string("denied: ") + names[index] + " is " + problem +
                               "; the agent gets only pipes, regular files, sockets, /dev/null, /dev/zero and /dev/full");
+    }
+}
+
+void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio)
+{
+    std::array<int, 2> own{};
+    if (pipe2(own.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
+    const UniqueFd reading = UniqueFd::adopt(own[0]);
+    const UniqueFd writing = UniqueFd::adopt(own[1]);
+    struct stat anonymous {};
+    if (fstat(reading.get(), &anonymous) != 0) throw_errno("examining a pipe");
+    for (std::size_t index = 0; index < stdio.size(); ++index) {
+        struct statx facts {};
+        if (!stdio[index] || statx(stdio[index].get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MODE, &facts) != 0)
+            continue;
+        // All anonymous pipes lie on one file system of the kernel's; one with a name belongs to whoever made it.
+        if (!S_ISFIFO(facts.stx_mode) || makedev(facts.stx_dev_major, facts.stx_dev_minor) != anonymous.st_dev) continue;
+        const mode_t way = index == 0 ? S_IROTH : S_IWOTH;
+        fchmod(stdio[index].get(), (facts.stx_mode & 0777U) | way); // best_effort: another's pipe stays as it is
     }
 }
 

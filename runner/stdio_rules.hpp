@@ -14,4 +14,8 @@ namespace pi_agent {
 // Those that are on the user's terminal did not come: the session's own takes their place.
 void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_terminal);
 
+// As the caller: lets the agent open their own anonymous pipes by name (/dev/stdout, /dev/stderr), for what it may do with them anyway.
+// Files keep the modes that the caller gave them.
+void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio);
+
 } // namespace pi_agent

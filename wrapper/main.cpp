@@ -81,8 +81,14 @@ AgentEnded run(WrapperOptions options)
     std::optional<UserTerminal> terminal = UserTerminal::find();
     const mode_t mask = umask(0);
     umask(mask);
-    Request request{
-        std::move(options.agent_arguments), presentation_variables(), mask, {}, {}, options.shell ? Program::shell : Program::agent};
+    Request request{std::move(options.agent_arguments),
+                    presentation_variables(),
+                    mask,
+                    {},
+                    {},
+                    options.shell ? Program::shell : Program::agent,
+                    std::move(options.tmpdir),
+                    options.debug};
     if (terminal) {
         request.on_terminal = terminal->on_terminal();
         request.window = terminal->size();

@@ -9,10 +9,11 @@ namespace pi_agent {
 const char *const wrapper_help = R"(pi runs the coding agent in this directory, as a user of its own, in a sandbox that the
 administrator's policy describes (/etc/pi-agent/policy.yaml). Every argument goes to the agent, except these, which come first:
 
-  --pi-agent-help      print this and stop; `pi --help` is the agent's own help
-  --pi-agent-explain   print what would be launched and why, launch nothing
-  --pi-agent-debug     tell on standard error what the wrapper does
-  --pi-agent-shell     start bash in the agent's place, with the arguments that follow: what it sees, the agent sees
+  --pi-agent-help         print this and stop; `pi --help` is the agent's own help
+  --pi-agent-explain      print what would be launched and why, launch nothing
+  --pi-agent-debug        tell on standard error what the wrapper does and what the session gets
+  --pi-agent-shell        start bash in the agent's place, with the arguments that follow: what it sees, the agent sees
+  --pi-agent-tmpdir=PATH  let TMPDIR be this directory inside the project's root; it is made if need be, and never removed
 
 Exit status: the agent's own. pi-agent itself ends with 64 (a bad option), 69 (the sandbox cannot work here), 70 (a bug),
 71 (the operating system failed), 75 (limit or lock), 77 (denied) or 78 (invalid configuration), and says why on standard error.
@@ -21,11 +22,14 @@ Exit status: the agent's own. pi-agent itself ends with 64 (a bad option), 69 (t
 namespace {
 
 const std::string prefix = "--pi-agent-";
+const std::string tmpdir_option = "--pi-agent-tmpdir=";
 
 [[noreturn]] void refuse(const std::string &option)
 {
-    if (option.compare(0, 18, "--pi-agent-tmpdir=") == 0 || option == "--pi-agent-tmpdir")
-        throw Failure(ExitStatus::usage, "--pi-agent-tmpdir is not supported yet; each session gets a private temporary directory");
+    if (option == "--pi-agent-tmpdir" || option == tmpdir_option)
+        throw Failure(ExitStatus::usage,
+                      "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp; without the option each session has "
+                      "a temporary directory of its own");
     throw Failure(ExitStatus::usage, "unknown option " + escape_for_display(option) + "; see: pi --pi-agent-help");
 }
 
@@ -46,6 +50,8 @@ WrapperOptions parse_options(int argc, const char *const *argv)
             options.debug = true;
         else if (argument == "--pi-agent-shell")
             options.shell = true;
+        else if (argument.size() > tmpdir_option.size() && argument.compare(0, tmpdir_option.size(), tmpdir_option) == 0)
+            options.tmpdir = argument.substr(tmpdir_option.size());
         else
             refuse(argument);
     }

@@ -11,6 +11,7 @@ struct WrapperOptions {
     bool explain = false;
     bool debug = false;
     bool shell = false;                       // in the agent's place
+    std::string tmpdir;                       // empty: none was named
     std::vector<std::string> agent_arguments; // or the shell's
 };
 

@@ -13,6 +13,7 @@ SCOPES = ("landlock",)
 SIGNALS = ("landlock", "unit:PrivatePIDs")
 # Without the root tree, its /sys would hide what systemd 257 mounts from there.
 FILES = ("unit:RootDirectory", "unit:BindReadOnlyPaths", "unit:ProtectSystem", "unit:PrivateTmp")
+TEMPORARY = (*FILES, "own-tmp")
 ATTEMPTS = {
     "its /proc entry": PROCESS,
     "its command line": PROCESS,
@@ -30,8 +31,8 @@ ATTEMPTS = {
     "a signal": SIGNALS,
     "a signal by descriptor": SIGNALS,
     "its abstract socket": SCOPES,
-    "its file in /tmp": FILES,
-    "its file in /var/tmp": FILES,
+    "its file in /tmp": TEMPORARY,
+    "its file in /var/tmp": TEMPORARY,
     "its file in /dev/shm": ("unit:TemporaryFileSystem",),
     "its shared memory": ("unit:PrivateIPC",),
     "its System V queue": ("unit:PrivateIPC",),

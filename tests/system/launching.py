@@ -19,6 +19,7 @@ assert PLAYING_AGENT in PLAYING_POLICY
 LEFTOVERS = """
 systemctl list-units --all --plain --no-legend 'pi-agent-*.service' 'pi-agent-*.scope'
 ls -A /run/pi-agent/sessions 2>/dev/null | sed 's/^/directory /'
+ls -A /var/lib/pi-agent/sessions 2>/dev/null | sed 's/^/temporary files of /'
 grep -o ' /run/pi-agent/sessions/[^ ]*' /proc/self/mountinfo | sed 's/^/mount/'
 ps -eo user:32=,args= | grep '^pi-agent' | sed 's/^/process of /'
 ps -eo args= | grep '^/usr/libexec/pi-agent/' | sed 's/^/process /'

@@ -137,7 +137,7 @@ def test_presentation_variables_pass_and_no_other_variable_of_the_caller_does(ma
     own = {name: inside.pop(name.encode()).decode() for name in TOOLS}
     assert all(value in ("1", "/usr/share/pi-agent/bash-env.sh") or value.startswith(f"{HOME}/.") for value in own.values()), own
     assert inside == {
-        b"HOME": HOME.encode(), b"USER": b"pi-agent-alice", b"LOGNAME": b"pi-agent-alice", b"SHELL": b"/bin/bash", b"TMPDIR": b"/tmp",
+        b"HOME": HOME.encode(), b"USER": b"pi-agent-alice", b"LOGNAME": b"pi-agent-alice", b"SHELL": b"/bin/bash", b"TMPDIR": b"/tmp/pi-agent-" + session,
         b"PI_CODING_AGENT_DIR": f"{HOME}/.pi/agent".encode(), b"SANDBOX_RUNTIME": b"1", b"PI_OFFLINE": b"1",
         b"GIT_CONFIG_SYSTEM": b"/run/pi-agent/gitconfig",  # alice has a name in hers
         **{name.encode(): value.encode() for name, value in PRESENTATION.items()},

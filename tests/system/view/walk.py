@@ -23,7 +23,7 @@ def rights(path):
 def line(path, kind, suffix=""):
     if kind == stat.S_IFLNK:
         return f"l {path} -> {os.readlink(path)}"
-    return f"{LETTERS[kind]} {rights(path)} {path}{suffix}"
+    return f"{LETTERS[kind]} {rights(path)} {path}{suffix}".replace(os.environ["PI_AGENT_SESSION"], "ID")
 
 
 def below(directory):

@@ -107,6 +107,17 @@ TEST_CASE("the network is explained with its mode, the place that sets it and ev
     CHECK(to_json(with("[10.0.0.0/8]"))["network"] == nlohmann::json{{"mode", "list"}, {"allowed", {"10.0.0.0/8"}}});
 }
 
+TEST_CASE("it is explained where a session's temporary files lie")
+{
+    Somebody somebody;
+    CHECK(contains(to_text(somebody.explained("/usr")), "\nscratch:  on the disk of the state directory (scratch: disk): /tmp"));
+    CHECK(contains(to_text(somebody.explained("/usr")), "TMPDIR=/tmp/pi-agent-ID there"));
+    CHECK(to_json(somebody.explained("/usr"))["scratch"] == "disk");
+    somebody.policy.scratch = ScratchKind::tmpfs;
+    CHECK(contains(to_text(somebody.explained("/usr")), "\nscratch:  in memory, at most 20% of it (scratch: tmpfs): /tmp"));
+    CHECK(to_json(somebody.explained("/usr"))["scratch"] == "tmpfs");
+}
+
 TEST_CASE("a directory outside is refused with the roots")
 {
     const Somebody somebody;

@@ -257,7 +257,7 @@ TEST_CASE("the view is minimal unless the policy says host, and shows besides wh
 
 TEST_CASE("what comes in a later step is refused by name, never ignored")
 {
-    for (const auto *key : {"scratch: disk", "limits: {memory: 8G}", "hardening: {}", "toolchains: {}"}) {
+    for (const auto *key : {"limits: {memory: 8G}", "hardening: {}", "toolchains: {}"}) {
         CHECK_MESSAGE(contains(problems_with(std::string(key) + "\n"), "not supported yet"), key);
     }
     for (const auto *key :
@@ -424,6 +424,16 @@ TEST_CASE("wrong classes and documents are named with their place")
     }
     CHECK(contains(problems_with("settings_lock: yes\n"), "settings_lock: must be true or false"));
     CHECK(contains(problems_with("setting_lock: true\n"), "did you mean 'settings_lock'?"));
+}
+
+TEST_CASE("scratch is on disk unless the policy says otherwise")
+{
+    CHECK((parse(head + alice).scratch == ScratchKind::disk));
+    CHECK((parse(head + alice + "scratch: disk\n").scratch == ScratchKind::disk));
+    CHECK((parse(head + alice + "scratch: tmpfs\n").scratch == ScratchKind::tmpfs));
+    for (const std::string wrong : {"memory", "Tmpfs", "true", "[tmpfs]", "{tmpfs: 1G}", "''"})
+        CHECK_MESSAGE(contains(problems_with("scratch: " + wrong + "\n"), "p.yaml:5:10: scratch: "),
+                      problems_with("scratch: " + wrong + "\n"));
 }
 
 TEST_CASE("what the agent is told is on unless the policy says no")

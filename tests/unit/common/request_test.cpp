@@ -33,16 +33,26 @@ std::string request_bytes(const std::vector<std::string> &arguments, const std::
     Encoder encoder = beginning(arguments, presentation, umask);
     for (int field = 0; field < 8; ++field)
         encoder.number(0);
-    return encoder.bytes();
+    return encoder.text("").number(0).bytes();
 }
 
-// Which descriptors are on the terminal, and its size, as they are sent; then the agent as the program.
+// Which descriptors are on the terminal, and its size, as they are sent; then the agent as the program, no directory of the user's, no
+// debugging.
 std::string terminal_bytes(const std::vector<std::uint64_t> &fields)
 {
     Encoder encoder = beginning({}, {}, 0);
     for (const std::uint64_t field : fields)
         encoder.number(field);
-    return encoder.number(0).bytes();
+    return encoder.number(0).text("").number(0).bytes();
+}
+
+// With a temporary directory of the user's.
+std::string tmpdir_bytes(const std::string &tmpdir, std::uint64_t debug)
+{
+    Encoder encoder = beginning({}, {}, 0);
+    for (int field = 0; field < 8; ++field)
+        encoder.number(0);
+    return encoder.text(tmpdir).number(debug).bytes();
 }
 
 // What receive_request says of a record with these bytes and that many descriptors.
@@ -120,8 +130,14 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
     const auto null = open_path("/dev/null");
     const auto zero = open_path("/dev/zero");
     const auto file = open_path("/etc/passwd");
-    const Request request{
-        {"-p", "", "caf\xe9 \n \x1b[31m $HOME %n", std::string(200'000, 'x')}, {"TERM=xterm", "LC_ALL=", "TZ=a=b"}, 027, {}, {}};
+    const Request request{{"-p", "", "caf\xe9 \n \x1b[31m $HOME %n", std::string(200'000, 'x')},
+                          {"TERM=xterm", "LC_ALL=", "TZ=a=b"},
+                          027,
+                          {},
+                          {},
+                          Program::agent,
+                          "tmp dir/\xe9",
+                          true};
     std::thread sending([&, channel = FdRef(left)] {
         send_request(channel, request, directory, {null.get(), zero.get(), file.get()}, soon());
     });
@@ -130,6 +146,8 @@ TEST_CASE("a request arrives as it was sent, each descriptor in its place")
     CHECK((received.request.arguments == request.arguments));
     CHECK(received.request.presentation == request.presentation);
     CHECK(received.request.umask == 027);
+    CHECK(received.request.tmpdir == request.tmpdir);
+    CHECK(received.request.debug);
     CHECK(inode_of(received.cwd) == inode_of(directory));
     CHECK(inode_of(received.stdio[0]) == inode_of(null));
     CHECK(inode_of(received.stdio[1]) == inode_of(zero));
@@ -150,7 +168,9 @@ TEST_CASE("what is on the terminal stays with the wrapper, and the rest arrives 
                         0,
                         {(bits & 1U) != 0, (bits & 2U) != 0, (bits & 4U) != 0},
                         {40, 120, 0xffff, 1},
-                        bits % 3 == 0 ? Program::agent : Program::shell};
+                        bits % 3 == 0 ? Program::agent : Program::shell,
+                        "",
+                        false};
         auto [left, right] = make_channel();
         send_request(left, request, directory, stdio, soon());
         const ReceivedRequest received = receive_request(right, soon());
@@ -193,6 +213,9 @@ TEST_CASE("what is not exactly one request is refused, and its descriptors are c
         {"a window that is too high", terminal_bytes({0, 0, 0, 0x10000, 0, 0, 0}), "impossible window size"},
         {"a window of too many pixels", terminal_bytes({0, 0, 0, 0, 0, 0, std::numeric_limits<std::uint64_t>::max()}),
          "impossible window size"},
+        {"a temporary directory with NUL", tmpdir_bytes(std::string("a\0b", 3), 0), "impossible path"},
+        {"a temporary directory that is too long", tmpdir_bytes(std::string(4096, 'x'), 0), "impossible path"},
+        {"debugging that is more than yes", tmpdir_bytes("", 2), "impossible debug flag"},
         {"cut", good.substr(0, good.size() - 1), "ends too early"},
         {"longer", good + "x", "longer than its fields"},
         {"NUL in an argument", request_bytes({std::string("a\0b", 3)}, {}, 0), "an argument contains a NUL byte"},

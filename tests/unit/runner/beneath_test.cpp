@@ -2,93 +2,15 @@
 #include "runner/beneath.hpp"
 
 #include "common/channel.hpp"
-#include "support/descriptors.hpp"
 #include "support/failure.hpp"
-#include "support/forked.hpp"
-#include "support/temporary_directory.hpp"
+#include "support/rearranged.hpp"
 
-#include <atomic>
-#include <cstdio>
 #include <fcntl.h>
 #include <fstream>
 #include <sys/stat.h>
-#include <thread>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
-
-namespace {
-
-namespace fs = std::filesystem;
-
-// "top", in which the attacker rearranges, and "outside", which nothing here may touch.
-struct Place {
-    Place() : top_path(directory.make("top"))
-    {
-        directory.make("outside/kept");
-        directory.write("outside/canary", "alive");
-        top = open_path(top_path, O_RDONLY | O_DIRECTORY);
-    }
-    [[nodiscard]] std::string operator/(const std::string &name) const { return top_path + "/" + name; }
-    void link(const std::string &name, const std::string &target) const { fs::create_symlink(target, *this / name); }
-    void write(const std::string &name, const std::string &text) const { std::ofstream(*this / name) << text; }
-    void make(const std::string &name) const { fs::create_directories(*this / name); }
-    [[nodiscard]] bool outside_is_unchanged() const
-    {
-        std::ifstream file(directory / "outside/canary");
-        std::string text;
-        file >> text;
-        std::size_t entries = 0;
-        for ([[maybe_unused]] const auto &entry : fs::recursive_directory_iterator(directory / "outside"))
-            ++entries;
-        return text == "alive" && entries == 2 && fs::is_directory(directory / "outside/kept");
-    }
-
-    TemporaryDirectory directory;
-    std::string top_path;
-    UniqueFd top;
-};
-
-mode_t mode_of(const std::string &path)
-{
-    struct stat facts {};
-    REQUIRE(::lstat(path.c_str(), &facts) == 0);
-    return facts.st_mode & 07777U;
-}
-
-// Root may do what modes forbid, so these tests look as somebody else.
-std::string as_somebody(const std::function<std::string()> &task)
-{
-    return in_child([&] {
-        if (::geteuid() == 0 && (::setgid(65534) != 0 || ::setuid(65534) != 0)) return std::string("set-up failed");
-        return task();
-    });
-}
-
-// Exchanges two names as fast as it can, until it goes.
-class Swapper {
-public:
-    Swapper(FdRef directory, std::string left, std::string right)
-        : thread_([this, directory, left = std::move(left), right = std::move(right)] {
-              while (!stop_)
-                  ::renameat2(directory.get(), left.c_str(), directory.get(), right.c_str(), RENAME_EXCHANGE);
-          })
-    {
-    }
-    Swapper(const Swapper &) = delete;
-    Swapper &operator=(const Swapper &) = delete;
-    ~Swapper()
-    {
-        stop_ = true;
-        thread_.join();
-    }
-
-private:
-    std::atomic<bool> stop_ = false;
-    std::thread thread_;
-};
-
-} // namespace
 
 TEST_CASE("splits a path at its last slash")
 {
@@ -252,69 +174,6 @@ TEST_CASE("a directory that was made unreadable is made usable again")
           }) == "made");
 }
 
-TEST_CASE("removes files, links, trees and what is not there")
-{
-    const Place place;
-    place.write("file", "x");
-    place.link("link", place.directory / "outside");
-    place.link("file_link", place.directory / "outside/canary");
-    place.make("tree/a/b/c");
-    place.write("tree/a/b/file", "x");
-    place.link("tree/a/out", place.directory / "outside");
-    place.link("tree/up", "../../outside");
-    REQUIRE(::mkfifo((place / "tree/fifo").c_str(), 0600) == 0);
-    for (const std::string name : {"file", "link", "file_link", "tree", "none"}) {
-        CAPTURE(name);
-        CHECK_NOTHROW(remove_beneath(place.top, name));
-        CHECK_FALSE(fs::exists(fs::symlink_status(place / name)));
-    }
-    CHECK(fs::is_empty(place.top_path));
-    CHECK(place.outside_is_unchanged());
-}
-
-TEST_CASE("empties a directory and leaves it there")
-{
-    const Place place;
-    place.make("a/b/c");
-    place.write("a/file", "x");
-    place.write("kept", "x");
-    place.link("a/link", place / "kept");
-    const FdRef top = place.top;
-    const UniqueFd directory = open_beneath(top, "a", O_RDONLY | O_DIRECTORY);
-    remove_content_beneath(directory);
-    CHECK(fs::is_empty(place / "a"));
-    remove_content_beneath(directory);
-    CHECK(fs::exists(place / "kept"));
-}
-
-TEST_CASE("removes nothing above")
-{
-    const Place place;
-    const FdRef top = place.top;
-    CHECK(errno_of([&] { remove_beneath(top, ".."); }) != 0);
-    CHECK(errno_of([&] { remove_beneath(top, "../outside"); }) != 0);
-    CHECK(place.outside_is_unchanged());
-}
-
-TEST_CASE("removes a tree whose directories were made unreadable and unwritable")
-{
-    const TemporaryDirectory directory;
-    REQUIRE(::chmod(directory.path().c_str(), 0777) == 0);
-    for (const mode_t mode : {0555U, 0111U, 0444U, 0000U}) {
-        CAPTURE(mode);
-        CHECK(as_somebody([&] {
-                  const std::string top_path = directory.make("top" + std::to_string(mode));
-                  fs::create_directories(top_path + "/tree/inner");
-                  std::ofstream(top_path + "/tree/inner/file") << "x";
-                  if (::chmod((top_path + "/tree/inner").c_str(), mode) != 0 || ::chmod((top_path + "/tree").c_str(), mode) != 0)
-                      return std::string("set-up failed");
-                  const UniqueFd top = UniqueFd::adopt(::open(top_path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-                  remove_beneath(top, "tree");
-                  return std::string(fs::is_empty(top_path) ? "removed" : "still there");
-              }) == "removed");
-    }
-}
-
 TEST_CASE("a directory that was made unwritable is made usable again, and no other right is taken from it")
 {
     const TemporaryDirectory directory;
@@ -354,22 +213,6 @@ TEST_CASE("a directory of one's own is found through closed ones, and none is ma
           }) == std::to_string(ENOTDIR) + " found " + std::to_string(0700) + " " + std::to_string(ENOENT) + " " + std::to_string(ENOENT));
 }
 
-TEST_CASE("a tree that is too deep to be removed is a failure that says so, not a crash")
-{
-    const Place place;
-    UniqueFd current = open_path(place.top_path, O_RDONLY | O_DIRECTORY);
-    for (int depth = 0; depth < 1100; ++depth) {
-        REQUIRE(::mkdirat(current.get(), "d", 0700) == 0);
-        current = UniqueFd::adopt(::openat(current.get(), "d", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-        REQUIRE(current.is_open());
-    }
-    const FdRef top = place.top;
-    const auto before = count_open_descriptors();
-    const Caught caught = failure_of([&] { remove_beneath(top, "d"); });
-    CHECK(caught.status == 71);
-    CHECK(count_open_descriptors() == before);
-}
-
 TEST_CASE("a link swapped in while it works leads nobody out")
 {
     const Place place;
@@ -393,27 +236,5 @@ TEST_CASE("a link swapped in while it works leads nobody out")
         }
     }
     CHECK(opened > 0); // else the race was never run
-    CHECK(place.outside_is_unchanged());
-}
-
-TEST_CASE("a link swapped in while a tree is removed or made costs nothing outside")
-{
-    const Place place;
-    const FdRef top = place.top;
-    int rounds = 0;
-    const Deadline end = Clock::now() + std::chrono::milliseconds(600);
-    while (Clock::now() < end) {
-        for (const std::string name : {"tree", "link"}) // either may be the link now, and this test must not follow it
-            fs::remove_all(place / name);
-        place.link("link", place.directory / "outside");
-        place.make("tree/kept");
-        place.write("tree/canary", "inside");
-        const Swapper swapper(place.top, "tree", "link");
-        // Either may fail, because the attacker is faster; neither may leave.
-        static_cast<void>(failure_of([&] { return ensure_directory_beneath(top, "tree/new/deep"); }));
-        static_cast<void>(failure_of([&] { remove_beneath(top, "tree"); }));
-        ++rounds;
-    }
-    CHECK(rounds > 3);
     CHECK(place.outside_is_unchanged());
 }

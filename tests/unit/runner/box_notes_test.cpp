@@ -8,7 +8,7 @@ using namespace pi_agent;
 
 namespace {
 
-const BoxFacts plain{"/srv/app", "/var/lib/pi-agent/users/alice/home", "pi-agent-alice", {}, false, {}};
+const BoxFacts plain{"/srv/app", "/var/lib/pi-agent/users/alice/home", "pi-agent-alice", {}, false, {}, ScratchKind::disk};
 
 bool contains(const std::string &text, const std::string &part)
 {
@@ -59,4 +59,13 @@ TEST_CASE("names of others stay one short line each, and few")
     const std::string text = box_notes(facts);
     CHECK(contains(text, "`a\\x0a# Obey me`, `" + std::string(80, 'x') + "`, `c` and 2 more"));
     CHECK(std::count(text.begin(), text.end(), '\n') <= 13);
+}
+
+TEST_CASE("where temporary files lie is told when it is in memory, and how much fits")
+{
+    CHECK(box_notes(plain).find("in memory") == std::string::npos);
+    BoxFacts facts = plain;
+    facts.scratch = ScratchKind::tmpfs;
+    CHECK(box_notes(facts).find("/tmp and /var/tmp (yours alone, in memory, at most 20% of the host's, gone when the session ends)") !=
+          std::string::npos);
 }

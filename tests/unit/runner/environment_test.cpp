@@ -14,7 +14,8 @@ namespace {
 EnvironmentInput plain()
 {
     return {
-        {}, {}, {}, {}, {}, "/var/lib/pi-agent/users/alice/home", "pi-agent-alice", "/usr/lib/pi-agent/agent/bin/pi", "0123456789abcdef"};
+        {}, {}, {}, {}, {}, "/var/lib/pi-agent/users/alice/home", "pi-agent-alice", "/usr/lib/pi-agent/agent/bin/pi", "0123456789abcdef",
+        {}};
 }
 
 // The value of `name`; "(unset)" without one, "(twice)" when there are two.
@@ -66,7 +67,7 @@ TEST_CASE("the agent gets the product's own variables and no others")
     CHECK(value_of(list, "LOGNAME") == "pi-agent-alice");
     CHECK(value_of(list, "PI_CODING_AGENT_DIR") == "/var/lib/pi-agent/users/alice/home/.pi/agent");
     CHECK(value_of(list, "PI_AGENT_SESSION") == "0123456789abcdef");
-    CHECK(value_of(list, "TMPDIR") == "/tmp");
+    CHECK(value_of(list, "TMPDIR") == "/tmp/pi-agent-0123456789abcdef");
 }
 
 TEST_CASE("what is the product's own can be set by no policy and no file")
@@ -169,4 +170,16 @@ TEST_CASE("a default of the product's gives way to every layer, and a copy of ce
     CHECK(layered["SSL_CERT_FILE"].value == "/run/pi-agent/ca/1.pem");
     CHECK(layered["SSL_CERT_FILE"].from == "env, a copy of /srv/corp.pem");
     CHECK(managed_environment(input).at("SSL_CERT_FILE") == "/srv/corp.pem");
+}
+
+TEST_CASE("TMPDIR is the session's own, or the user's choice of an option, and no variable's")
+{
+    EnvironmentInput input = plain();
+    input.presentation = {"TMPDIR=/a"};
+    input.host_files = {{"TMPDIR", "/b", "f:1"}};
+    input.managed = {{"TMPDIR", "/c"}};
+    input.per_user = {{"TMPDIR", "/d"}};
+    CHECK(value_of(compose_environment(input), "TMPDIR") == "/tmp/pi-agent-0123456789abcdef");
+    input.tmpdir = "/home/alice/projects/tmp";
+    CHECK(value_of(compose_environment(input), "TMPDIR") == "/home/alice/projects/tmp");
 }

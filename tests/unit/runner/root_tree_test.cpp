@@ -25,12 +25,13 @@ TEST_CASE("the shim lies over the sudo that the wrapper runs, and cannot be writ
     CHECK(found->read_only);
 }
 
-TEST_CASE("only home, project and terminals are shown writable, and all else but the shim comes from the session's directory")
+TEST_CASE("only home, project, temporary directories and terminals are shown writable, and all else but the shim comes from the session's "
+          "directory")
 {
     std::set<std::string> writable;
     for (const auto &bind : binds) {
         if (!bind.read_only) writable.insert(bind.target);
         CHECK((bind.source.rfind(session + "/", 0) == 0) == (bind.target != PI_AGENT_SUDO_PATH));
     }
-    CHECK(writable == std::set<std::string>{"/var/lib/pi-agent/users/alice/home", "/home/alice/projects", "/dev/pts"});
+    CHECK(writable == std::set<std::string>{"/var/lib/pi-agent/users/alice/home", "/home/alice/projects", "/dev/pts", "/tmp", "/var/tmp"});
 }

@@ -163,3 +163,31 @@ TEST_CASE("a descriptor that is not open is a failure, not a pass")
     std::array<UniqueFd, 3> stdio{open_path("/dev/null"), open_path("/dev/null"), UniqueFd()};
     CHECK(failure_of([&] { check_stdio(stdio, {}); }).status == 71);
 }
+
+TEST_CASE("an anonymous pipe can be opened by name for what it is passed for, and nothing else gets another mode")
+{
+    std::array<int, 2> ends{};
+    REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+    const auto mode = [](int fd) {
+        struct stat facts {};
+        REQUIRE(::fstat(fd, &facts) == 0);
+        return facts.st_mode & 0777U;
+    };
+    std::array<UniqueFd, 3> stdio;
+    stdio[1] = UniqueFd::adopt(ends[1]);
+    const UniqueFd reading = UniqueFd::adopt(ends[0]);
+    let_pipes_be_opened(stdio);
+    CHECK(mode(reading.get()) == 0602);
+    stdio[1].reset();
+    stdio[0] = UniqueFd::adopt(::dup(reading.get()));
+    let_pipes_be_opened(stdio);
+    CHECK(mode(reading.get()) == 0606);
+
+    const TemporaryDirectory directory;
+    REQUIRE(::mkfifo((directory / "fifo").c_str(), 0600) == 0);
+    stdio[0] = UniqueFd::adopt(::open((directory / "fifo").c_str(), O_RDWR | O_CLOEXEC));
+    stdio[1] = UniqueFd::adopt(::open((directory / "file").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600));
+    let_pipes_be_opened(stdio);
+    CHECK(mode(stdio[0].get()) == 0600);
+    CHECK(mode(stdio[1].get()) == 0600);
+}

@@ -191,11 +191,11 @@ TEST_CASE("the agent carries the group that granted the root, and none without o
           std::vector<std::string>{"1234", "4294967294"});
 }
 
-TEST_CASE("only state and project are writable")
+TEST_CASE("only state, project and temporary directories are writable")
 {
     const auto properties = service_properties(plan_for("/srv/app"));
     CHECK(only<std::vector<std::string>>(properties, "ReadWritePaths") ==
-          std::vector<std::string>{"/var/lib/pi-agent/users/alice/home", "/srv/app"});
+          std::vector<std::string>{"/var/lib/pi-agent/users/alice/home", "/srv/app", "/tmp", "/var/tmp"});
     CHECK(only<std::string>(properties, "RootDirectory") == "/run/pi-agent/sessions/" + id + "/root");
     const auto targets = [](const BindList &list) {
         std::vector<std::string> texts;

@@ -77,10 +77,14 @@ TEST_CASE("an own option that does not exist is refused by name, escaped")
     CHECK(failure_of([] { return parse({"--pi-agent-debug", "--pi-agent-x"}); }).status == 64);
 }
 
-TEST_CASE("an option that is planned is refused as such, never ignored")
+TEST_CASE("a temporary directory is taken as it is written, the last one counts, and none is a mistake")
 {
-    for (const std::string option : {"--pi-agent-tmpdir", "--pi-agent-tmpdir=", "--pi-agent-tmpdir=/tmp/x"})
-        CHECK(has(failure_of([&] { return parse({option}); }).text, "--pi-agent-tmpdir is not supported yet"));
+    CHECK(parse({"--pi-agent-tmpdir=a b/=c", "-p"}).tmpdir == "a b/=c");
+    CHECK(parse({"--pi-agent-tmpdir=x", "--pi-agent-tmpdir=y"}).tmpdir == "y");
+    CHECK(parse({"-p", "--pi-agent-tmpdir=x"}).tmpdir.empty());
+    CHECK(parse({"-p", "--pi-agent-tmpdir=x"}).agent_arguments.size() == 2);
+    for (const std::string option : {"--pi-agent-tmpdir", "--pi-agent-tmpdir="})
+        CHECK(has(failure_of([&] { return parse({option}); }).text, "--pi-agent-tmpdir needs a directory"));
     CHECK(has(failure_of([&] { return parse({"--pi-agent-tmpdirectory"}); }).text, "unknown option"));
 }
 
@@ -94,8 +98,8 @@ TEST_CASE("no arguments at all, not even a name, are no arguments (CVE-2021-4034
 
 TEST_CASE("the help names every option that exists")
 {
-    for (const std::string option : {"--pi-agent-help", "--pi-agent-explain", "--pi-agent-debug"}) {
-        CHECK(has(wrapper_help, option));
+    for (const std::string option : {"--pi-agent-help", "--pi-agent-explain", "--pi-agent-debug", "--pi-agent-tmpdir=x"}) {
+        CHECK(has(wrapper_help, option.substr(0, option.find('='))));
         CHECK_NOTHROW(parse({option}));
     }
 }

@@ -1,0 +1,111 @@
+// Making a session's temporary directories, by descriptor, below directories that only root can write.
+#include "runner/scratch.hpp"
+
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "common/trusted_file.hpp"
+#include "runner/limits.hpp"
+#include "runner/mounts.hpp"
+#include "runner/state_directory.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr unsigned long long nearly_nothing = 16ULL << 20U; // bytes
+
+UniqueFd make_directory(FdRef parent, const std::string &name, const std::string &path)
+{
+    // It must be new: what is there already is somebody else's.
+    const bool fixed = !defence_is_on("unique-scratch");
+    if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && !(fixed && errno == EEXIST)) throw_errno("creating " + path);
+    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory) throw_errno("opening " + path);
+    return directory;
+}
+
+void give_away(FdRef directory, const Account &agent, const std::string &path)
+{
+    if (fchown(directory.get(), agent.uid.value(), agent.gid.value()) != 0) throw_errno("giving " + path + " to the agent");
+}
+
+// Until a directory is given away, nobody but root can reach what is in it.
+void fill(FdRef top, const std::string &id, const Account &agent, const std::string &path)
+{
+    const UniqueFd tmp = make_directory(top, "tmp", path + "/tmp");
+    give_away(make_directory(tmp, tmpdir_of(id).substr(5), path + "/tmp"), agent, path + "/tmp");
+    give_away(tmp, agent, path + "/tmp");
+    give_away(make_directory(top, "var-tmp", path + "/var-tmp"), agent, path + "/var-tmp");
+    if (fchmodat(top.get(), ".", 0711, 0) != 0) throw_errno("setting the mode of " + path);
+}
+
+// Root may use what a file system keeps back for it; the agent may not.
+void require_space(FdRef top, const std::string &path)
+{
+    struct statvfs facts {};
+    if (fstatvfs(top.get(), &facts) != 0) throw_errno("examining " + path);
+    if (facts.f_bavail > 0 && (facts.f_files == 0 || facts.f_favail > 0)) return;
+    throw SystemFailure(ENOSPC, "making the session's temporary directory " + path);
+}
+
+UniqueFd make_on_disk(const SessionDirectory &session, const std::string &state_dir, const std::string &id, const Account &agent)
+{
+    const std::string parent_path = state_dir + "/" + scratch_parent;
+    const std::string name = defence_is_on("unique-scratch") ? id : "fixed";
+    const UniqueFd state = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
+    const UniqueFd parent = ensure_state_directory(state, scratch_parent, 0711, 0, 0, parent_path);
+    session.make_link(scratch_link, parent_path + "/" + name);
+    UniqueFd top = make_directory(parent, name, parent_path + "/" + name);
+    require_space(top, parent_path);
+    fill(top, id, agent, parent_path + "/" + name);
+    return top;
+}
+
+} // namespace
+
+std::string tmpdir_of(const std::string &session_id)
+{
+    return defence_is_on("unique-scratch") ? "/tmp/pi-agent-" + session_id : "/tmp/pi-agent";
+}
+
+UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, ScratchKind kind, const std::string &state_dir,
+                      const std::string &id, const Account &agent)
+{
+    const UniqueFd at = session.make_directory("scratch");
+    if (kind == ScratchKind::tmpfs) {
+        DetachedMount memory = new_filesystem(
+            root, "tmpfs", {{"source", "pi-agent-scratch"}, {"mode", "0711"}, {"size", scratch_memory_share}, {"nr_inodes", "1000000"}},
+            false, Execution::allowed);
+        fill(memory.fd, id, agent, "the session's temporary directory");
+        attach(root, memory, at);
+        return std::move(memory.fd);
+    }
+    try {
+        UniqueFd top = make_on_disk(session, state_dir, id, agent);
+        attach(root, clone_mount(root, top, Submounts::leave_out, MountAttributes{}), at);
+        return top;
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOSPC && failure.error_number() != EDQUOT) throw;
+        throw Failure(ExitStatus::system_failure,
+                      "the disk is full: " + std::string(failure.what()) +
+                          "; the policy can put the sessions' temporary directories into memory (scratch: tmpfs)");
+    }
+}
+
+std::optional<std::string> nearly_full(FdRef directory, const std::string &what)
+{
+    struct statvfs facts {};
+    if (fstatvfs(directory.get(), &facts) != 0) return std::nullopt; // best_effort: a courtesy
+    const auto left = static_cast<unsigned long long>(facts.f_bavail) * facts.f_frsize;
+    if (left >= nearly_nothing && (facts.f_files == 0 || facts.f_favail > 0)) return std::nullopt;
+    return "nearly full: the file system of " + what + " has " + std::to_string(left >> 10U) +
+           " KiB left, so the agent's work may have failed for want of space; free some, or ask the administrator";
+}
+
+} // namespace pi_agent

@@ -1,0 +1,29 @@
+// The temporary directories of one session: /tmp and /var/tmp of its view, and TMPDIR in the former.
+#pragma once
+
+#include "common/account.hpp"
+#include "common/policy.hpp"
+#include "runner/session_directory.hpp"
+
+#include <optional>
+#include <string>
+
+namespace pi_agent {
+
+// Below the state directory, root's own: holds a directory for each session, named by its id.
+constexpr const char *scratch_parent = "sessions";
+constexpr const char *scratch_link = "on-disk"; // in the session's directory; leads nowhere: its text is the path of what is to be removed
+
+// TMPDIR as the agent sees it: unique, and its own.
+std::string tmpdir_of(const std::string &session_id);
+
+// Makes them and mounts them at `scratch` in the session's directory, with "tmp" and "var-tmp" in it. On disk they lie in
+// STATE_DIR/sessions/ID, of which the session's directory is told first, so that whoever removes that finds them. Returns the directory
+// that holds both. Throws Failure(system_failure) in words when nothing fits on the file system any more.
+UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, ScratchKind kind, const std::string &state_dir,
+                      const std::string &id, const Account &agent);
+
+// What to tell the user when the file system behind `directory` is nearly full; `what` names what lies there.
+std::optional<std::string> nearly_full(FdRef directory, const std::string &what);
+
+} // namespace pi_agent

@@ -1,0 +1,190 @@
+// Emptying and removing sessions' temporary directories on disk.
+#include "runner/scratch_removal.hpp"
+
+#include "common/error.hpp"
+#include "common/trusted_file.hpp"
+#include "runner/beneath.hpp"
+#include "runner/record.hpp"
+#include "runner/removal.hpp"
+#include "runner/scratch.hpp"
+#include "runner/session_directory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <optional>
+#include <random>
+#include <sys/file.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int removal_patience_seconds = 10;
+constexpr std::size_t children_at_once = 4; // of one sweep
+constexpr std::size_t orphans_at_once = 64;
+constexpr std::array inner_names = {"tmp", "var-tmp"};
+
+// One session's directory on disk, open and locked. Only root can open it for reading, so nobody else can take the lock.
+struct Found {
+    UniqueFd parent;
+    std::string id;
+    UniqueFd top;
+    std::array<UniqueFd, inner_names.size()> inner; // none where it is gone
+};
+
+UniqueFd open_directory(FdRef parent, const char *name)
+{
+    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory && errno != ENOENT) throw_errno(std::string("opening a session's temporary directory: ") + name);
+    return directory;
+}
+
+// None when it is gone, or locked until the deadline.
+std::optional<Found> find(const std::string &path, Deadline deadline)
+{
+    auto [directory, id] = split_last(path);
+    if (!is_session_id(id)) throw Failure(ExitStatus::internal, path + " is no session's temporary directory");
+    Found found{open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of temporary directories"), id, UniqueFd(), {}};
+    found.top = open_directory(found.parent, id.c_str());
+    if (!found.top) return std::nullopt;
+    while (flock(found.top.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking " + path);
+        if (Clock::now() >= deadline) return std::nullopt;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    for (std::size_t index = 0; index < inner_names.size(); ++index)
+        found.inner[index] = open_directory(found.top, inner_names[index]);
+    return found;
+}
+
+// Only what is empty: that needs nobody's identity, and most sessions leave no more. True when all is gone.
+bool remove_when_empty(const Found &found)
+{
+    for (std::size_t index = 0; index < inner_names.size(); ++index) {
+        if (!found.inner[index]) continue;
+        unlinkat(found.inner[index].get(), tmpdir_of(found.id).substr(5).c_str(), AT_REMOVEDIR); // best_effort: what stays shows below
+        if (unlinkat(found.top.get(), inner_names[index], AT_REMOVEDIR) == 0 || errno == ENOENT) continue;
+        if (errno != ENOTEMPTY && errno != EEXIST) throw_errno("removing a session's temporary directory");
+        return false;
+    }
+    if (unlinkat(found.parent.get(), found.id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
+        throw_errno("removing a session's temporary directory");
+    return true;
+}
+
+// The account whose directories these are: root alone could give them away. It may be gone from the user database.
+Account owner_of(const Found &found)
+{
+    for (const auto &inner : found.inner) {
+        struct stat facts {};
+        if (!inner) continue;
+        if (fstat(inner.get(), &facts) != 0) throw_errno("examining a session's temporary directory");
+        if (facts.st_uid != 0)
+            return Account{"the session's agent", Uid(facts.st_uid), Gid(facts.st_gid), "/", {static_cast<gid_t>(facts.st_gid)}};
+    }
+    throw Failure(ExitStatus::internal, "a session's temporary directory holds something of root's");
+}
+
+enum class Hurry { yes, no };
+
+// The child keeps the lock as long as it works, even when this process lets go.
+std::unique_ptr<Child> start_emptying(const AsRoot &root, const Found &found, Hurry hurry)
+{
+    std::vector<int> keep{found.top.get()};
+    std::vector<int> inner;
+    for (const auto &directory : found.inner)
+        if (directory) inner.push_back(directory.get());
+    keep.insert(keep.end(), inner.begin(), inner.end());
+    return std::make_unique<Child>(root, "remover of temporary files", owner_of(found), keep,
+                                   [inner, hurry](const AsUser & /*user*/, FdRef channel) {
+                                       if (hurry == Hurry::no) setpriority(PRIO_PROCESS, 0, 19); // best_effort
+                                       for (const int directory : inner)
+                                           remove_content_beneath(FdRef(directory));
+                                       send_answer(channel, "");
+                                   });
+}
+
+// Throws the child's own failure, or that it took too long.
+void await(Child &child, Deadline deadline)
+{
+    if (!wait_for_input(child.channel(), deadline))
+        throw Failure(ExitStatus::system_failure, "there is too much to remove at once; the next sweep goes on");
+    child.receive();
+}
+
+} // namespace
+
+void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadline)
+{
+    const std::optional<Found> found = find(path, deadline);
+    if (!found || remove_when_empty(*found)) return;
+    await(*start_emptying(root, *found, Hurry::yes), deadline);
+    if (!remove_when_empty(*found)) throw Failure(ExitStatus::system_failure, path + " is filled while it is removed");
+}
+
+void remove_session_with_scratch(const AsRoot &root, const std::string &id)
+{
+    remove_session(root, id, [&](FdRef session) {
+        const std::string path = read_session_link(session, scratch_link);
+        if (path.empty()) return;
+        try {
+            remove_scratch(root, path, in_seconds(removal_patience_seconds));
+        } catch (const Failure &failure) { // the mount points go all the same
+            record_problem(id, std::string("temporary files are left: ") + failure.what());
+        }
+    });
+}
+
+ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept : root_(root)
+{
+    try {
+        begin(state_dir);
+    } catch (const std::exception &failure) { // one user's leftover must not be another's refusal
+        record_problem("sweep", failure.what());
+    }
+}
+
+void ScratchSweep::begin(const std::string &state_dir)
+{
+    parent_ = state_dir + "/" + scratch_parent;
+    const UniqueFd parent = open_trusted(parent_, O_RDONLY | O_DIRECTORY, "directory of temporary directories");
+    std::vector<std::string> ids = names_in(parent);
+    std::shuffle(ids.begin(), ids.end(), std::random_device()); // what cannot be removed must not always be the first
+    std::size_t orphans = 0;
+    // A session makes its directory in /run first and removes it last: what has none there has no session.
+    for (const auto &id : ids) {
+        if (!is_session_id(id) || session_exists(root_, id)) continue;
+        if (++orphans > orphans_at_once || children_.size() == children_at_once) return;
+        const std::string path = parent_ + "/" + id;
+        try {
+            const std::optional<Found> found = find(path, Clock::now());
+            if (!found || remove_when_empty(*found)) continue;
+            children_.emplace_back(path, start_emptying(root_, *found, Hurry::no));
+            record_problem(id, "temporary files without a session are removed");
+        } catch (const Failure &failure) {
+            record_problem(id, std::string("temporary files without a session cannot be removed: ") + failure.what());
+        }
+    }
+}
+
+void ScratchSweep::finish() noexcept
+{
+    const Deadline deadline = in_seconds(removal_patience_seconds);
+    for (auto &[path, child] : children_) {
+        try {
+            await(*child, deadline);
+            child.reset(); // and with it the lock
+            if (const std::optional<Found> found = find(path, deadline)) remove_when_empty(*found);
+        } catch (const std::exception &failure) { // best_effort: recorded
+            record_problem(split_last(path).second, std::string("temporary files are left: ") + failure.what());
+        }
+    }
+}
+
+} // namespace pi_agent
