@@ -10,7 +10,7 @@
 #include <fcntl.h>
 #include <fstream>
 #include <linux/mount.h>
-#include <sstream>
+#include <string_view>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -32,8 +32,9 @@ int configure(const UniqueFd &context, unsigned command, const char *key, const 
     return static_cast<int>(syscall(SYS_fsconfig, context.get(), command, key, value, 0));
 }
 
-std::string unescape(const std::string &text)
+std::string unescape(std::string_view text)
 {
+    if (text.find('\\') == std::string_view::npos) return std::string(text);
     std::string plain;
     for (std::size_t index = 0; index < text.size(); ++index) {
         const bool escape = text[index] == '\\' && index + 3 < text.size();
@@ -45,6 +46,28 @@ std::string unescape(const std::string &text)
         index += 3;
     }
     return plain;
+}
+
+// Only the space separates: the kernel escapes space, tab, newline and backslash in names, but not the other white space that a user can
+// put into a name, and a name split there would pass for a mount point (proc(5), mountinfo).
+std::vector<std::string_view> split_at_spaces(std::string_view text)
+{
+    std::vector<std::string_view> fields;
+    fields.reserve(12);
+    for (std::size_t end = 0; end != std::string_view::npos; text.remove_prefix(end == std::string_view::npos ? 0 : end + 1)) {
+        end = text.find(' ');
+        fields.push_back(text.substr(0, end));
+    }
+    return fields;
+}
+
+std::uint64_t read_number(std::string_view digits)
+{
+    std::uint64_t value = 0;
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size())
+        throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
+    return value;
 }
 
 } // namespace
@@ -106,28 +129,19 @@ void make_shared(const AsRoot & /*root*/, const std::string &path)
 
 MountEntry parse_mount(const std::string &line)
 {
-    // Only the space separates: the kernel escapes space, tab, newline and backslash in names, but not the other white space that a user
-    // can put into a name, and a name split there would pass for a mount point (proc(5), mountinfo).
-    std::vector<std::string> fields;
-    std::string plain = line;
-    if (!defence_is_on("strict-mountinfo")) std::replace(plain.begin(), plain.end(), '\f', ' ');
-    std::istringstream text(plain);
-    for (std::string field; std::getline(text, field, ' ');)
-        fields.push_back(std::move(field));
+    std::string split_elsewhere;
+    if (!defence_is_on("strict-mountinfo")) {
+        split_elsewhere = line;
+        std::replace(split_elsewhere.begin(), split_elsewhere.end(), '\f', ' ');
+    }
+    const std::vector<std::string_view> fields = split_at_spaces(split_elsewhere.empty() ? line : split_elsewhere);
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     constexpr std::size_t before_dash = 6;
     if (static_cast<std::size_t>(dash - fields.begin()) < before_dash || fields.end() - dash < 4)
         throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
     MountEntry entry{};
-    const auto number = [](const std::string &digits) {
-        std::uint64_t value = 0;
-        const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-        if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size())
-            throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
-        return value;
-    };
-    entry.id = number(fields[0]);
-    entry.parent = number(fields[1]);
+    entry.id = read_number(fields[0]);
+    entry.parent = read_number(fields[1]);
     entry.point = unescape(fields[4]);
     entry.type = *(dash + 1);
     entry.source = unescape(*(dash + 2));
