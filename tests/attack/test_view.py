@@ -59,6 +59,7 @@ def test_what_anybody_may_write_on_the_host_is_not_writable_for_the_agent(place,
 
     defences = ["unit:ProtectSystem"]
     defences += ["unit:RootDirectory", "unit:BindReadOnlyPaths"] if place.startswith(("/srv", "/var")) else ["read-only-clones"]
+    defences += ["minimal-view"] if place.startswith("/etc") else []
     prove(attack, *defences)
 
 
