@@ -106,9 +106,9 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     SystemdBus systemd(root);
     reset_process_state(root);
     const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave the scope behind
-    MoveIntoScope move(systemd, scope_name(id), caller.uid);
     systemd.watch_service(service_name(id));
-    const SystemdFeatures features = systemd_features(systemd.version());
+    const SystemdFeatures features = systemd_features(systemd.version()); // it answers nothing while it moves a process
+    MoveIntoScope move(systemd, scope_name(id), caller.uid);
 
     // Decide again; only this decision counts.
     const Clock::time_point decided = Clock::now();
