@@ -67,13 +67,17 @@ Account find_agent(const Policy &policy, const AccessRules &rules, const Account
     require_caller_is_no_agent(policy, caller);
     Account agent = find_existing(rules, caller);
     require_nobodys(policy, rules, agent, caller);
+    return agent;
+}
+
+void require_harmless_groups(const Policy &policy, const AccessRules &rules, const Account &agent)
+{
     const std::vector<std::string> forbidden = forbidden_groups_of(policy, agent);
     if (!forbidden.empty())
         throw Failure(ExitStatus::configuration,
                       "the agent's account " + rules.agent_account + " is in the group " + forbidden.front() +
                           ", which opens the host or a user's files to it; the administrator removes it: gpasswd -d " +
                           rules.agent_account + " " + forbidden.front());
-    return agent;
 }
 
 } // namespace pi_agent

@@ -114,13 +114,13 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const Clock::time_point decided = Clock::now();
     const Policy policy = load_enabled_policy();
     const AccessRules rules = authorise(policy, caller);
-    const Account agent = find_agent(policy, rules, caller);
     EnvironmentInput environment{
-        {}, {}, policy.env, read_managed_env_files(policy.env_files), rules.env, {}, agent.name, policy.agent.binary, id};
+        {}, {}, policy.env, read_managed_env_files(policy.env_files), rules.env, {}, rules.agent_account, policy.agent.binary, id};
     Receiver receiver(root, caller, rules, wrapper);
     Request request = receiver.request();
     const HostView view = plan_host_view(policy);
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view);
+    const Account agent = find_agent(policy, rules, caller); // last: a name that systemd is asked for waits until it has moved this process
     move.wait();
     require_fresh(decided);
     // --- from here the caller can neither freeze nor kill this process ---
@@ -174,6 +174,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     ScratchSweep leftovers(root, policy.agent.state_dir);
     try {
         HostFilesReader host_files(root, agent, view);
+        require_harmless_groups(policy, rules, agent); // many look-ups, and nothing but our own programs has these groups yet
         if (!locked_settings) bring_config_in();
         show_accounts(session, view, caller, agent, state.home_path, project.by_group);
         tell_all(wrapper, host_files.show(session));
