@@ -160,7 +160,7 @@ def test_directories_renamed_and_exchanged_with_links_while_they_are_removed_lea
 
 
 def test_a_sweep_that_cannot_go_on_is_nobodys_refusal_and_nobodys_wait(product):
-    """A remover that its account stops holds what it works on, and nothing else."""
+    """One file cannot be removed by anybody (immutable), beside 20,000 that can: it costs a start of somebody else nothing."""
     top = f"{SCRATCH}/{'0123456789abcdef' * 2}"
     product.machine.root(f"mkdir -p {top}/tmp/d {top}/var-tmp; cd {top}/tmp/d; seq 20000 | xargs touch; chmod 711 {top}; chown -R pi-agent: {top}/tmp {top}/var-tmp", check=True)
     product.machine.root(["chattr", "+i", f"{top}/tmp/d/1"])  # even what root alone can remove
