@@ -111,15 +111,18 @@ void check_env_files(const Policy &policy, const Observer &observer, Problems &p
 
 void check_view(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified)
 {
-    if (policy.view_paths.empty()) return;
     if (!observer.root()) {
-        unverified.push_back("view_paths (" + to_string(policy.view_paths.front().where) + "): only root can look at them");
+        if (!policy.view_paths.empty())
+            unverified.push_back("view_paths (" + to_string(policy.view_paths.front().where) + "): only root can look at them");
         return;
     }
     try {
         plan_host_view(policy);
     } catch (const Failure &failure) {
-        problems.add(policy.view_paths.front().where, "view_paths", failure.what(), "correct it, or take it out of the list");
+        if (policy.view_paths.empty())
+            problems.add(policy.agent.binary_where, "agent.binary", failure.what(), "install the agent elsewhere, or correct it");
+        else
+            problems.add(policy.view_paths.front().where, "view_paths", failure.what(), "correct it, or take it out of the list");
     }
 }
 

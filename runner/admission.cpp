@@ -48,9 +48,9 @@ OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, co
     return std::move(project);
 }
 
-void require_fresh(Clock::time_point decided)
+void require_fresh(Clock::time_point began)
 {
-    if (Clock::now() - decided < std::chrono::seconds(freshness_seconds) || !defence_is_on("fresh-decision")) return;
+    if (Clock::now() - began < std::chrono::seconds(freshness_seconds) || !defence_is_on("fresh-decision")) return;
     throw Failure(ExitStatus::limit,
                   "the start was held up for more than " + std::to_string(freshness_seconds) +
                       " seconds after the policy was read, by a busy host or a control group that was frozen; try again");

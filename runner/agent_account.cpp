@@ -43,6 +43,14 @@ void require_nobodys(const Policy &policy, const AccessRules &rules, const Accou
     }
 }
 
+[[noreturn]] void refuse_group(const AccessRules &rules, const std::string &group)
+{
+    throw Failure(ExitStatus::configuration,
+                  "the agent's account " + rules.agent_account + " is in the group " + group +
+                      ", which opens the host or a user's files to it; the administrator removes it: gpasswd -d " + rules.agent_account +
+                      " " + group);
+}
+
 void require_caller_is_no_agent(const Policy &policy, const Account &caller)
 {
     if (!defence_is_on("agents-numbers")) return;
@@ -67,17 +75,21 @@ Account find_agent(const Policy &policy, const AccessRules &rules, const Account
     require_caller_is_no_agent(policy, caller);
     Account agent = find_existing(rules, caller);
     require_nobodys(policy, rules, agent, caller);
+    const std::string primary = group_name(agent.gid).value_or("");
+    if (is_privileged_group(primary) && defence_is_on("privileged-groups")) refuse_group(rules, primary);
+    return agent;
+}
+
+Account without_other_groups(Account agent)
+{
+    agent.groups = {agent.gid.value()};
     return agent;
 }
 
 void require_harmless_groups(const Policy &policy, const AccessRules &rules, const Account &agent)
 {
     const std::vector<std::string> forbidden = forbidden_groups_of(policy, agent);
-    if (!forbidden.empty())
-        throw Failure(ExitStatus::configuration,
-                      "the agent's account " + rules.agent_account + " is in the group " + forbidden.front() +
-                          ", which opens the host or a user's files to it; the administrator removes it: gpasswd -d " +
-                          rules.agent_account + " " + forbidden.front());
+    if (!forbidden.empty()) refuse_group(rules, forbidden.front());
 }
 
 } // namespace pi_agent

@@ -26,8 +26,9 @@ namespace {
 // Programs and their libraries: in every view. Links of a merged /usr are made again as links.
 constexpr std::array<std::string_view, 9> program_trees = {"/usr",   "/opt",   "/bin",    "/sbin",     "/lib",
                                                            "/lib32", "/lib64", "/libx32", "/nix/store"};
-// Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. Nothing of this names
-// users, hosts or keys. Single files: runner/host_files.cpp.
+// Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By
+// the distributions' own rules none of it holds secrets, and all of it can be read by everybody on the host. Single files:
+// runner/host_files.cpp.
 constexpr std::array etc_directories = {"alternatives"sv,
                                         "ca-certificates"sv,
                                         "crypto-policies"sv,
@@ -36,7 +37,7 @@ constexpr std::array etc_directories = {"alternatives"sv,
                                         "ld.so.conf.d"sv,
                                         "maven"sv,
                                         "perl"sv,
-                                        "php"sv,
+
                                         "pki"sv,
                                         "R"sv,
                                         "ssl"sv,
@@ -202,17 +203,19 @@ void show_read_only(const AsRoot &root, const SessionDirectory &session, const s
     attach(root, clone_mount(root, source, Submounts::take_along, MountAttributes{true, nullptr}), target);
 }
 
-void show_program_trees(const AsRoot &root, const SessionDirectory &session)
+// Adds the links that the host has in their place to `links`.
+void show_program_trees(const AsRoot &root, const SessionDirectory &session, std::map<std::string, std::string> &links)
 {
     for (const std::string_view name : program_trees) {
         const std::string tree(name);
         struct stat facts {};
         if (lstat(tree.c_str(), &facts) != 0) continue; // this host has none
-        if (S_ISLNK(facts.st_mode))
-            for (const auto &[path, text] : resolve_trusted(tree, "host's").links)
-                session.make_link("root" + path, text);
-        else
+        if (S_ISLNK(facts.st_mode)) {
+            const ResolvedPath end = resolve_trusted(tree, "host's");
+            links.insert(end.links.begin(), end.links.end());
+        } else {
             show_read_only(root, session, tree, "root" + tree);
+        }
     }
 }
 
@@ -274,7 +277,8 @@ HostView plan_host_view(const Policy &policy)
 
 void show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view)
 {
-    show_program_trees(root, session);
+    std::map<std::string, std::string> links = view.links;
+    show_program_trees(root, session, links);
     if (view.view == View::host) {
         show_read_only(root, session, "/etc", "root/etc");
     } else {
@@ -282,8 +286,11 @@ void show_host(const AsRoot &root, const SessionDirectory &session, const HostVi
     }
     for (const auto &tree : view.trees)
         show_read_only(root, session, tree, "root" + tree);
-    for (const auto &[path, text] : view.links)
-        session.make_link("root" + path, text);
+    // Once each, and none that lies inside what is shown: a link of a merged /usr can lead through one in /usr.
+    for (const auto &link : links)
+        if (std::none_of(program_trees.begin(), program_trees.end(),
+                         [&](std::string_view tree) { return link.first != tree && lies_in(link.first, tree); }))
+            session.make_link("root" + link.first, link.second);
 }
 
 } // namespace pi_agent

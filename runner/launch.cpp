@@ -95,7 +95,7 @@ LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environme
     return record;
 }
 
-void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
+void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, Clock::time_point began)
 {
     require_host_namespaces(root);
 
@@ -111,7 +111,6 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     MoveIntoScope move(systemd, scope_name(id), caller.uid);
 
     // Decide again; only this decision counts.
-    const Clock::time_point decided = Clock::now();
     const Policy policy = load_enabled_policy();
     const AccessRules rules = authorise(policy, caller);
     EnvironmentInput environment{
@@ -120,10 +119,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     Request request = receiver.request();
     const HostView view = plan_host_view(policy);
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view);
-    const Account agent = find_agent(policy, rules, caller); // last: a name that systemd is asked for waits until it has moved this process
     move.wait();
-    require_fresh(decided);
+    require_fresh(began);
     // --- from here the caller can neither freeze nor kill this process ---
+    const Account agent = find_agent(policy, rules, caller); // not before: names that systemd is asked for wait until it has moved us
+    const Account worker = without_other_groups(agent);      // for our own programs: what the groups are is judged later
     environment.tmpdir = make_user_tmpdir(root, caller, project, request);
 
     // Prepare what systemd needs.
@@ -145,11 +145,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     // As user and agent, under the user's lock.
     const UniqueFd defaults = open_defaults(root);
     const auto show = [&](const std::string &doing) { progress.show(doing); };
-    migrate_home(root, agent, state, {watch, [&](const std::string &notice) { tell_all(wrapper, {notice}); }, show});
+    migrate_home(root, worker, state, {watch, [&](const std::string &notice) { tell_all(wrapper, {notice}); }, show});
     const auto bring_config_in = [&] {
         SyncPlan plan = plan_sync(policy, rules, caller, managed_environment(environment));
         plan.defaults = defaults;
-        const std::vector<std::string> notices = sync_config(root, caller, agent, plan, state, locked_settings, watch, show);
+        const std::vector<std::string> notices = sync_config(root, caller, worker, plan, state, locked_settings, watch, show);
         state.lock.reset();
         tell_all(wrapper, notices);
         HostVariables variables = ask_host_env_files(root, caller, policy.host_env_files); // often of the same directory: it had its say
@@ -173,7 +173,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     launcher.reset();
     ScratchSweep leftovers(root, policy.agent.state_dir);
     try {
-        HostFilesReader host_files(root, agent, view);
+        HostFilesReader host_files(root, worker, view);
         require_harmless_groups(policy, rules, agent); // many look-ups, and nothing but our own programs has these groups yet
         if (!locked_settings) bring_config_in();
         show_accounts(session, view, caller, agent, state.home_path, project.by_group);
@@ -205,7 +205,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
                                        std::move(terminal));
     end.unit_has_ended();
     record_ended(id, ended);
-    session.unlock();
+    try { // until what the session left is gone, it counts as a start
+        slot = take_start_slot(root, caller.uid);
+        session.unlock();
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): all taken: it stays counted as a session until then
+    }
     for (const auto &notice : {nearly_full(state.home, state.home_path), nearly_full(scratch, "the session's /tmp")})
         if (notice) tell_all(wrapper, {*notice});
     tell(wrapper, ended); // nobody waits for the removal
@@ -214,10 +218,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
 
 } // namespace
 
-void run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
+void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, Clock::time_point began)
 {
     try {
-        prepare_and_run(root, caller, wrapper);
+        prepare_and_run(root, caller, wrapper, began);
     } catch (const EndedBySignal &asked) {
         record_refused(caller.name, "ended by a signal before the agent was started");
         tell(wrapper, AgentEnded{true, asked.number});

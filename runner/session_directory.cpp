@@ -56,8 +56,8 @@ void mount_sessions(const AsRoot &root)
         if (errno != EINTR) throw_errno(std::string("locking ") + parent_directory);
     const UniqueFd sessions = open_sessions();
     if (is_tmpfs_of_its_own(sessions)) return; // another start was faster
-    const DetachedMount tmpfs =
-        new_filesystem(root, "tmpfs", {{"source", "pi-agent-sessions"}, {"mode", "0700"}, {"size", "64m"}, {"nr_inodes", "200000"}}, false);
+    const DetachedMount tmpfs = new_filesystem(
+        root, "tmpfs", {{"source", "pi-agent-sessions"}, {"mode", "0700"}, {"size", "256m"}, {"nr_inodes", "200000"}}, false);
     attach(root, tmpfs, sessions);
     make_shared(root, sessions_directory);
 }
@@ -67,24 +67,31 @@ UniqueFd try_open_session(FdRef sessions, const std::string &id)
     return UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// Removes directories, and the links and empty files that stand for mount points, without ever leaving this tmpfs: openat2 refuses to cross
-// into a mount, so a project that could not be unmounted is out of reach.
+// Removes `name` and what is beneath it: directories, and the links and small files that stand for mount points, without ever leaving this
+// tmpfs: openat2 refuses to cross into a mount, so a project that could not be unmounted is out of reach. Missing is fine: the unit's own
+// cleanup may be at work too.
+void remove_skeleton(FdRef directory);
+
+void remove_directory(FdRef directory, const std::string &name)
+{
+    open_how how{};
+    how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+    const UniqueFd child = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
+    if (child)
+        remove_skeleton(child);
+    else if (errno == ENOENT)
+        return;
+    else if (errno != ENOTDIR && errno != ELOOP)
+        throw_errno("removing a session's mount points");
+    if (unlinkat(directory.get(), name.c_str(), child ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
+        throw_errno("removing a session's mount points");
+}
+
 void remove_skeleton(FdRef directory)
 {
-    for (const auto &name : names_in(directory)) {
-        open_how how{};
-        how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-        how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
-        const UniqueFd child = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
-        if (child)
-            remove_skeleton(child);
-        else if (errno == ENOENT)
-            continue; // the unit's own cleanup may be at work too
-        else if (errno != ENOTDIR && errno != ELOOP)
-            throw_errno("removing a session's mount points");
-        if (unlinkat(directory.get(), name.c_str(), child ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
-            throw_errno("removing a session's mount points");
-    }
+    for (const auto &name : names_in(directory))
+        remove_directory(directory, name);
 }
 
 // Only mounts directly on our own mount points, whose paths nobody else can change. What is mounted below one of them lies on paths that a
@@ -165,6 +172,21 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
     return session;
 }
 
+namespace {
+
+// Never into what is mounted there: nothing of ours is made on the host.
+UniqueFd enter(FdRef parent, const std::string &name)
+{
+    open_how how{};
+    how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+    UniqueFd directory = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, parent.get(), name.c_str(), &how, sizeof how)));
+    if (!directory) throw_errno("opening a mount point");
+    return directory;
+}
+
+} // namespace
+
 UniqueFd SessionDirectory::make_directory(const std::string &relative) const
 {
     UniqueFd current = open_beneath(fd_, "", O_RDONLY | O_DIRECTORY);
@@ -177,7 +199,7 @@ UniqueFd SessionDirectory::make_directory(const std::string &relative) const
         } else if (errno != EEXIST) {
             throw_errno("creating a mount point");
         }
-        current = open_beneath(current, name, O_RDONLY | O_DIRECTORY);
+        current = enter(current, name);
         start = slash + 1;
     }
     return current;
@@ -224,6 +246,8 @@ void remove_session(const AsRoot &root, const std::string &id, const std::functi
         if (!session && errno == ENOENT) return;
         if (!session) throw_errno("opening the session directory");
         unmount_all(root, std::string(sessions_directory) + "/" + id);
+        for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
+            remove_directory(session, name);
         if (between) between(session);
         remove_skeleton(session);
     }

@@ -39,7 +39,7 @@ std::vector<std::string> split(const std::string &path)
 UniqueFd enter(FdRef parent, const std::string &name)
 {
     open_how how{};
-    how.flags = O_RDONLY | O_DIRECTORY | O_CLOEXEC;
+    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC; // search permission is enough
     how.resolve = defence_is_on("tmpdir-beneath") ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV : 0;
     return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, parent.get(), name.c_str(), &how, sizeof how)));
 }
@@ -63,7 +63,7 @@ UniqueFd enter(FdRef parent, const std::string &name)
 // As the caller: nothing is made that they could not make themselves.
 void make_directories(const Account &caller, FdRef root, const std::string &place, unsigned mask)
 {
-    UniqueFd current = UniqueFd::adopt(openat(root.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    UniqueFd current = UniqueFd::adopt(openat(root.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!current) throw_errno("opening the root");
     const std::vector<std::string> names = split(place);
     std::string path;

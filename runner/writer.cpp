@@ -64,7 +64,7 @@ public:
 
     void bring_in_line()
     {
-        remove_content_beneath(places_.staging); // left by a sync that was killed
+        remove_content_beneath(places_.staging);                                  // left by a sync that was killed
         if (manifest_.rewrite_if_long()) send_answer(channel_, answer_rewritten); // now, too: what follows may fail each time
         const UniqueFd agent = ensure_directory_beneath(places_.home, agent_directory);
         documents_.write(agent, places_.staging, manifest_);

@@ -34,7 +34,7 @@ def pytest_collection_modifyitems(config, items):
     part = os.environ.get("PI_AGENT_SAMPLE")
     if not part:
         return
-    draw = random.Random(os.environ["PI_AGENT_SEED"])
+    draw = random.Random(" ".join([os.environ["PI_AGENT_SEED"], *(config.getoption("machine") or [])]))  # others on each machine
     chosen = {item for item in items if draw.random() < float(part) or "with_own_numbers" in item.fixturenames}
     config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
     items[:] = [item for item in items if item in chosen]

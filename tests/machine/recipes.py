@@ -31,7 +31,7 @@ class AgentRecipe:
 
 # The product's libraries differ in name from release to release; all else is common.
 COMMON = (
-    "bsdutils ca-certificates dbus git iproute2 less libnss-systemd libpam-systemd openssh-client openssh-server procps python3 python3-pip"
+    "bsdutils ca-certificates dbus git iproute2 less libnss-extrausers libpam-systemd openssh-client openssh-server procps python3 python3-pip"
     " python3-venv socat strace sudo systemd systemd-sysv tmux util-linux"
 ).split()
 COMMON_BUILD = (

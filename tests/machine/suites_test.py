@@ -74,10 +74,10 @@ class OneMachine(unittest.TestCase):
             self.assertEqual(started, [])
             self.assertEqual(results.counts, {"passed": 0, "failed": 3, "skipped": 0})
 
-    def test_half_of_the_attacks_run_unless_more_or_less_is_asked_for(self):
+    def test_part_of_the_long_suites_runs_unless_more_or_less_is_asked_for(self):
         with mock.patch.dict("os.environ"):
             os.environ.pop("PI_AGENT_SAMPLE", None)
-            self.assertEqual([suites.part_of(suite, None, False) for suite in ("system", "attack")], ["", "0.33"])
+            self.assertEqual([suites.part_of(suite, None, False) for suite in ("system", "attack")], ["0.6", "0.25"])
             self.assertEqual([suites.part_of("attack", "name", False), suites.part_of("attack", None, True)], ["", ""])
             os.environ["PI_AGENT_SAMPLE"] = "0.2"
             self.assertEqual([suites.part_of(suite, None, False) for suite in ("system", "attack")], ["0.2", "0.2"])

@@ -68,18 +68,17 @@ def test_the_accounts_are_the_agents_its_users_roots_and_nobodys(machine, playin
 
 
 def test_an_account_of_a_directory_service_is_known_too(machine, playing):
-    """The agent's own comes from another source than /etc/passwd: a module of the name service switch that systemd has."""
-    uid, gid = machine.root("id -u pi-agent-alice; id -g pi-agent-alice", check=True).stdout.decode().split()
-    record = {"userName": "pi-agent-alice", "uid": int(uid), "gid": int(gid), "homeDirectory": "/nonexistent", "disposition": "system"}
-    machine.root("cp -a /etc/passwd /root/; install -d /etc/userdb", check=True)
+    """The agent's own comes from another source than /etc/passwd: another module of the name service switch."""
+    line = machine.root("getent passwd pi-agent-alice", check=True).stdout.decode().strip()
+    uid, gid = line.split(":")[2:4]
+    machine.root("cp -a /etc/passwd /etc/nsswitch.conf /root/; sed -i 's/^passwd:.*/passwd: files extrausers/' /etc/nsswitch.conf", check=True)
     try:
-        machine.write("/etc/userdb/pi-agent-alice.user", json.dumps(record))
-        machine.root(f"ln -s pi-agent-alice.user /etc/userdb/{uid}.user; sed -i /^pi-agent-alice:/d /etc/passwd; getent passwd pi-agent-alice", check=True)
-        said = agent_says(machine, "sh", "id -un; cat /etc/passwd").decode().splitlines()
-        assert said[0] == "pi-agent-alice"
+        machine.write("/var/lib/extrausers/passwd", line + "\n")
+        machine.root("sed -i /^pi-agent-alice:/d /etc/passwd; getent passwd pi-agent-alice", check=True)
+        said = agent_says(machine, "sh", "cat /etc/passwd").decode().splitlines()
         assert f"pi-agent-alice:x:{uid}:{gid}::/var/lib/pi-agent/users/alice/home:/bin/bash" in said
     finally:
-        machine.root("cp -a /root/passwd /etc/; rm -r /etc/userdb /root/passwd", check=True)
+        machine.root("mv /root/passwd /root/nsswitch.conf /etc/; rm /var/lib/extrausers/passwd", check=True)
 
 
 @pytest.mark.parametrize("how", ["a file", "a link into /run", "a chain of links"])
