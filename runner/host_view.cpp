@@ -267,7 +267,7 @@ HostView plan_host_view(const Policy &policy)
         planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
     add_agent(planner, policy.agent);
     for (const char *own : {PI_AGENT_EXEC_PATH, PI_AGENT_BASH_ENV_PATH}) // where pi-agent was built for another prefix
-        planner.add(parent_of(own), "directory of pi-agent");
+        if (!is_shown_by(policy.view, own)) planner.add(parent_of(own), "directory of pi-agent");
     for (const char *place : certificate_places) {
         struct stat facts {};
         if (stat(place, &facts) == 0) planner.add(place, "host's certificates");
