@@ -11,13 +11,6 @@
 
 namespace pi_agent {
 
-namespace {
-
-// Longer than all that is waited for meanwhile may take: the request, and the receiver's answers.
-constexpr int freshness_seconds = 15;
-
-} // namespace
-
 Policy load_enabled_policy()
 {
     Policy policy = load_policy(policy_path);
@@ -46,14 +39,6 @@ OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, co
     if (caller.gid.value() == 0)
         throw Failure(ExitStatus::denied, "denied: your primary group is root's, and the agent's files would carry it");
     return std::move(project);
-}
-
-void require_fresh(Clock::time_point began)
-{
-    if (Clock::now() - began < std::chrono::seconds(freshness_seconds) || !defence_is_on("fresh-decision")) return;
-    throw Failure(ExitStatus::limit,
-                  "the start was held up for more than " + std::to_string(freshness_seconds) +
-                      " seconds after the policy was read, by a busy host or a control group that was frozen; try again");
 }
 
 void require_room(const AsRoot &root, const Account &caller)

@@ -19,9 +19,6 @@ AccessRules authorise(const Policy &policy, const Account &caller);
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view);
 
-// What was decided while the caller could still freeze this process is used at once or not at all.
-void require_fresh(Clock::time_point began);
-
 // No user has more than session_limit sessions; that of the caller is there already.
 void require_room(const AsRoot &root, const Account &caller);
 

@@ -95,35 +95,34 @@ LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environme
     return record;
 }
 
-void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, Clock::time_point began)
+void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
 {
     require_host_namespaces(root);
 
-    // Out of the caller's control group before anything that others share or wait for. While systemd moves this process, it decides: until
-    // it is inside, the caller can freeze or kill it, so what was decided is good for a moment only.
+    // Out of the caller's control group before anything that others share. While systemd moves this process, only what concerns the process
+    // itself, or asks systemd: until it is inside, the caller can freeze or kill it.
     const std::string id = make_session_id();
     UniqueFd slot = take_start_slot(root, caller.uid);
     SystemdBus systemd(root);
     reset_process_state(root);
     const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave the scope behind
-    systemd.watch_service(service_name(id));
-    const SystemdFeatures features = systemd_features(systemd.version()); // it answers nothing while it moves a process
     MoveIntoScope move(systemd, scope_name(id), caller.uid);
+    systemd.watch_service(service_name(id));
+    const SystemdFeatures features = systemd_features(systemd.version());
+    move.wait();
+    // --- from here the caller can neither freeze nor kill this process ---
 
     // Decide again; only this decision counts.
     const Policy policy = load_enabled_policy();
     const AccessRules rules = authorise(policy, caller);
+    const Account agent = find_agent(policy, rules, caller);
+    const Account worker = without_other_groups(agent); // for our own programs: what the groups are is judged later
     EnvironmentInput environment{
-        {}, {}, policy.env, read_managed_env_files(policy.env_files), rules.env, {}, rules.agent_account, policy.agent.binary, id};
+        {}, {}, policy.env, read_managed_env_files(policy.env_files), rules.env, {}, agent.name, policy.agent.binary, id};
     Receiver receiver(root, caller, rules, wrapper);
     Request request = receiver.request();
     const HostView view = plan_host_view(policy);
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view);
-    move.wait();
-    require_fresh(began);
-    // --- from here the caller can neither freeze nor kill this process ---
-    const Account agent = find_agent(policy, rules, caller); // not before: names that systemd is asked for wait until it has moved us
-    const Account worker = without_other_groups(agent);      // for our own programs: what the groups are is judged later
     environment.tmpdir = make_user_tmpdir(root, caller, project, request);
 
     // Prepare what systemd needs.
@@ -218,10 +217,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, C
 
 } // namespace
 
-void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, Clock::time_point began)
+void run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
 {
     try {
-        prepare_and_run(root, caller, wrapper, began);
+        prepare_and_run(root, caller, wrapper);
     } catch (const EndedBySignal &asked) {
         record_refused(caller.name, "ended by a signal before the agent was started");
         tell(wrapper, AgentEnded{true, asked.number});

@@ -2,14 +2,13 @@
 #pragma once
 
 #include "common/account.hpp"
-#include "common/channel.hpp"
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 
 namespace pi_agent {
 
 // Tells the wrapper how the agent ended. Throws Failure for everything that ends before the agent has run. Leaves nothing mounted or on
-// disk but the agent's own state. `began`: before anything of the caller was looked up.
-void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, Clock::time_point began);
+// disk but the agent's own state.
+void run_session(const AsRoot &root, const Account &caller, FdRef wrapper);
 
 } // namespace pi_agent

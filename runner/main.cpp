@@ -41,10 +41,10 @@ int report(FdRef wrapper, const Account &caller, const Failure &failure)
     return static_cast<int>(failure.status());
 }
 
-int serve(const AsRoot &root, const Account &caller, FdRef wrapper, Clock::time_point began)
+int serve(const AsRoot &root, const Account &caller, FdRef wrapper)
 {
     try {
-        run_session(root, caller, wrapper, began);
+        run_session(root, caller, wrapper);
         return 0;
     } catch (const Failure &failure) {
         return report(wrapper, caller, failure);
@@ -63,10 +63,9 @@ int main(int argc, char ** /*argv*/)
         const std::optional<std::string> sudo_uid = take_sudo_uid();
         const AsRoot root = AsRoot::claim();
         if (argc != 1 && defence_is_on("no-arguments")) throw Failure(ExitStatus::denied, "denied: this program takes no arguments");
-        const Clock::time_point began = Clock::now(); // what is looked up from here on is good for a moment
         const Account caller = authenticate(root, FdRef(STDIN_FILENO), sudo_uid);
         const UniqueFd wrapper = take_channel(root);
-        return serve(root, caller, wrapper, began);
+        return serve(root, caller, wrapper);
     } catch (const Failure &failure) {
         return refuse_on_stderr(failure);
     } catch (const std::exception &failure) {

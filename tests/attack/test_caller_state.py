@@ -5,7 +5,7 @@ import time
 
 import pytest
 from session import main_pid, pid_of_user, pids_in
-from target import DEMO, Outcome
+from target import Outcome
 
 CONVERSATION = "lambda c, s: ask(c, s, ['sh', '-c', 'echo $PI_AGENT_SESSION; sleep 60'])"
 # In the caller, before sudo: everything that can be made worse.
@@ -189,15 +189,3 @@ def test_a_hard_limit_lowered_by_the_caller_is_raised_again_or_refused_in_words(
     answer = product.play(f"tell(call(lambda c, s: ask(c, s, ['true']), prepare=lambda: limit(resource.{limit}, {LOWERED[limit]})))")
     assert answer["ended"] == 0 or answer["status"] not in (0, None), answer
     product.expect_traces(before)
-
-
-def test_a_decision_that_was_held_up_is_not_used(prove):
-    """Until it is in its own scope a caller can freeze the runner with its control group, for days. Here a tracer holds it up at that place."""
-    hold = ["strace", "-f", "-qq", "-o", "/dev/null", "-u", "alice", "-P", "/proc/self/cgroup", "-e", "inject=openat:delay_enter=16s:when=1"]
-
-    def attack(target):
-        done = target.machine.root([*hold, "pi", "true"], cwd=DEMO, timeout=90)
-        return Outcome(done.returncode == 0, done)
-
-    on, _ = prove(attack, "fresh-decision", quick=True)
-    assert on.seen.returncode == 75 and b"held up" in on.seen.stderr, on

@@ -96,7 +96,7 @@ def test_pip_in_an_activated_venv_installs_into_it(without_hello, pip):
 
 
 def test_a_venv_that_is_new_and_left_again(without_hello):
-    script = f"cd \"$TMPDIR\" && python3 -m venv v && . v/bin/activate && pip {INSTALL.replace('./', DEMO + '/')} && hello-box && deactivate"
+    script = f"cd /tmp && python3 -m venv v && . v/bin/activate && pip {INSTALL.replace('./', DEMO + '/')} && hello-box && deactivate"
     status, out, said = agent(without_hello, f"set -eu; {script}; echo \"$PIP_USER\"")
     assert (status, out) == (0, "hello from /tmp/v\n1\n"), said
 
