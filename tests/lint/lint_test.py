@@ -19,6 +19,7 @@ DANGEROUS = {
     "sdbus-c++": ["#include <sdbus-c++/sdbus-c++.h>", "#include <systemd/sd-bus.h>"],
     "libseccomp": ["#include <seccomp.h>", "#include <linux/seccomp.h>"],
     "Landlock": ["syscall(SYS_landlock_create_ruleset, nullptr, 0, 1);", "landlock_restrict_self(fd, 0);"],
+    "bpf(2)": ["#include <linux/bpf.h>"],
     "changing identity": ["if (::setresuid(a, a, a) != 0) return;", "auto f = &setgroups;", "syscall(SYS_setuid, 0);", "seteuid(0);",
                           "setgid(0);", "setfsuid(0);", "initgroups(name, gid);", "setreuid(1, 1);", "setresgid(1, 1, 1);"],
     "mounting": ["umount2(path, MNT_DETACH);", "syscall(SYS_open_tree, fd);", "::move_mount(a);", "mount_setattr(fd);",
