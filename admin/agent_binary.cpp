@@ -4,7 +4,7 @@
 #include "common/account.hpp"
 #include "common/error.hpp"
 #include "common/fd.hpp"
-#include "common/root_path.hpp"
+#include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
 
 #include <climits>
@@ -20,11 +20,7 @@ namespace {
 
 constexpr mode_t hidden_mode = 0750;
 constexpr mode_t open_mode = 0755;
-
-std::string parent_of(const std::string &path)
-{
-    return path.substr(0, path.rfind('/'));
-}
+constexpr const char *program_name = "agent's program"; // in messages
 
 std::string read_link(const std::string &path)
 {
@@ -32,12 +28,6 @@ std::string read_link(const std::string &path)
     const auto length = ::readlink(path.c_str(), target.data(), target.size());
     if (length < 0) throw_errno("cannot read the link " + path);
     return {target.data(), static_cast<std::size_t>(length)};
-}
-
-std::string canonical_path(const std::string &path, int flags)
-{
-    const auto fd = open_trusted(path, O_PATH | flags, "agent's program");
-    return read_link(fmt::format("/proc/self/fd/{}", fd.get()));
 }
 
 // The wrapper lies beside this program. An agent.binary that is the wrapper would start itself, and hiding it would hide pi.
@@ -59,7 +49,7 @@ std::optional<std::string> problem_of_program(const struct stat &status)
 
 void set_owner_and_mode(const std::string &path, Gid group, mode_t mode)
 {
-    const auto fd = open_trusted(path, O_RDONLY | O_NONBLOCK, "agent's program");
+    const auto fd = open_trusted(path, O_RDONLY | O_NONBLOCK, program_name);
     if (::fchown(fd.get(), 0, group.value()) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
 }
 
@@ -81,7 +71,7 @@ bool check_agent_binary(const Policy &policy, Problems &problems)
         problems.add(agent.binary_where, "agent.binary", problem, remedy);
     };
     try {
-        const auto fd = open_trusted(agent.binary, O_PATH, "agent's program");
+        const auto fd = open_trusted(agent.binary, O_PATH, program_name);
         struct stat status {};
         if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + agent.binary);
         if (const auto problem = problem_of_program(status))
@@ -98,7 +88,8 @@ bool check_agent_binary(const Policy &policy, Problems &problems)
 void hide_agent_binary(const AsRoot & /*root*/, const Policy &policy, Changes &changes)
 {
     const auto &binary = policy.agent.binary;
-    const auto place = choose_hiding_place(canonical_path(parent_of(binary), O_DIRECTORY), canonical_path(binary, 0));
+    const auto place =
+        choose_hiding_place(resolve_trusted(parent_of(binary), program_name).canonical, resolve_trusted(binary, program_name).canonical);
     const bool hide = policy.wrapper.hide_direct_binary;
     if (!place) {
         if (!hide) return;
@@ -108,7 +99,7 @@ void hide_agent_binary(const AsRoot & /*root*/, const Policy &policy, Changes &c
     }
     const auto group = find_group(policy.agent.group);
     struct stat status {};
-    const auto fd = open_trusted(place->path, O_PATH, "agent's program");
+    const auto fd = open_trusted(place->path, O_PATH, program_name);
     if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + place->path);
     const bool hidden = group && status.st_gid == group->value() && (status.st_mode & 07777U) == hidden_mode;
     if (hide && !hidden) {

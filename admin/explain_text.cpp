@@ -7,7 +7,6 @@
 #include "runner/search_tools.hpp"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
@@ -137,7 +136,7 @@ std::string names_of(const std::vector<IpRange> &ranges)
     std::vector<std::string> names;
     for (const auto &range : ranges)
         names.push_back(to_string(range));
-    return fmt::format("{}", fmt::join(names, ", "));
+    return joined(names);
 }
 
 std::string network_text(const NetworkPolicy &network)

@@ -2,7 +2,7 @@
 #include "common/decision.hpp"
 
 #include "common/escape.hpp"
-#include "common/root_path.hpp"
+#include "common/policy_paths.hpp"
 
 namespace pi_agent {
 

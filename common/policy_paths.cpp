@@ -17,11 +17,9 @@ PathProblem odd_component()
 }
 
 template <std::size_t count>
-bool lies_in(const std::string &path, const std::array<std::string_view, count> &places)
+bool lies_in_one(const std::string &path, const std::array<std::string_view, count> &places)
 {
-    return std::any_of(places.begin(), places.end(), [&path](std::string_view place) {
-        return path.compare(0, place.size(), place) == 0 && (path.size() == place.size() || path[place.size()] == '/');
-    });
+    return std::any_of(places.begin(), places.end(), [&path](std::string_view place) { return is_within(path, place); });
 }
 
 // What a session has of its own, or has nothing of, at these places, whatever the host has there.
@@ -48,6 +46,18 @@ std::string without_trailing_slashes(std::string path)
     return path;
 }
 
+bool is_within(std::string_view path, std::string_view directory) noexcept
+{
+    if (directory == "/") return !path.empty() && path.front() == '/';
+    return path.substr(0, directory.size()) == directory && (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+std::string parent_of(const std::string &path)
+{
+    const std::size_t slash = path.rfind('/');
+    return slash == 0 ? "/" : path.substr(0, slash);
+}
+
 std::optional<PathProblem> problem_of_root(const std::string &path)
 {
     if (path == "/") return PathProblem{"is the whole file system", "name the directory of a project, or one that holds projects"};
@@ -71,7 +81,7 @@ std::optional<PathProblem> problem_of_place(const std::string &path)
     constexpr std::array<std::string_view, 7> closed = {"/proc", "/sys", "/dev", "/run", "/boot", "/etc", "/var/lib/pi-agent"};
     // These hold what is closed, or everybody's files.
     constexpr std::array<std::string_view, 7> too_much = {"/usr", "/opt", "/var", "/var/lib", "/home", "/tmp", "/var/tmp"};
-    if (lies_in(path, closed)) return PathProblem{"belongs to the system", "name a directory of projects"};
+    if (lies_in_one(path, closed)) return PathProblem{"belongs to the system", "name a directory of projects"};
     if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
         return PathProblem{"holds more than projects", "name a directory below it"};
     return std::nullopt;
@@ -115,7 +125,7 @@ std::optional<PathProblem> problem_of_view_path(const std::string &path)
     if (path == "/etc") return PathProblem{"is all of the host's configuration", "use 'view: host', or name what is needed of it"};
     if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
         return PathProblem{"holds what is none of the agent's business", "name a directory below it"};
-    if (lies_in(path, unshown))
+    if (lies_in_one(path, unshown))
         return PathProblem{"is kept from every session", "put what the agent needs below /usr, /opt or /srv, or make it a root"};
     return std::nullopt;
 }
@@ -127,7 +137,7 @@ std::optional<PathProblem> problem_of_binary(const std::string &path)
     if (!is_property_safe(path))
         return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -", "install the agent under another name"};
     if (path.rfind('/') == 0) return PathProblem{"is no program in a directory of its own", "name the program, e.g. /opt/pi/bin/pi"};
-    if (lies_in(path, unshown)) return PathProblem{"is kept from every session", "install the agent below /usr, /opt or /srv"};
+    if (lies_in_one(path, unshown)) return PathProblem{"is kept from every session", "install the agent below /usr, /opt or /srv"};
     return std::nullopt;
 }
 

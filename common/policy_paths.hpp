@@ -18,6 +18,12 @@ bool has_odd_component(std::string_view path) noexcept;
 // "/a/" and "/a//" become "/a"; "/" stays.
 std::string without_trailing_slashes(std::string path);
 
+// True when `path` is `directory` or lies below it, compared by component ("/proj" does not hold "/proj-evil"). Both canonical.
+bool is_within(std::string_view path, std::string_view directory) noexcept;
+
+// The directory that holds what an absolute path names; "/" for what lies there.
+std::string parent_of(const std::string &path);
+
 // A project root: absolute, or "~/" and more. Its bytes reach unit properties (design rule 2), so its alphabet is theirs.
 std::optional<PathProblem> problem_of_root(const std::string &path);
 

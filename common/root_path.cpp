@@ -110,10 +110,4 @@ std::string expand_home(const std::string &text, const Account &user)
     return (home == "/" ? "" : home) + text.substr(1);
 }
 
-bool is_within(const std::string &path, const std::string &root) noexcept
-{
-    if (root == "/") return !path.empty() && path.front() == '/';
-    return path.compare(0, root.size(), root) == 0 && (path.size() == root.size() || path[root.size()] == '/');
-}
-
 } // namespace pi_agent

@@ -28,7 +28,4 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
 // Text only: "~" and "~/x" become the home of `user`; anything else must be absolute. Shared with parse-time checks.
 std::string expand_home(const std::string &text, const Account &user);
 
-// True when `path` is `root` or lies below it, compared by component ("/proj" does not hold "/proj-evil"). Both canonical.
-bool is_within(const std::string &path, const std::string &root) noexcept;
-
 } // namespace pi_agent

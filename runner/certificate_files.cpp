@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/policy_paths.hpp"
 #include "runner/child.hpp"
 #include "runner/host_file.hpp"
 #include "runner/whole_file.hpp"
@@ -54,14 +55,9 @@ std::string path_inside(std::size_t number)
     return std::string("/") + directory_inside + "/" + std::to_string(number) + ".pem";
 }
 
-bool lies_below(std::string_view path, std::string_view directory) noexcept
-{
-    return path.substr(0, directory.size()) == directory && (path.size() == directory.size() || path[directory.size()] == '/');
-}
-
 bool is_shown(const std::string &path, const ShownPlaces &shown)
 {
-    return is_shown(shown.view, path) || lies_below(path, shown.project) || lies_below(path, shown.home);
+    return is_shown(shown.view, path) || is_within(path, shown.project) || is_within(path, shown.home);
 }
 
 // Where a path leads to, or "" (errno says why).

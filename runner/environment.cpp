@@ -2,6 +2,7 @@
 #include "runner/environment.hpp"
 
 #include "build_config.hpp"
+#include "common/policy_paths.hpp"
 #include "runner/scratch.hpp"
 #include "runner/writer.hpp"
 
@@ -11,11 +12,6 @@ namespace {
 
 using Layered = std::map<std::string, EnvironmentVariable>;
 
-std::string directory_of(const std::string &path)
-{
-    return path.substr(0, path.rfind('/'));
-}
-
 // What people install inside comes first, so that it wins over the host's; then the shims; the agent's own directory comes last. The shells
 // and package managers write below the home, nothing else is writable for good.
 std::string search_path(const EnvironmentInput &input)
@@ -23,7 +19,7 @@ std::string search_path(const EnvironmentInput &input)
     std::string path;
     for (const char *below : {"/.local/share/mise/shims", "/.local/bin", "/.local/share/npm-global/bin", "/.local/share/cargo/bin"})
         path += input.home + below + ":";
-    return path + PI_AGENT_SHIM_DIR ":/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:" + directory_of(input.binary);
+    return path + PI_AGENT_SHIM_DIR ":/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:" + parent_of(input.binary);
 }
 
 Environment own_variables(const EnvironmentInput &input)

@@ -37,7 +37,6 @@ constexpr std::array etc_directories = {"alternatives"sv,
                                         "ld.so.conf.d"sv,
                                         "maven"sv,
                                         "perl"sv,
-
                                         "pki"sv,
                                         "R"sv,
                                         "ssl"sv,
@@ -62,17 +61,6 @@ constexpr std::array own_directories = {"/home"sv, "/root"sv, "/srv"sv, "/mnt"sv
 
 constexpr std::size_t first_line_limit = 256; // as much as the kernel reads of it (execve(2))
 
-bool lies_in(std::string_view path, std::string_view place)
-{
-    return path.substr(0, place.size()) == place && (path.size() == place.size() || path[place.size()] == '/');
-}
-
-std::string parent_of(const std::string &path)
-{
-    const std::size_t slash = path.rfind('/');
-    return slash == 0 ? "/" : path.substr(0, slash);
-}
-
 bool is_shown_in_etc(std::string_view name)
 {
     return std::find(etc_directories.begin(), etc_directories.end(), name) != etc_directories.end() ||
@@ -83,8 +71,8 @@ bool is_shown_in_etc(std::string_view name)
 // Without any of its trees.
 bool is_shown_by(View view, std::string_view path)
 {
-    if (std::any_of(program_trees.begin(), program_trees.end(), [&](std::string_view tree) { return lies_in(path, tree); })) return true;
-    if (view == View::host) return lies_in(path, "/etc");
+    if (std::any_of(program_trees.begin(), program_trees.end(), [&](std::string_view tree) { return is_within(path, tree); })) return true;
+    if (view == View::host) return is_within(path, "/etc");
     constexpr std::string_view etc = "/etc/";
     if (path.substr(0, etc.size()) != etc) return false;
     const std::string_view below = path.substr(etc.size());
@@ -130,7 +118,7 @@ public:
     {
         std::set<std::string> trees;
         for (const auto &tree : view_.trees) // sorted: what holds others comes before them
-            if (std::none_of(trees.begin(), trees.end(), [&](const std::string &holder) { return lies_in(tree, holder); }))
+            if (std::none_of(trees.begin(), trees.end(), [&](const std::string &holder) { return is_within(tree, holder); }))
                 trees.insert(tree);
         view_.trees = std::move(trees);
         for (auto link = view_.links.begin(); link != view_.links.end();)
@@ -158,7 +146,7 @@ private:
         const std::string tree = tree_of_program(path);
         for (const auto &entry : users_)
             for (const auto &root : entry.roots)
-                if (!is_shown_by(view_.view, tree) && (lies_in(root.text, tree) || lies_in(tree, root.text)))
+                if (!is_shown_by(view_.view, tree) && (is_within(root.text, tree) || is_within(tree, root.text)))
                     throw Failure(ExitStatus::configuration, "with the " + what + " " + path + " every session would see " + tree +
                                                                  ", where the root " + root.text + " (" + to_string(root.where) +
                                                                  ") lies; install it in a directory of its own");
@@ -168,7 +156,7 @@ private:
     void show(const std::string &path, const std::string &what)
     {
         if (is_shown_by(view_.view, path)) return;
-        if (const auto problem = problem_of_view_path(path); problem) refuse("the " + what, path, *problem);
+        if (const auto problem = problem_of_view_path(path)) refuse("the " + what, path, *problem);
         view_.trees.insert(path);
     }
 
@@ -257,7 +245,7 @@ std::string interpreter_of(std::string_view first_bytes)
 bool is_shown(const HostView &view, const std::string &path)
 {
     return is_shown_by(view.view, path) ||
-           std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return lies_in(path, tree); });
+           std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return is_within(path, tree); });
 }
 
 HostView plan_host_view(const Policy &policy)
@@ -289,7 +277,7 @@ void show_host(const AsRoot &root, const SessionDirectory &session, const HostVi
     // Once each, and none that lies inside what is shown: a link of a merged /usr can lead through one in /usr.
     for (const auto &link : links)
         if (std::none_of(program_trees.begin(), program_trees.end(),
-                         [&](std::string_view tree) { return link.first != tree && lies_in(link.first, tree); }))
+                         [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
             session.make_link("root" + link.first, link.second);
 }
 

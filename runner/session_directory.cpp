@@ -67,17 +67,22 @@ UniqueFd try_open_session(FdRef sessions, const std::string &id)
     return UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
-// Removes `name` and what is beneath it: directories, and the links and small files that stand for mount points, without ever leaving this
-// tmpfs: openat2 refuses to cross into a mount, so a project that could not be unmounted is out of reach. Missing is fine: the unit's own
-// cleanup may be at work too.
-void remove_skeleton(FdRef directory);
-
-void remove_directory(FdRef directory, const std::string &name)
+// Never through a link, nor into what is mounted there: openat2 refuses to cross. None when it cannot be opened (errno).
+UniqueFd try_enter(FdRef directory, const std::string &name)
 {
     open_how how{};
     how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
-    const UniqueFd child = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
+}
+
+// Removes `name` and what is beneath it: directories, and the links and small files that stand for mount points, without ever leaving this
+// tmpfs: a project that could not be unmounted is out of reach. Missing is fine: the unit's own cleanup may be at work too.
+void remove_skeleton(FdRef directory);
+
+void remove_directory(FdRef directory, const std::string &name)
+{
+    const UniqueFd child = try_enter(directory, name);
     if (child)
         remove_skeleton(child);
     else if (errno == ENOENT)
@@ -172,21 +177,6 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
     return session;
 }
 
-namespace {
-
-// Never into what is mounted there: nothing of ours is made on the host.
-UniqueFd enter(FdRef parent, const std::string &name)
-{
-    open_how how{};
-    how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
-    UniqueFd directory = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, parent.get(), name.c_str(), &how, sizeof how)));
-    if (!directory) throw_errno("opening a mount point");
-    return directory;
-}
-
-} // namespace
-
 UniqueFd SessionDirectory::make_directory(const std::string &relative) const
 {
     UniqueFd current = open_beneath(fd_, "", O_RDONLY | O_DIRECTORY);
@@ -199,7 +189,9 @@ UniqueFd SessionDirectory::make_directory(const std::string &relative) const
         } else if (errno != EEXIST) {
             throw_errno("creating a mount point");
         }
-        current = enter(current, name);
+        UniqueFd next = try_enter(current, name); // nothing of ours is made on the host
+        if (!next) throw_errno("opening a mount point");
+        current = std::move(next);
         start = slash + 1;
     }
     return current;

@@ -1,6 +1,7 @@
 // common/root_path.hpp
 #include "common/root_path.hpp"
 
+#include "common/policy_paths.hpp"
 #include "support/forked.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
