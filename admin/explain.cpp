@@ -62,7 +62,8 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                             policy.view,
                             policy.view_paths,
                             {},
-                            policy.network};
+                            policy.network,
+                            policy.projects};
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     if (rules == nullptr) return explanation;
     std::vector<RootSpec> specs;

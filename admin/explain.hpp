@@ -50,6 +50,7 @@ struct Explanation {
     std::vector<PolicyPath> view_paths;
     std::variant<std::monostate, HostView, Failure> shown; // of this host, for root
     NetworkPolicy network;
+    ProjectsPolicy projects;
     std::vector<std::string> missing_tools = {}; // "fd", "rg"
 };
 

@@ -170,6 +170,43 @@ nlohmann::json network_json(const NetworkPolicy &network)
     return json;
 }
 
+std::string names_of(const std::vector<PolicyPath> &paths)
+{
+    std::string names;
+    for (const auto &path : paths)
+        names += (names.empty() ? "" : ", ") + escape_for_display(path.path);
+    return names;
+}
+
+std::string projects_text(const ProjectsPolicy &projects)
+{
+    std::string text = "projects: ";
+    text +=
+        projects.scope == ProjectScope::root ? "all of the root that holds the directory" : "only the repository that holds the directory";
+    text += projects.paths == ProjectPaths::host ? ", at its path on this host\n" : ", below ~/projects of the agent's home\n";
+    if (!projects.protect)
+        text += "          read-only in it: what git executes, in the repository that holds the directory\n";
+    else if (!projects.protect->empty())
+        text += "          read-only in it: " + names_of(*projects.protect) + "\n";
+    if (!projects.mask.empty()) text += "          unreadable in it: " + names_of(projects.mask) + "\n";
+    return text;
+}
+
+nlohmann::json projects_json(const ProjectsPolicy &projects)
+{
+    const auto list = [](const std::vector<PolicyPath> &paths) {
+        nlohmann::json json = nlohmann::json::array();
+        for (const auto &path : paths)
+            json.push_back(path.path);
+        return json;
+    };
+    return {{"paths", projects.paths == ProjectPaths::host ? "host" : "alias"},
+            {"scope", projects.scope == ProjectScope::root ? "root" : "project"},
+            {"protect", projects.protect ? list(*projects.protect) : nlohmann::json("default")},
+            {"mask", list(projects.mask)},
+            {"aftermath", projects.aftermath}};
+}
+
 struct SystemdText {
     std::string operator()(std::monostate) const { return ""; }
     std::string operator()(const Failure &failure) const { return fmt::format("systemd:  no start is possible: {}\n", failure.what()); }
@@ -215,8 +252,8 @@ std::string to_text(const Explanation &explanation)
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + unit_text(explanation, rules) + scratch_text(explanation) + view_text(explanation) + network_text(explanation.network) +
-           told_text(explanation) + tools_text(explanation) + to_text(explanation.environment) +
+    return text + unit_text(explanation, rules) + scratch_text(explanation) + view_text(explanation) + projects_text(explanation.projects) +
+           network_text(explanation.network) + told_text(explanation) + tools_text(explanation) + to_text(explanation.environment) +
            std::visit(SystemdText{}, explanation.systemd);
 }
 
@@ -248,6 +285,7 @@ nlohmann::json to_json(const Explanation &explanation)
     json["missing_tools"] = explanation.missing_tools;
     json["git_identity"] = explanation.git_identity;
     json["box_notes"] = explanation.box_notes;
+    json["projects"] = projects_json(explanation.projects);
     json["network"] = network_json(explanation.network);
     json["scratch"] = name_of(explanation.scratch);
     json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};

@@ -80,10 +80,25 @@ struct NetworkPolicy {
 // Where the temporary directories of a session lie: on the state directory's file system, or in memory.
 enum class ScratchKind { disk, tmpfs };
 
+// Where a session shows the project: at its path on the host, or below the agent's home (common/project_alias.hpp).
+enum class ProjectPaths { host, alias };
+
+// What a session shows: the allowed root that holds the working directory, or only the repository in it that does.
+enum class ProjectScope { root, project };
+
+struct ProjectsPolicy {
+    ProjectPaths paths = ProjectPaths::host;
+    ProjectScope scope = ProjectScope::root;
+    std::optional<std::vector<PolicyPath>> protect; // read-only inside, relative to the repository; unset: what git executes
+    std::vector<PolicyPath> mask;                   // unreadable inside: a pattern of a name, or with '/' of a path
+    bool aftermath = true;                          // what would run code outside later is told at the end
+};
+
 struct Policy {
     AgentPolicy agent;
     WrapperPolicy wrapper;
     std::vector<UserEntry> users;
+    ProjectsPolicy projects;
     ConfigClasses config_classes;
     // Managed, merged over the host's files of the config directory, by the file's name: JSON text of an object, parsed only where it is
     // merged. The parser's header costs seconds in every file that includes it.

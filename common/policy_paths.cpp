@@ -117,6 +117,14 @@ std::optional<PathProblem> problem_of_config_path(const std::string &path)
     return std::nullopt;
 }
 
+std::optional<PathProblem> problem_of_project_path(const std::string &path)
+{
+    if (path.front() == '/' || path.front() == '~')
+        return PathProblem{"is not relative to the project", "write it as '.env' or 'deploy/keys'"};
+    if (has_odd_component(path)) return odd_component();
+    return std::nullopt;
+}
+
 std::optional<PathProblem> problem_of_view_path(const std::string &path)
 {
     constexpr std::array<std::string_view, 7> too_much = {"/", "/etc", "/media", "/mnt", "/srv", "/var", "/var/lib"};

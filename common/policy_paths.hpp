@@ -37,6 +37,9 @@ std::optional<PathProblem> problem_of_config_directory(const std::string &path);
 // A path inside the config directory, relative to it.
 std::optional<PathProblem> problem_of_config_path(const std::string &path);
 
+// A path inside a project, or a pattern of such paths, relative to it.
+std::optional<PathProblem> problem_of_project_path(const std::string &path);
+
 // A file of variables of the user's: absolute, or relative to the home.
 std::optional<PathProblem> problem_of_host_file(const std::string &path);
 

@@ -4,6 +4,7 @@
 #include "common/policy_env.hpp"
 #include "common/policy_network.hpp"
 #include "common/policy_paths.hpp"
+#include "common/policy_projects.hpp"
 #include "common/policy_users.hpp"
 #include "common/policy_values.hpp"
 
@@ -93,24 +94,6 @@ void read_wrapper(const PolicyValue &section, Policy &policy, Problems &problems
                  problems);
 }
 
-// The paths of a list, each held against `problem_of`.
-std::vector<PolicyPath> read_paths(const PolicyValue &section, std::optional<PathProblem> (*problem_of)(const std::string &),
-                                   Problems &problems)
-{
-    std::vector<PolicyPath> files;
-    const auto items = read_items(section, problems);
-    if (!items) return files;
-    for (const auto &item : *items) {
-        const auto path = read_line(item, problems);
-        if (!path) continue;
-        if (const auto problem = problem_of(*path))
-            problems.add(item.where, item.key, quote(*path) + " " + problem->text, problem->remedy);
-        else
-            files.push_back({*path, item.where});
-    }
-    return files;
-}
-
 void read_view(const PolicyValue &value, Policy &policy, Problems &problems)
 {
     const auto choice = read_choice(value, {"minimal", "host"}, {}, problems);
@@ -175,11 +158,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"wrapper", section(read_wrapper)},
                   {"sandbox", group({{"method", only({"systemd"}, {"none", "bwrap", "podman", "docker"}, problems)}})},
                   {"users", section(read_users)},
-                  {"projects", group({{"paths", only({"host"}, {"alias"}, problems)},
-                                      {"scope", only({"root"}, {"project"}, problems)},
-                                      {"ownership", only({"idmap"}, {"none"}, problems)},
-                                      {"protect", later},
-                                      {"mask", later}})},
+                  {"projects", section(read_projects)},
                   {"config", group({{"classes", section(read_classes)}})},
                   {"settings", document("settings.json")},
                   {"models", document("models.json")},

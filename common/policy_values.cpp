@@ -171,6 +171,23 @@ std::optional<std::string> read_choice(const PolicyValue &value, const std::vect
     return std::nullopt;
 }
 
+std::vector<PolicyPath> read_paths(const PolicyValue &list, std::optional<PathProblem> (*problem_of)(const std::string &),
+                                   Problems &problems)
+{
+    std::vector<PolicyPath> files;
+    const auto items = read_items(list, problems);
+    if (!items) return files;
+    for (const auto &item : *items) {
+        const auto path = read_line(item, problems);
+        if (!path) continue;
+        if (const auto problem = problem_of(*path))
+            problems.add(item.where, item.key, quote(*path) + " " + problem->text, problem->remedy);
+        else
+            files.push_back({*path, item.where});
+    }
+    return files;
+}
+
 void refuse_unsupported(const PolicyValue &value, Problems &problems)
 {
     problems.add(value.where, value.key, "not supported yet", "remove it");

@@ -1,6 +1,8 @@
 // Typed, strict readers of single policy values: each reports what it refuses and returns nothing then.
 #pragma once
 
+#include "common/policy.hpp"
+#include "common/policy_paths.hpp"
 #include "common/problems.hpp"
 #include "common/yaml_tree.hpp"
 
@@ -45,6 +47,9 @@ std::optional<std::string> read_name(const PolicyValue &value, Problems &problem
 // One of `now`; one of `later` is "not supported yet".
 std::optional<std::string> read_choice(const PolicyValue &value, const std::vector<std::string_view> &now,
                                        const std::vector<std::string_view> &later, Problems &problems);
+// The paths of a list, each held against `problem_of`.
+std::vector<PolicyPath> read_paths(const PolicyValue &list, std::optional<PathProblem> (*problem_of)(const std::string &),
+                                   Problems &problems);
 // For a key whose feature is not there yet: never ignored, whatever its value.
 void refuse_unsupported(const PolicyValue &value, Problems &problems);
 

@@ -261,8 +261,7 @@ TEST_CASE("what comes in a later step is refused by name, never ignored")
         CHECK_MESSAGE(contains(problems_with(std::string(key) + "\n"), "not supported yet"), key);
     }
     for (const auto *key :
-         {"projects: {protect: default}", "projects: {mask: []}", "projects: {paths: alias}", "projects: {scope: project}",
-          "projects: {ownership: none}", "sandbox: {method: bwrap}", "sandbox: {method: podman}", "sandbox: {method: docker}",
+         {"projects: {ownership: none}", "sandbox: {method: bwrap}", "sandbox: {method: podman}", "sandbox: {method: docker}",
           "sandbox: {method: none}", "agent: {state_dir: /srv/state}", "wrapper: {command_name: agent}"}) {
         CHECK_MESSAGE(contains(problems_with(std::string(key) + "\n"), "not supported yet"), key);
     }
