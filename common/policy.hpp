@@ -16,6 +16,7 @@ namespace pi_agent {
 struct RootSpec {
     std::string text;
     Position where;
+    bool at_own_path = true; // the unit names it; under `paths: alias` it does not, and its name may hold anything
 };
 
 enum class Accounts { unspecified, shared, per_user };

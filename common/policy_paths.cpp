@@ -67,12 +67,14 @@ std::optional<PathProblem> problem_of_root(const std::string &path)
     if (!below_home && path.front() != '/') return PathProblem{"is not absolute", "begin it with '/' or '~/'"};
     const auto rest = std::string_view(path).substr(below_home ? 2 : 1);
     if (has_odd_component(rest)) return odd_component();
-    if (auto problem = problem_of_place(path)) return problem;
-    if (!is_property_safe(rest)) {
-        return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -",
-                           "rename the directory, or name one above it (to show it under an alias is not supported yet)"};
-    }
-    return std::nullopt;
+    return problem_of_place(path);
+}
+
+std::optional<PathProblem> problem_of_root_in_unit(const std::string &path)
+{
+    if (is_property_safe(std::string_view(path).substr(path.substr(0, 2) == "~/" ? 2 : 0))) return std::nullopt;
+    return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -",
+                       "rename the directory, name one above it, or show projects under an alias (projects.paths: alias)"};
 }
 
 std::optional<PathProblem> problem_of_place(const std::string &path)

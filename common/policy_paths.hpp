@@ -24,8 +24,11 @@ bool is_within(std::string_view path, std::string_view directory) noexcept;
 // The directory that holds what an absolute path names; "/" for what lies there.
 std::string parent_of(const std::string &path);
 
-// A project root: absolute, or "~/" and more. Its bytes reach unit properties (design rule 2), so its alphabet is theirs.
+// A project root: absolute, or "~/" and more.
 std::optional<PathProblem> problem_of_root(const std::string &path);
+
+// A root that is shown at its own path: its bytes reach unit properties (design rule 2), so its alphabet is theirs.
+std::optional<PathProblem> problem_of_root_in_unit(const std::string &path);
 
 // A place that can be no project, by its canonical path: the system's own, kernel file systems, and the agents' state, which an agent must
 // reach through its own home alone.

@@ -2,6 +2,7 @@
 #include "common/policy_rules.hpp"
 
 #include "common/account.hpp"
+#include "common/policy_paths.hpp"
 
 #include <algorithm>
 #include <map>
@@ -21,6 +22,14 @@ void check_accounts_said(const Policy &policy, Problems &problems)
     if (policy.agent.accounts != Accounts::unspecified || !several_users_possible(policy)) return;
     problems.add(policy.agent.where, "agent.accounts", "missing, and more than one user is possible",
                  "say 'per-user' (an agent account each), or 'shared' (one for all: their agents can reach each other's state)");
+}
+
+void check_roots_fit_unit(const Policy &policy, Problems &problems)
+{
+    for (const auto &entry : policy.users)
+        for (const auto &root : entry.roots)
+            if (const auto problem = problem_of_root_in_unit(root.text); problem && root.at_own_path)
+                problems.add(root.where, entry_key(entry) + ".roots", quote(root.text) + " " + problem->text, problem->remedy);
 }
 
 class AccountRules {
@@ -90,6 +99,7 @@ private:
 
 void check_policy_rules(const Policy &policy, Problems &problems)
 {
+    check_roots_fit_unit(policy, problems);
     if (policy.users.empty() && policy.wrapper.enable) {
         problems.add({policy.wrapper.where.file}, "users", "nobody is authorised", "add a user, or say 'wrapper: {enable: false}'");
     }

@@ -178,6 +178,9 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"limits", later},
                   {"hardening", later}},
                  problems);
+    for (auto &entry : policy.users)
+        for (auto &root : entry.roots)
+            root.at_own_path = policy.projects.paths == ProjectPaths::host;
     return policy;
 }
 

@@ -68,9 +68,9 @@ bool holds_home(const struct stat &directory, const Account &user)
     return false;
 }
 
-ResolvedRoot resolve(const std::string &text, const Account &user)
+ResolvedRoot resolve(const RootSpec &root, const Account &user)
 {
-    auto step = walk_path(expand_home(text, user), judge);
+    auto step = walk_path(expand_home(root.text, user), judge);
     if (!S_ISDIR(step.status.st_mode)) throw Refusal{"it is not a directory"};
     auto path = path_behind(step.fd);
     if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user)) {
@@ -78,10 +78,8 @@ ResolvedRoot resolve(const std::string &text, const Account &user)
     }
     if (const auto problem = problem_of_place(path); problem && defence_is_on("root-place-early"))
         throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
-    if ((path.front() != '/' || problem_of_root(path)) && defence_is_on("root-alphabet")) {
-        throw Refusal{"it leads to " + quote(path) +
-                      ", and a path may only hold A-Z a-z 0-9 / _ . : = @ - (an alias is not supported yet)"};
-    }
+    if (const auto problem = problem_of_root_in_unit(path); problem && root.at_own_path && defence_is_on("root-alphabet"))
+        throw Refusal{"it leads to " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
     return {std::move(path), std::move(step.fd)};
 }
 
@@ -94,7 +92,7 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
     };
     if (const auto wrong = problem_of_root(root.text)) return problem("it " + wrong->text + "; " + wrong->remedy);
     try {
-        return resolve(root.text, user);
+        return resolve(root, user);
     } catch (const Refusal &refusal) {
         return problem(refusal.text);
     } catch (const SystemFailure &failure) {

@@ -4,6 +4,7 @@
 #include "common/decision.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/escape.hpp"
 #include "common/policy_load.hpp"
 #include "common/privileged_groups.hpp"
 #include "runner/limits.hpp"
@@ -27,15 +28,20 @@ AccessRules authorise(const Policy &policy, const Account &caller)
     return std::get<AccessRules>(std::move(found));
 }
 
-OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view)
+OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
+                                   const ProjectsPolicy &projects)
 {
-    auto opened = open_project(receiver.child(), caller, rules, view);
+    auto opened = open_project(receiver.child(), caller, rules, view, projects);
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
     auto &project = std::get<OpenedProject>(opened);
-    if (project.by_group && is_privileged_group(*project.by_group))
-        throw Failure(ExitStatus::configuration,
-                      "the root " + project.root_path +
-                          " is granted by a group that opens the host (root, sudo, docker, …); grant it by user or by another group");
+    std::vector<const ShownTree *> trees = {&project.shown};
+    for (const auto &tree : project.git_directories)
+        trees.push_back(&tree);
+    for (const ShownTree *tree : trees)
+        if (tree->by_group && is_privileged_group(*tree->by_group))
+            throw Failure(ExitStatus::configuration,
+                          "the root " + escape_for_display(tree->root_path) +
+                              " is granted by a group that opens the host (root, sudo, docker, …); grant it by user or by another group");
     if (caller.gid.value() == 0)
         throw Failure(ExitStatus::denied, "denied: your primary group is root's, and the agent's files would carry it");
     return std::move(project);

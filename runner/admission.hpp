@@ -17,7 +17,8 @@ Policy load_enabled_policy();
 
 AccessRules authorise(const Policy &policy, const Account &caller);
 
-OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view);
+OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
+                                   const ProjectsPolicy &projects);
 
 // No user has more than session_limit sessions; that of the caller is there already.
 void require_room(const AsRoot &root, const Account &caller);

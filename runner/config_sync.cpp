@@ -4,6 +4,7 @@
 #include "common/channel.hpp"
 #include "common/escape.hpp"
 #include "runner/child.hpp"
+#include "runner/project_alias.hpp"
 #include "runner/provider_keys.hpp"
 #include "runner/seed_defaults.hpp"
 #include "runner/version_stamp.hpp"
@@ -30,6 +31,13 @@ void furnish_home(const AsUser &agent, const WritingPlaces &places, FdRef defaul
 {
     seed_defaults(agent, places.home, places.staging, defaults, channel);
     copy_version(agent, places.home, places.staging, running_version());
+}
+
+void link_project(const AsUser &agent, FdRef home, const SyncPlan &plan, FdRef channel)
+{
+    if (plan.project_alias.empty()) return;
+    const std::string problem = link_alias(agent, home, plan.project_alias, plan.project_path);
+    if (!problem.empty()) send_answer(channel, problem + ", so it has no link to the project");
 }
 
 } // namespace
@@ -67,6 +75,7 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
     for_writer.push_back(receiving.get());
     Child writer(root, "writer of the config", agent, for_writer, [&, from = FdRef(receiving)](const AsUser &self, FdRef channel) {
         if (plan.defaults.get() >= 0) furnish_home(self, places, plan.defaults, channel);
+        link_project(self, places.home, plan, channel);
         write_config(self, places, plan.writing, from, channel);
     });
     receiving.reset();

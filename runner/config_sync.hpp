@@ -22,6 +22,8 @@ struct SyncPlan {
     ReadingPlan reading;
     WritingPlan writing;
     FdRef defaults = FdRef(-1); // what the home is given first (runner/seed_defaults.hpp); -1: nothing
+    std::string project_alias;  // a link to the project is made in the home (runner/project_alias.hpp); empty: none
+    std::string project_path;   // where it leads
 };
 // `managed`: the variables that the policy sets, files included.
 SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed);

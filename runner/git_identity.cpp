@@ -84,7 +84,7 @@ FoundIdentity decode_found(std::string_view bytes)
 
 void read_identity(const AsUser &user, const Account &account, const OpenedProject &project, Deadline deadline, FdRef channel)
 {
-    const UniqueFd here = find_beneath(project.root, project.below, O_PATH | O_DIRECTORY);
+    const UniqueFd here = find_beneath(project.shown.directory, project.below, O_PATH | O_DIRECTORY);
     if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
     send_answer(channel, encode_found(find_git_identity(user, account.home, deadline)));
 }
@@ -119,7 +119,7 @@ GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, co
     if (!wanted) return;
     const Deadline deadline = in_seconds(defence_is_on("git-deadline") ? git_patience_seconds : 600);
     deadline_ = deadline + std::chrono::seconds(1); // the child gives up first, and says why
-    child_.emplace(root, "reader of the git identity", user, std::vector<int>{project.root.get()},
+    child_.emplace(root, "reader of the git identity", user, std::vector<int>{project.shown.directory.get()},
                    [&, deadline](const AsUser &self, FdRef channel) { read_identity(self, user, project, deadline, channel); });
 }
 

@@ -18,6 +18,7 @@
 #include "runner/own_scope.hpp"
 #include "runner/process_state.hpp"
 #include "runner/progress.hpp"
+#include "runner/project_alias.hpp"
 #include "runner/record.hpp"
 #include "runner/root_tree.hpp"
 #include "runner/scratch.hpp"
@@ -74,12 +75,15 @@ UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &
 UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
                    const StateDirectory &state, const RootTree &tree, const SystemdFeatures &features, const NetworkPolicy &network)
 {
-    UnitPlan plan{id, caller.uid, agent.uid, agent.gid, {}, tree.path, tree.binds, state.home_path, project.root_path, features, network};
-    if (project.by_group) plan.groups.push_back(*project.by_group);
+    UnitPlan plan{id, caller.uid, agent.uid, agent.gid, {}, tree.path, tree.binds, state.home_path, tree.writable_roots, features, network};
+    if (project.shown.by_group) plan.groups.push_back(*project.shown.by_group);
+    for (const auto &other : project.git_directories)
+        if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
     return plan;
 }
 
-LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environment, Request request, const OpenedProject &project)
+LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environment, Request request, const OpenedProject &project,
+                         const std::string &project_path)
 {
     LaunchRecord record;
     const bool shell = request.program == Program::shell;
@@ -87,7 +91,7 @@ LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environme
     record.arguments = {shell ? "bash" : policy.agent.binary_name};
     record.arguments.insert(record.arguments.end(), request.arguments.begin(), request.arguments.end());
     record.environment = compose_environment(environment);
-    record.project = project.root_path;
+    record.project = project_path;
     record.below = project.below;
     record.cwd_inode = project.cwd_inode;
     record.umask = request.umask;
@@ -122,8 +126,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     Receiver receiver(root, caller, rules, wrapper);
     Request request = receiver.request();
     const HostView view = plan_host_view(policy);
-    const OpenedProject project = open_allowed_project(receiver, caller, rules, view);
-    environment.tmpdir = make_user_tmpdir(root, caller, project, request);
+    const OpenedProject project = open_allowed_project(receiver, caller, rules, view, policy.projects);
+    const std::string tmpdir = make_user_tmpdir(root, caller, project, request);
 
     // Prepare what systemd needs.
     const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
@@ -139,6 +143,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         progress.show("waiting for another start of your agent");
     });
     environment.home = state.home_path;
+    const std::string project_path = place_of_project(project.shown, policy.projects.paths, state.home_path);
+    if (!tmpdir.empty()) environment.tmpdir = project_path + "/" + tmpdir;
     const UniqueFd locked_settings = policy.settings_lock ? session.make_file("settings.json") : UniqueFd();
     if (locked_settings) require_locked_sessions(root, caller, id);
     // As user and agent, under the user's lock.
@@ -148,6 +154,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const auto bring_config_in = [&] {
         SyncPlan plan = plan_sync(policy, rules, caller, managed_environment(environment));
         plan.defaults = defaults;
+        if (policy.projects.paths == ProjectPaths::host) plan.project_alias = alias_of(project_path);
+        plan.project_path = project_path;
         const std::vector<std::string> notices = sync_config(root, caller, worker, plan, state, locked_settings, watch, show);
         state.lock.reset();
         tell_all(wrapper, notices);
@@ -157,10 +165,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     };
     if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
     const UniqueFd scratch = make_scratch(root, session, policy.scratch, policy.agent.state_dir, id, agent);
-    const RootTree tree = build_root_tree(root, session, view, project, state, caller, agent, locked_settings);
+    if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
+    const RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings);
     if (policy.box_notes)
-        show_box_notes(
-            session, {project.root_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network, policy.scratch});
+        show_box_notes(session,
+                       {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network, policy.scratch});
     // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
     // record and looks at nothing before.
     GitIdentityReader git_identity(root, caller, project, policy.git_identity);
@@ -175,10 +184,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         HostFilesReader host_files(root, worker, view);
         require_harmless_groups(policy, rules, agent); // many look-ups, and nothing but our own programs has these groups yet
         if (!locked_settings) bring_config_in();
-        show_accounts(session, view, caller, agent, state.home_path, project.by_group);
+        show_accounts(session, view, caller, agent, state.home_path, project.shown.by_group);
         tell_all(wrapper, host_files.show(session));
         CertificateFiles certificates =
-            ask_certificate_files(root, caller, find_certificate_variables(environment), {view, project.root_path, state.home_path});
+            ask_certificate_files(root, caller, find_certificate_variables(environment), {view, project_path, state.home_path});
         show_certificate_files(session, certificates);
         tell_all(wrapper, certificates.notices);
         environment.certificates_inside = std::move(certificates.renamed);
@@ -189,15 +198,15 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     }
 
     // Supervise.
-    tell_all(wrapper, name_hidden(tree, project.root_path));
+    tell_all(wrapper, name_hidden(tree, project));
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
     const Program program = request.program;
     git_identity.name_in(environment);
     keep_from_downloading(environment, policy.network, missing_search_tools());
     if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
-    LaunchRecord record = plan_launch(policy, environment, std::move(request), project);
-    record_started(id, caller, agent, project.root_path, program);
+    LaunchRecord record = plan_launch(policy, environment, std::move(request), project, project_path);
+    record_started(id, caller, agent, project.shown.path(), program);
     const AgentEnded ended = supervise(systemd,
                                        Session{service_name(id), wrapper, receiver, control, termination, record, early.messages(),
                                                [&] { require_network_enforced(root, policy.network, id); }},

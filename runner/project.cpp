@@ -6,7 +6,9 @@
 #include "common/policy_paths.hpp"
 #include "common/root_path.hpp"
 #include "common/trusted_file.hpp"
+#include "runner/repository.hpp"
 
+#include <algorithm>
 #include <array>
 #include <climits>
 #include <cstdint>
@@ -77,7 +79,7 @@ UniqueFd reopen_cwd(FdRef claimed)
 // The path is the kernel's, read after the reader opened the root, so a rename in between chooses it: it is judged here and not only by the
 // reader. Below the host's own trees, which the agent sees, systemd resolves it again while the session runs, and nobody but root may be
 // able to exchange a component there (a link in its place once made root run the project's own program).
-void judge_place(const RootCandidate &root, const AccessRules &rules, const HostView &view)
+void judge_place(const RootCandidate &root, const AccessRules &rules, const HostView &view, ProjectPaths paths)
 {
     if (!defence_is_on("root-place")) return;
     const auto refuse = [&](const std::string &problem, const std::string &remedy) {
@@ -85,6 +87,7 @@ void judge_place(const RootCandidate &root, const AccessRules &rules, const Host
                                       "the root is really " + escape_for_display(root.path) + ", which " + problem, remedy}});
     };
     if (const auto problem = problem_of_place(root.path)) refuse(problem->text, problem->remedy);
+    if (paths == ProjectPaths::alias) return; // the unit does not name it
     if (root.path.find(':') != std::string::npos) refuse("has a colon in its name, and systemd would divide it there", "rename it");
     if (!is_shown(view, root.path)) return;
     try {
@@ -100,9 +103,130 @@ UniqueFd only_descriptor(Packet &packet)
     return std::move(packet.fds[0]);
 }
 
+// What git says of the working directory, decoded.
+struct ToldDirectory {
+    UniqueFd directory;
+    std::string told;
+    std::string problem;
+};
+struct ToldRepository {
+    UniqueFd top; // none: no repository
+    std::vector<ToldDirectory> elsewhere;
+};
+
+constexpr std::size_t told_limit = 4096; // of a path and a problem each
+constexpr std::size_t elsewhere_limit = 2;
+
+void send_repository(FdRef channel, const std::optional<Repository> &repository)
+{
+    Encoder encoder;
+    std::vector<int> fds;
+    encoder.number(repository ? 1 : 0).number(repository ? repository->elsewhere.size() : 0);
+    if (repository) {
+        fds.push_back(repository->top.get());
+        for (const auto &place : repository->elsewhere) {
+            encoder.number(place.directory ? 1 : 0).text(place.told.substr(0, told_limit)).text(place.problem.substr(0, told_limit));
+            if (place.directory) fds.push_back(place.directory.get());
+        }
+    }
+    send_answer(channel, encoder.bytes(), fds);
+}
+
+ToldRepository receive_repository(Child &child)
+{
+    Packet packet = child.receive();
+    Decoder decoder(packet.bytes);
+    std::size_t next = 0;
+    const auto take = [&](bool there) {
+        if (!there) return UniqueFd();
+        if (next >= packet.fds.size()) throw ProtocolError("the receiver sent the wrong number of descriptors");
+        return std::move(packet.fds[next++]);
+    };
+    ToldRepository repository;
+    const bool found = decoder.number() == 1;
+    const std::uint64_t count = decoder.number();
+    if (count > elsewhere_limit) throw ProtocolError("the receiver found too many git directories");
+    repository.top = take(found);
+    for (std::uint64_t index = 0; index < count; ++index) {
+        ToldDirectory place;
+        place.directory = take(decoder.number() == 1);
+        place.told = decoder.text();
+        place.problem = decoder.text();
+        repository.elsewhere.push_back(std::move(place));
+    }
+    return repository;
+}
+
+// The roots of the caller as they were opened.
+struct OpenedRoots {
+    std::vector<RootCandidate> candidates;
+    std::vector<UniqueFd> descriptors;
+    std::vector<std::uint64_t> mounts;
+};
+
+std::string beneath(const std::string &path, const std::string &directory)
+{
+    return path.size() > directory.size() ? path.substr(directory.size() + 1) : std::string();
+}
+
+// Only the root is named in the unit, and only at its own path.
+void judge_root(const RootCandidate &root, const AccessRules &rules, const HostView &view, ProjectPaths paths)
+{
+    if (paths == ProjectPaths::host && !is_property_safe(root.path) && defence_is_on("root-alphabet"))
+        throw PolicyError({Diagnostic{
+            root.where, rules.entry + ".roots",
+            "the root is really " + escape_for_display(root.path) + ", a name that cannot be given to systemd",
+            "rename it to use only letters, digits and / _ . : = @ -, or show projects under an alias (projects.paths: alias)"}});
+    judge_place(root, rules, view, paths);
+}
+
+std::string not_shown(const ToldDirectory &place, const std::string &why)
+{
+    return "git's own directory of this project, " + escape_for_display(place.told) + ", is not shown to the agent: " + why +
+           "; git will not work in this session";
+}
+
+// A git directory that lies elsewhere is shown where the caller may have an agent anyway.
+void add_git_directory(OpenedProject &project, ToldDirectory place, OpenedRoots &roots, const AccessRules &rules, const HostView &view,
+                       ProjectPaths paths)
+{
+    const auto leave_out = [&](const std::string &why) {
+        if (project.notices.empty()) project.notices.push_back(not_shown(place, why)); // both are of one repository
+    };
+    if (!place.directory) return leave_out(place.problem);
+    const std::string path = path_of(place.directory);
+    const auto holds = [&](const ShownTree &tree) { return is_within(path, tree.path()); };
+    if (holds(project.shown) || std::any_of(project.git_directories.begin(), project.git_directories.end(), holds)) return;
+    if (!place.problem.empty()) return leave_out(place.problem);
+    if (paths == ProjectPaths::alias) return leave_out("it lies outside of the project, and projects.paths is 'alias'");
+    std::optional<std::size_t> best;
+    for (std::size_t index = 0; index < roots.candidates.size(); ++index)
+        if (is_within(path, roots.candidates[index].path) &&
+            (!best || roots.candidates[index].path.size() > roots.candidates[*best].path.size()))
+            best = index;
+    if (!best) return leave_out("it lies in none of your project roots; ask the administrator to make a directory that holds it a root");
+    const RootCandidate &root = roots.candidates[*best];
+    if (roots.mounts[*best] != place_of(place.directory).mount)
+        return leave_out("it lies on another file system, mounted inside the root " + root.path);
+    const std::string &own = project.shown.root_path;
+    if (root.path != own && (is_within(root.path, own) || is_within(own, root.path)))
+        return leave_out("its root " + root.path + " and that of the project, " + own + ", lie in each other");
+    if (root.path != own) judge_root(root, rules, view, paths);
+    // The main repository's directory holds the worktree's own.
+    project.git_directories.erase(std::remove_if(project.git_directories.begin(), project.git_directories.end(),
+                                                 [&](const ShownTree &tree) { return is_within(tree.path(), path); }),
+                                  project.git_directories.end());
+    project.git_directories.push_back(ShownTree{root.path, beneath(path, root.path), std::move(place.directory), root.by_group});
+}
+
 } // namespace
 
-// First the working directory, then each root in order.
+std::string ShownTree::path() const
+{
+    return inside.empty() ? root_path : root_path + "/" + inside;
+}
+
+// First the working directory, then each root in order, then what git says of the directory.
 void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel)
 {
     const UniqueFd cwd = reopen_cwd(claimed_cwd);
@@ -115,45 +239,54 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
         send_answer(channel, Encoder().number(place_of(root.fd).mount).bytes(), {root.fd.get()});
     }
+    send_repository(channel, find_repository(cwd));
 }
 
-std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules, const HostView &view)
+std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules, const HostView &view,
+                                                  const ProjectsPolicy &projects)
 {
     Packet answer = child.receive();
-    const UniqueFd cwd = only_descriptor(answer);
+    UniqueFd cwd = only_descriptor(answer);
     Decoder decoder(answer.bytes);
     OpenedProject project;
     project.cwd_device = decoder.number();
     project.cwd_inode = decoder.number();
     const std::uint64_t cwd_mount = decoder.number();
 
-    std::vector<RootCandidate> candidates;
-    std::vector<UniqueFd> descriptors;
-    std::vector<std::uint64_t> mounts;
+    OpenedRoots roots;
     for (const auto &granted : rules.roots) {
         Packet packet = child.receive();
-        descriptors.push_back(only_descriptor(packet));
-        mounts.push_back(Decoder(packet.bytes).number());
-        candidates.push_back(RootCandidate{path_of(descriptors.back()), granted.by_group, granted.spec.where});
+        roots.descriptors.push_back(only_descriptor(packet));
+        roots.mounts.push_back(Decoder(packet.bytes).number());
+        roots.candidates.push_back(RootCandidate{path_of(roots.descriptors.back()), granted.by_group, granted.spec.where});
     }
+    ToldRepository repository = receive_repository(child);
     // The paths come from the descriptors, not from the child: what is decided on is what will be mounted.
-    auto decision = decide(caller, rules, candidates, path_of(cwd));
+    const std::string cwd_path = path_of(cwd);
+    auto decision = decide(caller, rules, roots.candidates, cwd_path);
     if (auto *refused = std::get_if<Refused>(&decision)) return *refused;
-    auto &allowed = std::get<Allowed>(decision);
-    if (mounts[allowed.root] != cwd_mount && defence_is_on("cwd-mount"))
-        return Refused{"denied: " + escape_for_display(path_of(cwd)) + " lies on another file system that is mounted inside the root " +
-                       candidates[allowed.root].path +
+    const std::size_t allowed = std::get<Allowed>(decision).root;
+    const RootCandidate &root = roots.candidates[allowed];
+    if (roots.mounts[allowed] != cwd_mount && defence_is_on("cwd-mount"))
+        return Refused{"denied: " + escape_for_display(cwd_path) + " lies on another file system that is mounted inside the root " +
+                       escape_for_display(root.path) +
                        ", and those are not shown to the agent; ask the administrator to make it a root of its own"};
-    if (!is_property_safe(candidates[allowed.root].path) && defence_is_on("root-alphabet"))
-        throw PolicyError({Diagnostic{candidates[allowed.root].where, rules.entry + ".roots",
-                                      "the root is really " + escape_for_display(candidates[allowed.root].path) +
-                                          ", a name that cannot be given to systemd",
-                                      "rename it to use only letters, digits and / _ . : = @ -"}});
-    judge_place(candidates[allowed.root], rules, view);
-    project.root_path = candidates[allowed.root].path;
-    project.root = std::move(descriptors[allowed.root]);
-    project.below = std::move(allowed.below);
-    project.by_group = candidates[allowed.root].by_group;
+    judge_root(root, rules, view, projects.paths);
+
+    const std::string top = repository.top ? path_of(repository.top) : std::string();
+    const bool in_repository =
+        repository.top && is_within(top, root.path) && is_within(cwd_path, top) && place_of(repository.top).mount == cwd_mount;
+    if (projects.scope == ProjectScope::root || !defence_is_on("project-scope"))
+        project.shown = ShownTree{root.path, "", std::move(roots.descriptors[allowed]), root.by_group};
+    else if (in_repository)
+        project.shown = ShownTree{root.path, beneath(top, root.path), std::move(repository.top), root.by_group};
+    else
+        project.shown = ShownTree{root.path, beneath(cwd_path, root.path), std::move(cwd), root.by_group};
+    project.below = beneath(cwd_path, project.shown.path());
+    if (!in_repository) return project;
+    project.repository = beneath(top, project.shown.path());
+    for (auto &place : repository.elsewhere)
+        add_git_directory(project, std::move(place), roots, rules, view, projects.paths);
     return project;
 }
 

@@ -5,15 +5,18 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
 #include "runner/id_map.hpp"
 #include "runner/limits.hpp"
 #include "runner/mounts.hpp"
+#include "runner/project_alias.hpp"
 
 #include <algorithm>
 #include <array>
 #include <fcntl.h>
+#include <map>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -25,7 +28,10 @@ namespace {
 constexpr std::array empty_directories = {
     "root/proc",          "root/sys", "root/dev", "root/run",   "root/tmp", "root/var/tmp",         "root/home",
     "root/root",          "root/srv", "root/mnt", "root/media", "run/user", "run/systemd/incoming", "sys/fs/cgroup",
-    "sys/devices/system", "pts",      "project",  "home"};
+    "sys/devices/system", "pts",      "home"};
+
+// What ProtectHome= hides.
+constexpr std::array homes = {"/home", "/root", "/run/user"};
 
 // Processors and memory: what tools size themselves by.
 void show_devices(const AsRoot &root, const SessionDirectory &session)
@@ -44,24 +50,22 @@ const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef 
     return found == mounts.end() ? nullptr : &*found;
 }
 
-DetachedMount clone_project(const AsRoot &root, const OpenedProject &project, const Account &user, const Account &agent)
+DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd &map)
 {
-    const UniqueFd map = make_id_map(root, user, agent);
     try {
-        return clone_mount(root, project.root, Submounts::leave_out, MountAttributes{false, &map});
+        return clone_mount(root, tree.directory, Submounts::leave_out, MountAttributes{false, &map});
     } catch (const SystemFailure &failure) {
         const std::vector<MountEntry> mounts = list_mounts();
-        const MountEntry *mount = mount_that_holds(mounts, project.root);
+        const MountEntry *mount = mount_that_holds(mounts, tree.directory);
         const std::string where = mount == nullptr ? "" : " (" + mount->type + " mounted at " + escape_for_display(mount->point) + ")";
+        const std::string of_what = "the file system of " + escape_for_display(tree.path()) + where;
         if (failure.error_number() == EPERM)
             throw Failure(ExitStatus::unavailable,
-                          "the file system of " + project.root_path + where +
-                              " is id-mapped already and cannot be mapped again; move the project to another mount");
+                          of_what + " is id-mapped already and cannot be mapped again; move the project to another mount");
         if (failure.error_number() != EINVAL) throw;
         throw Failure(ExitStatus::unavailable,
-                      "the file system of " + project.root_path + where +
-                          " does not support id-mapped mounts on this kernel, so the agent's files could not be made yours; "
-                          "move the project to ext4, xfs or btrfs, or use a newer kernel");
+                      of_what + " does not support id-mapped mounts on this kernel, so the agent's files could not be made yours; "
+                                "move the project to ext4, xfs or btrfs, or use a newer kernel");
     }
 }
 
@@ -85,29 +89,86 @@ void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMo
 // The user may rename directories meanwhile: afterwards the host's mount points and our stand-ins must be at the same places, else a
 // stand-in sits beside what it should hide. Both are taken from one reading, and two readings must agree: a directory that changes places
 // between two readings would pass with each.
-void require_same_places(const std::vector<std::string> &covered, const std::string &root_path, const std::string &shown_at)
+void require_same_places(const std::vector<std::string> &covered, const std::string &host_path, const std::string &shown_at)
 {
     for (int reading = 0; reading < 2; ++reading) {
         const std::vector<MountEntry> mounts = list_mounts();
-        if (topmost_mounts_below(mounts, root_path) != covered || topmost_mounts_below(mounts, shown_at) != covered)
+        if (topmost_mounts_below(mounts, host_path) != covered || topmost_mounts_below(mounts, shown_at) != covered)
             throw Failure(ExitStatus::system_failure,
-                          "mounts inside " + root_path + " changed while the session was being prepared; try again");
+                          "mounts inside " + escape_for_display(host_path) + " changed while the session was being prepared; try again");
     }
 }
 
-std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project,
-                                         const std::string &root_path)
+// `shown_at`: where `mount` is attached.
+std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &mount,
+                                         const std::string &host_path, const std::string &shown_at)
 {
     if (!defence_is_on("cover-submounts")) return {};
-    const std::vector<std::string> covered = topmost_mounts_below(list_mounts(), root_path);
+    const std::vector<std::string> covered = topmost_mounts_below(list_mounts(), host_path);
     if (covered.size() > submount_limit && defence_is_on("submount-limit"))
-        throw Failure(ExitStatus::limit, "limit: " + std::to_string(covered.size()) + " file systems are mounted inside the root " +
-                                             root_path + ", and at most " + std::to_string(submount_limit) +
+        throw Failure(ExitStatus::limit, "limit: " + std::to_string(covered.size()) + " file systems are mounted inside " +
+                                             escape_for_display(host_path) + ", and at most " + std::to_string(submount_limit) +
                                              " can be hidden from the agent; unmount some, or ask the administrator for a smaller root");
     for (const auto &path : covered)
-        cover(root, session, project, path);
-    require_same_places(covered, root_path, session.path() + "/project");
+        cover(root, session, mount, path);
+    require_same_places(covered, host_path, shown_at);
     return covered;
+}
+
+// Takes the place of an allowed root of which not all is shown: directories that nobody can write, down to what is.
+UniqueFd make_frame(const AsRoot &root, const SessionDirectory &session, const std::string &name,
+                    const std::vector<const ShownTree *> &trees)
+{
+    for (const ShownTree *tree : trees)
+        session.make_directory(name + "/" + tree->inside);
+    const UniqueFd directory = session.make_directory(name);
+    DetachedMount frame = clone_mount(root, directory, Submounts::leave_out, MountAttributes{true, nullptr});
+    attach(root, frame, directory);
+    return std::move(frame.fd);
+}
+
+// The writable trees at their places below allowed roots, each root's in a frame of its own, which is the tree where that is the root.
+// Returns what is hidden in the project itself.
+std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
+                                            const UniqueFd &map, std::vector<Frame> &frames)
+{
+    std::map<std::string, std::vector<const ShownTree *>> by_root;
+    by_root[project.shown.root_path].push_back(&project.shown);
+    for (const auto &tree : project.git_directories)
+        by_root[tree.root_path].push_back(&tree);
+    std::vector<std::string> covered;
+    for (const auto &[root_path, trees] : by_root) {
+        const Frame frame{"project" + (frames.empty() ? "" : std::to_string(frames.size())), root_path};
+        const bool whole = trees.front()->inside.empty();
+        UniqueFd top = whole ? UniqueFd() : make_frame(root, session, frame.name, trees);
+        for (const ShownTree *tree : trees) {
+            const DetachedMount mount = clone_project(root, *tree, map);
+            attach(root, mount, whole ? session.make_directory(frame.name) : open_beneath(top, tree->inside, O_PATH | O_DIRECTORY));
+            const std::string shown_at = session.path() + "/" + frame.name + (whole ? "" : "/" + tree->inside);
+            std::vector<std::string> hidden = cover_submounts(root, session, mount, tree->path(), shown_at);
+            if (tree == &project.shown) covered = std::move(hidden);
+        }
+        frames.push_back(frame);
+    }
+    return covered;
+}
+
+// The project in the agent's home, on a directory that is there. Where the agent exchanged it meanwhile, nothing is mounted.
+std::vector<std::string> show_in_home(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
+                                      const DetachedMount &home, const UniqueFd &map)
+{
+    const std::string inside = std::string(alias_directory) + "/" + alias_of(project.shown.path());
+    const DetachedMount mount = clone_project(root, project.shown, map);
+    attach(root, mount, open_beneath(home.fd, inside, O_PATH | O_DIRECTORY));
+    return cover_submounts(root, session, mount, project.shown.path(), session.path() + "/home/" + inside);
+}
+
+// Where no home is in the way, the project's own path leads to it.
+void link_host_path(const SessionDirectory &session, const HostView &view, const OpenedProject &project, const std::string &place)
+{
+    const std::string path = project.shown.path();
+    const bool hidden = std::any_of(homes.begin(), homes.end(), [&](const char *home) { return is_within(path, home); });
+    if (!hidden && !is_shown(view, path)) session.make_link("root" + path, place);
 }
 
 // The session's terminals: an instance of its own, because in the host's lie those of everybody (design rule 5). Where to open a new one.
@@ -145,11 +206,17 @@ void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd
 
 } // namespace
 
-std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::string &project_path)
+std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const std::string &home_path)
 {
-    std::vector<Bind> binds = {Bind{session_path + "/home", home_path, false}, Bind{session_path + "/project", project_path, false},
-                               Bind{session_path + "/run", "/run", true}, Bind{session_path + "/sys", "/sys", true},
-                               Bind{session_path + "/pts", "/dev/pts", false}};
+    return paths == ProjectPaths::host ? shown.path() : home_path + "/" + alias_directory + "/" + alias_of(shown.path());
+}
+
+std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames)
+{
+    std::vector<Bind> binds = {Bind{session_path + "/home", home_path, false}, Bind{session_path + "/run", "/run", true},
+                               Bind{session_path + "/sys", "/sys", true}, Bind{session_path + "/pts", "/dev/pts", false}};
+    for (const auto &frame : frames)
+        binds.push_back(Bind{session_path + "/" + frame.name, frame.root_path, false});
     if (defence_is_on("own-tmp"))
         for (const auto &[name, path] : {std::pair("tmp", "/tmp"), std::pair("var-tmp", "/var/tmp")})
             binds.push_back(Bind{session_path + "/scratch/" + name, path, false});
@@ -160,34 +227,39 @@ std::vector<Bind> tree_binds(const std::string &session_path, const std::string 
 }
 
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
-                         const StateDirectory &state, const Account &user, const Account &agent, const UniqueFd &locked_settings)
+                         ProjectPaths paths, const StateDirectory &state, const Account &user, const Account &agent,
+                         const UniqueFd &locked_settings)
 {
+    RootTree tree;
+    tree.path = session.path() + "/root";
+    tree.project_path = place_of_project(project.shown, paths, state.home_path);
     // Every mount point first: once clones are attached, nothing of ours is created any more.
     for (const char *path : empty_directories)
         session.make_directory(path);
+    if (paths == ProjectPaths::alias) link_host_path(session, view, project, tree.project_path);
 
     show_host(root, session, view);
     show_devices(root, session);
     const DetachedMount home = clone_mount(root, state.home, Submounts::leave_out, MountAttributes{});
     attach(root, home, session.make_directory("home"));
     if (locked_settings) lock_settings(root, home, locked_settings);
-    UniqueFd devpts = show_terminals(root, session);
+    tree.devpts = show_terminals(root, session);
 
-    const DetachedMount project_mount = clone_project(root, project, user, agent);
-    attach(root, project_mount, session.make_directory("project"));
-    RootTree tree;
-    tree.devpts = std::move(devpts);
-    tree.path = session.path() + "/root";
-    tree.covered = cover_submounts(root, session, project_mount, project.root_path);
-    tree.binds = tree_binds(session.path(), state.home_path, project.root_path);
+    const UniqueFd map = make_id_map(root, user, agent);
+    std::vector<Frame> frames;
+    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, map, frames)
+                                               : show_in_home(root, session, project, home, map);
+    for (const auto &frame : frames)
+        tree.writable_roots.push_back(frame.root_path);
+    tree.binds = tree_binds(session.path(), state.home_path, frames);
     return tree;
 }
 
-std::vector<std::string> name_hidden(const RootTree &tree, const std::string &root_path)
+std::vector<std::string> name_hidden(const RootTree &tree, const OpenedProject &project)
 {
-    std::vector<std::string> notices;
+    std::vector<std::string> notices = project.notices;
     for (const auto &path : tree.covered)
-        notices.push_back("not shown to the agent: " + root_path + "/" + escape_for_display(path) +
+        notices.push_back("not shown to the agent: " + escape_for_display(project.shown.path() + "/" + path) +
                           " (another file system mounted inside the root)");
     return notices;
 }

@@ -20,20 +20,32 @@ struct Bind {
 };
 
 struct RootTree {
-    std::string path;                 // the unit's RootDirectory=
-    std::vector<Bind> binds;          // the unit's BindPaths= and BindReadOnlyPaths=
-    std::vector<std::string> covered; // mounts inside the project that are hidden; any bytes
-    UniqueFd devpts;                  // root of the session's own devpts
+    std::string path;                        // the unit's RootDirectory=
+    std::vector<Bind> binds;                 // the unit's BindPaths= and BindReadOnlyPaths=
+    std::vector<std::string> covered;        // mounts inside the project that are hidden, relative to it; any bytes
+    std::string project_path;                // where the agent sees the project; any bytes
+    std::vector<std::string> writable_roots; // that the unit names; none where the project lies in the agent's home
+    UniqueFd devpts;                         // root of the session's own devpts
+};
+
+// Something of the session directory that takes the place of an allowed root.
+struct Frame {
+    std::string name; // in the session directory
+    std::string root_path;
 };
 
 // What of the session directory (and what of ours) the unit shows where.
-std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::string &project_path);
+std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames);
+
+// Where the agent sees the project.
+std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const std::string &home_path);
 
 // `locked_settings`: what the agent gets as its settings.json and cannot change, or none; the home has such a file then.
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
-                         const StateDirectory &state, const Account &user, const Account &agent, const UniqueFd &locked_settings);
+                         ProjectPaths paths, const StateDirectory &state, const Account &user, const Account &agent,
+                         const UniqueFd &locked_settings);
 
 // What the user should know of it: the covered mounts, one text each.
-std::vector<std::string> name_hidden(const RootTree &tree, const std::string &root_path);
+std::vector<std::string> name_hidden(const RootTree &tree, const OpenedProject &project);
 
 } // namespace pi_agent

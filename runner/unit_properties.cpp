@@ -5,6 +5,7 @@
 #include "runner/limits.hpp"
 #include "runner/session_directory.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 
@@ -24,7 +25,8 @@ bool lies_below(const std::string &path, const std::string &directory)
 void add_homes(const UnitPlan &plan, std::vector<UnitProperty> &properties)
 {
     TemporaryFileSystems filesystems{{{"/dev/shm", "mode=1777"}}};
-    const bool below_home = lies_below(plan.project_path, "/home") || lies_below(plan.project_path, "/root");
+    const bool below_home = std::any_of(plan.writable_roots.begin(), plan.writable_roots.end(),
+                                        [](const std::string &path) { return lies_below(path, "/home") || lies_below(path, "/root"); });
     properties.push_back({"ProtectHome", std::string(below_home ? "tmpfs" : "yes")});
     if (below_home)
         for (const char *home : {"/home", "/root", "/run/user"})
@@ -101,6 +103,8 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
 std::vector<UnitProperty> service_properties(const UnitPlan &plan)
 {
     const std::string scope = scope_name(plan.session_id);
+    std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
+    writable.insert(writable.end(), plan.writable_roots.begin(), plan.writable_roots.end());
     std::vector<UnitProperty> properties = {
         // Lifetime: bound to the runner's scope, whatever kills the runner (design rule 9).
         {"Description", std::string("pi-agent-session")}, // without one, systemd would log the command line
@@ -136,7 +140,7 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
         // File system.
         {"RootDirectory", plan.root_directory},
         {"ProtectSystem", std::string("strict")},
-        {"ReadWritePaths", std::vector<std::string>{plan.home_path, plan.project_path, "/tmp", "/var/tmp"}},
+        {"ReadWritePaths", writable},
         {"PrivateTmp", true}, // kept for who audits it; the binds of the session's own directories take its place
         {"PrivateDevices", true},
         {"DevicePolicy", std::string("closed")},

@@ -50,7 +50,7 @@ struct UnitPlan {
     std::string root_directory;
     std::vector<Bind> binds;
     std::string home_path;
-    std::string project_path;
+    std::vector<std::string> writable_roots; // of projects, each at its own path
     SystemdFeatures systemd;
     NetworkPolicy network;
 };

@@ -83,10 +83,10 @@ void make_directories(const Account &caller, FdRef root, const std::string &plac
 
 } // namespace
 
-std::string place_of_tmpdir(const std::string &named, const std::string &root_path, const std::string &below)
+std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below)
 {
     const bool absolute = named[0] == '/';
-    std::vector<std::string> names = split(absolute ? "" : root_path + "/" + below);
+    std::vector<std::string> names = split(absolute ? "" : shown_path + "/" + below);
     for (const auto &name : split(named)) {
         if (name == "..") {
             if (!names.empty()) names.pop_back();
@@ -94,9 +94,9 @@ std::string place_of_tmpdir(const std::string &named, const std::string &root_pa
             names.push_back(name);
         }
     }
-    const std::vector<std::string> root = split(root_path);
+    const std::vector<std::string> root = split(shown_path);
     if (names.size() <= root.size() || !std::equal(root.begin(), root.end(), names.begin()))
-        refuse(escape_for_display(named) + " does not lie in the root " + root_path +
+        refuse(escape_for_display(named) + " does not lie in " + escape_for_display(shown_path) +
                ", which is all of the host's that this session can write; name a directory below it by its real path");
     std::string place;
     for (std::size_t index = root.size(); index < names.size(); ++index)
@@ -107,13 +107,14 @@ std::string place_of_tmpdir(const std::string &named, const std::string &root_pa
 std::string make_user_tmpdir(const AsRoot &root, const Account &caller, const OpenedProject &project, const Request &request)
 {
     if (request.tmpdir.empty()) return "";
-    const std::string place = place_of_tmpdir(request.tmpdir, project.root_path, project.below);
-    Child child(root, "maker of the temporary directory", caller, {project.root.get()}, [&](const AsUser & /*user*/, FdRef channel) {
-        make_directories(caller, project.root, place, request.umask);
+    const UniqueFd &top = project.shown.directory;
+    std::string place = place_of_tmpdir(request.tmpdir, project.shown.path(), project.below);
+    Child child(root, "maker of the temporary directory", caller, {top.get()}, [&](const AsUser & /*user*/, FdRef channel) {
+        make_directories(caller, top, place, request.umask);
         send_answer(channel, "");
     });
     child.receive();
-    return project.root_path + "/" + place;
+    return place;
 }
 
 } // namespace pi_agent

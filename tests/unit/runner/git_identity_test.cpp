@@ -161,7 +161,7 @@ TEST_CASE("what was found is shown even when something else took longer than git
         const auto [wrapper, peer] = make_channel();
         const auto [termination, silent] = make_channel();
         OpenedProject project;
-        project.root = open_path(host.project, O_PATH | O_DIRECTORY);
+        project.shown.directory = open_path(host.project, O_PATH | O_DIRECTORY);
         GitIdentityReader reader(root, user, project, true);
         std::this_thread::sleep_for(std::chrono::milliseconds(3100));
         std::string text;

@@ -52,12 +52,13 @@ struct Caller {
         const AsRoot self = AsRoot::claim();
         Child child(self, "opener", account, {cwd.get()},
                     [&](const AsUser & /*user*/, FdRef channel) { open_as_caller(account, granted, cwd, channel); });
-        return open_project(child, account, granted, HostView{});
+        return open_project(child, account, granted, HostView{}, projects);
     }
 
     TemporaryDirectory place{place_for_projects()};
     Account account;
     std::string root;
+    ProjectsPolicy projects;
 };
 
 UniqueFd path_fd(const std::string &path)
@@ -69,7 +70,7 @@ UniqueFd path_fd(const std::string &path)
 std::string text_of(const std::variant<OpenedProject, Refused> &opened)
 {
     if (const auto *refused = std::get_if<Refused>(&opened)) return refused->text;
-    return std::get<OpenedProject>(opened).root_path + "|" + std::get<OpenedProject>(opened).below;
+    return std::get<OpenedProject>(opened).shown.path() + "|" + std::get<OpenedProject>(opened).below;
 }
 
 } // namespace
@@ -85,11 +86,12 @@ TEST_CASE("a directory in a root is opened with its root and the way down" * doc
         const auto opened = caller.open(path_fd(path));
         REQUIRE(std::holds_alternative<OpenedProject>(opened));
         const auto &project = std::get<OpenedProject>(opened);
-        CHECK(project.root_path == caller.root);
+        CHECK(project.shown.root_path == caller.root);
+        CHECK(project.shown.inside.empty());
         CHECK(project.below == below);
         CHECK(project.cwd_inode == inode_of(path_fd(path)));
-        CHECK(inode_of(project.root) == inode_of(path_fd(caller.root)));
-        CHECK_FALSE(project.by_group);
+        CHECK(inode_of(project.shown.directory) == inode_of(path_fd(caller.root)));
+        CHECK_FALSE(project.shown.by_group);
     }
 }
 
@@ -100,7 +102,7 @@ TEST_CASE("the group that granted the root is told" * doctest::skip(not_root()))
     rules.roots[0].by_group = Gid(1234);
     const auto opened = caller.open_granted(path_fd(caller.root), rules);
     REQUIRE(std::holds_alternative<OpenedProject>(opened));
-    CHECK(std::get<OpenedProject>(opened).by_group == Gid(1234));
+    CHECK(std::get<OpenedProject>(opened).shown.by_group == Gid(1234));
 }
 
 TEST_CASE("a directory outside is refused by the path that the kernel tells, not by a name that looks alike" * doctest::skip(not_root()))
@@ -239,4 +241,104 @@ TEST_CASE("the innermost of nested roots counts" * doctest::skip(not_root()))
     CHECK(text_of(caller.open(path_fd(demo), {caller.root, demo})) == demo + "|");
     CHECK(text_of(caller.open(path_fd(demo), {demo, caller.root})) == demo + "|");
     CHECK(text_of(caller.open(path_fd(caller.root), {demo, caller.root})) == caller.root + "|");
+}
+
+TEST_CASE("with the scope of a project, the nearest repository is shown, and without one the directory itself" * doctest::skip(not_root()))
+{
+    Caller caller;
+    caller.projects.scope = ProjectScope::project;
+    CHECK(text_of(caller.open(path_fd(caller.root + "/demo"))) == caller.root + "/demo|");
+    const std::string odd = caller.own("home/projects/demo/x\nExecStopPost=+y");
+    CHECK(text_of(caller.open(path_fd(odd))) == odd + "|");
+    caller.own("home/projects/demo/.git");
+    CHECK(text_of(caller.open(path_fd(odd))) == caller.root + "/demo|" + odd.substr(odd.rfind('/') + 1));
+    caller.own("home/.git"); // above the root: not the root's business
+    CHECK(text_of(caller.open(path_fd(caller.root))) == caller.root + "|");
+    const auto whole = caller.open(path_fd(odd), {caller.root});
+    CHECK(std::get<OpenedProject>(whole).repository == "");
+    caller.projects.scope = ProjectScope::root;
+    const auto all = caller.open(path_fd(odd), {caller.root});
+    CHECK(text_of(all) == caller.root + "|demo/" + odd.substr(odd.rfind('/') + 1));
+    CHECK(std::get<OpenedProject>(all).repository == "demo");
+}
+
+TEST_CASE("with aliases, a root may have any name that the policy can spell" * doctest::skip(not_root()))
+{
+    Caller caller;
+    caller.projects.paths = ProjectPaths::alias;
+    const std::string root = caller.own("home/my project: 100%");
+    AccessRules rules = caller.rules({root});
+    rules.roots[0].spec.at_own_path = false;
+    CHECK(text_of(caller.open_granted(path_fd(root), rules)) == root + "|");
+}
+
+namespace {
+
+// A main repository and a worktree of it in two roots.
+struct Worktree {
+    Worktree()
+    {
+        caller.own("home/main");
+        for (const char *name : {"home/main/.git", "home/main/.git/worktrees", "home/main/.git/worktrees/w"})
+            caller.own(name);
+        caller.place.write("home/main/.git/worktrees/w/commondir", "../..\n");
+        caller.place.write("home/main/.git/worktrees/w/gitdir", caller.root + "/demo/.git\n");
+        caller.place.write("home/projects/demo/.git", "gitdir: " + main + "/.git/worktrees/w\n");
+    }
+    [[nodiscard]] OpenedProject opened(const std::vector<std::string> &roots) const
+    {
+        auto answer = caller.open(path_fd(caller.root + "/demo"), roots);
+        REQUIRE(std::holds_alternative<OpenedProject>(answer));
+        return std::get<OpenedProject>(std::move(answer));
+    }
+    [[nodiscard]] OpenedProject opened() const { return opened({caller.root, main}); }
+    Caller caller;
+    std::string main = caller.account.home + "/main";
+};
+
+} // namespace
+
+TEST_CASE("the main repository of a worktree is shown where it lies in another root" * doctest::skip(not_root()))
+{
+    const Worktree worktree;
+    const OpenedProject project = worktree.opened();
+    CHECK(project.notices.empty());
+    REQUIRE(project.git_directories.size() == 1);
+    CHECK(project.git_directories[0].path() == worktree.main + "/.git");
+    CHECK(project.git_directories[0].root_path == worktree.main);
+    const OpenedProject alone = worktree.opened({worktree.caller.root});
+    CHECK(alone.git_directories.empty());
+    REQUIRE(alone.notices.size() == 1);
+    CHECK(has(alone.notices[0], worktree.main + "/.git/worktrees/w, is not shown to the agent: it lies in none of your project roots"));
+}
+
+TEST_CASE("a git directory that does not name the worktree in turn is not shown" * doctest::skip(not_root()))
+{
+    const Worktree worktree;
+    worktree.caller.place.write("home/main/.git/worktrees/w/gitdir", worktree.caller.root + "/other/.git\n");
+    const OpenedProject project = worktree.opened();
+    CHECK(project.git_directories.empty());
+    REQUIRE(project.notices.size() == 1);
+    CHECK(has(project.notices[0], "does not name this directory in turn"));
+}
+
+TEST_CASE("a common directory elsewhere, one behind a link and one that is missing are not shown" * doctest::skip(not_root()))
+{
+    const Worktree worktree;
+    const auto &place = worktree.caller.place;
+    for (const auto &[file, text, problem] :
+         {std::tuple{"home/main/.git/worktrees/w/commondir", std::string("../../.."), "does not hold the worktree's own"},
+          std::tuple{"home/projects/demo/.git", "gitdir: " + worktree.main + "/.git/worktrees/none", "cannot be opened"},
+          std::tuple{"home/projects/demo/.git", "gitdir: " + worktree.caller.account.home + "/link/worktrees/w",
+                     "a symbolic link leads to it"}}) {
+        CAPTURE(problem);
+        place.link("home/link", worktree.main + "/.git");
+        place.write(file, text);
+        const OpenedProject project = worktree.opened();
+        REQUIRE(project.notices.size() == 1);
+        CHECK(has(project.notices[0], problem));
+        for (const auto &tree : project.git_directories)
+            CHECK(tree.path() == worktree.main + "/.git/worktrees/w"); // itself, at most
+        std::filesystem::remove(worktree.caller.account.home + "/link");
+    }
 }

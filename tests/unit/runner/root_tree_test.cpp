@@ -2,6 +2,7 @@
 #include "runner/root_tree.hpp"
 
 #include "build_config.hpp"
+#include "runner/project_alias.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -13,7 +14,7 @@ namespace {
 
 const std::string session = "/run/pi-agent/sessions/0123456789abcdef0123456789abcdef";
 
-const std::vector<Bind> binds = tree_binds(session, "/var/lib/pi-agent/users/alice/home", "/home/alice/projects");
+const std::vector<Bind> binds = tree_binds(session, "/var/lib/pi-agent/users/alice/home", {Frame{"project", "/home/alice/projects"}});
 
 } // namespace
 
@@ -34,4 +35,15 @@ TEST_CASE("only home, project, temporary directories and terminals are shown wri
         CHECK((bind.source.rfind(session + "/", 0) == 0) == (bind.target != PI_AGENT_SUDO_PATH));
     }
     CHECK(writable == std::set<std::string>{"/var/lib/pi-agent/users/alice/home", "/home/alice/projects", "/dev/pts", "/tmp", "/var/tmp"});
+}
+
+TEST_CASE("a project is seen at its own path, or in the agent's home under a name of its own")
+{
+    const std::string home = "/var/lib/pi-agent/users/alice/home";
+    ShownTree shown;
+    shown.root_path = "/home/alice/projects";
+    CHECK(place_of_project(shown, ProjectPaths::host, home) == "/home/alice/projects");
+    shown.inside = "a b\n";
+    CHECK(place_of_project(shown, ProjectPaths::host, home) == "/home/alice/projects/a b\n");
+    CHECK(place_of_project(shown, ProjectPaths::alias, home) == home + "/projects/" + alias_of("/home/alice/projects/a b\n"));
 }

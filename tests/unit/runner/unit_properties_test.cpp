@@ -29,7 +29,7 @@ UnitPlan plan_for(const std::string &project)
                     {Bind{session + "/home", "/var/lib/pi-agent/users/alice/home", false}, Bind{session + "/project", project, false},
                      Bind{session + "/run", "/run", true}},
                     "/var/lib/pi-agent/users/alice/home",
-                    project,
+                    {project},
                     systemd_features("252.39-1~deb12u1"),
                     {}};
 }
@@ -195,7 +195,7 @@ TEST_CASE("only state, project and temporary directories are writable")
 {
     const auto properties = service_properties(plan_for("/srv/app"));
     CHECK(only<std::vector<std::string>>(properties, "ReadWritePaths") ==
-          std::vector<std::string>{"/var/lib/pi-agent/users/alice/home", "/srv/app", "/tmp", "/var/tmp"});
+          std::vector<std::string>{"/var/lib/pi-agent/users/alice/home", "/tmp", "/var/tmp", "/srv/app"});
     CHECK(only<std::string>(properties, "RootDirectory") == "/run/pi-agent/sessions/" + id + "/root");
     const auto targets = [](const BindList &list) {
         std::vector<std::string> texts;
@@ -318,4 +318,14 @@ TEST_CASE("process numbers of its own and no log of the host where systemd knows
     plan.systemd = systemd_features("257.9-1~deb13u1");
     CHECK(only<std::string>(service_properties(plan), "PrivatePIDs") == "yes");
     CHECK(only<bool>(service_properties(plan), "BindLogSockets") == false);
+}
+
+TEST_CASE("a project in the agent's home needs no other writable path, and no home is shown")
+{
+    UnitPlan plan = plan_for("/home/alice/projects");
+    plan.writable_roots.clear();
+    const auto properties = service_properties(plan);
+    CHECK(only<std::vector<std::string>>(properties, "ReadWritePaths") ==
+          std::vector<std::string>{"/var/lib/pi-agent/users/alice/home", "/tmp", "/var/tmp"});
+    CHECK(only<std::string>(properties, "ProtectHome") == "yes");
 }

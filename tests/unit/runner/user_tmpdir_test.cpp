@@ -35,8 +35,8 @@ struct Named {
     std::string make(const std::string &named, unsigned mask = 022)
     {
         OpenedProject project;
-        project.root_path = root_path;
-        project.root = open_path(root_path, O_PATH | O_DIRECTORY);
+        project.shown.root_path = root_path;
+        project.shown.directory = open_path(root_path, O_PATH | O_DIRECTORY);
         project.below = "demo";
         Request request;
         request.tmpdir = named;
@@ -78,7 +78,7 @@ TEST_CASE("a relative path is relative to the working directory, an absolute one
 TEST_CASE("what is refused is told with the root and what to do")
 {
     const Caught caught = failure_of([] { return place_of_tmpdir("/tmp/\n", "/srv/app", ""); });
-    CHECK(has(caught.text, "--pi-agent-tmpdir: /tmp/\\x0a does not lie in the root /srv/app"));
+    CHECK(has(caught.text, "--pi-agent-tmpdir: /tmp/\\x0a does not lie in /srv/app"));
     CHECK(has(caught.text, "name a directory below it"));
 }
 
@@ -86,11 +86,11 @@ TEST_CASE("it is made with its parents, by the caller, private, the parents by t
 {
     Named named;
     CHECK(named.make("") == "");
-    CHECK(named.make("new/deep/tmp", 027) == named.root_path + "/demo/new/deep/tmp");
+    CHECK(named.make("new/deep/tmp", 027) == "demo/new/deep/tmp");
     CHECK(named.mode("demo/new") == std::to_string(0750));
     CHECK(named.mode("demo/new/deep") == std::to_string(0750));
     CHECK(named.mode("demo/new/deep/tmp") == std::to_string(0700));
-    CHECK(named.make(named.root_path + "/demo/new") == named.root_path + "/demo/new"); // one that exists stays as it is
+    CHECK(named.make(named.root_path + "/demo/new") == "demo/new"); // one that exists stays as it is
     CHECK(named.mode("demo/new") == std::to_string(0750));
 }
 

@@ -1,0 +1,186 @@
+// Reading git's own links between a repository and its data, as gitrepository-layout(5) and git-worktree(1) describe them.
+#include "runner/repository.hpp"
+
+#include "common/defence.hpp"
+#include "common/error.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <climits>
+#include <fcntl.h>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t text_limit = 64 * 1024;
+constexpr std::size_t levels_limit = 256;
+constexpr const char *link_prefix = "gitdir: ";
+
+struct stat facts_of(FdRef fd)
+{
+    struct stat facts {};
+    if (fstat(fd.get(), &facts) != 0) throw_errno("examining a repository");
+    return facts;
+}
+
+bool same_inode(const struct stat &one, const struct stat &other)
+{
+    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+UniqueFd try_open(FdRef directory, const std::string &path, int flags)
+{
+    return UniqueFd::adopt(openat(directory.get(), path.c_str(), flags | O_CLOEXEC));
+}
+
+// Empty where there is no such regular file, or it is longer than any that git writes.
+std::string read_small(FdRef directory, const char *name)
+{
+    const UniqueFd file = try_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (!file || !S_ISREG(facts_of(file).st_mode)) return {};
+    std::string text(text_limit + 1, '\0');
+    std::size_t length = 0;
+    while (length < text.size()) {
+        const ssize_t got = read(file.get(), text.data() + length, text.size() - length);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        length += static_cast<std::size_t>(got);
+    }
+    if (length > text_limit) return {};
+    text.resize(length);
+    return text;
+}
+
+std::string without_line_end(std::string text)
+{
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
+        text.pop_back();
+    return text;
+}
+
+std::string kernel_path(FdRef fd)
+{
+    std::array<char, PATH_MAX> buffer{};
+    const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), buffer.data(), buffer.size());
+    return length > 0 ? std::string(buffer.data(), static_cast<std::size_t>(length)) : std::string();
+}
+
+// "a/b/../c" as text alone, beginning at `from`.
+std::string joined(const std::string &from, const std::string &path)
+{
+    std::vector<std::string> names;
+    std::istringstream all(path[0] == '/' ? path : from + "/" + path);
+    for (std::string name; std::getline(all, name, '/');) {
+        if (name.empty() || name == ".") continue;
+        if (name != "..")
+            names.push_back(name);
+        else if (!names.empty())
+            names.pop_back();
+    }
+    std::string text;
+    for (const auto &name : names)
+        text += "/" + name;
+    return text;
+}
+
+bool names_back(FdRef top, FdRef directory)
+{
+    const std::string link = without_line_end(read_small(directory, "gitdir"));
+    if (!link.empty()) { // of a worktree: its `.git` file
+        const UniqueFd told = try_open(directory, link, O_PATH | O_NOFOLLOW);
+        const UniqueFd own = try_open(top, ".git", O_PATH | O_NOFOLLOW);
+        return told && own && same_inode(facts_of(told), facts_of(own));
+    }
+    const std::string worktree = worktree_of_config(read_small(directory, "config"));
+    if (worktree.empty()) return false;
+    const UniqueFd told = try_open(directory, worktree, O_PATH | O_DIRECTORY);
+    return told && same_inode(facts_of(told), facts_of(top));
+}
+
+GitDirectory open_git_directory(FdRef from, const std::string &path)
+{
+    GitDirectory found{try_open(from, path, O_PATH | O_DIRECTORY), path, {}};
+    if (!found.directory)
+        found.problem = "it cannot be opened (" + std::string(SystemFailure(errno, "open").what()) + ")";
+    else if (joined(kernel_path(from), path) != kernel_path(found.directory))
+        found.problem = "a symbolic link leads to it";
+    return found;
+}
+
+// Where a worktree's data lies in that of the main repository: COMMON/worktrees/NAME and nowhere else.
+bool lies_in_worktrees_of(FdRef directory, FdRef common)
+{
+    const std::string path = kernel_path(directory);
+    const std::string worktrees = kernel_path(common) + "/worktrees/";
+    return path.compare(0, worktrees.size(), worktrees) == 0 && path.find('/', worktrees.size()) == std::string::npos;
+}
+
+std::vector<GitDirectory> follow(FdRef top)
+{
+    std::vector<GitDirectory> found;
+    const std::string text = without_line_end(read_small(top, ".git"));
+    const std::size_t prefix = std::char_traits<char>::length(link_prefix);
+    if (text.compare(0, prefix, link_prefix) != 0 || text.size() == prefix) return found;
+    found.push_back(open_git_directory(top, text.substr(prefix)));
+    GitDirectory &own = found.back();
+    if (!own.directory) return found;
+    if (own.problem.empty() && defence_is_on("git-back-link") && !names_back(top, own.directory))
+        own.problem = "it does not name this directory in turn";
+    const std::string common = without_line_end(read_small(own.directory, "commondir"));
+    if (common.empty()) return found;
+    GitDirectory shared = open_git_directory(own.directory, common);
+    if (shared.problem.empty()) shared.problem = own.problem;
+    if (shared.problem.empty() && defence_is_on("git-back-link") && !lies_in_worktrees_of(own.directory, shared.directory))
+        shared.problem = "it does not hold the worktree's own";
+    found.push_back(std::move(shared));
+    return found;
+}
+
+} // namespace
+
+std::string worktree_of_config(const std::string &text)
+{
+    std::istringstream lines(text);
+    bool in_core = false;
+    for (std::string line; std::getline(lines, line);) {
+        line.erase(std::remove_if(line.begin(), line.end(), [](unsigned char byte) { return byte == '\t' || byte == '\r'; }), line.end());
+        line.erase(0, std::min(line.find_first_not_of(' '), line.size()));
+        if (line[0] == '[') in_core = line == "[core]";
+        const std::size_t equals = line.find('=');
+        if (!in_core || equals == std::string::npos) continue;
+        std::string key = line.substr(0, equals);
+        key.erase(key.find_last_not_of(' ') + 1);
+        std::transform(key.begin(), key.end(), key.begin(), [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
+        if (key != "worktree") continue;
+        const std::size_t start = line.find_first_not_of(' ', equals + 1);
+        return start == std::string::npos ? "" : line.substr(start);
+    }
+    return {};
+}
+
+std::optional<Repository> find_repository(FdRef cwd)
+{
+    UniqueFd current = try_open(cwd, ".", O_PATH | O_DIRECTORY);
+    for (std::size_t level = 0; current && level < levels_limit; ++level) {
+        struct stat facts {};
+        if (fstatat(current.get(), ".git", &facts, AT_SYMLINK_NOFOLLOW) == 0) {
+            Repository repository;
+            if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(current);
+            if (S_ISLNK(facts.st_mode))
+                repository.elsewhere.push_back({try_open(current, ".git", O_PATH | O_DIRECTORY), ".git", "a symbolic link leads to it"});
+            repository.top = std::move(current);
+            return repository;
+        }
+        UniqueFd above = try_open(current, "..", O_PATH | O_DIRECTORY);
+        if (!above || same_inode(facts_of(above), facts_of(current))) return std::nullopt;
+        current = std::move(above);
+    }
+    return std::nullopt;
+}
+
+} // namespace pi_agent
