@@ -179,8 +179,8 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"hardening", later}},
                  problems);
     for (auto &entry : policy.users)
-        for (auto &root : entry.roots)
-            root.at_own_path = policy.projects.paths == ProjectPaths::host;
+        for (auto &project_root : entry.roots)
+            project_root.at_own_path = policy.projects.paths == ProjectPaths::host;
     return policy;
 }
 
