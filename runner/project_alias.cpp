@@ -51,10 +51,10 @@ std::string alias_of(const std::string &project_path)
     std::string name = split_last(project_path).second.substr(0, name_limit);
     std::replace_if(
         name.begin(), name.end(), [](char byte) { return !is_harmless(byte); }, '_');
-    if (name.empty() || name[0] == '.' || name[0] == '-') name.insert(0, "_");
+    std::string alias(name.empty() || name[0] == '.' || name[0] == '-' ? 1 : 0, '_');
     std::array<char, 16> hash{};
     std::snprintf(hash.data(), hash.size(), "-%08x", folded_hash(project_path));
-    return name + hash.data();
+    return alias.append(name).append(hash.data());
 }
 
 std::string link_alias(const AsUser & /*agent*/, FdRef home, const std::string &alias, const std::string &target)

@@ -95,7 +95,7 @@ def machine_root(name):
 
 
 def toolchains_tree(name):
-    """What Debian's cargo and go put into a machine's /usr, with the linker that they need; nothing that is there already."""
+    """What Debian's cargo, go and cmake put into a machine's /usr, with the linker that they need; nothing that is there already."""
     recipe = MACHINES[name]
     there = machine_root(name) / "usr"
     options = ["--variant=extract", "--dpkgopt=path-exclude=/usr/lib/go-*/pkg/linux_amd64_*"]  # go's own for profilers and the like

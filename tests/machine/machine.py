@@ -109,7 +109,7 @@ class Machine:
 
     @contextlib.contextmanager
     def toolchains(self):
-        """cargo and go in the machine, until the end: hard links, so nothing in it may write into these files."""
+        """cargo, go and cmake in the machine, until the end: hard links, so nothing in it may write into these files."""
         tree, usr = toolchains_tree(self.recipe), self.filesystem / "usr"
         before = {directory for directory, _, _ in os.walk(usr)}
         subprocess.run(["cp", "-al", "--", f"{tree}/.", usr], check=True)

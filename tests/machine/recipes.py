@@ -40,7 +40,7 @@ COMMON_BUILD = (
 ).split()
 TOOLS = "clang clang-format clang-tidy shellcheck".split()
 # For the tests of them alone: with what they need they are three times as large as a machine.
-TOOLCHAINS = "cargo gcc golang-go libc6-dev".split()
+TOOLCHAINS = "cargo cmake gcc golang-go libc6-dev make".split()
 
 MACHINES = {
     "bookworm": MachineRecipe(
