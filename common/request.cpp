@@ -20,6 +20,7 @@ constexpr std::uint64_t stopped_type = 7;
 constexpr std::uint64_t terminal_ready_type = 8;
 constexpr std::uint64_t continue_type = 9;
 constexpr std::uint64_t preparing_type = 10;
+constexpr std::uint64_t begun_type = 11;
 
 constexpr std::size_t argument_count_limit = 65'536;
 constexpr std::size_t text_limit = 16 * 1024; // of a message for the user
@@ -160,6 +161,8 @@ std::string encode(const RunnerMessage &message)
         encoder.number(notice_type).text(std::string_view(notice->text).substr(0, text_limit));
     else if (const auto *preparing = std::get_if<Preparing>(&message))
         encoder.number(preparing_type).text(std::string_view(preparing->doing).substr(0, text_limit));
+    else if (const auto *begun = std::get_if<SessionBegun>(&message))
+        encoder.number(begun_type).text(begun->id);
     else if (const auto *ended = std::get_if<AgentEnded>(&message))
         encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
     else
@@ -182,6 +185,9 @@ RunnerMessage decode_runner_message(std::string_view bytes)
         break;
     case preparing_type:
         message = Preparing{decoder.text()};
+        break;
+    case begun_type:
+        message = SessionBegun{decoder.text()};
         break;
     case ended_type: {
         const bool by_signal = decoder.number() == 1;

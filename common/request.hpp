@@ -73,13 +73,16 @@ struct Notice {
 struct Preparing { // for a terminal only; the next message of any kind takes its place
     std::string doing;
 };
+struct SessionBegun { // the agent is about to run
+    std::string id;
+};
 struct TerminalOpened {}; // carries one descriptor, the master of the session's pty
 struct AgentStopped {};   // by a signal such as TSTP, until ContinueAgent
 struct AgentEnded {
     bool by_signal; // value is then the signal's number, else the exit code
     int value;
 };
-using RunnerMessage = std::variant<FailureReport, Notice, Preparing, TerminalOpened, AgentStopped, AgentEnded>;
+using RunnerMessage = std::variant<FailureReport, Notice, Preparing, SessionBegun, TerminalOpened, AgentStopped, AgentEnded>;
 constexpr std::size_t small_message_limit = 64; // bytes of any message that the wrapper sends after its request
 std::string encode(const RunnerMessage &message);
 RunnerMessage decode_runner_message(std::string_view bytes);

@@ -206,6 +206,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     keep_from_downloading(environment, policy.network, missing_search_tools());
     if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
     LaunchRecord record = plan_launch(policy, environment, std::move(request), project, project_path);
+    tell(wrapper, SessionBegun{id});
     record_started(id, caller, agent, project.shown.path(), program);
     const AgentEnded ended = supervise(systemd,
                                        Session{service_name(id), wrapper, receiver, control, termination, record, early.messages(),

@@ -5,12 +5,14 @@
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
 #include "common/request.hpp"
+#include "wrapper/aftermath.hpp"
 #include "wrapper/options.hpp"
 #include "wrapper/refusal.hpp"
 #include "wrapper/session_client.hpp"
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <exception>
 #include <fcntl.h>
@@ -73,11 +75,19 @@ UniqueFd open_cwd()
                   "denied: you may not enter " + (path.empty() ? "the working directory" : escape_for_display(path)) + "; cd to another");
 }
 
+Aftermath begin_aftermath(const EarlyLook &look)
+{
+    if (!look.projects.aftermath) return {};
+    const char *path = std::getenv("PATH");
+    return {plan_look(look.root, look.cwd, look.home, path == nullptr ? "" : path, look.projects.scope), look.cwd};
+}
+
 AgentEnded run(WrapperOptions options)
 {
     const UniqueFd cwd = open_cwd();
-    const std::string decision = refuse_early(cwd);
-    if (options.debug) std::fprintf(stderr, "pi: %s\n", decision.c_str());
+    const EarlyLook look = refuse_early(cwd);
+    if (options.debug) std::fprintf(stderr, "pi: %s\n", look.decision.c_str());
+    Aftermath aftermath = begin_aftermath(look); // before anything of the session runs
     std::optional<UserTerminal> terminal = UserTerminal::find();
     const mode_t mask = umask(0);
     umask(mask);
@@ -93,7 +103,18 @@ AgentEnded run(WrapperOptions options)
         request.on_terminal = terminal->on_terminal();
         request.window = terminal->size();
     }
-    return run_client(ClientInput{std::move(request), cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, std::move(terminal)});
+    std::string session;
+    const auto client = [&] {
+        return run_client(ClientInput{std::move(request), cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, std::move(terminal)}, session);
+    };
+    try {
+        const AgentEnded ended = client();
+        aftermath.tell(session);
+        return ended;
+    } catch (const Failure &) { // the agent may have run for long before that
+        aftermath.tell(session);
+        throw;
+    }
 }
 
 // A policy can be wrong in several places, each with a line of its own.

@@ -41,7 +41,7 @@ Account find_caller()
 
 } // namespace
 
-std::string refuse_early(FdRef cwd)
+EarlyLook refuse_early(FdRef cwd)
 {
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
         throw Failure(ExitStatus::unavailable, "this shell may gain no privileges (no_new_privs), so sudo cannot work; are you inside an "
@@ -64,8 +64,9 @@ std::string refuse_early(FdRef cwd)
     const std::string path = path_of_cwd(cwd);
     auto decision = decide(caller, rules, candidates, path);
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(ExitStatus::denied, refused->text);
-    return "allowed: " + escape_for_display(path) + " lies in the root " + candidates[std::get<Allowed>(decision).root].path + " (" +
-           rules.entry + ", " + to_string(rules.where) + ")";
+    const std::string &root = candidates[std::get<Allowed>(decision).root].path;
+    return {"allowed: " + escape_for_display(path) + " lies in the root " + root + " (" + rules.entry + ", " + to_string(rules.where) + ")",
+            path, root, caller.home, policy.projects};
 }
 
 } // namespace pi_agent

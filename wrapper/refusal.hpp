@@ -2,12 +2,22 @@
 #pragma once
 
 #include "common/fd.hpp"
+#include "common/policy.hpp"
 
 #include <string>
 
 namespace pi_agent {
 
-// Throws Failure: denied, configuration or unavailable. Returns a sentence on what was allowed, for --pi-agent-debug.
-std::string refuse_early(FdRef cwd);
+// What the wrapper takes from the policy for itself.
+struct EarlyLook {
+    std::string decision; // a sentence on what was allowed, for --pi-agent-debug
+    std::string cwd;      // canonical
+    std::string root;     // that holds it
+    std::string home;     // of the user
+    ProjectsPolicy projects;
+};
+
+// Throws Failure: denied, configuration or unavailable.
+EarlyLook refuse_early(FdRef cwd);
 
 } // namespace pi_agent

@@ -35,7 +35,7 @@ void let_go_of_input_and_output()
 
 class Client {
 public:
-    explicit Client(ClientInput input) : input_(std::move(input)) {}
+    Client(ClientInput input, std::string &session) : input_(std::move(input)), session_(session) {}
 
     AgentEnded run()
     {
@@ -75,6 +75,10 @@ private:
         std::optional<Packet> packet = receive_packet(runner_.channel(), in_seconds(1));
         const RunnerMessage message = packet ? decode_runner_message(packet->bytes) : RunnerMessage(Notice{});
         if (const auto *preparing = std::get_if<Preparing>(&message)) return progress_.show(preparing->doing);
+        if (const auto *begun = std::get_if<SessionBegun>(&message)) {
+            session_ = begun->id;
+            return;
+        }
         progress_.clear();
         if (!packet) {
             link_.reset(); // the terminal first, then the words
@@ -200,6 +204,7 @@ private:
     }
 
     ClientInput input_;
+    std::string &session_;
     ProgressLine progress_;
     JobSignals signals_;
     RunnerProcess runner_;
@@ -213,9 +218,9 @@ private:
 
 } // namespace
 
-AgentEnded run_client(ClientInput input)
+AgentEnded run_client(ClientInput input, std::string &session)
 {
-    return Client(std::move(input)).run();
+    return Client(std::move(input), session).run();
 }
 
 void end_as(const AgentEnded &ended)

@@ -16,8 +16,9 @@ struct ClientInput {
     std::optional<UserTerminal> terminal;
 };
 
-// Throws Failure with what the runner, or sudo, refused. The terminal is restored in every case.
-AgentEnded run_client(ClientInput input);
+// Throws Failure with what the runner, or sudo, refused. The terminal is restored in every case. `session` becomes the session's id, also
+// where this throws later; it stays empty where no agent was started.
+AgentEnded run_client(ClientInput input, std::string &session);
 
 // Ends this process as the agent ended: its exit code, or its signal again, without a core file.
 [[noreturn]] void end_as(const AgentEnded &ended);

@@ -45,7 +45,7 @@ HOMES = (
     ("namespaces", _call("setns", "unshare"), (),
      "everything of ours stays in the namespaces that it was started in"),
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
-    ("wrapper/runner_process.cpp", "runner/child.cpp", "runner/hook_process.cpp", "runner/agent_process.cpp", "runner/host_program.cpp",
+    ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/child.cpp", "runner/hook_process.cpp", "runner/agent_process.cpp", "runner/host_program.cpp",
       "runner/id_map.cpp", "admin/program.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),

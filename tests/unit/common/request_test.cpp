@@ -276,6 +276,9 @@ TEST_CASE("what the runner says arrives at the wrapper")
     const auto notice = decode_runner_message(encode(Notice{""}));
     REQUIRE(std::holds_alternative<Notice>(notice));
     CHECK(std::get<Notice>(notice).text.empty());
+    const auto begun = decode_runner_message(encode(SessionBegun{"0123abcd"}));
+    REQUIRE(std::holds_alternative<SessionBegun>(begun));
+    CHECK(std::get<SessionBegun>(begun).id == "0123abcd");
     for (const auto &[by_signal, value] : {std::pair{false, 0}, {false, 1}, {false, 42}, {false, 255}, {true, 9}, {true, 64}}) {
         const auto ended = decode_runner_message(encode(AgentEnded{by_signal, value}));
         REQUIRE(std::holds_alternative<AgentEnded>(ended));
@@ -308,6 +311,7 @@ TEST_CASE("a message of the runner that is not one is refused")
         Encoder().number(4).number(0).number(256).bytes(),
         Encoder().number(4).number(0).number(std::numeric_limits<std::uint64_t>::max()).bytes(),
         encode(Notice{"x"}) + "x",
+        encode(SessionBegun{"x"}) + "x",
         encode(AgentEnded{false, 0}) + "x",
         encode(FailureReport{ExitStatus::denied, "x"}) + "x",
         encode(RunnerMessage(TerminalOpened{})) + "x",

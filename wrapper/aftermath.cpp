@@ -1,0 +1,139 @@
+// The child that looks twice, and waiting for it.
+#include "wrapper/aftermath.hpp"
+
+#include "common/channel.hpp"
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "wrapper/aftermath_notice.hpp"
+
+#include <array>
+#include <csignal>
+#include <ctime>
+#include <exception>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int look_patience_seconds = aftermath_seconds + 1;
+constexpr int writing_patience_milliseconds = 1000;
+
+bool has_input_now(FdRef fd)
+{
+    pollfd wait{fd.get(), POLLIN, 0};
+    return poll(&wait, 1, 0) != 0;
+}
+
+// None of the caller's descriptors: a pipe that is kept open has no end for who reads it. The keyboard's signals are not for this process.
+bool leave_everything(pid_t parent, int channel)
+{
+    const int null = open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (null < 0 || dup2(null, 0) < 0 || dup2(null, 1) < 0 || dup2(null, 2) < 0 || dup2(channel, 3) < 0) return false;
+    if (fcntl(3, F_SETFD, FD_CLOEXEC) != 0 || close_range(4, ~0U, 0) != 0 || setsid() < 0) return false;
+    return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent;
+}
+
+void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
+{
+    // An agent that ends early has its user waiting: what was not looked at yet is not.
+    Budget first_budget(aftermath_entries, in_seconds(aftermath_seconds), [&] { return has_input_now(channel); });
+    const Snapshot before = look_at_doors(plan, first_budget, true);
+    while (!wait_for_input(channel, in_seconds(60))) {
+    }
+    const std::optional<Packet> asked = receive_packet(channel, in_seconds(1));
+    if (!asked) return; // the agent never ran
+    Budget budget(defence_is_on("aftermath-bounds") ? aftermath_entries : ~std::size_t{0},
+                  in_seconds(defence_is_on("aftermath-bounds") ? aftermath_seconds : 600), [&] { return has_input_now(channel); });
+    const Snapshot after = look_at_doors(plan, budget, false);
+    const std::vector<Finding> findings = compare(before, after, plan.start);
+    send_record(channel, aftermath_notice(findings, after, cwd, asked->bytes), {}, in_seconds(1));
+    if (!findings.empty()) record_aftermath(findings, asked->bytes);
+}
+
+[[noreturn]] void run_child(pid_t parent, const LookPlan &plan, const std::string &cwd, int channel)
+{
+    try {
+        if (leave_everything(parent, channel)) look_twice(plan, cwd, FdRef(3));
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the parent sees the end, and says so
+    }
+    _exit(0);
+}
+
+// The user has had enough.
+UniqueFd watch_impatience()
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    for (const int number : {SIGINT, SIGQUIT, SIGTERM, SIGHUP}) {
+        struct sigaction present {};
+        if (sigaction(number, nullptr, &present) == 0 && present.sa_handler != SIG_IGN) sigaddset(&signals, number);
+    }
+    sigprocmask(SIG_BLOCK, &signals, nullptr);
+    return UniqueFd::adopt(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
+}
+
+// A reader that does not read keeps nobody. The text is short enough for a pipe to take it at once or not at all.
+void write_to_user(const std::string &text)
+{
+    pollfd wait{STDERR_FILENO, POLLOUT, 0};
+    if (poll(&wait, 1, writing_patience_milliseconds) != 1) return;
+    for (std::string_view rest = text; !rest.empty();) {
+        const ssize_t count = write(STDERR_FILENO, rest.data(), rest.size());
+        if (count <= 0) return; // best_effort: nobody listens
+        rest.remove_prefix(static_cast<std::size_t>(count));
+    }
+}
+
+} // namespace
+
+Aftermath::Aftermath(LookPlan plan, const std::string &cwd)
+{
+    clock_gettime(CLOCK_REALTIME, &plan.start);
+    auto [own, theirs] = make_channel();
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ < 0) throw_errno("starting the look at what the session will leave");
+    if (pid_ == 0) run_child(parent, plan, cwd, theirs.get());
+    channel_ = std::move(own);
+}
+
+Aftermath::Aftermath(Aftermath &&other) noexcept : channel_(std::move(other.channel_)), pid_(std::exchange(other.pid_, -1)) {}
+
+Aftermath::~Aftermath()
+{
+    if (pid_ <= 0) return;
+    kill(pid_, SIGKILL);
+    waitpid(pid_, nullptr, WNOHANG); // not waited for: a file system that does not answer would hold it, and us
+}
+
+void Aftermath::tell(const std::string &session)
+{
+    if (pid_ <= 0 || session.empty()) return;
+    const UniqueFd impatience = watch_impatience();
+    std::string text = "pi: what this session left could not be looked at: the look ";
+    try {
+        send_packet(channel_, session, {}, in_seconds(1));
+        const Deadline deadline = in_seconds(look_patience_seconds);
+        std::array<pollfd, 2> waits = {pollfd{channel_.get(), POLLIN, 0}, pollfd{impatience.get(), POLLIN, 0}};
+        while (poll(waits.data(), waits.size(), milliseconds_left(deadline)) < 0 && errno == EINTR) {
+        }
+        if (waits[1].revents != 0) return;
+        if (const auto answer = receive_record(channel_, deadline))
+            text = answer->bytes;
+        else
+            text += "was killed\n";
+    } catch (const Failure &failure) {
+        text += std::string("did not end (") + failure.what() + ")\n";
+    }
+    write_to_user(text);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,241 @@
+// Walking the shown tree, the nearest repository first and then level by level.
+#include "wrapper/aftermath_look.hpp"
+
+#include "wrapper/file_doors.hpp"
+#include "wrapper/repository_doors.hpp"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <deque>
+#include <dirent.h>
+#include <filesystem>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t named_limit = 3; // of the directories that were not looked at
+
+std::string join(const std::string &directory, std::string_view name)
+{
+    return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
+}
+
+// Below these lie other people's packages: nobody opens an editor there, and many bring its files along.
+bool holds_packages(std::string_view name)
+{
+    constexpr std::array<std::string_view, 4> names = {"node_modules", "site-packages", "dist-packages", "vendor"};
+    return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+// The names in a directory that say what it is.
+struct Contents {
+    bool head = false;
+    bool objects = false;
+    bool refs = false;
+    bool commondir = false;
+    unsigned char git = DT_UNKNOWN;
+
+    void take(const DirectoryEntry &entry)
+    {
+        head = head || entry.name == "HEAD";
+        objects = objects || entry.name == "objects";
+        refs = refs || entry.name == "refs";
+        commondir = commondir || entry.name == "commondir";
+        if (entry.name == ".git") git = entry.type;
+    }
+    [[nodiscard]] bool is_repository() const noexcept { return head && ((objects && refs) || commondir); }
+};
+
+class Look {
+public:
+    Look(const LookPlan &plan, const ShownTree &tree, bool is_first_look)
+        : plan_(plan), tree_(tree), first_look_(is_first_look), marker_(tree, snapshot_), repositories_(marker_, plan.home), files_(marker_)
+    {
+    }
+
+    Snapshot run()
+    {
+        marker_.begin_first_places();
+        look_at_first_places();
+        marker_.end_first_places();
+        snapshot_.has_first_places = !tree_.budget().is_spent();
+        places_.push_back(Place{"", false, false});
+        while (!places_.empty() && !tree_.budget().is_spent())
+            visit();
+        snapshot_.is_complete = snapshot_.not_looked_at.empty() && !tree_.budget().is_spent();
+        for (; !places_.empty(); places_.pop_front())
+            leave_out(places_.front().path);
+        return std::move(snapshot_);
+    }
+
+private:
+    struct Place {
+        std::string path;
+        bool in_packages; // only git's doors count
+        bool fresh;       // the directory above was changed after the start
+    };
+
+    void look_at_first_places()
+    {
+        const std::string git = join(plan_.repository, ".git");
+        if (const auto facts = tree_.look(git, Links::refuse))
+            repositories_.worktree(plan_.repository, static_cast<unsigned char>(IFTODT(facts->st_mode)));
+        for (const auto &directory : plan_.git_directories)
+            look_elsewhere(directory);
+        for (const auto &entry : plan_.path_entries)
+            if (const auto directory = tree_.below(entry)) marker_.programs(*directory, Appearing::counts);
+        programs_of_project(plan_.repository);
+    }
+
+    void look_elsewhere(const std::string &directory)
+    {
+        const auto tree = ShownTree::open(directory, tree_.budget());
+        if (!tree) return;
+        Marker marker(*tree, snapshot_);
+        marker.begin_first_places();
+        RepositoryDoors(marker, plan_.home).git_directory("");
+    }
+
+    void programs_of_project(const std::string &directory)
+    {
+        for (const char *name : {"bin", "node_modules/.bin", ".venv/bin", "venv/bin"})
+            marker_.programs(join(directory, name), Appearing::counts_in_known_directory);
+    }
+
+    void visit()
+    {
+        Place place = std::move(places_.front());
+        places_.pop_front();
+        if (place.path.size() >= PATH_MAX) return leave_out(place.path);
+        const Listing listing = tree_.list(place.path, Links::refuse);
+        if (listing.found == Listing::Found::unreadable) return marker_.unreadable(place.path, listing.facts);
+        if (listing.found != Listing::Found::listed) return;
+        const bool fresh = first_look_ && is_later(listing.facts.st_ctim, plan_.start);
+        if (fresh && place.fresh) return; // perhaps moved here by the agent, with everything in it
+
+        Contents contents;
+        for (const auto &entry : listing.entries)
+            contents.take(entry);
+        if (contents.git != DT_UNKNOWN) repositories_.worktree(place.path, contents.git);
+        if (contents.git != DT_UNKNOWN || place.path.empty()) programs_of_project(place.path);
+        if (contents.is_repository()) return repositories_.embedded(place.path);
+        for (const auto &entry : listing.entries)
+            take_entry(place, entry, fresh);
+        if (tree_.budget().is_spent()) leave_out(place.path);
+    }
+
+    void take_entry(const Place &place, const DirectoryEntry &entry, bool fresh)
+    {
+        if (!place.in_packages) files_.entry(place.path, entry.name);
+        if (entry.type != DT_DIR || entry.name == ".git") return;
+        const std::string path = join(place.path, entry.name);
+        if (entry.name == "node_modules") marker_.programs(path + "/.bin", Appearing::counts_in_known_directory);
+        if (!place.in_packages && (entry.name == ".venv" || entry.name == "venv"))
+            marker_.programs(path + "/bin", Appearing::counts_in_known_directory);
+        places_.push_back(Place{path, place.in_packages || holds_packages(entry.name), fresh});
+    }
+
+    void leave_out(const std::string &path)
+    {
+        if (snapshot_.not_looked_at.size() < named_limit)
+            snapshot_.not_looked_at.push_back(tree_.absolute(path));
+        else
+            ++snapshot_.more_not_looked_at;
+    }
+
+    const LookPlan &plan_;
+    const ShownTree &tree_;
+    bool first_look_;
+    Snapshot snapshot_;
+    Marker marker_;
+    RepositoryDoors repositories_;
+    FileDoors files_;
+    std::deque<Place> places_;
+};
+
+// The nearest directory from `cwd` up to and including `root` that has an entry `.git`.
+std::optional<std::string> nearest_repository(const std::string &root, const std::string &cwd)
+{
+    for (std::string path = cwd; path.size() >= root.size(); path.resize(path.rfind('/'))) {
+        struct stat facts {};
+        if (lstat((path + "/.git").c_str(), &facts) == 0) return path;
+    }
+    return std::nullopt;
+}
+
+std::string real_path(const std::string &path)
+{
+    std::error_code unknown;
+    return std::filesystem::canonical(path, unknown).string();
+}
+
+// The first line of a small regular file.
+std::string first_line(const std::string &directory, const std::string &name)
+{
+    Budget budget(10, in_seconds(1), [] { return false; });
+    const auto tree = ShownTree::open(directory, budget);
+    const std::string text = tree ? tree->read(name, PATH_MAX).value_or("") : "";
+    return text.substr(0, text.find('\n'));
+}
+
+// What the `.git` file of a repository names, or the directory that this shares with its main repository, where it lies outside of `root`.
+// It may not be shown to the session; then nothing changes there.
+std::optional<std::string> git_directory_elsewhere(const std::string &repository, const std::string &root)
+{
+    const std::string begin = "gitdir: ";
+    const auto from = [](const std::string &base, const std::string &path) {
+        return path.compare(0, 1, "/") == 0 ? path : base + "/" + path;
+    };
+    const std::string line = first_line(repository, ".git");
+    if (line.compare(0, begin.size(), begin) != 0) return std::nullopt;
+    const std::string own = real_path(from(repository, line.substr(begin.size())));
+    const std::string common = own.empty() ? "" : first_line(own, "commondir");
+    const std::string real = common.empty() ? own : real_path(from(own, common));
+    if (real.empty() || real == root || real.compare(0, root.size() + 1, root + "/") == 0) return std::nullopt;
+    return real;
+}
+
+// The entries that lie in `root`, or would if they were there.
+std::vector<std::string> path_entries_within(const std::string &path, const std::string &root, const std::string &cwd)
+{
+    std::vector<std::string> entries;
+    for (std::size_t begin = 0; begin <= path.size();) {
+        const std::size_t end = std::min(path.find(':', begin), path.size());
+        const std::string entry = path.substr(begin, end - begin);
+        begin = end + 1;
+        std::error_code unknown;
+        // An empty one is the working directory.
+        const std::filesystem::path absolute = entry.compare(0, 1, "/") == 0 ? entry : cwd + "/" + entry;
+        const std::string real = normal_path(std::filesystem::weakly_canonical(absolute, unknown).string());
+        if (!unknown && (real == root || real.compare(0, root.size() + 1, root + "/") == 0)) entries.push_back(real);
+    }
+    return entries;
+}
+
+} // namespace
+
+Snapshot look_at_doors(const LookPlan &plan, Budget &budget, bool is_first_look)
+{
+    const auto tree = ShownTree::open(plan.root, budget);
+    if (tree) return Look(plan, *tree, is_first_look).run();
+    Snapshot nothing;
+    nothing.not_looked_at.push_back(plan.root);
+    return nothing;
+}
+
+LookPlan plan_look(const std::string &root, const std::string &cwd, const std::string &home, const std::string &path, ProjectScope scope)
+{
+    LookPlan plan{root, "", {}, {}, home, {}};
+    const std::string repository = nearest_repository(root, cwd).value_or(cwd);
+    if (scope == ProjectScope::project)
+        plan.root = repository;
+    else if (repository.size() > root.size())
+        plan.repository = repository.substr(root.size() + 1);
+    if (auto elsewhere = git_directory_elsewhere(repository, plan.root)) plan.git_directories.push_back(std::move(*elsewhere));
+    plan.path_entries = path_entries_within(path, plan.root, cwd);
+    return plan;
+}
+
+} // namespace pi_agent

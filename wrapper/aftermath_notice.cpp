@@ -1,0 +1,102 @@
+// Wording of the notice, and its entry in the journal.
+#include "wrapper/aftermath_notice.hpp"
+
+#include "common/defence.hpp"
+#include "common/escape.hpp"
+#include "common/fd.hpp"
+#include "wrapper/aftermath.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t line_limit = 10;      // findings
+constexpr std::size_t name_limit = 200;     // bytes of a name in a line
+constexpr std::size_t recorded_limit = 300; // findings
+// What the journal finds these entries by; docs/projects.md tells it.
+constexpr const char *message_id = "52af8656c170442e831913a168dda90c";
+
+// The end says more than the beginning.
+std::string shortened(const std::string &text)
+{
+    if (text.size() <= name_limit) return text;
+    std::size_t begin = text.size() - name_limit;
+    while (begin < text.size() && (static_cast<unsigned char>(text[begin]) & 0xC0U) == 0x80U)
+        ++begin; // not within a character
+    return "..." + text.substr(begin);
+}
+
+std::string shown_path(const std::string &path, const std::string &cwd)
+{
+    const bool below = path.size() > cwd.size() + 1 && path.compare(0, cwd.size() + 1, cwd + "/") == 0;
+    return shortened(escape_for_display(below ? path.substr(cwd.size() + 1) : path));
+}
+
+std::string change_of(const Finding &finding)
+{
+    return finding.appeared ? "appeared" : "changed";
+}
+
+std::string left_out(const Snapshot &after, const std::string &cwd)
+{
+    std::string text = "pi: not everything was looked at for such things (at most " + std::to_string(aftermath_seconds) + " seconds and " +
+                       std::to_string(aftermath_entries) + " entries); left out: ";
+    for (std::size_t index = 0; index < after.not_looked_at.size(); ++index)
+        text += (index == 0 ? "" : ", ") + shown_path(after.not_looked_at[index], cwd);
+    if (after.more_not_looked_at > 0) text += " and " + std::to_string(after.more_not_looked_at) + " more directories";
+    return text + "\n";
+}
+
+} // namespace
+
+std::string aftermath_notice(const std::vector<Finding> &findings, const Snapshot &after, const std::string &cwd,
+                             const std::string &session)
+{
+    std::string text;
+    if (!findings.empty()) text = "pi: this session left things that run code outside later:\n";
+    const std::size_t count = std::min(findings.size(), line_limit);
+    for (std::size_t index = 0; index < count; ++index) {
+        const Finding &finding = findings[index];
+        text +=
+            "pi:   " + shown_path(finding.path, cwd) + ": " + shortened(escape_for_display(finding.what)) + " " + change_of(finding) + "\n";
+    }
+    if (findings.size() > count)
+        text += "pi:   and " + std::to_string(findings.size() - count) + " more: journalctl -o json PI_AGENT_SESSION=" + session + "\n";
+    if (!findings.empty()) text += "pi: look at them before you use git, an editor or these programs there\n";
+    if (!after.is_complete) text += left_out(after, cwd);
+    return text;
+}
+
+std::string aftermath_json(const std::vector<Finding> &findings)
+{
+    nlohmann::json list = nlohmann::json::array();
+    for (std::size_t index = 0; index < std::min(findings.size(), recorded_limit); ++index)
+        list.push_back({{"path", escape_for_display(findings[index].path)},
+                        {"kind", escape_for_display(findings[index].what)},
+                        {"change", change_of(findings[index])}});
+    return list.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
+}
+
+// The journal's own protocol, one datagram of NAME=VALUE lines (systemd.io, native journal protocol): its library would cost every start of
+// `pi` more than the whole look does.
+void record_aftermath(const std::vector<Finding> &findings, const std::string &session)
+{
+    const std::string entry = "MESSAGE=session " + session + " left " + std::to_string(findings.size()) +
+                              " things that run code outside later\nMESSAGE_ID=" + message_id +
+                              "\nPRIORITY=5\nSYSLOG_IDENTIFIER=pi\nPI_AGENT_SESSION=" + session +
+                              "\nPI_AGENT_AFTERMATH=" + aftermath_json(findings) + "\n";
+    const UniqueFd socket = UniqueFd::adopt(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::string_view("/run/systemd/journal/socket").copy(address.sun_path, sizeof address.sun_path - 1);
+    if (socket)
+        sendto(socket.get(), entry.data(), entry.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr *>(&address),
+               sizeof address); // best_effort
+}
+
+} // namespace pi_agent

@@ -1,0 +1,22 @@
+// What is said of a session's aftermath: for the user, and for the record.
+#pragma once
+
+#include "wrapper/snapshot.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// At most a dozen lines, each beginning with "pi: "; empty when there is nothing to say. Paths below `cwd` are told from there. `after`
+// says whether everything was looked at.
+std::string aftermath_notice(const std::vector<Finding> &findings, const Snapshot &after, const std::string &cwd,
+                             const std::string &session);
+
+// A JSON array of {path, kind, change}; the first few hundred. Names are escaped as for people.
+std::string aftermath_json(const std::vector<Finding> &findings);
+
+// An entry of the user's own in the journal: anybody could write it, and the journal says who did (_UID). Silent where there is no journal.
+void record_aftermath(const std::vector<Finding> &findings, const std::string &session);
+
+} // namespace pi_agent

@@ -1,0 +1,27 @@
+// Git's configuration syntax, read from memory (git-config(1), Syntax), and which settings make git run a program.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+struct GitSetting {
+    std::string name;                 // "section.key" or "section.Sub.Section.key", lower case but for what is between
+    std::optional<std::string> value; // none: the name alone, which git takes for true
+};
+
+struct GitSettings {
+    std::vector<GitSetting> list; // in order; up to the mistake where there is one
+    bool is_valid = true;         // false: git would stop at a line
+};
+
+// Bounded by its input: no file is opened, whatever `include.path` says.
+GitSettings parse_git_settings(std::string_view text);
+
+// True for a setting that names a program, or a place that git takes programs or further settings from.
+bool runs_code(const GitSetting &setting);
+
+} // namespace pi_agent

@@ -1,0 +1,206 @@
+// Looking at git directories. Every path is one that git itself would open.
+#include "wrapper/repository_doors.hpp"
+
+#include "wrapper/git_settings.hpp"
+
+#include <algorithm>
+#include <dirent.h>
+#include <map>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t settings_limit = std::size_t{1} << 20U; // bytes of a configuration file
+constexpr std::size_t small_limit = 4096;                     // of a file that holds a path
+constexpr unsigned nesting_limit = 16;                        // of submodules and includes
+
+std::string join(const std::string &directory, const std::string &name)
+{
+    return directory.empty() ? name : directory + "/" + name;
+}
+
+bool ends_with(std::string_view text, std::string_view end)
+{
+    return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
+}
+
+std::string trimmed(std::string text)
+{
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
+        text.pop_back();
+    return text;
+}
+
+std::string path_in_git_file(const std::string &text)
+{
+    const std::string begin = "gitdir: ";
+    return text.compare(0, begin.size(), begin) == 0 ? trimmed(text.substr(begin.size())) : "";
+}
+
+// What `git worktree` and `git submodule` make: such a directory is looked at together with the repository that it lies in.
+bool is_part_of_a_repository(const std::string &gitdir)
+{
+    const std::string path = "/" + gitdir;
+    const std::size_t git = path.find("/.git/");
+    return git != std::string::npos && (path.compare(git, 16, "/.git/worktrees/") == 0 || path.compare(git, 14, "/.git/modules/") == 0);
+}
+
+} // namespace
+
+// A path as git's configuration and files write it, where it lies in the tree.
+std::optional<std::string> RepositoryDoors::beneath(const std::string &text, const std::string &base) const
+{
+    if (text.empty()) return std::nullopt;
+    std::string path = text;
+    if (path.compare(0, 2, "~/") == 0) path = home_ + path.substr(1);
+    if (path[0] != '/') path = marker_.tree().absolute(base) + "/" + path;
+    return marker_.tree().below(normal_path(path));
+}
+
+void RepositoryDoors::worktree(const std::string &directory, unsigned char type_of_git)
+{
+    const std::string path = join(directory, ".git");
+    if (type_of_git == DT_REG) return git_file(path, directory);
+    if (type_of_git == DT_LNK) marker_.file(path, "link to a git directory");
+    repository(path, directory, 0);
+}
+
+void RepositoryDoors::git_file(const std::string &path, const std::string &directory)
+{
+    const std::string named = path_in_git_file(marker_.tree().read(path, small_limit).value_or(""));
+    const auto gitdir = beneath(named, directory);
+    if (!gitdir || !is_part_of_a_repository(*gitdir)) marker_.file(path, ".git file that points elsewhere");
+    if (gitdir) repository(*gitdir, directory, 0);
+}
+
+void RepositoryDoors::embedded(const std::string &directory)
+{
+    if (const auto facts = marker_.tree().look(directory, Links::follow)) marker_.part(directory, "embedded bare repository", *facts, "");
+    repository(directory, std::nullopt, 0);
+}
+
+void RepositoryDoors::repository(const std::string &gitdir, const std::optional<std::string> &worktree, unsigned depth)
+{
+    if (depth > nesting_limit || marker_.tree().budget().is_spent() || !seen_.insert(gitdir).second) return;
+    std::string hooks_path;
+    for (const char *name : {"config", "config.worktree"}) {
+        const std::string configured = configuration(join(gitdir, name), 0);
+        if (!configured.empty()) hooks_path = configured;
+    }
+    hooks(join(gitdir, "hooks"), 0);
+    if (worktree) hook_managers(join(gitdir, "hooks"), *worktree);
+    if (const auto configured = beneath(hooks_path, worktree.value_or(gitdir))) {
+        hooks(*configured, 0);
+        if (worktree) hook_managers(*configured, *worktree);
+    }
+    marker_.file(join(gitdir, "info/attributes"), "git attributes");
+    const std::string common = join(gitdir, "commondir");
+    if (trimmed(marker_.tree().read(common, small_limit).value_or("")) != "../..") marker_.file(common, "commondir that points elsewhere");
+    modules(join(gitdir, "modules"), depth + 1);
+    linked_worktrees(join(gitdir, "worktrees"), depth + 1);
+}
+
+// Marks the settings that run code, and those of files in the tree that it includes. Returns core.hooksPath.
+std::string RepositoryDoors::configuration(const std::string &path, unsigned depth)
+{
+    const auto facts = marker_.tree().look(path, Links::refuse);
+    if (!facts || depth > nesting_limit) return "";
+    if (S_ISLNK(facts->st_mode)) marker_.file(path, "git configuration that is a link");
+    const auto behind = marker_.tree().look(path, Links::follow);
+    if (!behind) return "";
+    const auto text = marker_.tree().read(path, settings_limit);
+    if (!text || static_cast<std::size_t>(behind->st_size) > settings_limit) {
+        marker_.whole(path, "git configuration that cannot be read", *behind);
+        return "";
+    }
+    const GitSettings settings = parse_git_settings(*text);
+    if (!settings.is_valid) marker_.part(path, "git configuration with a mistake", *behind, *text);
+    const std::string directory = path.find('/') == std::string::npos ? "" : path.substr(0, path.rfind('/'));
+    std::map<std::string, std::string> found;
+    std::string hooks_path;
+    for (const auto &setting : settings.list) {
+        if (!runs_code(setting)) continue;
+        const std::string value = setting.value.value_or("");
+        if (setting.name == "core.worktree" && beneath(value, directory)) continue; // every submodule has one
+        found[setting.name] += (setting.value ? "=" : "") + value + '\0';
+        if (setting.name == "core.hookspath") hooks_path = value;
+        const bool includes =
+            setting.name == "include.path" || (setting.name.compare(0, 10, "includeif.") == 0 && ends_with(setting.name, ".path"));
+        if (!includes) continue;
+        const auto included = beneath(value, directory);
+        if (included && seen_.insert("include " + *included).second) {
+            const std::string theirs = configuration(*included, depth + 1);
+            if (!theirs.empty()) hooks_path = theirs;
+        }
+    }
+    for (auto &[name, values] : found)
+        marker_.part(path, "git setting " + name, *behind, std::move(values));
+    return hooks_path;
+}
+
+void RepositoryDoors::hooks(const std::string &directory, unsigned depth)
+{
+    const auto facts = marker_.tree().look(directory, Links::refuse);
+    if (!facts) return;
+    if (S_ISLNK(facts->st_mode)) marker_.file(directory, "link to a directory of git hooks");
+    const Listing listing = marker_.tree().list(directory, Links::follow);
+    if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
+    for (const auto &entry : listing.entries) {
+        const std::string path = join(directory, entry.name);
+        if (entry.type == DT_DIR) {
+            if (depth == 0) hooks(path, 1); // pre-commit.d, husky's _
+        } else if (!ends_with(entry.name, ".sample")) {
+            marker_.file(path, "git hook");
+        }
+    }
+}
+
+// Programs that a hook starts, and that take their commands from a file of the project.
+void RepositoryDoors::hook_managers(const std::string &hooks, const std::string &worktree)
+{
+    struct Manager {
+        const char *word;
+        std::vector<const char *> files;
+    };
+    static const std::vector<Manager> managers = {
+        {"pre-commit", {".pre-commit-config.yaml"}},
+        {"lefthook", {"lefthook.yml", "lefthook.yaml", ".lefthook.yml", ".lefthook.yaml", "lefthook-local.yml"}},
+        {"overcommit", {".overcommit.yml"}},
+    };
+    for (const auto &entry : marker_.tree().list(hooks, Links::follow).entries) {
+        if (entry.type == DT_DIR || ends_with(entry.name, ".sample")) continue;
+        const std::string text = marker_.tree().read(join(hooks, entry.name), settings_limit).value_or("");
+        for (const auto &manager : managers)
+            if (text.find(manager.word) != std::string::npos)
+                for (const char *file : manager.files)
+                    marker_.file(join(worktree, file), "file that a git hook runs");
+    }
+}
+
+// Their names are paths: a directory without HEAD leads to others.
+void RepositoryDoors::modules(const std::string &directory, unsigned depth)
+{
+    if (depth > nesting_limit || marker_.tree().budget().is_spent()) return;
+    const Listing listing = marker_.tree().list(directory, Links::follow);
+    if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
+    for (const auto &entry : listing.entries) {
+        const std::string path = join(directory, entry.name);
+        if (entry.type != DT_DIR && entry.type != DT_LNK) continue;
+        if (entry.type == DT_LNK) marker_.file(path, "link to a git directory");
+        if (marker_.tree().look(path + "/HEAD", Links::refuse))
+            repository(path, std::nullopt, depth + 1);
+        else
+            modules(path, depth + 1);
+    }
+}
+
+void RepositoryDoors::linked_worktrees(const std::string &directory, unsigned depth)
+{
+    const Listing listing = marker_.tree().list(directory, Links::follow);
+    if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
+    for (const auto &entry : listing.entries)
+        if (entry.type == DT_DIR || entry.type == DT_LNK) repository(join(directory, entry.name), std::nullopt, depth + 1);
+}
+
+} // namespace pi_agent

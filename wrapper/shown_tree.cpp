@@ -1,0 +1,149 @@
+// Looking at a tree by descriptor.
+#include "wrapper/shown_tree.hpp"
+
+#include "common/defence.hpp"
+
+#include <algorithm>
+#include <array>
+#include <climits>
+#include <dirent.h>
+#include <fcntl.h>
+#include <filesystem>
+#include <linux/openat2.h>
+#include <memory>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr unsigned entries_between_clocks = 128;
+
+unsigned char type_of(mode_t mode) noexcept
+{
+    return static_cast<unsigned char>(IFTODT(mode));
+}
+
+// Opens what an O_PATH descriptor stands for; it has been judged, so nothing else can be behind the name.
+UniqueFd reopen(FdRef place, int flags)
+{
+    const std::string name = "/proc/self/fd/" + std::to_string(place.get());
+    return UniqueFd::adopt(open(name.c_str(), flags | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+}
+
+} // namespace
+
+void Budget::take_one() noexcept
+{
+    if (spent_) return;
+    if (entries_ == 0) {
+        spent_ = true;
+        return;
+    }
+    --entries_;
+    if (--until_clock_ != 0) return;
+    until_clock_ = entries_between_clocks;
+    spent_ = Clock::now() >= deadline_ || is_cancelled_();
+}
+
+std::optional<ShownTree> ShownTree::open(const std::string &path, Budget &budget)
+{
+    UniqueFd root = UniqueFd::adopt(::open(path.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!root) return std::nullopt;
+    return ShownTree(path, std::move(root), budget);
+}
+
+std::optional<std::string> ShownTree::below(const std::string &absolute) const
+{
+    if (absolute == path_) return "";
+    if (absolute.size() <= path_.size() || absolute.compare(0, path_.size(), path_) != 0 || absolute[path_.size()] != '/')
+        return std::nullopt;
+    return absolute.substr(path_.size() + 1);
+}
+
+UniqueFd ShownTree::open_path(const std::string &path, Links last) const
+{
+    budget_->take_one();
+    open_how how{};
+    how.flags = O_PATH | O_CLOEXEC;
+    if (last == Links::refuse) how.flags |= O_NOFOLLOW;
+    // Mounts inside were not shown to the session either.
+    if (defence_is_on("aftermath-beneath")) how.resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS;
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, root_.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
+}
+
+std::optional<struct stat> ShownTree::look(const std::string &path, Links last) const
+{
+    const UniqueFd place = open_path(path, last);
+    struct stat facts {};
+    if (!place || fstat(place.get(), &facts) != 0) return std::nullopt;
+    return facts;
+}
+
+std::optional<std::string> ShownTree::link_target(const std::string &path) const
+{
+    const UniqueFd place = open_path(path, Links::refuse);
+    std::array<char, PATH_MAX> buffer{};
+    const ssize_t length = place ? readlinkat(place.get(), "", buffer.data(), buffer.size()) : -1;
+    if (length <= 0) return std::nullopt;
+    return std::string(buffer.data(), static_cast<std::size_t>(length));
+}
+
+std::optional<std::string> ShownTree::read(const std::string &path, std::size_t limit) const
+{
+    const UniqueFd place = open_path(path, Links::follow);
+    struct stat facts {};
+    if (!place || fstat(place.get(), &facts) != 0) return std::nullopt;
+    // Opening a pipe waits for its other end, and opening a device does things.
+    const bool regular = defence_is_on("aftermath-regular-files");
+    if (regular && !S_ISREG(facts.st_mode)) return std::nullopt;
+    const UniqueFd file = regular ? reopen(place, O_RDONLY)
+                                  : UniqueFd::adopt(::open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) return std::nullopt;
+    std::string content(std::min(limit, static_cast<std::size_t>(std::max<off_t>(facts.st_size, 0)) + 1), '\0');
+    std::size_t length = 0;
+    while (length < content.size()) {
+        const ssize_t count = ::read(file.get(), content.data() + length, content.size() - length);
+        if (count < 0) return std::nullopt;
+        if (count == 0) break;
+        length += static_cast<std::size_t>(count);
+    }
+    content.resize(length);
+    return content;
+}
+
+Listing ShownTree::list(const std::string &path, Links links) const
+{
+    Listing listing;
+    const UniqueFd place = open_path(path, links);
+    if (!place || fstat(place.get(), &listing.facts) != 0 || !S_ISDIR(listing.facts.st_mode)) return listing;
+    UniqueFd directory = reopen(place, O_RDONLY | O_DIRECTORY);
+    listing.found = directory ? Listing::Found::listed : Listing::Found::unreadable;
+    if (!directory) return listing;
+    const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(directory.get()), closedir);
+    if (!stream) return listing;
+    const int fd = directory.release(); // the stream's now
+    while (!budget_->is_spent()) {
+        const dirent *entry = readdir(stream.get());
+        if (entry == nullptr) break;
+        const std::string_view name = entry->d_name;
+        if (name == "." || name == "..") continue;
+        budget_->take_one();
+        unsigned char type = entry->d_type;
+        struct stat facts {};
+        if (type == DT_UNKNOWN && fstatat(fd, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0) type = type_of(facts.st_mode);
+        listing.entries.push_back(DirectoryEntry{std::string(name), type});
+    }
+    return listing;
+}
+
+std::string normal_path(const std::string &path)
+{
+    std::string text = std::filesystem::path(path).lexically_normal().string();
+    while (text.size() > 1 && text.back() == '/')
+        text.pop_back();
+    return text == "." ? "" : text;
+}
+
+} // namespace pi_agent

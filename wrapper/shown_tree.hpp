@@ -1,0 +1,80 @@
+// The directory that a session was shown, looked at with bounds and without ever leaving it: a hostile tree cannot make the look hang, read
+// something else, or go on for ever.
+#pragma once
+
+#include "common/channel.hpp"
+#include "common/fd.hpp"
+
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <sys/stat.h>
+#include <vector>
+
+namespace pi_agent {
+
+// What one look may cost. Once it is spent, it stays so.
+class Budget {
+public:
+    // `is_cancelled` is asked from time to time.
+    Budget(std::size_t entries, Deadline deadline, std::function<bool()> is_cancelled)
+        : entries_(entries), deadline_(deadline), is_cancelled_(std::move(is_cancelled))
+    {
+    }
+    // One entry of a directory, or one file.
+    void take_one() noexcept;
+    [[nodiscard]] bool is_spent() const noexcept { return spent_; }
+
+private:
+    std::size_t entries_;
+    Deadline deadline_;
+    std::function<bool()> is_cancelled_;
+    unsigned until_clock_ = 1; // the clock costs as much as some entries do
+    bool spent_ = false;
+};
+
+struct DirectoryEntry {
+    std::string name;
+    unsigned char type; // DT_REG, DT_DIR, DT_LNK or another (readdir(3)); never DT_UNKNOWN
+};
+
+struct Listing {
+    enum class Found { listed, nothing, unreadable };
+    Found found = Found::nothing; // nothing: also where something other than a directory is
+    struct stat facts {};
+    std::vector<DirectoryEntry> entries; // those that the budget allowed
+};
+
+enum class Links { follow, refuse }; // within the tree; what leads out of it is never followed
+
+class ShownTree {
+public:
+    // `path` is canonical. Nothing where it cannot be opened.
+    static std::optional<ShownTree> open(const std::string &path, Budget &budget);
+
+    [[nodiscard]] const std::string &path() const noexcept { return path_; }
+    [[nodiscard]] std::string absolute(const std::string &below) const { return below.empty() ? path_ : path_ + "/" + below; }
+    // The path beneath the root of an absolute one, by its text; "" for the root itself.
+    [[nodiscard]] std::optional<std::string> below(const std::string &absolute) const;
+
+    // `path` is beneath the root, "" for the root itself. Nothing where nothing is, or where it is not in this tree or on another mount.
+    [[nodiscard]] std::optional<struct stat> look(const std::string &path, Links last) const;
+    [[nodiscard]] std::optional<std::string> link_target(const std::string &path) const;
+    // At most `limit` bytes of a regular file; nothing for anything else.
+    [[nodiscard]] std::optional<std::string> read(const std::string &path, std::size_t limit) const;
+    [[nodiscard]] Listing list(const std::string &path, Links links) const;
+    [[nodiscard]] Budget &budget() const noexcept { return *budget_; }
+
+private:
+    ShownTree(std::string path, UniqueFd root, Budget &budget) : path_(std::move(path)), root_(std::move(root)), budget_(&budget) {}
+    [[nodiscard]] UniqueFd open_path(const std::string &path, Links last) const; // O_PATH
+    std::string path_;
+    UniqueFd root_;
+    Budget *budget_;
+};
+
+// The text of a path without `.`, `..` and double slashes.
+std::string normal_path(const std::string &path);
+
+} // namespace pi_agent
