@@ -127,6 +127,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     Request request = receiver.request();
     const HostView view = plan_host_view(policy);
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view, policy.projects);
+    ProjectGuards guards(root, caller, project, policy.projects); // searches while this goes on
     const std::string tmpdir = make_user_tmpdir(root, caller, project, request);
 
     // Prepare what systemd needs.
@@ -166,7 +167,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
     const UniqueFd scratch = make_scratch(root, session, policy.scratch, policy.agent.state_dir, id, agent);
     if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
-    const RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings);
+    const RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
     if (policy.box_notes)
         show_box_notes(session,
                        {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network, policy.scratch});
@@ -199,6 +200,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
 
     // Supervise.
     tell_all(wrapper, name_hidden(tree, project));
+    tell_all(wrapper, guards.notices());
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
     const Program program = request.program;

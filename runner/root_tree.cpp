@@ -228,7 +228,7 @@ std::vector<Bind> tree_binds(const std::string &session_path, const std::string 
 
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
                          ProjectPaths paths, const StateDirectory &state, const Account &user, const Account &agent,
-                         const UniqueFd &locked_settings)
+                         const UniqueFd &locked_settings, ProjectGuards &guards)
 {
     RootTree tree;
     tree.path = session.path() + "/root";

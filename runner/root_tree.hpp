@@ -4,6 +4,7 @@
 #include "common/account.hpp"
 #include "runner/host_view.hpp"
 #include "runner/project.hpp"
+#include "runner/protect.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/state_directory.hpp"
 
@@ -40,10 +41,11 @@ std::vector<Bind> tree_binds(const std::string &session_path, const std::string 
 // Where the agent sees the project.
 std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const std::string &home_path);
 
+// `guards`: of the project; what they find is mounted over, and what they know of it is there afterwards.
 // `locked_settings`: what the agent gets as its settings.json and cannot change, or none; the home has such a file then.
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
                          ProjectPaths paths, const StateDirectory &state, const Account &user, const Account &agent,
-                         const UniqueFd &locked_settings);
+                         const UniqueFd &locked_settings, ProjectGuards &guards);
 
 // What the user should know of it: the covered mounts, one text each.
 std::vector<std::string> name_hidden(const RootTree &tree, const OpenedProject &project);

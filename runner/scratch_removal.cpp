@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
+#include "runner/placeholder_removal.hpp"
 #include "runner/record.hpp"
 #include "runner/removal.hpp"
 #include "runner/scratch.hpp"
@@ -26,6 +27,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int removal_patience_seconds = 10;
+constexpr int placeholder_patience_seconds = 3;
 constexpr std::size_t children_at_once = 4; // of one sweep
 constexpr std::size_t orphans_at_once = 64;
 constexpr std::array inner_names = {"tmp", "var-tmp"};
@@ -131,6 +133,7 @@ void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadli
 void remove_session_with_scratch(const AsRoot &root, const std::string &id)
 {
     remove_session(root, id, [&](FdRef session) {
+        remove_placeholders(root, id, session, in_seconds(placeholder_patience_seconds));
         const std::string path = read_session_link(session, scratch_link);
         if (path.empty()) return;
         try {

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <climits>
 #include <fcntl.h>
 #include <functional>
@@ -222,6 +223,16 @@ std::string read_session_link(FdRef session, const char *name)
     std::array<char, PATH_MAX> text{};
     const ssize_t length = readlinkat(session.get(), name, text.data(), text.size());
     return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
+}
+
+Uid session_user(FdRef session)
+{
+    const std::string text = read_session_link(session, user_link);
+    uid_t user = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), user);
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || user == 0)
+        throw Failure(ExitStatus::internal, "a session's directory does not say whose it is");
+    return Uid(user);
 }
 
 bool session_exists(const AsRoot & /*root*/, const std::string &id)

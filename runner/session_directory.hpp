@@ -52,6 +52,9 @@ bool session_exists(const AsRoot &root, const std::string &id);
 // The text of a link that make_link made in a session's directory; empty when there is none.
 std::string read_session_link(FdRef session, const char *name);
 
+// Whose session it is.
+Uid session_user(FdRef session);
+
 // Sessions of a user whose runners live, the caller's own included. Takes no lock that anybody waits for: each start makes its directory
 // and then counts, so of those that start at once the last to come sees all the others.
 std::size_t count_sessions(const AsRoot &root, Uid user);

@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "runner/placeholder_removal.hpp"
 #include "runner/record.hpp"
 #include "runner/scratch_removal.hpp"
 #include "runner/session_directory.hpp"
@@ -30,12 +31,14 @@ SessionEnd::~SessionEnd()
 
 void sweep(const AsRoot &root, SystemdBus &systemd)
 {
+    const Deadline deadline = in_seconds(1); // for other users' file systems, too, which need not answer
     for (const auto &orphan : find_orphans(root)) {
         if (systemd.unit_exists(service_name(orphan)) || systemd.unit_exists(scope_name(orphan)) ||
             systemd.unit_exists(cleanup_name(orphan)))
             continue;
-        try {                             // one user's leftover must not be another's refusal
-            remove_session(root, orphan); // what lies on disk has no session then, and ScratchSweep finds it
+        try { // one user's leftover must not be another's refusal
+            // What lies on disk has no session then, and ScratchSweep finds it.
+            remove_session(root, orphan, [&](FdRef session) { remove_placeholders(root, orphan, session, deadline); });
             record_problem(orphan, "a session directory without a session was removed");
         } catch (const Failure &failure) {
             if (!defence_is_on("sweep-goes-on")) throw;

@@ -1,0 +1,225 @@
+// Finding git's executing paths: by the layout of git directories (gitrepository-layout(5)), without running git.
+#include "runner/git_paths.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "runner/beneath.hpp"
+#include "runner/whole_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <set>
+#include <string_view>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t small_file_limit = 1U << 20U;
+
+bool is_there(const ShownTree &tree, const std::string &path)
+{
+    return find_beneath(tree.top, path, O_PATH).is_open() || errno != ENOENT;
+}
+
+bool is_directory(const ShownTree &tree, const std::string &path)
+{
+    return find_beneath(tree.top, path, O_PATH | O_DIRECTORY).is_open();
+}
+
+std::string trimmed(std::string_view text)
+{
+    constexpr const char *blank = " \t\r\n";
+    const std::size_t first = text.find_first_not_of(blank);
+    return first == std::string_view::npos ? "" : std::string(text.substr(first, text.find_last_not_of(blank) - first + 1));
+}
+
+// What a small regular file says, its links followed; none when there is no such file, or it cannot be read.
+std::optional<std::string> text_of(const ShownTree &tree, const std::string &base, const std::string &path)
+{
+    const ShownPath place = find_shown(tree, base, path);
+    if (place.kind != ShownPath::Kind::other) return std::nullopt;
+    const UniqueFd file = find_beneath(tree.top, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    struct stat facts {};
+    if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size > static_cast<off_t>(small_file_limit))
+        return std::nullopt;
+    return read_whole(file, small_file_limit, path);
+}
+
+// git reads config.worktree only where the repository's own config, not one that it includes, says so.
+bool has_worktree_config(const std::string &config)
+{
+    constexpr std::string_view key = "worktreeconfig";
+    const auto same = [](char one, char lower) { return (one >= 'A' && one <= 'Z' ? one - 'A' + 'a' : one) == lower; };
+    return std::search(config.begin(), config.end(), key.begin(), key.end(), same) != config.end();
+}
+
+class Search {
+public:
+    Search(const ShownTree &tree, std::size_t most) : tree_(tree), most_(most) {}
+
+    GitPaths run(const std::string &repository)
+    {
+        found_.paths.push_back({repository, ".git", Standin::none, true});
+        const std::optional<std::string> own = follow_dot_git(repository);
+        if (!own) return std::move(found_);
+        std::string common = *own;
+        if (const auto text = text_of(tree_, *own, "commondir")) {
+            const ShownPath place = find_shown(tree_, *own, trimmed(*text));
+            if (place.kind != ShownPath::Kind::directory) {
+                add_private(*own, Standin::none);
+                notice(repository, "its commondir leads out of what is shown");
+                return std::move(found_);
+            }
+            common = place.path;
+        }
+        if (common != *own) add_private(*own, worktree_config_of(common));
+        add_common(common);
+        return std::move(found_);
+    }
+
+private:
+    void guard(const std::string &base, const std::string &path, Standin standin)
+    {
+        if (found_.paths.size() >= most_)
+            throw Failure(ExitStatus::limit, "limit: the repository in " + tree_.path + " has more than " + std::to_string(most_) +
+                                                 " paths that git runs things from (many submodules or worktrees?); remove worktrees that "
+                                                 "are not needed ('git worktree prune'), or ask the administrator to name the paths "
+                                                 "(projects.protect)");
+        found_.paths.push_back({base, path, standin, false});
+    }
+
+    void notice(const std::string &repository, const std::string &problem)
+    {
+        found_.notices.push_back("not protected from the agent: the git directory of " +
+                                 escape_for_display(join_path(tree_.path, repository)) + ": " + problem);
+    }
+
+    // The git directory that belongs to a working tree; none where it is not shown, or nobody's.
+    std::optional<std::string> follow_dot_git(const std::string &working_tree)
+    {
+        ShownPath place = find_shown(tree_, working_tree, ".git");
+        if (place.kind == ShownPath::Kind::other) {
+            const auto text = text_of(tree_, "", place.path);
+            const auto gitdir = text ? gitdir_in(*text) : std::nullopt;
+            if (!gitdir) return std::nullopt; // git takes no such repository
+            place = find_shown(tree_, split_last(place.path).first, *gitdir);
+        }
+        if (place.kind == ShownPath::Kind::directory) return place.path;
+        if (place.kind == ShownPath::Kind::outside) notice(working_tree, "it lies outside of what is shown");
+        return std::nullopt;
+    }
+
+    Standin worktree_config_of(const std::string &gitdir)
+    {
+        const auto config = text_of(tree_, gitdir, "config");
+        return config && has_worktree_config(*config) ? Standin::comment : Standin::none;
+    }
+
+    // A worktree's own part.
+    void add_private(const std::string &gitdir, Standin worktree_config)
+    {
+        if (!seen_.insert(gitdir).second) return;
+        guard(gitdir, "commondir", Standin::none);
+        guard(gitdir, "gitdir", Standin::none);
+        guard(gitdir, "config.worktree", worktree_config);
+    }
+
+    void add_common(const std::string &gitdir)
+    {
+        if (!seen_.insert(gitdir).second) return;
+        const Standin worktree_config = worktree_config_of(gitdir);
+        guard(gitdir, "hooks", Standin::directory);
+        guard(gitdir, "config", Standin::comment);
+        guard(gitdir, "config.worktree", worktree_config);
+        guard(gitdir, "commondir", Standin::commondir);
+        guard(gitdir, "info/attributes", Standin::comment);
+        for (const auto &name : entries(gitdir, "worktrees")) {
+            const std::string own = gitdir + "/worktrees/" + name;
+            if (!is_directory(tree_, own)) continue;
+            add_private(own, worktree_config);
+            if (const auto text = text_of(tree_, own, "gitdir")) guard_shown(own, trimmed(*text));
+        }
+        add_modules(gitdir, "modules");
+    }
+
+    // Names of submodules have slashes, and each part is a directory.
+    void add_modules(const std::string &gitdir, const std::string &below)
+    {
+        for (const auto &name : entries(gitdir, below)) {
+            const std::string path = join_path(below, name);
+            const std::string module = gitdir + "/" + path;
+            if (!is_directory(tree_, module)) continue;
+            if (!is_there(tree_, module + "/HEAD")) {
+                add_modules(gitdir, path);
+                continue;
+            }
+            add_common(module);
+            const auto config = text_of(tree_, module, "config");
+            if (const auto worktree = config ? worktree_in(*config) : std::nullopt) guard_shown(module, *worktree + "/.git");
+        }
+    }
+
+    // The `.git` file of a working tree that is shown.
+    void guard_shown(const std::string &base, const std::string &path)
+    {
+        if (find_shown(tree_, base, path).kind == ShownPath::Kind::other) guard(base, path, Standin::none);
+    }
+
+    std::vector<std::string> entries(const std::string &gitdir, const std::string &below)
+    {
+        const UniqueFd directory = find_beneath(tree_.top, gitdir + "/" + below, O_RDONLY | O_DIRECTORY);
+        if (!directory) return {};
+        std::vector<std::string> names = names_in(directory);
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+
+    const ShownTree &tree_;
+    std::size_t most_;
+    std::set<std::string> seen_;
+    GitPaths found_;
+};
+
+} // namespace
+
+std::optional<std::string> find_repository(const ShownTree &tree, const std::string &below)
+{
+    for (std::string path = below;; path = split_last(path).first) {
+        if (is_there(tree, join_path(path, ".git"))) return path;
+        if (path.empty()) return std::nullopt;
+    }
+}
+
+GitPaths git_executing_paths(const ShownTree &tree, const std::string &repository, std::size_t most)
+{
+    return Search(tree, most).run(repository);
+}
+
+std::optional<std::string> gitdir_in(const std::string &text)
+{
+    constexpr std::string_view mark = "gitdir:";
+    if (text.compare(0, mark.size(), mark) != 0) return std::nullopt;
+    std::string path = trimmed(std::string_view(text).substr(mark.size()));
+    if (path.empty()) return std::nullopt;
+    return path;
+}
+
+std::optional<std::string> worktree_in(const std::string &config)
+{
+    for (std::size_t start = 0; start < config.size();) {
+        const std::size_t end = std::min(config.find('\n', start), config.size());
+        const std::string line = trimmed(std::string_view(config).substr(start, end - start));
+        start = end + 1;
+        const std::size_t equals = line.find('=');
+        if (equals == std::string::npos || trimmed(std::string_view(line).substr(0, equals)) != "worktree") continue;
+        std::string value = trimmed(std::string_view(line).substr(equals + 1));
+        if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
+        if (!value.empty()) return value;
+    }
+    return std::nullopt;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,43 @@
+// Which paths of a git repository make git run something: what `protect: default` protects. In a child that is the user.
+#pragma once
+
+#include "runner/shown_path.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// What to put in the place of a path that is not there, so that nobody inside can make it.
+enum class Standin {
+    none,      // git reads it only where it is there already, or what is above it would have to be made as well
+    comment,   // a file that says nothing to git
+    commondir, // a file that names the very directory that it lies in
+    directory,
+};
+
+struct GuardedPath {
+    std::string base; // canonical directory, relative to the top
+    std::string path; // relative to that; may lead through links
+    Standin standin = Standin::none;
+    bool is_way = false; // leads to what is protected: of it only the links, and what is no directory
+};
+
+struct GitPaths {
+    std::vector<GuardedPath> paths;
+    std::vector<std::string> notices;
+};
+
+// The nearest directory from `below` up to the top that has an entry `.git`.
+std::optional<std::string> find_repository(const ShownTree &tree, const std::string &below);
+
+// Of the repository at `repository` alone: its git directory, those of its submodules and worktrees, and the `.git` files that lead there.
+// Throws Failure(limit) where that are more than `most`.
+GitPaths git_executing_paths(const ShownTree &tree, const std::string &repository, std::size_t most);
+
+// "gitdir: PATH" of a `.git` file; the value of core.worktree as git itself writes it. None where the text has none.
+std::optional<std::string> gitdir_in(const std::string &text);
+std::optional<std::string> worktree_in(const std::string &config);
+
+} // namespace pi_agent

@@ -1,0 +1,120 @@
+// Searching a project for what is masked, within bounds.
+#include "runner/masked_paths.hpp"
+
+#include "common/channel.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "runner/beneath.hpp"
+#include "runner/limits.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <dirent.h>
+#include <fcntl.h>
+#include <fnmatch.h>
+#include <memory>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t links_named = 3;
+
+class Search {
+public:
+    Search(const ShownTree &tree, const std::vector<PolicyPath> &patterns)
+        : tree_(tree), patterns_(patterns), mount_(mount_of(tree.top)), deadline_(in_seconds(mask_search_seconds))
+    {
+    }
+
+    MaskedPaths run()
+    {
+        std::vector<std::string> ahead{""};
+        while (!ahead.empty()) {
+            const std::string path = std::move(ahead.back());
+            ahead.pop_back();
+            look_into(path, ahead);
+        }
+        if (links_ > links_named) found_.notices.push_back("not masked: " + std::to_string(links_ - links_named) + " more symbolic links");
+        std::sort(found_.paths.begin(), found_.paths.end());
+        return std::move(found_);
+    }
+
+private:
+    static std::uint64_t mount_of(FdRef fd)
+    {
+        struct statx facts {};
+        if (statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &facts) != 0) throw_errno("searching what to mask");
+        return facts.stx_mnt_id;
+    }
+
+    [[noreturn]] void give_up(const std::string &why) const
+    {
+        throw Failure(ExitStatus::limit, "limit: " + tree_.path + " cannot be searched for what is masked (projects.mask): " + why +
+                                             "; start in a smaller root, or ask the administrator to show only the repository "
+                                             "(projects.scope: project) or to mask less");
+    }
+
+    void look_into(const std::string &path, std::vector<std::string> &ahead)
+    {
+        UniqueFd directory = find_beneath(tree_.top, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
+        if (!directory && (errno == EACCES || errno == ENOENT || errno == ENOTDIR)) return; // nor can the agent, or it went away
+        if (!directory) give_up(escape_for_display(path) + " cannot be opened (" + SystemFailure(errno, "open").what() + ")");
+        if (mount_of(directory) != mount_) return; // another file system, which the agent is not shown
+        const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(directory.get()), closedir);
+        if (!stream) throw_errno("searching what to mask");
+        (void)directory.release();
+        while (const dirent *entry = readdir(stream.get())) {
+            const std::string name = entry->d_name;
+            if (name == "." || name == ".." || name == ".git") continue;
+            if (++entries_ > mask_search_limit) give_up("it has more than " + std::to_string(mask_search_limit) + " entries");
+            judge(FdRef(dirfd(stream.get())), path, name, entry->d_type, ahead);
+        }
+        if (Clock::now() > deadline_) give_up("that takes longer than " + std::to_string(mask_search_seconds) + " seconds");
+    }
+
+    void judge(FdRef directory, const std::string &above, const std::string &name, unsigned char type, std::vector<std::string> &ahead)
+    {
+        const std::string path = join_path(above, name);
+        const bool masked = std::any_of(patterns_.begin(), patterns_.end(), [&](const auto &one) { return is_masked_by(one.path, path); });
+        if (type == DT_UNKNOWN) {
+            struct stat facts {};
+            if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) return;
+            type = S_ISDIR(facts.st_mode) ? DT_DIR : S_ISLNK(facts.st_mode) ? DT_LNK : DT_REG;
+        }
+        if (masked && type == DT_LNK) {
+            if (++links_ <= links_named)
+                found_.notices.push_back("not masked, because it is a symbolic link: " + escape_for_display(join_path(tree_.path, path)));
+        } else if (masked) {
+            if (found_.paths.size() == guard_limit) give_up("it has more than " + std::to_string(guard_limit) + " entries that match");
+            found_.paths.push_back(path);
+        } else if (type == DT_DIR) {
+            ahead.push_back(path);
+        }
+    }
+
+    const ShownTree &tree_;
+    const std::vector<PolicyPath> &patterns_;
+    std::uint64_t mount_;
+    Deadline deadline_;
+    std::size_t entries_ = 0;
+    std::size_t links_ = 0;
+    MaskedPaths found_;
+};
+
+} // namespace
+
+bool is_masked_by(const std::string &pattern, const std::string &path)
+{
+    const std::string name = pattern.find('/') == std::string::npos ? split_last(path).second : path;
+    return fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0;
+}
+
+MaskedPaths find_masked(const ShownTree &tree, const std::vector<PolicyPath> &patterns)
+{
+    return patterns.empty() ? MaskedPaths{} : Search(tree, patterns).run();
+}
+
+} // namespace pi_agent

@@ -1,0 +1,24 @@
+// What `projects.mask` hides in a project: found by walking it, in a child that is the user.
+#pragma once
+
+#include "common/policy.hpp"
+#include "runner/shown_path.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+struct MaskedPaths {
+    std::vector<std::string> paths; // relative to the top; a directory stands for all in it
+    std::vector<std::string> notices;
+};
+
+// A pattern without '/' is held against each name, another one against the path; fnmatch(3), and only the '/' of a pattern matches a '/'.
+bool is_masked_by(const std::string &pattern, const std::string &path);
+
+// Links are neither masked nor followed, `.git` is not entered. Throws Failure(limit) when the project is too large to be searched, or too
+// much is found: never an incomplete answer.
+MaskedPaths find_masked(const ShownTree &tree, const std::vector<PolicyPath> &patterns);
+
+} // namespace pi_agent

@@ -1,0 +1,206 @@
+// The user's half of `protect` and `mask`.
+#include "runner/protected_paths.hpp"
+
+#include "common/channel.hpp"
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "runner/child.hpp"
+#include "runner/git_paths.hpp"
+#include "runner/limits.hpp"
+#include "runner/masked_paths.hpp"
+#include "runner/placeholders.hpp"
+
+#include <algorithm>
+#include <poll.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t texts_at_most = 2 * guard_limit;
+
+struct Placeholder {
+    std::string path;
+    Standin standin;
+    bool is_target; // to be mounted over; else it is above one
+};
+
+struct Found {
+    GuardedPaths guarded;
+    std::vector<Placeholder> placeholders;
+};
+
+class Finder {
+public:
+    explicit Finder(const ShownTree &tree) : tree_(tree) {}
+
+    void add(const GuardedPath &wanted)
+    {
+        const ShownPath place = find_shown(tree_, wanted.base, wanted.path);
+        for (const auto &link : place.links)
+            add_once(found_.guarded.read_only, link);
+        switch (place.kind) {
+        case ShownPath::Kind::directory:
+            if (wanted.is_way) break;
+            [[fallthrough]];
+        case ShownPath::Kind::other:
+            add_existing(place.path);
+            break;
+        case ShownPath::Kind::missing:
+            add_missing(place, wanted.standin);
+            break;
+        case ShownPath::Kind::unclear:
+            found_.guarded.notices.push_back("not protected from the agent, because it cannot be looked at: " +
+                                             escape_for_display(join_path(join_path(tree_.path, wanted.base), wanted.path)));
+            break;
+        case ShownPath::Kind::outside:
+        case ShownPath::Kind::hidden:
+            break; // not in the agent's view
+        }
+    }
+
+    void add_notices(const std::vector<std::string> &notices)
+    {
+        found_.guarded.notices.insert(found_.guarded.notices.end(), notices.begin(), notices.end());
+    }
+
+    Found take() { return std::move(found_); }
+
+private:
+    static void add_once(std::vector<std::string> &paths, const std::string &path)
+    {
+        if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
+    }
+
+    void add_placeholder(const std::string &path, Standin standin, bool is_target)
+    {
+        const auto same = [&](const Placeholder &other) { return other.path == path; };
+        if (std::any_of(found_.placeholders.begin(), found_.placeholders.end(), same)) return;
+        found_.placeholders.push_back({path, standin, is_target});
+        found_.guarded.placeholders.push_back(path);
+    }
+
+    void add_existing(const std::string &path)
+    {
+        for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
+            adopt(path.substr(0, slash), false);
+        if (!adopt(path, true)) add_once(found_.guarded.read_only, path);
+    }
+
+    // Another session's placeholder, or one that a power cut left: it is used as if this session had made it.
+    bool adopt(const std::string &path, bool is_target)
+    {
+        const auto standin = find_placeholder(tree_.top, path);
+        if (standin) add_placeholder(path, *standin, is_target);
+        return standin.has_value();
+    }
+
+    // Of what only the administrator named nobody knows what it would be: a directory, at the first name that is missing.
+    void add_missing(const ShownPath &place, Standin standin)
+    {
+        if (standin == Standin::none || !defence_is_on("protect-missing")) return;
+        const std::vector<std::string> names = components_of(place.rest);
+        std::string path = place.path;
+        for (std::size_t index = 0; index < names.size(); ++index) {
+            if (names[index] == "..") return; // leads nowhere as long as what is before it is missing
+            path = join_path(path, names[index]);
+            const bool last = index + 1 == names.size();
+            if (!last && standin != Standin::directory)
+                add_placeholder(path, Standin::directory, false);
+            else
+                return add_placeholder(path, standin, true);
+        }
+    }
+
+    const ShownTree &tree_;
+    Found found_;
+};
+
+Found find(const ShownTree &tree, const std::string &below, const ProjectsPolicy &policy)
+{
+    Finder finder(tree);
+    const auto repository = find_repository(tree, below);
+    if (repository && policy.protect) {
+        for (const auto &path : *policy.protect)
+            finder.add({*repository, path.path, Standin::directory, false});
+    } else if (repository) {
+        const GitPaths git = git_executing_paths(tree, *repository, guard_limit);
+        for (const auto &path : git.paths)
+            finder.add(path);
+        finder.add_notices(git.notices);
+    }
+    Found found = finder.take();
+    MaskedPaths masked = find_masked(tree, policy.mask);
+    found.guarded.masked = std::move(masked.paths);
+    found.guarded.notices.insert(found.guarded.notices.end(), masked.notices.begin(), masked.notices.end());
+    return found;
+}
+
+// A placeholder below one that could not be made cannot be made either.
+std::vector<std::string> make(const ShownTree &tree, const std::vector<Placeholder> &placeholders)
+{
+    std::vector<std::string> targets;
+    std::string missing;
+    for (const auto &placeholder : placeholders) {
+        if (!missing.empty() && placeholder.path.compare(0, missing.size(), missing) == 0) continue;
+        if (!make_placeholder(tree.top, placeholder.path, placeholder.standin))
+            missing = placeholder.path + "/";
+        else if (placeholder.is_target)
+            targets.push_back(placeholder.path);
+    }
+    return targets;
+}
+
+void require_beneath(const std::vector<std::string> &paths)
+{
+    for (const auto &path : paths) {
+        bool strange = path.empty() || path.front() == '/' || path.find('\0') != std::string::npos;
+        for (const auto &name : components_of(path))
+            strange = strange || name == "..";
+        if (strange) throw ProtocolError("a path to protect does not lie in the project");
+    }
+}
+
+} // namespace
+
+void serve_guarded_paths(const AsUser & /*user*/, const ShownTree &tree, const std::string &below, const ProjectsPolicy &policy,
+                         FdRef channel)
+{
+    const Found found = find(tree, below, policy);
+    const GuardedPaths &guarded = found.guarded;
+    send_long_answer(channel,
+                     Encoder().texts(guarded.read_only).texts(guarded.placeholders).texts(guarded.masked).texts(guarded.notices).bytes());
+    for (;;) {
+        pollfd wait{channel.get(), POLLIN, 0};
+        if (poll(&wait, 1, -1) < 0 && errno != EINTR) throw_errno("waiting for the runner");
+        if (wait.revents == 0) continue;
+        if (!receive_packet(channel, in_seconds(0))) return;
+        send_long_answer(channel, Encoder().texts(make(tree, found.placeholders)).bytes());
+    }
+}
+
+GuardedPaths decode_guarded_paths(std::string_view bytes)
+{
+    Decoder decoder(bytes);
+    GuardedPaths paths;
+    paths.read_only = decoder.texts(texts_at_most);
+    paths.placeholders = decoder.texts(texts_at_most);
+    paths.masked = decoder.texts(texts_at_most);
+    paths.notices = decoder.texts(texts_at_most);
+    decoder.end();
+    for (const auto *some : {&paths.read_only, &paths.placeholders, &paths.masked})
+        require_beneath(*some);
+    return paths;
+}
+
+std::vector<std::string> decode_paths(std::string_view bytes)
+{
+    Decoder decoder(bytes);
+    std::vector<std::string> paths = decoder.texts(texts_at_most);
+    decoder.end();
+    require_beneath(paths);
+    return paths;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,39 @@
+// Where a path in the shown project really leads: its links followed by hand and never out of the project. In a child that is the user.
+#pragma once
+
+#include "common/fd.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// The project as the agent is shown it.
+struct ShownTree {
+    FdRef top;        // O_PATH, in the host's mount namespace
+    std::string path; // canonical, on the host
+};
+
+struct ShownPath {
+    enum class Kind {
+        directory,
+        other,   // a file, or anything else that is no directory and no link
+        missing, // as far as `path` it is there, and nothing has the name of `rest`'s first component
+        outside, // leads out of the project
+        hidden,  // on another file system that is mounted there, which the agent is not shown
+        unclear, // cannot be looked at
+    };
+    Kind kind = Kind::unclear;
+    std::string path;               // of what was found, canonical and relative to the top; any bytes
+    std::string rest;               // where it is missing: what does not exist below `path`
+    std::vector<std::string> links; // symbolic links on the way, canonical themselves
+};
+
+// Components of a path, without empty ones and ".".
+std::vector<std::string> components_of(const std::string &path);
+std::string join_path(const std::string &directory, const std::string &name);
+
+// Follows `path`, which is relative to `base` (canonical, relative to the top, a directory) or absolute, as a program inside would.
+ShownPath find_shown(const ShownTree &tree, const std::string &base, const std::string &path);
+
+} // namespace pi_agent
