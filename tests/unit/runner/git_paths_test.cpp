@@ -1,0 +1,135 @@
+// Which paths of a repository make git run something: runner/git_paths.hpp
+#include "runner/git_paths.hpp"
+
+#include "common/error.hpp"
+#include "support/failure.hpp"
+#include "support/shown_project.hpp"
+
+#include <algorithm>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+constexpr std::size_t many = 500;
+
+// A git directory as far as its layout matters here.
+void make_gitdir(const ShownProject &project, const std::string &path, const std::string &config = "[core]\n")
+{
+    project.directory.make(path + "/hooks");
+    project.directory.write(path + "/HEAD", "ref: refs/heads/main\n");
+    project.directory.write(path + "/config", config);
+}
+
+const GuardedPath *find(const GitPaths &found, const std::string &path)
+{
+    const auto at =
+        std::find_if(found.paths.begin(), found.paths.end(), [&](const auto &one) { return join_path(one.base, one.path) == path; });
+    return at == found.paths.end() ? nullptr : &*at;
+}
+
+} // namespace
+
+TEST_CASE("finds the nearest repository upwards, and none above the project")
+{
+    const ShownProject project;
+    project.directory.make("app/.git");
+    project.directory.make("app/src/deep");
+    project.directory.make("other/deep");
+    CHECK(find_repository(project.tree, "app/src/deep") == "app");
+    CHECK(find_repository(project.tree, "app") == "app");
+    CHECK(!find_repository(project.tree, "other/deep"));
+    project.directory.write(".git", "gitdir: app/.git\n");
+    CHECK(find_repository(project.tree, "other/deep") == "");
+}
+
+TEST_CASE("names what git executes in an ordinary repository, and what stands for it where it is missing")
+{
+    const ShownProject project;
+    make_gitdir(project, "app/.git");
+    const GitPaths found = git_executing_paths(project.tree, "app", many);
+    CHECK(find(found, "app/.git")->is_way);
+    CHECK(find(found, "app/.git/hooks")->standin == Standin::directory);
+    CHECK(find(found, "app/.git/config")->standin == Standin::comment);
+    CHECK(find(found, "app/.git/commondir")->standin == Standin::commondir);
+    CHECK(find(found, "app/.git/info/attributes")->standin == Standin::comment);
+    CHECK(find(found, "app/.git/config.worktree")->standin == Standin::none);
+    CHECK(found.paths.size() == 6);
+    CHECK(found.notices.empty());
+}
+
+TEST_CASE("a config.worktree is kept from being made only where git would read it")
+{
+    const ShownProject project;
+    make_gitdir(project, ".git", "[Extensions]\n\tWorktreeConfig = true\n");
+    project.directory.make(".git/worktrees/w");
+    const GitPaths found = git_executing_paths(project.tree, "", many);
+    CHECK(find(found, ".git/config.worktree")->standin == Standin::comment);
+    CHECK(find(found, ".git/worktrees/w/config.worktree")->standin == Standin::comment);
+}
+
+TEST_CASE("knows submodules, nested ones and those with slashes in their names")
+{
+    const ShownProject project;
+    make_gitdir(project, ".git");
+    make_gitdir(project, ".git/modules/lib/one", "[core]\n\tworktree = ../../../../lib/one\n");
+    make_gitdir(project, ".git/modules/lib/one/modules/inner");
+    project.directory.make("lib/one");
+    project.directory.write("lib/one/.git", "gitdir: ../../.git/modules/lib/one\n");
+    const GitPaths found = git_executing_paths(project.tree, "", many);
+    CHECK(find(found, ".git/modules/lib/one/config") != nullptr);
+    CHECK(find(found, ".git/modules/lib/one/modules/inner/hooks") != nullptr);
+    CHECK(find(found, ".git/modules/lib/one/../../../../lib/one/.git") != nullptr);
+    CHECK(find(found, ".git/modules/lib/config") == nullptr);
+}
+
+TEST_CASE("knows worktrees from both sides")
+{
+    const ShownProject project;
+    make_gitdir(project, "main/.git");
+    project.directory.make("main/.git/worktrees/side");
+    project.directory.write("main/.git/worktrees/side/commondir", "../..\n");
+    project.directory.write("main/.git/worktrees/side/gitdir", (project.directory / "side/.git") + "\n");
+    project.directory.make("side");
+    project.directory.write("side/.git", "gitdir: " + (project.directory / "main/.git/worktrees/side") + "\n");
+    for (const char *from : {"main", "side"}) {
+        const GitPaths found = git_executing_paths(project.tree, from, many);
+        CHECK(find(found, "main/.git/hooks") != nullptr);
+        CHECK(find(found, "main/.git/worktrees/side/commondir") != nullptr);
+        CHECK(find(found, "main/.git/worktrees/side/gitdir") != nullptr);
+        CHECK(find(found, "main/.git/worktrees/side/hooks") == nullptr); // git does not look there
+        CHECK(find(found, "main/.git/worktrees/side/" + (project.directory / "side/.git")) != nullptr);
+        CHECK(found.notices.empty());
+    }
+}
+
+TEST_CASE("says what it cannot protect, and refuses a repository with too much")
+{
+    const ShownProject project;
+    project.directory.make("away");
+    project.directory.write("away/.git", "gitdir: /elsewhere/.git/worktrees/away\n");
+    const GitPaths found = git_executing_paths(project.tree, "away", many);
+    REQUIRE(found.notices.size() == 1);
+    CHECK(found.notices[0].find("lies outside of what is shown") != std::string::npos);
+    make_gitdir(project, ".git");
+    CHECK(failure_of([&] { return git_executing_paths(project.tree, "", 3); }).status == 75);
+}
+
+TEST_CASE("takes a placeholder of its own for what it means to git: no other directory")
+{
+    const ShownProject project;
+    make_gitdir(project, ".git");
+    project.directory.write(".git/commondir", "././.\n");
+    CHECK(find(git_executing_paths(project.tree, "", many), ".git/hooks") != nullptr);
+}
+
+TEST_CASE("reads what git writes into its small files")
+{
+    CHECK(gitdir_in("gitdir: ../x\n") == "../x");
+    CHECK(!gitdir_in("gitdir:\n"));
+    CHECK(!gitdir_in("[core]\n"));
+    CHECK(worktree_in("[core]\n\tbare = false\n\tworktree = ../../../a b\n") == "../../../a b");
+    CHECK(worktree_in("[core]\n\tworktree = \"../../../sub;x\"\n") == "../../../sub;x");
+    CHECK(!worktree_in("[core]\n\tworktrees = x\n"));
+}

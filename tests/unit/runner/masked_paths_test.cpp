@@ -1,0 +1,61 @@
+// Searching a project for what is masked: runner/masked_paths.hpp
+#include "runner/masked_paths.hpp"
+
+#include "common/error.hpp"
+#include "runner/limits.hpp"
+#include "support/failure.hpp"
+#include "support/shown_project.hpp"
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+MaskedPaths search(const ShownProject &project, const Texts &patterns)
+{
+    std::vector<PolicyPath> list;
+    for (const auto &pattern : patterns)
+        list.push_back({pattern, {}});
+    return find_masked(project.tree, list);
+}
+
+} // namespace
+
+TEST_CASE("a pattern without a slash is for a name anywhere, one with a slash for a path from the top")
+{
+    CHECK(is_masked_by(".env*", "a/b/.env.local"));
+    CHECK(is_masked_by("*.pem", ".hidden.pem"));
+    CHECK(!is_masked_by(".env", "a/.envrc"));
+    CHECK(is_masked_by("deploy/keys", "deploy/keys"));
+    CHECK(!is_masked_by("deploy/keys", "a/deploy/keys"));
+    CHECK(is_masked_by("*/secret?", "a/secret1"));
+    CHECK(!is_masked_by("*/secret", "a/b/secret"));
+}
+
+TEST_CASE("finds files and directories, and neither follows links nor enters a git directory")
+{
+    const ShownProject project;
+    project.directory.make("a/secrets/deep");
+    project.directory.make(".git");
+    project.directory.write(".git/.env", "x");
+    project.directory.write("a/.env", "x");
+    project.directory.write("a/secrets/.env", "x");
+    project.directory.write("b", "x");
+    project.directory.link("c.env", "b");
+    const MaskedPaths found = search(project, {".env", "secrets", "c.env", "a/none"});
+    CHECK(found.paths == Texts{"a/.env", "a/secrets"});
+    REQUIRE(found.notices.size() == 1);
+    CHECK(found.notices[0] == "not masked, because it is a symbolic link: " + (project.directory / "c.env"));
+    CHECK(search(project, {}).paths.empty());
+}
+
+TEST_CASE("refuses what it cannot search to the end")
+{
+    const ShownProject project;
+    for (std::size_t index = 0; index <= guard_limit; ++index)
+        project.directory.write("key" + std::to_string(index), "");
+    CHECK(failure_of([&] { return search(project, {"key*"}); }).status == 75);
+    CHECK(search(project, {"key1?"}).paths.size() == 10);
+}

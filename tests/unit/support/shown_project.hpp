@@ -1,0 +1,17 @@
+// A directory as the shown project of a session.
+#pragma once
+
+#include "runner/shown_path.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <fcntl.h>
+
+namespace pi_agent::test {
+
+struct ShownProject {
+    TemporaryDirectory directory;
+    UniqueFd top = UniqueFd::adopt(::open(directory.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    ShownTree tree{top, directory.path()};
+};
+
+} // namespace pi_agent::test
