@@ -64,7 +64,7 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
     else
         for (const auto &file : policy.env_files)
             environment.notes.push_back(file.path + " (" + to_string(file.where) + ") sets more; only root can read it");
-    if (policy.git_identity) name_git_identity(input);
+    name_git_config(input);
     keep_from_downloading(input, policy.network, missing_search_tools());
     CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy, home);
     input.certificates_inside = std::move(certificates.renamed);

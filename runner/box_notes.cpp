@@ -7,23 +7,49 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
 
 namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t hidden_named = 3;
+constexpr std::size_t paths_named = 3;
 constexpr std::size_t ranges_named = 8;
-constexpr std::size_t hidden_length = 80; // bytes of one name
+constexpr std::size_t path_length = 80; // bytes of one name
+
+// A few of them, escaped and short.
+std::string names_of(const std::vector<std::string> &paths)
+{
+    std::string names;
+    for (std::size_t index = 0; index < std::min(paths.size(), paths_named); ++index)
+        names += (index == 0 ? "" : ", ") + ("`" + escape_for_display(paths[index].substr(0, path_length)) + "`");
+    if (paths.size() > paths_named) names += " and " + std::to_string(paths.size() - paths_named) + " more";
+    return names;
+}
 
 std::string hidden_line(const std::vector<std::string> &hidden)
 {
     if (hidden.empty()) return "";
-    std::string names;
-    for (std::size_t index = 0; index < std::min(hidden.size(), hidden_named); ++index)
-        names += (index == 0 ? "" : ", ") + ("`" + escape_for_display(hidden[index].substr(0, hidden_length)) + "`");
-    if (hidden.size() > hidden_named) names += " and " + std::to_string(hidden.size() - hidden_named) + " more";
-    return "- Hidden in the project, though they look empty: " + names + " (other file systems).\n";
+    return "- Hidden in the project, though they look empty: " + names_of(hidden) + " (other file systems).\n";
+}
+
+// What git runs things from is said in one word; it is most of it.
+std::string protected_lines(const BoxFacts &facts)
+{
+    const auto is_git = [](const std::string &path) { return path.find(".git/") != std::string::npos; };
+    std::string text;
+    if (std::any_of(facts.read_only.begin(), facts.read_only.end(), is_git))
+        text +=
+            "- Read-only in the repository, because git runs things from there for the user: `.git/config`, `.git/hooks` and their like, "
+            "of submodules and worktrees too. So `git config`, `git remote add`, tracking (`git push -u`) and new submodules fail or only "
+            "warn; "
+            "commit, branch, merge, rebase, stash, fetch and `git worktree add` work. Ask the user to do the others outside.\n";
+    std::vector<std::string> others;
+    std::copy_if(facts.read_only.begin(), facts.read_only.end(), std::back_inserter(others),
+                 [&](const auto &path) { return !is_git(path); });
+    if (!others.empty()) text += "- Read-only in the project: " + names_of(others) + ".\n";
+    if (facts.masked) text += "- Some files of the project cannot be read (permission denied): the administrator keeps them from you.\n";
+    return text;
 }
 
 std::string network_line(const NetworkPolicy &network)
@@ -68,7 +94,7 @@ std::string box_notes(const BoxFacts &facts)
            "miss may be on "
            "the "
            "host all the same.\n" +
-           hidden_line(facts.hidden) + "- Network: " + network_line(facts.network) +
+           hidden_line(facts.hidden) + protected_lines(facts) + "- Network: " + network_line(facts.network) +
            "\n"
            "- `sudo` gives no rights: it runs the command as you. System packages cannot be installed.\n"
            "- pip, npm -g, cargo install and go install put programs into ~/.local, which is kept, as are their caches.\n"

@@ -18,6 +18,8 @@ struct BoxFacts {
     bool settings_lock = false;
     NetworkPolicy network;
     ScratchKind scratch = ScratchKind::disk;
+    std::vector<std::string> read_only = {}; // paths in the project that are protected, relative to it; any bytes
+    bool masked = false;                     // some of it cannot be read
 };
 
 // A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.

@@ -44,9 +44,14 @@ std::map<std::string, std::string> read_git_settings(std::string_view output)
     return settings;
 }
 
-std::string git_config_text(const std::string &included, const GitIdentity &identity)
+std::string git_config_text(const std::string &included, const GitIdentity &identity, RepositoryConfig config)
 {
-    return "[include]\n" + setting("path", included) + "[user]\n" + setting("name", identity.name) + setting("email", identity.email);
+    // Owners look otherwise inside than outside: with checkStat, user and agent do not make each other read all files again. Worktrees that
+    // are not shown look removed. Tracking would be written to a file that cannot be written.
+    std::string text = "[core]\n\tcheckStat = minimal\n[gc]\n\tworktreePruneExpire = never\n";
+    if (config == RepositoryConfig::protected_) text += "[branch]\n\tautoSetupMerge = false\n";
+    return text + "[include]\n" + setting("path", included) + "[user]\n" + setting("name", identity.name) +
+           setting("email", identity.email);
 }
 
 } // namespace pi_agent

@@ -17,8 +17,11 @@ struct GitIdentity {
     std::optional<std::string> email;
 };
 
-// A configuration file that includes another and then says who commits, and nothing else, whatever bytes the identity holds. A value with a
-// NUL, which git cannot have, is left out.
-std::string git_config_text(const std::string &included, const GitIdentity &identity);
+// Whether a session's git can write the repository's own configuration.
+enum class RepositoryConfig { writable, protected_ };
+
+// The session's configuration file: what git does better in a session, which each other file may say otherwise; what another file says; who
+// commits; and nothing else, whatever bytes the identity holds. A value with a NUL, which git cannot have, is left out.
+std::string git_config_text(const std::string &included, const GitIdentity &identity, RepositoryConfig config);
 
 } // namespace pi_agent

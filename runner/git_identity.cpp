@@ -109,9 +109,9 @@ FoundIdentity find_git_identity(const AsUser &user, const std::string &home, Dea
     return found;
 }
 
-void name_git_identity(EnvironmentInput &environment)
+void name_git_config(EnvironmentInput &environment)
 {
-    environment.defaults[variable] = {file_inside, "git_identity, where your git knows a name or an address"};
+    environment.defaults[variable] = {file_inside, "settings for git in a session, git_identity among them"};
 }
 
 GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, bool wanted)
@@ -147,24 +147,15 @@ FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
     }
 }
 
-std::vector<std::string> GitIdentityReader::show(const SessionDirectory &session, const SessionWatch &watch)
+std::vector<std::string> GitIdentityReader::show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config)
 {
-    if (!child_) return {};
-    const FoundIdentity found = receive(watch);
+    const FoundIdentity found = child_ ? receive(watch) : FoundIdentity{};
     child_.reset();
-    if (!found.problem.empty())
-        return {"git: the agent's commits do not carry your name and address: " + found.problem +
-                "; it can still commit with a user.name and user.email of its own"};
-    if (!found.identity.name && !found.identity.email) return {};
     session.make_directory("run/pi-agent");
-    write_whole(session.make_file("run/pi-agent/gitconfig"), git_config_text("/etc/gitconfig", found.identity), file_inside);
-    is_shown_ = true;
-    return {};
-}
-
-void GitIdentityReader::name_in(EnvironmentInput &environment) const
-{
-    if (is_shown_) name_git_identity(environment);
+    write_whole(session.make_file("run/pi-agent/gitconfig"), git_config_text("/etc/gitconfig", found.identity, config), file_inside);
+    if (found.problem.empty()) return {};
+    return {"git: the agent's commits do not carry your name and address: " + found.problem +
+            "; it can still commit with a user.name and user.email of its own"};
 }
 
 } // namespace pi_agent

@@ -27,8 +27,8 @@ struct FoundIdentity {
 // which conditional includes count.
 FoundIdentity find_git_identity(const AsUser &user, const std::string &home, Deadline deadline);
 
-// The lowest layer of the environment where there is an identity to show: each of the others may name another file.
-void name_git_identity(EnvironmentInput &environment);
+// Names the session's git configuration, in the lowest layer of the environment: each of the others may name another file.
+void name_git_config(EnvironmentInput &environment);
 
 // A child with the user's rights that asks, while systemd builds the unit.
 class GitIdentityReader {
@@ -36,10 +36,9 @@ public:
     // Starts it, in the working directory of `project`; nothing where the policy does not want it.
     GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, bool wanted);
 
-    // Waits for it and writes what it found into the session's /run, where the agent cannot change it. Returns what the user should know.
-    std::vector<std::string> show(const SessionDirectory &session, const SessionWatch &watch);
-    // Names that file, where there is one, to the agent's git.
-    void name_in(EnvironmentInput &environment) const;
+    // Waits for it and writes what it found into the session's /run, where the agent cannot change it, as its git's configuration. Returns
+    // what the user should know.
+    std::vector<std::string> show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config);
 
 private:
     [[nodiscard]] bool wait(const SessionWatch &watch) const;
@@ -47,7 +46,6 @@ private:
 
     std::optional<Child> child_;
     Deadline deadline_{};
-    bool is_shown_ = false;
 };
 
 } // namespace pi_agent

@@ -170,7 +170,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
     if (policy.box_notes)
         show_box_notes(session,
-                       {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network, policy.scratch});
+                       {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network, policy.scratch,
+                        guards.read_only(), guards.has_masks()});
     // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
     // record and looks at nothing before.
     GitIdentityReader git_identity(root, caller, project, policy.git_identity);
@@ -192,7 +193,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         show_certificate_files(session, certificates);
         tell_all(wrapper, certificates.notices);
         environment.certificates_inside = std::move(certificates.renamed);
-        tell_all(wrapper, git_identity.show(session, watch));
+        tell_all(wrapper, git_identity.show(session, watch, guards.repository_config()));
     } catch (...) {
         end.end_after_failure();
         throw;
@@ -204,7 +205,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
     const Program program = request.program;
-    git_identity.name_in(environment);
+    name_git_config(environment);
     keep_from_downloading(environment, policy.network, missing_search_tools());
     if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
     LaunchRecord record = plan_launch(policy, environment, std::move(request), project, project_path);

@@ -58,7 +58,7 @@ std::optional<Standin> kind_of(FdRef fd)
 {
     struct stat facts {};
     if (fstat(fd.get(), &facts) != 0) return std::nullopt;
-    if (S_ISDIR(facts.st_mode)) return (facts.st_mode & S_ISVTX) != 0 ? std::optional(Standin::directory) : std::nullopt;
+    if (S_ISDIR(facts.st_mode)) return (facts.st_mode & 07777U) == directory_mode ? std::optional(Standin::directory) : std::nullopt;
     if (!S_ISREG(facts.st_mode)) return std::nullopt;
     for (const Standin standin : {Standin::comment, Standin::commondir}) {
         const std::string_view text = text_of(standin);

@@ -8,6 +8,7 @@
 #include "runner/limits.hpp"
 #include "runner/placeholder_removal.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -113,6 +114,13 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     require_in_place(project);
 }
 
+RepositoryConfig ProjectGuards::repository_config() const
+{
+    const auto is_config = [](const std::string &path) { return split_last(path).second == "config"; };
+    const bool found = std::any_of(found_.read_only.begin(), found_.read_only.end(), is_config);
+    return found ? RepositoryConfig::protected_ : RepositoryConfig::writable;
+}
+
 void ProjectGuards::put(const AsRoot &root, const DetachedMount &mount, FdRef target, const std::string &path)
 {
     attach(root, mount, target);
@@ -122,9 +130,9 @@ void ProjectGuards::put(const AsRoot &root, const DetachedMount &mount, FdRef ta
 void ProjectGuards::mount_points(const AsRoot &root, const DetachedMount &project, const std::vector<std::string> &targets)
 {
     for (const auto &[path, kind] : plan_points(targets)) {
-        if (mounted_.count(path) != 0) continue;
+        const bool read_only = kind == PointKind::read_only;
+        if (mounted_.count(path) != 0 || (read_only && !defence_is_on("protect"))) continue;
         const UniqueFd target = open_beneath(project.fd, path, O_PATH);
-        const bool read_only = kind == PointKind::read_only && defence_is_on("protect");
         // With what is mounted in it: the stand-ins that hide submounts.
         put(root, clone_mount(root, target, Submounts::take_along, MountAttributes{read_only, nullptr}), target, path);
     }

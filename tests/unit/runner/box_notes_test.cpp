@@ -69,3 +69,18 @@ TEST_CASE("where temporary files lie is told when it is in memory, and how much 
     CHECK(box_notes(facts).find("/tmp and /var/tmp (yours alone, in memory, at most 20% of the host's, gone when the session ends)") !=
           std::string::npos);
 }
+
+TEST_CASE("what is protected and masked is told, with what to do about it")
+{
+    BoxFacts facts = plain;
+    facts.read_only = {".git/config", ".git/hooks"};
+    CHECK(contains(box_notes(facts), "Read-only in the repository, because git runs things from there"));
+    CHECK(contains(box_notes(facts), "`git worktree add` work"));
+    CHECK_FALSE(contains(box_notes(facts), "Read-only in the project"));
+    CHECK_FALSE(contains(box_notes(facts), "cannot be read"));
+    facts.read_only = {"Makefile\n# obey"};
+    facts.masked = true;
+    CHECK(contains(box_notes(facts), "Read-only in the project: `Makefile\\"));
+    CHECK(contains(box_notes(facts), "cannot be read (permission denied)"));
+    CHECK_FALSE(contains(box_notes(facts), "git runs"));
+}

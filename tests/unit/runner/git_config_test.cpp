@@ -12,9 +12,11 @@ using namespace pi_agent::test;
 
 namespace {
 
+const std::string always = "[core]\n\tcheckStat = minimal\n[gc]\n\tworktreePruneExpire = never\n";
+
 std::string settings_file(const std::string &name)
 {
-    return git_config_text("/none", GitIdentity{name, std::nullopt});
+    return git_config_text("/none", GitIdentity{name, std::nullopt}, RepositoryConfig::writable);
 }
 
 // What git makes of it.
@@ -44,17 +46,19 @@ TEST_CASE("the settings that git lists are told apart by their NUL, and the last
 
 TEST_CASE("a value is one quoted line, whatever it holds")
 {
-    CHECK(settings_file("plain") == "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"plain\"\n");
-    CHECK(settings_file("a\"b\\c") == "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"a\\\"b\\\\c\"\n");
+    CHECK(settings_file("plain") == always + "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"plain\"\n");
+    CHECK(settings_file("a\"b\\c") == always + "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"a\\\"b\\\\c\"\n");
     CHECK(settings_file("x\n[core]\n\tfsmonitor = run") ==
-          "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"x\\n[core]\\n\tfsmonitor = run\"\n");
+          always + "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"x\\n[core]\\n\tfsmonitor = run\"\n");
 }
 
 TEST_CASE("what is not set is not written, and neither is what git cannot have")
 {
-    CHECK(git_config_text("/none", {}) == "[include]\n\tpath = \"/none\"\n[user]\n");
-    CHECK(git_config_text("/none", {std::nullopt, ""}) == "[include]\n\tpath = \"/none\"\n[user]\n\temail = \"\"\n");
-    CHECK(git_config_text("/none", {std::string("a\0b", 3), std::nullopt}) == "[include]\n\tpath = \"/none\"\n[user]\n");
+    CHECK(git_config_text("/none", {}, RepositoryConfig::writable) == always + "[include]\n\tpath = \"/none\"\n[user]\n");
+    CHECK(git_config_text("/none", {std::nullopt, ""}, RepositoryConfig::writable) ==
+          always + "[include]\n\tpath = \"/none\"\n[user]\n\temail = \"\"\n");
+    CHECK(git_config_text("/none", {std::string("a\0b", 3), std::nullopt}, RepositoryConfig::writable) ==
+          always + "[include]\n\tpath = \"/none\"\n[user]\n");
 }
 
 TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
@@ -91,9 +95,14 @@ TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
         names.push_back(name);
     }
     for (const auto &name : names) {
-        const auto settings = as_git_reads(git_config_text("/none", {name, name + "@"}));
+        const auto settings = as_git_reads(git_config_text("/none", {name, name + "@"}, RepositoryConfig::protected_));
         if (settings.count("no git") != 0) return skipped("no git here");
         CAPTURE(name);
-        CHECK(settings == std::map<std::string, std::string>{{"include.path", "/none"}, {"user.name", name}, {"user.email", name + "@"}});
+        CHECK(settings == std::map<std::string, std::string>{{"core.checkstat", "minimal"},
+                                                             {"gc.worktreepruneexpire", "never"},
+                                                             {"branch.autosetupmerge", "false"},
+                                                             {"include.path", "/none"},
+                                                             {"user.name", name},
+                                                             {"user.email", name + "@"}});
     }
 }

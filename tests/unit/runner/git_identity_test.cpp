@@ -3,6 +3,7 @@
 
 #include "support/as_user.hpp"
 #include "support/descriptors.hpp"
+#include "support/failure.hpp"
 #include "support/private_run.hpp"
 #include "support/skipped.hpp"
 
@@ -165,10 +166,10 @@ TEST_CASE("what was found is shown even when something else took longer than git
         GitIdentityReader reader(root, user, project, true);
         std::this_thread::sleep_for(std::chrono::milliseconds(3100));
         std::string text;
-        for (const auto &notice : reader.show(session, SessionWatch{wrapper, termination}))
+        for (const auto &notice : reader.show(session, SessionWatch{wrapper, termination}, RepositoryConfig::protected_))
             text += notice;
         EnvironmentInput environment{{}, {}, {}, {}, {}, "/home", "agent", "/usr/bin/pi", "ID"};
-        reader.name_in(environment);
+        name_git_config(environment);
         const std::string named = layer_environment(environment)["GIT_CONFIG_SYSTEM"].value;
         environment.managed["GIT_CONFIG_SYSTEM"] = "/other";
         const std::string taken = layer_environment(environment)["GIT_CONFIG_SYSTEM"].value;
@@ -178,5 +179,6 @@ TEST_CASE("what was found is shown even when something else took longer than git
         return text;
     });
     if (answer == no_private_run) return skipped(answer);
-    CHECK(answer == "/run/pi-agent/gitconfig,/other,[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n\tname = \"n\"\n");
+    CHECK(has(answer, "/run/pi-agent/gitconfig,/other,[core]\n"));
+    CHECK(has(answer, "[branch]\n\tautoSetupMerge = false\n[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n\tname = \"n\"\n"));
 }

@@ -1,0 +1,172 @@
+"""`projects.protect` and `projects.mask`: what the agent sees of them, and that nothing of them stays in the project."""
+
+import pytest
+from launching import KILLS_OF_OURS, PLAYING_POLICY, agent_says, assert_refused, finish, messages, pi, picture, session, wait_until_empty
+
+pytestmark = pytest.mark.usefixtures("playing")
+
+PLACE = "/home/alice/projects/guarded"
+GIT = "git -c user.name=A -c user.email=a@example.org -c protocol.file.allow=always"
+SUBMODULE = f"git init -q ../library && {GIT} -C ../library commit -q --allow-empty -m one && {GIT} submodule --quiet add {PLACE}/../library library"
+
+
+@pytest.fixture
+def repository(machine):
+    """repository(script) makes one of alice's, fresh, and does `script` in it; gives its path."""
+
+    def make(script="true"):
+        machine.run(f"rm -rf {PLACE}; git init -q -b main {PLACE} && cd {PLACE} && {GIT} commit -q --allow-empty -m one && ({script})", cwd="/home/alice/projects", check=True)
+        return PLACE
+
+    yield make
+    machine.root("cd /home/alice/projects && rm -rf guarded guarded-* library", check=True)
+
+
+def policy_with(projects):
+    return PLAYING_POLICY + "projects:\n" + "".join(f"  {line}\n" for line in projects.splitlines())
+
+
+READ_ONLY = [".git/config", ".git/hooks", ".git/commondir", ".git/info/attributes"]
+
+
+def protected(machine, place, paths, cwd=None):
+    """Those of `paths` that a session can neither write nor make nor move."""
+    tries = "; ".join(f"(test -w {path} || touch {path} || mkdir {path} || mv {path} {path}.x) 2>/dev/null && echo {path}" for path in paths)
+    opened = pi(machine, "sh", f"cd {place}; {tries}; true", cwd=cwd or place).stdout.decode().split()
+    return [path for path in paths if path not in opened]
+
+
+@pytest.mark.parametrize("before", ["true", "rm -rf .git/hooks .git/info", "chmod 500 .git/hooks", "git config extensions.worktreeConfig true"])
+def test_what_git_executes_is_read_only_and_the_project_is_as_before(machine, repository, before):
+    place = repository(before)
+    paths = [*READ_ONLY, *([".git/config.worktree"] if "worktreeConfig" in before else [])]
+    was = picture(machine, place)
+    assert protected(machine, place, paths) == paths
+    wait_until_empty(lambda: [] if without_times(picture(machine, place)) == without_times(was) else [picture(machine, place).decode()])
+
+
+def without_times(seen):
+    """A picture without the times of directories, which those of a placeholder's parent cannot keep."""
+    entries = [entry.split(b"|") for entry in seen.split(b"\0")]
+    return [entry[:5] + entry[6:] if entry[1:2] == [b"d"] else entry for entry in entries]
+
+
+@pytest.mark.parametrize("who", [*KILLS_OF_OURS, "wrapper", "all"])
+def test_no_placeholder_is_left_whoever_is_killed(machine, repository, who):
+    place = repository("rm -rf .git/hooks .git/info")
+    was = without_times(picture(machine, place))
+    with session(machine, "sh", "echo ready; sleep 60", cwd=place) as process:
+        assert machine.root(["ls", f"{place}/.git/info/attributes", f"{place}/.git/hooks", f"{place}/.git/commondir"]).returncode == 0
+        if who == "wrapper":
+            process.kill_all()
+        elif who == "all":
+            machine.root("pkill -9 -f ^/usr/libexec/pi-agent/; pkill -9 -x sudo; true", check=True)
+        else:
+            machine.root(f"{KILLS_OF_OURS[who]}; true", check=True)
+        wait_until_empty(lambda: [] if without_times(picture(machine, place)) == was else ["placeholders"], deadline=10)
+
+
+def test_what_a_power_cut_left_goes_with_the_next_session(machine, repository):
+    place = repository("rm -rf .git/hooks .git/info")
+    was = without_times(picture(machine, place))
+    left = "cp -a .git/commondir .git/hooks .git/info /home/alice/projects/guarded-left/"
+    with session(machine, "sh", "echo ready; read line", cwd=place) as process:
+        machine.run(f"mkdir ../guarded-left; {left}", cwd=place, check=True)
+        finish(process)
+    wait_until_empty(lambda: [] if without_times(picture(machine, place)) == was else ["placeholders"])
+    machine.run(f"cp -a ../guarded-left/. .git/ && git status && git fsck && {GIT} commit -q --allow-empty -m two && git gc -q && git worktree add -q ../guarded-side", cwd=place, check=True)
+    machine.run("git worktree remove ../guarded-side; rm -f .git/info/refs; rmdir .git/worktrees", cwd=place)
+    assert agent_says(machine, "sh", "echo x", cwd=place) == b"x\n"
+    gone = "! ls .git/commondir .git/hooks .git/info"
+    wait_until_empty(lambda: [] if machine.run(gone, cwd=place).returncode == 0 else [machine.run("ls -la .git .git/info", cwd=place).stdout])
+
+
+def test_what_the_user_made_of_a_placeholder_stays(machine, repository):
+    place = repository("rm -rf .git/hooks")
+    with session(machine, "sh", "echo ready; read line; ls .git/hooks", cwd=place) as process:
+        machine.run("printf 'true\\n' >.git/hooks/pre-commit; chmod 755 .git/hooks/pre-commit", cwd=place, check=True)
+        assert finish(process)[1] == b"pre-commit\n"
+    wait_until_empty(lambda: machine.run("ls .git/commondir 2>/dev/null", cwd=place).stdout.split())
+    assert machine.run("cat .git/hooks/pre-commit; stat -c %a .git/hooks", cwd=place).stdout.endswith(b"true\n755\n")
+
+
+def test_two_sessions_in_a_repository_share_placeholders_and_the_last_removes_them(machine, repository):
+    place = repository()
+    was = without_times(picture(machine, place))
+    with session(machine, "sh", "echo ready; read line; echo x >.git/commondir || echo kept", cwd=place) as last:
+        for _ in range(3):
+            agent_says(machine, "sh", "echo x", cwd=place)
+        assert finish(last)[1] == b"kept\n"
+    wait_until_empty(lambda: [] if without_times(picture(machine, place)) == was else ["placeholders"])
+
+
+def test_starts_one_after_another_do_not_trip_over_each_others_placeholders(machine, repository):
+    place = repository()
+    done = machine.run("for i in $(seq 12); do pi sh 'echo x >.git/commondir || echo kept'; done", cwd=place, timeout=60)
+    assert done.stdout == b"kept\n" * 12, done
+
+
+def test_submodules_and_worktrees_are_protected_too_and_from_a_worktree_the_same(machine, repository):
+    place = repository(f"{SUBMODULE} && git worktree add -q ../guarded-side -b side")
+    side = f"{place}-side"
+    common = [f"{place}/{path}" for path in (*READ_ONLY, ".git/worktrees/guarded-side/commondir", ".git/worktrees/guarded-side/gitdir")]
+    modules = [f"{place}/.git/modules/library/{name}" for name in ("config", "hooks", "commondir", "info/attributes")]
+    files = [f"{place}/library/.git", f"{side}/.git"]
+    for cwd in (place, side):
+        assert protected(machine, place, [*common, *modules, *files], cwd) == [*common, *modules, *files]
+
+
+def test_a_list_takes_the_place_of_the_default_and_an_empty_one_protects_nothing(machine, repository, playing_policy):
+    place = repository("echo x >Makefile; mkdir ci; echo x >ci/steps")
+    playing_policy(policy_with("protect: [Makefile, ci, missing/file]"))
+    asked = ["Makefile", "ci/steps", "ci/new", "missing/file", ".git/config"]
+    assert protected(machine, place, asked) == asked[:4]
+    wait_until_empty(lambda: machine.run("ls -d missing 2>/dev/null", cwd=place).stdout.split())
+    playing_policy(policy_with("protect: []"))
+    assert protected(machine, place, asked[:1] + asked[4:]) == []
+    assert agent_says(machine, "sh", "git config a.b c && git config a.b", cwd=place) == b"c\n"
+
+
+def test_a_repository_elsewhere_is_named(machine, repository):
+    place = repository()
+    machine.run("mkdir ../guarded-away && echo 'gitdir: /srv/elsewhere/.git' >../guarded-away/.git", cwd=place, check=True)
+    done = pi(machine, "sh", "true", cwd=f"{place}-away")
+    (line,) = messages(done)
+    assert line == f"pi: not protected from the agent: the git directory of {place}-away: it lies outside of what is shown"
+
+
+def test_more_than_can_be_protected_is_refused_with_what_to_do(machine, repository):
+    place = repository("for i in $(seq 300); do mkdir -p .git/worktrees/w$i; touch .git/worktrees/w$i/commondir; done")
+    assert_refused(pi(machine, "sh", "true", cwd=place), 75, "limit: the repository", "git worktree prune", "projects.protect")
+
+
+def test_the_agent_is_told(machine, repository, playing_policy):
+    place = repository("echo x >.env")
+    playing_policy(policy_with("mask: [.env]"))
+    notes = agent_says(machine, "sh", "cat /AGENTS.md", cwd=place)
+    assert b"Read-only in the repository, because git runs things from there" in notes and b"Some files of the project cannot be read" in notes
+    assert b"Read-only in the repository" not in agent_says(machine, "sh", "cat /AGENTS.md", cwd="/home/alice/projects")
+
+
+MASKED = "mkdir -p a/b .secrets c; echo hidden >.env; echo hidden >a/b/.env.local; echo hidden >.secrets/key; echo hidden >c/key; echo shown >a/key; ln -s .env link; ln -s a/key .env.link; echo shown >.envrc"
+
+
+def test_masked_files_and_directories_are_unreadable(machine, repository, playing_policy):
+    place = repository(MASKED)
+    was = without_times(picture(machine, place))
+    playing_policy(policy_with("mask: ['.env', '.env.*', .secrets, c/key]\nprotect: []"))
+    script = "cat .env link a/b/.env.local .secrets/key c/key 2>/dev/null; ls .secrets 2>/dev/null; cat a/key .envrc"
+    script += "; for f in .env a/b/.env.local .secrets c/key; do (chmod 700 $f || mv $f x || rm -rf $f || ln $f y || echo new >$f) 2>/dev/null && echo gone $f; done; stat -c '%a %s' .env; mv a z; cat z/b/.env.local"
+    done = pi(machine, "sh", script, cwd=place)
+    assert done.stdout == b"shown\nshown\n0 0\n" and b"Permission denied" in done.stderr, done
+    assert b"pi: not masked, because it is a symbolic link: /home/alice/projects/guarded/.env.link\n" in done.stderr
+    machine.run("mv z a", cwd=place, check=True)
+    assert without_times(picture(machine, place)) == was
+
+
+def test_a_project_that_is_too_large_to_be_searched_is_refused(machine, repository, playing_policy):
+    place = repository("mkdir many; cd many; seq 60000 | xargs touch; for i in 1 2 3; do mkdir ../m$i; (cd ../m$i; seq 60000 | xargs touch); done")
+    playing_policy(policy_with("mask: [.env]"))
+    assert_refused(pi(machine, "sh", "true", cwd=place), 75, "limit: ", "more than 200000 entries", "projects.scope")
+    playing_policy(PLAYING_POLICY)
+    assert agent_says(machine, "sh", "echo x", cwd=place) == b"x\n"
