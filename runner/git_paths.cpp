@@ -19,12 +19,12 @@ namespace {
 
 constexpr std::size_t small_file_limit = 1U << 20U;
 
-bool is_there(const ShownTree &tree, const std::string &path)
+bool is_there(const GuardedTree &tree, const std::string &path)
 {
     return find_beneath(tree.top, path, O_PATH).is_open() || errno != ENOENT;
 }
 
-bool is_directory(const ShownTree &tree, const std::string &path)
+bool is_directory(const GuardedTree &tree, const std::string &path)
 {
     return find_beneath(tree.top, path, O_PATH | O_DIRECTORY).is_open();
 }
@@ -37,7 +37,7 @@ std::string trimmed(std::string_view text)
 }
 
 // What a small regular file says, its links followed; none when there is no such file, or it cannot be read.
-std::optional<std::string> text_of(const ShownTree &tree, const std::string &base, const std::string &path)
+std::optional<std::string> text_of(const GuardedTree &tree, const std::string &base, const std::string &path)
 {
     const ShownPath place = find_shown(tree, base, path);
     if (place.kind != ShownPath::Kind::other) return std::nullopt;
@@ -58,46 +58,44 @@ bool has_worktree_config(const std::string &config)
 
 class Search {
 public:
-    Search(const ShownTree &tree, std::size_t most) : tree_(tree), most_(most) {}
+    Search(const GuardedTree &tree, std::size_t most) : tree_(tree), most_(most) {}
 
-    GitPaths run(const std::string &repository)
+    std::vector<GuardedPath> of_repository(const std::string &repository)
     {
-        found_.paths.push_back({repository, ".git", Standin::none, true});
-        const std::optional<std::string> own = follow_dot_git(repository);
-        if (!own) return std::move(found_);
-        std::string common = *own;
-        if (const auto text = text_of(tree_, *own, "commondir")) {
-            const ShownPath place = find_shown(tree_, *own, trimmed(*text));
-            if (place.kind != ShownPath::Kind::directory) {
-                add_private(*own, Standin::none);
-                notice(repository, "its commondir leads out of what is shown");
-                return std::move(found_);
-            }
-            common = place.path;
-        }
-        if (common != *own) add_private(*own, worktree_config_of(common));
-        add_common(common);
+        found_.push_back({repository, ".git", Standin::none, true});
+        if (const std::optional<std::string> own = follow_dot_git(repository)) add_gitdir(*own);
+        return std::move(found_);
+    }
+
+    std::vector<GuardedPath> of_gitdir()
+    {
+        add_gitdir("");
         return std::move(found_);
     }
 
 private:
     void guard(const std::string &base, const std::string &path, Standin standin)
     {
-        if (found_.paths.size() >= most_)
+        if (found_.size() >= most_)
             throw Failure(ExitStatus::limit, "limit: the repository in " + tree_.path + " has more than " + std::to_string(most_) +
                                                  " paths that git runs things from (many submodules or worktrees?); remove worktrees that "
                                                  "are not needed ('git worktree prune'), or ask the administrator to name the paths "
                                                  "(projects.protect)");
-        found_.paths.push_back({base, path, standin, false});
+        found_.push_back({base, path, standin, false});
     }
 
-    void notice(const std::string &repository, const std::string &problem)
+    // What a worktree shares with others may lie in another tree, or in none.
+    void add_gitdir(const std::string &own)
     {
-        found_.notices.push_back("not protected from the agent: the git directory of " +
-                                 escape_for_display(join_path(tree_.path, repository)) + ": " + problem);
+        const auto text = text_of(tree_, own, "commondir");
+        if (!text) return add_common(own);
+        const ShownPath common = find_shown(tree_, own, trimmed(*text));
+        if (common.kind != ShownPath::Kind::directory) return add_private(own, Standin::comment);
+        if (common.path != own) add_private(own, worktree_config_of(common.path));
+        add_common(common.path);
     }
 
-    // The git directory that belongs to a working tree; none where it is not shown, or nobody's.
+    // The git directory that belongs to a working tree; none where it is in another tree, or nobody's.
     std::optional<std::string> follow_dot_git(const std::string &working_tree)
     {
         ShownPath place = find_shown(tree_, working_tree, ".git");
@@ -107,9 +105,7 @@ private:
             if (!gitdir) return std::nullopt; // git takes no such repository
             place = find_shown(tree_, split_last(place.path).first, *gitdir);
         }
-        if (place.kind == ShownPath::Kind::directory) return place.path;
-        if (place.kind == ShownPath::Kind::outside) notice(working_tree, "it lies outside of what is shown");
-        return std::nullopt;
+        return place.kind == ShownPath::Kind::directory ? std::optional(place.path) : std::nullopt;
     }
 
     Standin worktree_config_of(const std::string &gitdir)
@@ -137,7 +133,7 @@ private:
         guard(gitdir, "commondir", Standin::commondir);
         guard(gitdir, "info/attributes", Standin::comment);
         for (const auto &name : entries(gitdir, "worktrees")) {
-            const std::string own = gitdir + "/worktrees/" + name;
+            const std::string own = join_path(gitdir, "worktrees/" + name);
             if (!is_directory(tree_, own)) continue;
             add_private(own, worktree_config);
             if (const auto text = text_of(tree_, own, "gitdir")) guard_shown(own, trimmed(*text));
@@ -150,7 +146,7 @@ private:
     {
         for (const auto &name : entries(gitdir, below)) {
             const std::string path = join_path(below, name);
-            const std::string module = gitdir + "/" + path;
+            const std::string module = join_path(gitdir, path);
             if (!is_directory(tree_, module)) continue;
             if (!is_there(tree_, module + "/HEAD")) {
                 add_modules(gitdir, path);
@@ -170,32 +166,29 @@ private:
 
     std::vector<std::string> entries(const std::string &gitdir, const std::string &below)
     {
-        const UniqueFd directory = find_beneath(tree_.top, gitdir + "/" + below, O_RDONLY | O_DIRECTORY);
+        const UniqueFd directory = find_beneath(tree_.top, join_path(gitdir, below), O_RDONLY | O_DIRECTORY);
         if (!directory) return {};
         std::vector<std::string> names = names_in(directory);
         std::sort(names.begin(), names.end());
         return names;
     }
 
-    const ShownTree &tree_;
+    const GuardedTree &tree_;
     std::size_t most_;
     std::set<std::string> seen_;
-    GitPaths found_;
+    std::vector<GuardedPath> found_;
 };
 
 } // namespace
 
-std::optional<std::string> find_repository(const ShownTree &tree, const std::string &below)
+std::vector<GuardedPath> git_executing_paths(const GuardedTree &tree, const std::string &repository, std::size_t most)
 {
-    for (std::string path = below;; path = split_last(path).first) {
-        if (is_there(tree, join_path(path, ".git"))) return path;
-        if (path.empty()) return std::nullopt;
-    }
+    return Search(tree, most).of_repository(repository);
 }
 
-GitPaths git_executing_paths(const ShownTree &tree, const std::string &repository, std::size_t most)
+std::vector<GuardedPath> gitdir_executing_paths(const GuardedTree &tree, std::size_t most)
 {
-    return Search(tree, most).run(repository);
+    return Search(tree, most).of_gitdir();
 }
 
 std::optional<std::string> gitdir_in(const std::string &text)

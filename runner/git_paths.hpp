@@ -24,17 +24,13 @@ struct GuardedPath {
     bool is_way = false; // leads to what is protected: of it only the links, and what is no directory
 };
 
-struct GitPaths {
-    std::vector<GuardedPath> paths;
-    std::vector<std::string> notices;
-};
+// Of the repository at `repository` alone, as far as it lies in this tree: its git directory, those of its submodules and worktrees, and
+// the
+// `.git` files that lead there. Throws Failure(limit) where that are more than `most`.
+std::vector<GuardedPath> git_executing_paths(const GuardedTree &tree, const std::string &repository, std::size_t most);
 
-// The nearest directory from `below` up to the top that has an entry `.git`.
-std::optional<std::string> find_repository(const ShownTree &tree, const std::string &below);
-
-// Of the repository at `repository` alone: its git directory, those of its submodules and worktrees, and the `.git` files that lead there.
-// Throws Failure(limit) where that are more than `most`.
-GitPaths git_executing_paths(const ShownTree &tree, const std::string &repository, std::size_t most);
+// The same for a tree that is a git directory itself: of a repository, or a worktree's own.
+std::vector<GuardedPath> gitdir_executing_paths(const GuardedTree &tree, std::size_t most);
 
 // "gitdir: PATH" of a `.git` file; the value of core.worktree as git itself writes it. None where the text has none.
 std::optional<std::string> gitdir_in(const std::string &text);

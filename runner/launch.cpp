@@ -167,11 +167,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
     const UniqueFd scratch = make_scratch(root, session, policy.scratch, policy.agent.state_dir, id, agent);
     if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
-    const RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
+    const RootTree tree =
+        build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
     if (policy.box_notes)
-        show_box_notes(session,
-                       {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network, policy.scratch,
-                        guards.read_only(), guards.has_masks()});
+        show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
+                                 policy.scratch, guards.read_only(), guards.has_masks()});
     // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
     // record and looks at nothing before.
     GitIdentityReader git_identity(root, caller, project, policy.git_identity);

@@ -24,7 +24,7 @@ constexpr std::size_t links_named = 3;
 
 class Search {
 public:
-    Search(const ShownTree &tree, const std::vector<PolicyPath> &patterns)
+    Search(const GuardedTree &tree, const std::vector<PolicyPath> &patterns)
         : tree_(tree), patterns_(patterns), mount_(mount_of(tree.top)), deadline_(in_seconds(mask_search_seconds))
     {
     }
@@ -95,7 +95,7 @@ private:
         }
     }
 
-    const ShownTree &tree_;
+    const GuardedTree &tree_;
     const std::vector<PolicyPath> &patterns_;
     std::uint64_t mount_;
     Deadline deadline_;
@@ -112,7 +112,7 @@ bool is_masked_by(const std::string &pattern, const std::string &path)
     return fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0;
 }
 
-MaskedPaths find_masked(const ShownTree &tree, const std::vector<PolicyPath> &patterns)
+MaskedPaths find_masked(const GuardedTree &tree, const std::vector<PolicyPath> &patterns)
 {
     return patterns.empty() ? MaskedPaths{} : Search(tree, patterns).run();
 }

@@ -19,6 +19,6 @@ bool is_masked_by(const std::string &pattern, const std::string &path);
 
 // Links are neither masked nor followed, `.git` is not entered. Throws Failure(limit) when the project is too large to be searched, or too
 // much is found: never an incomplete answer.
-MaskedPaths find_masked(const ShownTree &tree, const std::vector<PolicyPath> &patterns);
+MaskedPaths find_masked(const GuardedTree &tree, const std::vector<PolicyPath> &patterns);
 
 } // namespace pi_agent

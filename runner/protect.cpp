@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstdint>
 #include <fcntl.h>
 #include <sys/stat.h>
 
@@ -42,11 +43,81 @@ bool is_of_a_change(int error)
     return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV || error == EINVAL;
 }
 
-[[noreturn]] void project_changed(const std::string &root_path, const std::string &path)
+std::vector<const ShownTree *> trees_of(const OpenedProject &project)
 {
-    throw Failure(ExitStatus::system_failure,
-                  escape_for_display(path) + " in " + root_path + " changed while the session was being prepared; try again");
+    std::vector<const ShownTree *> trees{&project.shown};
+    for (const auto &tree : project.git_directories)
+        trees.push_back(&tree);
+    return trees;
 }
+
+[[noreturn]] void tree_changed(const std::string &place, const std::string &path)
+{
+    throw Failure(ExitStatus::system_failure, escape_for_display(path) + " in " + escape_for_display(place) +
+                                                  " changed while the session was being prepared; try again");
+}
+
+// What was mounted in one tree, by its path there.
+class Mounted {
+public:
+    Mounted(const AsRoot &root, const ShownTree &tree, const DetachedMount &top) : root_(root), place_(tree.path()), top_(top) {}
+
+    // Each path on itself, with what is mounted in it: the stand-ins that hide submounts. Those of an earlier attempt stay.
+    void protect(const std::map<std::string, PointKind> &points)
+    {
+        for (const auto &[path, kind] : points) {
+            const bool read_only = kind == PointKind::read_only;
+            if (ids_.count(path) != 0 || (read_only && !defence_is_on("protect"))) continue;
+            const UniqueFd target = open_beneath(top_.fd, path, O_PATH);
+            put(clone_mount(root_, target, Submounts::take_along, MountAttributes{read_only, nullptr}), target, path);
+        }
+    }
+
+    // Empty, and without any rights.
+    void mask(const SessionDirectory &session, const std::vector<std::string> &paths)
+    {
+        if (paths.empty() || !defence_is_on("mask")) return;
+        const UniqueFd file = session.make_file(masked_file);
+        const UniqueFd directory = session.make_directory(masked_directory);
+        if (fchmod(file.get(), 0) != 0 || fchmod(directory.get(), 0) != 0) throw_errno("making a stand-in for what is masked");
+        for (const auto &path : paths) {
+            const UniqueFd target = find_beneath(top_.fd, path, O_PATH);
+            if (!target) tree_changed(place_, path);
+            const UniqueFd &standin = is_directory(target) ? directory : file;
+            forget_below(path);
+            put(clone_mount(root_, standin, Submounts::leave_out, MountAttributes{true, nullptr}), target, path);
+        }
+    }
+
+    // The user, or a session in another repository of the root, may rename directories meanwhile. What is mounted now can be moved no more
+    // by anybody among the host's mounts, so one look is enough.
+    void require_in_place() const
+    {
+        for (const auto &[path, id] : ids_) {
+            const UniqueFd fd = find_beneath(top_.fd, path, O_PATH);
+            if (!fd || mount_of(fd) != id) tree_changed(place_, path);
+        }
+    }
+
+private:
+    void put(const DetachedMount &mount, FdRef target, const std::string &path)
+    {
+        attach(root_, mount, target);
+        ids_[path] = mount_of(mount.fd);
+    }
+
+    // It is seen no more once something lies over the directory.
+    void forget_below(const std::string &path)
+    {
+        for (auto next = ids_.lower_bound(path + "/"); next != ids_.end() && next->first.compare(0, path.size() + 1, path + "/") == 0;)
+            next = ids_.erase(next);
+    }
+
+    const AsRoot &root_;
+    std::string place_;
+    const DetachedMount &top_;
+    std::map<std::string, std::uint64_t> ids_;
+};
 
 } // namespace
 
@@ -71,98 +142,73 @@ std::map<std::string, PointKind> plan_points(const std::vector<std::string> &rea
 }
 
 ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const OpenedProject &project, const ProjectsPolicy &policy)
-    : root_path_(project.root_path)
 {
     const bool nothing = policy.protect && policy.protect->empty() && policy.mask.empty();
     if (nothing) return;
-    child_.emplace(root, "finder of protected paths", user, std::vector<int>{project.root.get()}, [&](const AsUser &self, FdRef channel) {
-        serve_guarded_paths(self, {project.root, project.root_path}, project.below, policy, channel);
+    std::vector<int> keep;
+    for (const ShownTree *tree : trees_of(project)) {
+        paths_.push_back(tree->path());
+        keep.push_back(tree->directory.get());
+    }
+    child_.emplace(root, "finder of protected paths", user, keep, [&](const AsUser &self, FdRef channel) {
+        GuardedTrees trees{{project.shown.directory, paths_.front()}, project.repository, {}};
+        for (std::size_t index = 1; index < keep.size(); ++index)
+            trees.git_directories.push_back({FdRef(keep[index]), paths_[index]});
+        serve_guarded_paths(self, trees, policy, channel);
     });
 }
 
-std::vector<std::string> ProjectGuards::make_placeholders()
+void ProjectGuards::receive_all()
 {
-    if (found_.placeholders.empty()) return {};
-    send_packet(child_->channel(), "M", {}, in_seconds(child_patience_seconds));
+    while (found_.size() < paths_.size())
+        found_.push_back(decode_guarded_paths(child_->receive_long(search_patience_seconds)));
+    for (const auto &found : found_)
+        notices_.insert(notices_.end(), found.notices.begin(), found.notices.end());
+    has_masks_ = !found_.front().masked.empty();
+}
+
+std::vector<std::string> ProjectGuards::make_placeholders(std::size_t index)
+{
+    if (found_[index].placeholders.empty()) return {};
+    send_packet(child_->channel(), order_for_tree(index), {}, in_seconds(child_patience_seconds));
     return decode_paths(child_->receive_long(child_patience_seconds));
 }
 
-void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project)
+void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, const ShownTree &tree, const DetachedMount &mount)
 {
     if (!child_) return;
-    found_ = decode_guarded_paths(child_->receive_long(search_patience_seconds));
+    if (found_.empty()) receive_all();
+    const auto index = static_cast<std::size_t>(std::find(paths_.begin(), paths_.end(), tree.path()) - paths_.begin());
+    if (index == paths_.size()) throw Failure(ExitStatus::internal, "a tree of the project was not searched for what is protected");
+    const GuardedPaths &found = found_[index];
     // Before they are made: whatever is killed then, somebody knows of them.
-    for (std::size_t index = 0; index < found_.placeholders.size(); ++index)
-        session.make_link(placeholders_directory + ("/" + std::to_string(index)), root_path_ + "/" + found_.placeholders[index]);
+    for (const auto &path : found.placeholders)
+        session.make_link(placeholders_directory + ("/" + std::to_string(recorded_++)), tree.path() + "/" + path);
+    Mounted mounted(root, tree, mount);
     for (int attempt = 1;; ++attempt) {
-        std::vector<std::string> targets = found_.read_only;
-        const std::vector<std::string> made = make_placeholders();
+        std::vector<std::string> targets = found.read_only;
+        const std::vector<std::string> made = make_placeholders(index);
         targets.insert(targets.end(), made.begin(), made.end());
         try {
-            mount_points(root, project, targets);
-            found_.read_only = std::move(targets);
+            mounted.protect(plan_points(targets));
+            read_only_.insert(read_only_.end(), targets.begin(), targets.end());
             break;
         } catch (const SystemFailure &failure) {
             // The end of another session in the same repository may just have removed its placeholders, which were ours as well.
             if (failure.error_number() == ENOENT && !made.empty() && attempt < attempts) continue;
             if (!is_of_a_change(failure.error_number())) throw;
-            project_changed(root_path_, failure.what());
+            tree_changed(tree.path(), failure.what());
         }
     }
-    child_.reset();
-    mount_masks(root, session, project);
-    require_in_place(project);
+    mounted.mask(session, found.masked);
+    mounted.require_in_place();
 }
 
 RepositoryConfig ProjectGuards::repository_config() const
 {
     const auto is_config = [](const std::string &path) { return split_last(path).second == "config"; };
-    const bool found = std::any_of(found_.read_only.begin(), found_.read_only.end(), is_config);
+    const bool found = std::any_of(read_only_.begin(), read_only_.end(), is_config);
     return found ? RepositoryConfig::protected_ : RepositoryConfig::writable;
-}
-
-void ProjectGuards::put(const AsRoot &root, const DetachedMount &mount, FdRef target, const std::string &path)
-{
-    attach(root, mount, target);
-    mounted_[path] = mount_of(mount.fd);
-}
-
-void ProjectGuards::mount_points(const AsRoot &root, const DetachedMount &project, const std::vector<std::string> &targets)
-{
-    for (const auto &[path, kind] : plan_points(targets)) {
-        const bool read_only = kind == PointKind::read_only;
-        if (mounted_.count(path) != 0 || (read_only && !defence_is_on("protect"))) continue;
-        const UniqueFd target = open_beneath(project.fd, path, O_PATH);
-        // With what is mounted in it: the stand-ins that hide submounts.
-        put(root, clone_mount(root, target, Submounts::take_along, MountAttributes{read_only, nullptr}), target, path);
-    }
-}
-
-void ProjectGuards::mount_masks(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project)
-{
-    if (found_.masked.empty() || !defence_is_on("mask")) return;
-    const UniqueFd file = session.make_file(masked_file);
-    const UniqueFd directory = session.make_directory(masked_directory);
-    if (fchmod(file.get(), 0) != 0 || fchmod(directory.get(), 0) != 0) throw_errno("making a stand-in for what is masked");
-    for (const auto &path : found_.masked) {
-        const UniqueFd target = find_beneath(project.fd, path, O_PATH);
-        if (!target) project_changed(root_path_, path);
-        const UniqueFd &standin = is_directory(target) ? directory : file;
-        put(root, clone_mount(root, standin, Submounts::leave_out, MountAttributes{true, nullptr}), target, path);
-        const std::string below = path + "/"; // what is mounted there is seen no more
-        for (auto next = mounted_.lower_bound(below); next != mounted_.end() && next->first.compare(0, below.size(), below) == 0;)
-            next = mounted_.erase(next);
-    }
-}
-
-// The user, or a session in another repository of the root, may rename directories meanwhile. What is mounted now can be moved no more by
-// anybody among the host's mounts, so one look is enough.
-void ProjectGuards::require_in_place(const DetachedMount &project) const
-{
-    for (const auto &[path, id] : mounted_) {
-        const UniqueFd fd = find_beneath(project.fd, path, O_PATH);
-        if (!fd || mount_of(fd) != id) project_changed(root_path_, path);
-    }
 }
 
 } // namespace pi_agent

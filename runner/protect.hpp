@@ -10,7 +10,6 @@
 #include "runner/protected_paths.hpp"
 #include "runner/session_directory.hpp"
 
-#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -30,27 +29,27 @@ public:
     // Starts the search. Nothing is waited for until apply().
     ProjectGuards(const AsRoot &root, const Account &user, const OpenedProject &project, const ProjectsPolicy &policy);
 
-    // Mounts over what is protected and masked. `project` is shown somewhere already, with what hides its submounts. Throws what the search
-    // found wrong, and Failure(system_failure) when the project changes meanwhile.
-    void apply(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project);
+    // Mounts over what is protected and masked in one tree of the project. `mount` shows it somewhere already, with what hides its
+    // submounts. Throws what the search found wrong, and Failure(system_failure) when the tree changes meanwhile.
+    void apply(const AsRoot &root, const SessionDirectory &session, const ShownTree &tree, const DetachedMount &mount);
 
-    // Once applied: what is read-only (without what is above it), what is masked, and what the user should know.
-    [[nodiscard]] const std::vector<std::string> &read_only() const noexcept { return found_.read_only; }
-    [[nodiscard]] const std::vector<std::string> &masked() const noexcept { return found_.masked; }
+    // Once applied: what is read-only (without what is above it), and what the user should know.
+    [[nodiscard]] const std::vector<std::string> &read_only() const noexcept { return read_only_; }
+    [[nodiscard]] bool has_masks() const noexcept { return has_masks_; }
     [[nodiscard]] RepositoryConfig repository_config() const;
-    [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return found_.notices; }
+    [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return notices_; }
 
 private:
-    std::vector<std::string> make_placeholders();
-    void mount_points(const AsRoot &root, const DetachedMount &project, const std::vector<std::string> &targets);
-    void mount_masks(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project);
-    void put(const AsRoot &root, const DetachedMount &mount, FdRef target, const std::string &path);
-    void require_in_place(const DetachedMount &project) const;
+    void receive_all();
+    std::vector<std::string> make_placeholders(std::size_t index);
 
-    std::string root_path_;
+    std::vector<std::string> paths_; // of the trees, the project first
     std::optional<Child> child_;
-    GuardedPaths found_;
-    std::map<std::string, std::uint64_t> mounted_; // path, id of the mount there
+    std::vector<GuardedPaths> found_; // of each tree
+    std::size_t recorded_ = 0;
+    std::vector<std::string> read_only_;
+    bool has_masks_ = false;
+    std::vector<std::string> notices_;
 };
 
 } // namespace pi_agent

@@ -33,7 +33,7 @@ struct Found {
 
 class Finder {
 public:
-    explicit Finder(const ShownTree &tree) : tree_(tree) {}
+    explicit Finder(const GuardedTree &tree) : tree_(tree) {}
 
     void add(const GuardedPath &wanted)
     {
@@ -58,11 +58,6 @@ public:
         case ShownPath::Kind::hidden:
             break; // not in the agent's view
         }
-    }
-
-    void add_notices(const std::vector<std::string> &notices)
-    {
-        found_.guarded.notices.insert(found_.guarded.notices.end(), notices.begin(), notices.end());
     }
 
     Found take() { return std::move(found_); }
@@ -115,32 +110,43 @@ private:
         }
     }
 
-    const ShownTree &tree_;
+    const GuardedTree &tree_;
     Found found_;
 };
 
-Found find(const ShownTree &tree, const std::string &below, const ProjectsPolicy &policy)
+Found find(const GuardedTree &tree, const std::vector<GuardedPath> &wanted)
 {
     Finder finder(tree);
-    const auto repository = find_repository(tree, below);
-    if (repository && policy.protect) {
-        for (const auto &path : *policy.protect)
-            finder.add({*repository, path.path, Standin::directory, false});
-    } else if (repository) {
-        const GitPaths git = git_executing_paths(tree, *repository, guard_limit);
-        for (const auto &path : git.paths)
-            finder.add(path);
-        finder.add_notices(git.notices);
-    }
-    Found found = finder.take();
-    MaskedPaths masked = find_masked(tree, policy.mask);
-    found.guarded.masked = std::move(masked.paths);
-    found.guarded.notices.insert(found.guarded.notices.end(), masked.notices.begin(), masked.notices.end());
+    for (const auto &path : wanted)
+        finder.add(path);
+    return finder.take();
+}
+
+std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const ProjectsPolicy &policy)
+{
+    if (!trees.repository) return {};
+    if (!policy.protect) return git_executing_paths(trees.project, *trees.repository, guard_limit);
+    std::vector<GuardedPath> wanted;
+    for (const auto &path : *policy.protect)
+        wanted.push_back({*trees.repository, path.path, Standin::directory, false});
+    return wanted;
+}
+
+std::vector<Found> find_all(const GuardedTrees &trees, const ProjectsPolicy &policy)
+{
+    std::vector<Found> found;
+    found.push_back(find(trees.project, wanted_in_project(trees, policy)));
+    MaskedPaths masked = find_masked(trees.project, policy.mask);
+    GuardedPaths &project = found.front().guarded;
+    project.masked = std::move(masked.paths);
+    project.notices.insert(project.notices.end(), masked.notices.begin(), masked.notices.end());
+    for (const auto &tree : trees.git_directories)
+        found.push_back(policy.protect ? Found{} : find(tree, gitdir_executing_paths(tree, guard_limit)));
     return found;
 }
 
 // A placeholder below one that could not be made cannot be made either.
-std::vector<std::string> make(const ShownTree &tree, const std::vector<Placeholder> &placeholders)
+std::vector<std::string> make(const GuardedTree &tree, const std::vector<Placeholder> &placeholders)
 {
     std::vector<std::string> targets;
     std::string missing;
@@ -166,19 +172,26 @@ void require_beneath(const std::vector<std::string> &paths)
 
 } // namespace
 
-void serve_guarded_paths(const AsUser & /*user*/, const ShownTree &tree, const std::string &below, const ProjectsPolicy &policy,
-                         FdRef channel)
+std::string order_for_tree(std::size_t index)
 {
-    const Found found = find(tree, below, policy);
-    const GuardedPaths &guarded = found.guarded;
-    send_long_answer(channel,
-                     Encoder().texts(guarded.read_only).texts(guarded.placeholders).texts(guarded.masked).texts(guarded.notices).bytes());
+    return Encoder().number(index).bytes();
+}
+
+void serve_guarded_paths(const AsUser & /*user*/, const GuardedTrees &trees, const ProjectsPolicy &policy, FdRef channel)
+{
+    const std::vector<Found> found = find_all(trees, policy);
+    for (const auto &[guarded, placeholders] : found)
+        send_long_answer(
+            channel, Encoder().texts(guarded.read_only).texts(guarded.placeholders).texts(guarded.masked).texts(guarded.notices).bytes());
     for (;;) {
         pollfd wait{channel.get(), POLLIN, 0};
         if (poll(&wait, 1, -1) < 0 && errno != EINTR) throw_errno("waiting for the runner");
         if (wait.revents == 0) continue;
-        if (!receive_packet(channel, in_seconds(0))) return;
-        send_long_answer(channel, Encoder().texts(make(tree, found.placeholders)).bytes());
+        const auto order = receive_packet(channel, in_seconds(0));
+        if (!order) return;
+        const std::size_t index = Decoder(order->bytes).number();
+        const GuardedTree &tree = index == 0 ? trees.project : trees.git_directories.at(index - 1);
+        send_long_answer(channel, Encoder().texts(make(tree, found.at(index).placeholders)).bytes());
     }
 }
 

@@ -5,13 +5,14 @@
 #include "common/policy.hpp"
 #include "runner/shown_path.hpp"
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace pi_agent {
 
-// All paths are relative to the shown project, canonical when they were found, and any bytes.
+// Of one tree. All paths are relative to it, canonical when they were found, and any bytes.
 struct GuardedPaths {
     std::vector<std::string> read_only;    // what is there, links themselves included
     std::vector<std::string> placeholders; // what was not there and gets one, what is above a thing first
@@ -19,11 +20,20 @@ struct GuardedPaths {
     std::vector<std::string> notices;
 };
 
-// In the child: finds them, sends them, and at each order makes the placeholders and says which of them are there to be mounted over. Until
-// the other end is closed.
-void serve_guarded_paths(const AsUser &user, const ShownTree &tree, const std::string &below, const ProjectsPolicy &policy, FdRef channel);
+// What there is to search: the project, the repository in it (relative to it), and git directories of that repository elsewhere.
+struct GuardedTrees {
+    GuardedTree project;
+    std::optional<std::string> repository;
+    std::vector<GuardedTree> git_directories;
+};
 
-// In the parent. Throws ProtocolError for what no such child sends: the rest of the runner may take every path for one beneath the project.
+// In the child: finds them, sends an answer for each tree, the project first, and at each order makes the placeholders of one tree and says
+// which of them are there to be mounted over. Until the other end is closed.
+void serve_guarded_paths(const AsUser &user, const GuardedTrees &trees, const ProjectsPolicy &policy, FdRef channel);
+
+std::string order_for_tree(std::size_t index);
+
+// In the parent. Throws ProtocolError for what no such child sends: the rest of the runner may take every path for one beneath its tree.
 GuardedPaths decode_guarded_paths(std::string_view bytes);
 std::vector<std::string> decode_paths(std::string_view bytes);
 

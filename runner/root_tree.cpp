@@ -130,7 +130,7 @@ UniqueFd make_frame(const AsRoot &root, const SessionDirectory &session, const s
 // The writable trees at their places below allowed roots, each root's in a frame of its own, which is the tree where that is the root.
 // Returns what is hidden in the project itself.
 std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                            const UniqueFd &map, std::vector<Frame> &frames)
+                                            const UniqueFd &map, std::vector<Frame> &frames, ProjectGuards &guards)
 {
     std::map<std::string, std::vector<const ShownTree *>> by_root;
     by_root[project.shown.root_path].push_back(&project.shown);
@@ -146,6 +146,7 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
             attach(root, mount, whole ? session.make_directory(frame.name) : open_beneath(top, tree->inside, O_PATH | O_DIRECTORY));
             const std::string shown_at = session.path() + "/" + frame.name + (whole ? "" : "/" + tree->inside);
             std::vector<std::string> hidden = cover_submounts(root, session, mount, tree->path(), shown_at);
+            guards.apply(root, session, *tree, mount); // when all that hides submounts is there: it is taken along
             if (tree == &project.shown) covered = std::move(hidden);
         }
         frames.push_back(frame);
@@ -155,12 +156,14 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
 
 // The project in the agent's home, on a directory that is there. Where the agent exchanged it meanwhile, nothing is mounted.
 std::vector<std::string> show_in_home(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
-                                      const DetachedMount &home, const UniqueFd &map)
+                                      const DetachedMount &home, const UniqueFd &map, ProjectGuards &guards)
 {
     const std::string inside = std::string(alias_directory) + "/" + alias_of(project.shown.path());
     const DetachedMount mount = clone_project(root, project.shown, map);
     attach(root, mount, open_beneath(home.fd, inside, O_PATH | O_DIRECTORY));
-    return cover_submounts(root, session, mount, project.shown.path(), session.path() + "/home/" + inside);
+    std::vector<std::string> covered = cover_submounts(root, session, mount, project.shown.path(), session.path() + "/home/" + inside);
+    guards.apply(root, session, project.shown, mount);
+    return covered;
 }
 
 // Where no home is in the way, the project's own path leads to it.
@@ -247,8 +250,8 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
 
     const UniqueFd map = make_id_map(root, user, agent);
     std::vector<Frame> frames;
-    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, map, frames)
-                                               : show_in_home(root, session, project, home, map);
+    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, map, frames, guards)
+                                               : show_in_home(root, session, project, home, map, guards);
     for (const auto &frame : frames)
         tree.writable_roots.push_back(frame.root_path);
     tree.binds = tree_binds(session.path(), state.home_path, frames);

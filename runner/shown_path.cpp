@@ -38,7 +38,7 @@ std::string text_of_link(FdRef link)
 // One walk: what is still to come, and where it stands.
 class Walk {
 public:
-    Walk(const ShownTree &tree, const std::string &base) : tree_(tree), mount_(mount_of(tree.top)) { found_.path = base; }
+    Walk(const GuardedTree &tree, const std::string &base) : tree_(tree), mount_(mount_of(tree.top)) { found_.path = base; }
 
     ShownPath follow(const std::string &path)
     {
@@ -105,7 +105,7 @@ private:
         return false;
     }
 
-    const ShownTree &tree_;
+    const GuardedTree &tree_;
     std::uint64_t mount_;
     std::deque<std::string> ahead_;
     ShownPath found_;
@@ -130,7 +130,7 @@ std::string join_path(const std::string &directory, const std::string &name)
     return directory.empty() ? name : directory + "/" + name;
 }
 
-ShownPath find_shown(const ShownTree &tree, const std::string &base, const std::string &path)
+ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path)
 {
     return Walk(tree, base).follow(path);
 }

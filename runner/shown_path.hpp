@@ -8,8 +8,8 @@
 
 namespace pi_agent {
 
-// The project as the agent is shown it.
-struct ShownTree {
+// A tree that the agent is shown, as its search sees it.
+struct GuardedTree {
     FdRef top;        // O_PATH, in the host's mount namespace
     std::string path; // canonical, on the host
 };
@@ -34,6 +34,6 @@ std::vector<std::string> components_of(const std::string &path);
 std::string join_path(const std::string &directory, const std::string &name);
 
 // Follows `path`, which is relative to `base` (canonical, relative to the top, a directory) or absolute, as a program inside would.
-ShownPath find_shown(const ShownTree &tree, const std::string &base, const std::string &path);
+ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path);
 
 } // namespace pi_agent

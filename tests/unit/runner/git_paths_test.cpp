@@ -22,41 +22,26 @@ void make_gitdir(const ShownProject &project, const std::string &path, const std
     project.directory.write(path + "/config", config);
 }
 
-const GuardedPath *find(const GitPaths &found, const std::string &path)
+const GuardedPath *find(const std::vector<GuardedPath> &found, const std::string &path)
 {
-    const auto at =
-        std::find_if(found.paths.begin(), found.paths.end(), [&](const auto &one) { return join_path(one.base, one.path) == path; });
-    return at == found.paths.end() ? nullptr : &*at;
+    const auto at = std::find_if(found.begin(), found.end(), [&](const auto &one) { return join_path(one.base, one.path) == path; });
+    return at == found.end() ? nullptr : &*at;
 }
 
 } // namespace
-
-TEST_CASE("finds the nearest repository upwards, and none above the project")
-{
-    const ShownProject project;
-    project.directory.make("app/.git");
-    project.directory.make("app/src/deep");
-    project.directory.make("other/deep");
-    CHECK(find_repository(project.tree, "app/src/deep") == "app");
-    CHECK(find_repository(project.tree, "app") == "app");
-    CHECK(!find_repository(project.tree, "other/deep"));
-    project.directory.write(".git", "gitdir: app/.git\n");
-    CHECK(find_repository(project.tree, "other/deep") == "");
-}
 
 TEST_CASE("names what git executes in an ordinary repository, and what stands for it where it is missing")
 {
     const ShownProject project;
     make_gitdir(project, "app/.git");
-    const GitPaths found = git_executing_paths(project.tree, "app", many);
+    const auto found = git_executing_paths(project.tree, "app", many);
     CHECK(find(found, "app/.git")->is_way);
     CHECK(find(found, "app/.git/hooks")->standin == Standin::directory);
     CHECK(find(found, "app/.git/config")->standin == Standin::comment);
     CHECK(find(found, "app/.git/commondir")->standin == Standin::commondir);
     CHECK(find(found, "app/.git/info/attributes")->standin == Standin::comment);
     CHECK(find(found, "app/.git/config.worktree")->standin == Standin::none);
-    CHECK(found.paths.size() == 6);
-    CHECK(found.notices.empty());
+    CHECK(found.size() == 6);
 }
 
 TEST_CASE("a config.worktree is kept from being made only where git would read it")
@@ -64,7 +49,7 @@ TEST_CASE("a config.worktree is kept from being made only where git would read i
     const ShownProject project;
     make_gitdir(project, ".git", "[Extensions]\n\tWorktreeConfig = true\n");
     project.directory.make(".git/worktrees/w");
-    const GitPaths found = git_executing_paths(project.tree, "", many);
+    const auto found = git_executing_paths(project.tree, "", many);
     CHECK(find(found, ".git/config.worktree")->standin == Standin::comment);
     CHECK(find(found, ".git/worktrees/w/config.worktree")->standin == Standin::comment);
 }
@@ -77,7 +62,7 @@ TEST_CASE("knows submodules, nested ones and those with slashes in their names")
     make_gitdir(project, ".git/modules/lib/one/modules/inner");
     project.directory.make("lib/one");
     project.directory.write("lib/one/.git", "gitdir: ../../.git/modules/lib/one\n");
-    const GitPaths found = git_executing_paths(project.tree, "", many);
+    const auto found = git_executing_paths(project.tree, "", many);
     CHECK(find(found, ".git/modules/lib/one/config") != nullptr);
     CHECK(find(found, ".git/modules/lib/one/modules/inner/hooks") != nullptr);
     CHECK(find(found, ".git/modules/lib/one/../../../../lib/one/.git") != nullptr);
@@ -94,24 +79,35 @@ TEST_CASE("knows worktrees from both sides")
     project.directory.make("side");
     project.directory.write("side/.git", "gitdir: " + (project.directory / "main/.git/worktrees/side") + "\n");
     for (const char *from : {"main", "side"}) {
-        const GitPaths found = git_executing_paths(project.tree, from, many);
+        const auto found = git_executing_paths(project.tree, from, many);
         CHECK(find(found, "main/.git/hooks") != nullptr);
         CHECK(find(found, "main/.git/worktrees/side/commondir") != nullptr);
         CHECK(find(found, "main/.git/worktrees/side/gitdir") != nullptr);
         CHECK(find(found, "main/.git/worktrees/side/hooks") == nullptr); // git does not look there
         CHECK(find(found, "main/.git/worktrees/side/" + (project.directory / "side/.git")) != nullptr);
-        CHECK(found.notices.empty());
     }
 }
 
-TEST_CASE("says what it cannot protect, and refuses a repository with too much")
+TEST_CASE("a git directory that is shown by itself, and one that is not shown")
 {
     const ShownProject project;
-    project.directory.make("away");
-    project.directory.write("away/.git", "gitdir: /elsewhere/.git/worktrees/away\n");
-    const GitPaths found = git_executing_paths(project.tree, "away", many);
-    REQUIRE(found.notices.size() == 1);
-    CHECK(found.notices[0].find("lies outside of what is shown") != std::string::npos);
+    make_gitdir(project, ".");
+    project.directory.make("worktrees/w");
+    const auto found = gitdir_executing_paths(project.tree, many);
+    CHECK(find(found, "hooks")->standin == Standin::directory);
+    CHECK(find(found, "worktrees/w/commondir") != nullptr);
+    const ShownProject away;
+    away.directory.write(".git", "gitdir: /elsewhere/.git/worktrees/away\n");
+    CHECK(git_executing_paths(away.tree, "", many).size() == 1); // the file
+    const ShownProject own;                                      // a worktree's own, without what it shares
+    own.directory.write("commondir", "../..\n");
+    CHECK(find(gitdir_executing_paths(own.tree, many), "gitdir") != nullptr);
+    CHECK(find(gitdir_executing_paths(own.tree, many), "hooks") == nullptr);
+}
+
+TEST_CASE("refuses a repository with too much")
+{
+    const ShownProject project;
     make_gitdir(project, ".git");
     CHECK(failure_of([&] { return git_executing_paths(project.tree, "", 3); }).status == 75);
 }

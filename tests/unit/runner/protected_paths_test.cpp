@@ -48,13 +48,13 @@ TEST_CASE("finds links and what they lead to, makes what is missing at an order,
     const int top = project.top.get();
     for (int round = 0; round < 2; ++round) {
         Child child(root, "test", user_account(), {top}, [&](const AsUser &user, FdRef channel) {
-            serve_guarded_paths(user, {FdRef(top), project.directory.path()}, "", ProjectsPolicy{}, channel);
+            serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, "", {}}, ProjectsPolicy{}, channel);
         });
         const GuardedPaths found = decode_guarded_paths(child.receive_long(child_patience_seconds));
         CHECK(found.read_only == Texts{".git/hooks", "tools/hooks", ".git/config"});
         CHECK(found.placeholders == Texts{".git/commondir", ".git/info", ".git/info/attributes"});
         CHECK(std::filesystem::exists(project.directory / ".git/info") == (round == 1));
-        send_packet(child.channel(), "M", {}, in_seconds(1));
+        send_packet(child.channel(), order_for_tree(0), {}, in_seconds(1));
         CHECK(decode_paths(child.receive_long(child_patience_seconds)) == Texts{".git/commondir", ".git/info/attributes"});
         CHECK(std::filesystem::exists(project.directory / ".git/info/attributes"));
     }
@@ -71,7 +71,7 @@ TEST_CASE("a list of the policy takes the place of what git executes")
     const AsRoot root = AsRoot::claim();
     const int top = project.top.get();
     Child child(root, "test", user_account(), {top}, [&](const AsUser &user, FdRef channel) {
-        serve_guarded_paths(user, {FdRef(top), project.directory.path()}, "app", policy, channel);
+        serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, "app", {}}, policy, channel);
     });
     const GuardedPaths found = decode_guarded_paths(child.receive_long(child_patience_seconds));
     CHECK(found.read_only == Texts{"app/Makefile"});

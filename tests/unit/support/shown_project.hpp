@@ -11,7 +11,7 @@ namespace pi_agent::test {
 struct ShownProject {
     TemporaryDirectory directory;
     UniqueFd top = UniqueFd::adopt(::open(directory.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    ShownTree tree{top, directory.path()};
+    GuardedTree tree{top, directory.path()};
 };
 
 } // namespace pi_agent::test
