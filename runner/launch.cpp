@@ -181,6 +181,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
                           service_properties(plan_unit(id, caller, agent, project, state, tree, features, policy.network)),
                           CompanionUnit{cleanup_name(id), cleanup_properties(id, caller.uid)}, launcher);
     launcher.reset();
+    guards.end_search();
     ScratchSweep leftovers(root, policy.agent.state_dir);
     try {
         HostFilesReader host_files(root, worker, view);

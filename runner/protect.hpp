@@ -33,6 +33,9 @@ public:
     // submounts. Throws what the search found wrong, and Failure(system_failure) when the tree changes meanwhile.
     void apply(const AsRoot &root, const SessionDirectory &session, const ShownTree &tree, const DetachedMount &mount);
 
+    // When all trees are mounted over: ends the child, which takes a moment.
+    void end_search() noexcept { child_.reset(); }
+
     // Once applied: what is read-only (without what is above it), and what the user should know.
     [[nodiscard]] const std::vector<std::string> &read_only() const noexcept { return read_only_; }
     [[nodiscard]] bool has_masks() const noexcept { return has_masks_; }

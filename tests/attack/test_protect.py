@@ -1,8 +1,8 @@
 """`projects.protect`: what the agent plants where git runs things from does not run when the user works in the repository later."""
 
 import pytest
-from repositories import PLACE, RAN, planting, repository
-from target import Outcome
+from repositories import PLACE, planting, repository, something_ran_outside
+from target import ATTACK_POLICY, Outcome
 
 RUN = f"{PLACE}/program"
 EVIL = f"[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = {RUN}\\n\\thooksPath = {PLACE}/planted\\n"
@@ -101,6 +101,24 @@ LINKED = {
 def test_links_and_what_they_lead_to_are_protected(what, prove):
     before, script = LINKED[what]
     prove(planting(script, before), "protect", "protect-prefixes", quick=True)
+
+
+def test_a_git_directory_that_is_shown_by_itself_is_protected(prove, product, weak):
+    """Of a worktree under `scope: project`: its own place is another than the project's."""
+    for target in (product, weak):
+        target.machine.install_policy(ATTACK_POLICY.read_text() + "projects: {scope: project}\n")
+    script = f"echo '[core] fsmonitor = {RUN}' >>{PLACE}/.git/config; rm -f {PLACE}/.git/commondir; mv {PLACE}/.git {PLACE}/g"
+
+    def attack(target):
+        with repository(target):
+            done = target.pi("sh", "-c", script, cwd=f"{PLACE}-side")
+            return Outcome(something_ran_outside(target), done)
+
+    try:
+        prove(attack, "protect", quick=True)
+    finally:
+        for target in (product, weak):
+            target.machine.install_policy(ATTACK_POLICY.read_text())
 
 
 def test_a_link_out_of_the_project_makes_root_open_nothing_there(product):
