@@ -4,6 +4,7 @@
 
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/placeholder_text.hpp"
 #include "runner/beneath.hpp"
 #include "runner/whole_file.hpp"
 
@@ -17,15 +18,12 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::string_view comment_text = "# A placeholder of pi-agent, there while a session runs. It says nothing to git.\n";
-// To git this is the directory that the file lies in, as if there were no file. An empty one would stop git. No other program writes it so.
-constexpr std::string_view commondir_text = "././.\n";
 // The sticky bit means nothing in an empty directory, and tells ours from the user's.
 constexpr mode_t directory_mode = 01755;
 
 std::string_view text_of(Standin standin)
 {
-    return standin == Standin::commondir ? commondir_text : comment_text;
+    return standin == Standin::commondir ? placeholder_commondir : placeholder_comment;
 }
 
 bool may_not(int error)

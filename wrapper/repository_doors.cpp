@@ -1,6 +1,7 @@
 // Looking at git directories. Every path is one that git itself would open.
 #include "wrapper/repository_doors.hpp"
 
+#include "common/placeholder_text.hpp"
 #include "wrapper/git_settings.hpp"
 
 #include <algorithm>
@@ -94,9 +95,11 @@ void RepositoryDoors::repository(const std::string &gitdir, const std::optional<
         hooks(*configured, 0);
         if (worktree) hook_managers(*configured, *worktree);
     }
-    marker_.file(join(gitdir, "info/attributes"), "git attributes");
+    const std::string attributes = join(gitdir, "info/attributes");
+    if (marker_.tree().read(attributes, small_limit).value_or("") != placeholder_comment) marker_.file(attributes, "git attributes");
     const std::string common = join(gitdir, "commondir");
-    if (trimmed(marker_.tree().read(common, small_limit).value_or("")) != "../..") marker_.file(common, "commondir that points elsewhere");
+    const std::string leads_to = marker_.tree().read(common, small_limit).value_or("");
+    if (trimmed(leads_to) != "../.." && leads_to != placeholder_commondir) marker_.file(common, "commondir that points elsewhere");
     modules(join(gitdir, "modules"), depth + 1);
     linked_worktrees(join(gitdir, "worktrees"), depth + 1);
 }

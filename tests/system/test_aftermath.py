@@ -9,6 +9,9 @@ from launching import PLAYING_POLICY, finish, pi, session
 
 pytestmark = pytest.mark.usefixtures("playing")
 
+# With protection most doors of git could not be opened.
+UNPROTECTED = PLAYING_POLICY + "projects: {protect: []}\n"
+
 PROJECT = "/home/alice/projects/after"
 BEGIN = "pi: this session left things that run code outside later:"
 END = "pi: look at them before you use git, an editor or these programs there"
@@ -134,6 +137,11 @@ DOORS = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module", autouse=True)
+def unprotected(playing):
+    playing.install_policy(UNPROTECTED)
+
+
 @pytest.fixture
 def project(machine):
     machine.run(["bash", "-c", MADE, "bash", PROJECT], cwd="/", check=True)
@@ -247,9 +255,11 @@ def test_paths_outside_the_working_directory_are_whole(machine, project):
     assert told(done) == [f"{PROJECT}/.git/hooks/pre-push: git hook appeared", f"/home/alice/projects/.envrc: {SHELL} appeared"]
 
 
-def test_it_is_off_when_the_policy_says_so(machine, project, playing_policy):
-    playing_policy(PLAYING_POLICY + "projects: {aftermath: false}\n")
-    assert told(run(machine, "touch .git/hooks/pre-push")) == []
+def test_it_is_off_when_the_policy_says_so(machine, project):
+    machine.install_policy(PLAYING_POLICY + "projects: {aftermath: false, protect: []}\n")
+    said = told(run(machine, "touch .git/hooks/pre-push"))
+    machine.install_policy(UNPROTECTED)
+    assert said == []
 
 
 def test_who_is_outside_the_repository_hears_of_it_in_the_next_one_too(machine, project):

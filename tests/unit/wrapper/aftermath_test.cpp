@@ -3,6 +3,7 @@
 #include "wrapper/aftermath_notice.hpp"
 #include "wrapper/file_doors.hpp"
 
+#include "common/placeholder_text.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <doctest/doctest.h>
@@ -157,6 +158,9 @@ TEST_CASE("submodules, worktrees and files that lead elsewhere are looked at")
     project.write("sub/.git", "gitdir: ../.git/modules/a/b\n");
     project.write(".git/worktrees/w/commondir", "../..\n");
     project.write("w/.git", "gitdir: " + project.path(".git/worktrees/w") + "\n");
+    // As root's side makes them while a session runs.
+    project.write(".git/commondir", std::string(placeholder_commondir));
+    project.write(".git/info/attributes", std::string(placeholder_comment));
     CHECK(project.findings().empty());
     project.program(".git/modules/a/b/hooks/post-checkout", "x");
     project.write(".git/worktrees/w/config.worktree", "[core]\n\tfsmonitor = x\n");
