@@ -13,7 +13,7 @@ std::string refusal_text(const Account &caller, const AccessRules &rules, const 
     std::string text = "denied: " + escape_for_display(cwd) + " is outside the project roots of " + caller.name + " (" +
                        to_string(rules.where) + ", " + rules.entry + ".roots):";
     for (const auto &root : roots)
-        text += " " + root.path;
+        text += " " + escape_for_display(root.path);
     return text + "; change into one of them, or ask the administrator for another root";
 }
 
