@@ -52,26 +52,6 @@ def test_a_pipe_does_not_hang_it(prove):
     prove(attack, "aftermath-regular-files")
 
 
-@pytest.fixture(scope="module")
-def large_tree(product, weak):
-    script = f"import os\nfor d in range(310):\n os.makedirs(f'{LARGE}/{{d}}')\n for f in range(1000): open(f'{LARGE}/{{d}}/{{f}}', 'w').close()"
-    for target in (product, weak):
-        target.machine.run(["python3", "-c", script], check=True, timeout=300)
-    yield
-    for target in (product, weak):
-        target.machine.root(["rm", "-rf", LARGE], check=True, timeout=300)
-
-
-def test_a_tree_without_end_has_one(prove, large_tree):
-    def attack(target):
-        again(target)
-        done = target.pi("sh", "-c", f"touch {HOOK}")
-        assert BEGIN in done.stderr, done
-        return Outcome(b"not everything was looked at" not in done.stderr, done)
-
-    prove(attack, "aftermath-bounds")
-
-
 def test_names_do_not_reach_the_terminal_as_they_are(prove):
     def attack(target):
         again(target)
@@ -134,3 +114,23 @@ def test_depth_and_odd_things_end_too(product):
     assert "not everything was looked at" in text and "/d/d/d" in text, text
     assert "pi:   .npmrc: package manager's programs appeared\n" in text, text
     product.machine.run(f"cd {DEMO} && python3 -c 'import shutil; shutil.rmtree(\"d\")' 2>/dev/null; rm -rf d", check=True)
+
+
+@pytest.fixture
+def large_tree(product, weak):
+    script = f"import os\nfor d in range(310):\n os.makedirs(f'{LARGE}/{{d}}')\n for f in range(1000): open(f'{LARGE}/{{d}}/{{f}}', 'w').close()"
+    for target in (product, weak):
+        target.machine.run(["python3", "-c", script], check=True, timeout=300)
+    yield
+    for target in (product, weak):
+        target.machine.root(["rm", "-rf", LARGE], check=True, timeout=300)
+
+
+def test_a_tree_without_end_has_one(prove, large_tree):
+    def attack(target):
+        again(target)
+        done = target.pi("sh", "-c", f"touch {HOOK}")
+        assert BEGIN in done.stderr, done
+        return Outcome(b"not everything was looked at" not in done.stderr, done)
+
+    prove(attack, "aftermath-bounds")
