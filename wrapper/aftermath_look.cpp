@@ -110,6 +110,7 @@ private:
         places_.pop_front();
         if (place.path.size() >= PATH_MAX) return leave_out(place.path);
         const Listing listing = tree_.list(place.path, Links::refuse);
+        if (listing.found == Listing::Found::nothing && tree_.budget().is_spent()) return leave_out(place.path);
         if (listing.found == Listing::Found::unreadable) return marker_.unreadable(place.path, listing.facts);
         if (listing.found != Listing::Found::listed) return;
         const bool fresh = first_look_ && is_later(listing.facts.st_ctim, plan_.start);

@@ -58,7 +58,8 @@ public:
     // The path beneath the root of an absolute one, by its text; "" for the root itself.
     [[nodiscard]] std::optional<std::string> below(const std::string &absolute) const;
 
-    // `path` is beneath the root, "" for the root itself. Nothing where nothing is, or where it is not in this tree or on another mount.
+    // `path` is beneath the root, "" for the root itself. Nothing once the budget is spent, where nothing is, and where it is not in this
+    // tree or on another mount.
     [[nodiscard]] std::optional<struct stat> look(const std::string &path, Links last) const;
     [[nodiscard]] std::optional<std::string> link_target(const std::string &path) const;
     // At most `limit` bytes of a regular file; nothing for anything else.
