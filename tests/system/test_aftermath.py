@@ -293,14 +293,13 @@ def test_a_runner_that_is_killed_keeps_nothing_from_being_told(machine, project)
     assert status == 71 and b"pi:   .git/hooks/pre-push: git hook appeared\n" in err, err
 
 
-@pytest.fixture(scope="module")
-def large_tree(machine, playing):
-    """A repository beside 300,000 files: more than one look takes."""
+@pytest.fixture
+def large_tree(machine, project):
+    """320,000 files beside the repository: more than one look takes."""
     script = "import os\nfor d in range(320):\n os.makedirs(f'large/{d:03}/x')\n for f in range(1000): open(f'large/{d:03}/x/{f}', 'w').close()"
-    machine.run(["bash", "-c", MADE, "bash", PROJECT], cwd="/", check=True)
     machine.run(["python3", "-c", script], cwd="/home/alice/projects", check=True, timeout=180)
     yield
-    machine.root(["rm", "-rf", PROJECT, "/home/alice/projects/large"], check=True, timeout=180)
+    machine.root(["rm", "-rf", "/home/alice/projects/large"], check=True, timeout=180)
 
 
 def test_a_large_tree_is_not_looked_at_for_ever_and_the_repository_is(machine, large_tree):
