@@ -8,6 +8,7 @@
 #include "runner/environment.hpp"
 #include "runner/git_identity.hpp"
 #include "runner/search_tools.hpp"
+#include "runner/ssh_key.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -65,6 +66,7 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
         for (const auto &file : policy.env_files)
             environment.notes.push_back(file.path + " (" + to_string(file.where) + ") sets more; only root can read it");
     name_git_config(input);
+    if (rules.ssh_key) name_ssh_command(input);
     keep_from_downloading(input, policy.network, missing_search_tools());
     CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy, home);
     input.certificates_inside = std::move(certificates.renamed);

@@ -36,8 +36,8 @@ std::string access_text(const Explanation &explanation, const AccessRules &rules
     text += fmt::format("entry:    {} ({})\n", rules.entry, to_string(rules.where));
     text += fmt::format("agent as: {}{}\n", rules.agent_account,
                         explanation.account_exists ? "" : " (no such account yet: run 'pi-agentctl apply')");
-    text += fmt::format("config:   {}\n", escape_for_display(rules.config_directory));
-    text += "roots:\n";
+    const std::string ssh = rules.ssh_key ? fmt::format("ssh key:  a copy of {}\n", escape_for_display(*rules.ssh_key)) : "";
+    text += fmt::format("config:   {}\n{}roots:\n", escape_for_display(rules.config_directory), ssh);
     for (const auto &root : explanation.roots)
         text += root_line(root);
     return text;
@@ -128,6 +128,7 @@ nlohmann::json to_json(const Explanation &explanation)
                      {"home", explanation.home},
                      {"program", explanation.program}};
     json["config_directory"] = rules->config_directory;
+    json["ssh_key"] = rules->ssh_key ? nlohmann::json(*rules->ssh_key) : nlohmann::json(nullptr);
     json["environment"] = to_json(explanation.environment);
     json["roots"] = nlohmann::json::array();
     for (const auto &root : explanation.roots)

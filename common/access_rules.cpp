@@ -25,10 +25,10 @@ std::optional<std::string> problem_of_caller(const Policy &policy, const Account
     return std::nullopt;
 }
 
-std::string absolute_config(const std::string &config, const Account &caller)
+std::string from_home(const std::string &path, const Account &caller)
 {
-    if (config.front() == '/') return config;
-    return caller.home + (caller.home.back() == '/' ? "" : "/") + config;
+    if (path.front() == '/') return path;
+    return caller.home + (caller.home.back() == '/' ? "" : "/") + path;
 }
 
 // The entries that apply to the caller, with the group of each group entry.
@@ -95,6 +95,7 @@ std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy,
     Joiner joiner(caller.name);
     std::optional<std::string> config;
     std::optional<std::string> run_as;
+    std::optional<std::string> ssh_key;
     AccessRules rules;
     rules.where = matches.front().first->where;
     for (const auto &[entry, group] : matches) {
@@ -103,10 +104,12 @@ std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy,
             rules.roots.push_back({root, group});
         joiner.take(*entry, entry->config, "config", config);
         joiner.take(*entry, entry->run_as, "run_as", run_as);
+        joiner.take(*entry, entry->ssh_key, "ssh.key", ssh_key);
         joiner.take(*entry, entry->env, rules.env);
     }
     joiner.throw_if_any();
-    rules.config_directory = absolute_config(config.value_or(default_config), caller);
+    rules.config_directory = from_home(config.value_or(default_config), caller);
+    if (ssh_key) rules.ssh_key = from_home(*ssh_key, caller);
     rules.agent_account = agent_account_name(policy, caller.name, run_as);
     if (!is_plain_name(rules.agent_account)) {
         return NotAuthorised{"the agent account of " + caller.name + " would be called " + quote(rules.agent_account) +

@@ -21,7 +21,8 @@ struct AccessRules {
     std::vector<GrantedRoot> roots;
     std::string config_directory; // absolute
     std::string agent_account;
-    Environment env; // the per-user layer
+    Environment env;                         // the per-user layer
+    std::optional<std::string> ssh_key = {}; // absolute
 };
 
 // The caller may not use pi at all; `text` is for the user and says what to do.

@@ -52,6 +52,7 @@ struct UserEntry {
     std::optional<std::string> config; // config directory: relative to home, or absolute
     std::optional<std::string> run_as;
     Position run_as_where;
+    std::optional<std::string> ssh_key; // for the agent's git: relative to home, or absolute
     Environment env;
     EnvironmentPlaces env_where;
 };

@@ -44,6 +44,23 @@ void read_config_directory(const PolicyValue &value, UserEntry &entry, Problems 
     }
 }
 
+void read_ssh(const PolicyValue &section, UserEntry &entry, Problems &problems)
+{
+    read_section(section,
+                 {{"key",
+                   [&](const PolicyValue &value) {
+                       const auto path = read_line(value, problems);
+                       if (!path) return;
+                       if (const auto problem = problem_of_host_file(*path))
+                           problems.add(value.where, value.key, quote(*path) + " " + problem->text, problem->remedy);
+                       else
+                           entry.ssh_key = path;
+                   }}},
+                 problems);
+    if (!entry.ssh_key && section.node.kind == YamlNode::Kind::mapping && section.node.entries.empty())
+        problems.add(section.where, section.key, "names no key", "say which, e.g. {key: .ssh/id_agent}, or remove it");
+}
+
 UserEntry read_user(const PolicyValue &section, const YamlEntry &yaml, Problems &problems)
 {
     UserEntry entry;
@@ -67,6 +84,7 @@ UserEntry read_user(const PolicyValue &section, const YamlEntry &yaml, Problems 
                        entry.run_as = read_name(value, problems);
                        entry.run_as_where = value.where;
                    }},
+                  {"ssh", [&](const PolicyValue &value) { read_ssh(value, entry, problems); }},
                   {"env", [&](const PolicyValue &value) { read_env(value, entry.env, entry.env_where, problems); }}},
                  problems);
     if (!has_roots) problems.add(yaml.where, section.key, "has no roots", "add 'roots' with at least one directory, or remove the user");

@@ -29,6 +29,7 @@
 #include "runner/session_end.hpp"
 #include "runner/session_terminal.hpp"
 #include "runner/session_watch.hpp"
+#include "runner/ssh_key.hpp"
 #include "runner/start_slot.hpp"
 #include "runner/state_directory.hpp"
 #include "runner/supervise.hpp"
@@ -194,6 +195,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         show_certificate_files(session, certificates);
         tell_all(wrapper, certificates.notices);
         environment.certificates_inside = std::move(certificates.renamed);
+        const SshFiles ssh = ask_ssh_files(root, caller, rules);
+        show_ssh_files(root, session, agent, ssh);
+        if (!ssh.key.empty()) name_ssh_command(environment);
+        tell_all(wrapper, ssh.notices);
         tell_all(wrapper, git_identity.show(session, watch, guards.repository_config()));
     } catch (...) {
         end.end_after_failure();

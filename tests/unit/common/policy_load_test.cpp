@@ -56,6 +56,7 @@ users:
     roots: [~/projects/, /srv/shared/app]
     config: /home/alice/.config/pi
     run_as: helper
+    ssh: {key: .ssh/id_agent}
     env: {HTTP_PROXY: http://127.0.0.1:3128, EMPTY: ""}
   "%devs": {roots: [/srv/devs], config: .pi/other/}
 settings: {a: [1, -2, 1.5, true, null, yes, "010"], b: {c: text}}
@@ -68,6 +69,8 @@ env: {EDITOR: nano}
     REQUIRE(policy.users.size() == 2);
     CHECK(policy.users[0].roots[0].text == "~/projects");
     CHECK(policy.users[0].run_as == "helper");
+    CHECK(policy.users[0].ssh_key == ".ssh/id_agent");
+    CHECK_FALSE(policy.users[1].ssh_key);
     CHECK(policy.users[0].env.at("HTTP_PROXY") == "http://127.0.0.1:3128");
     CHECK(policy.users[0].env.at("EMPTY").empty());
     CHECK(policy.users[1].is_group);
@@ -76,6 +79,20 @@ env: {EDITOR: nano}
     CHECK(nlohmann::json::parse(policy.documents.at("settings.json")) ==
           nlohmann::json::parse(R"({"a": [1, -2, 1.5, true, null, "yes", "010"], "b": {"c": "text"}})"));
     CHECK(policy.env.at("EDITOR") == "nano");
+}
+
+TEST_CASE("an ssh key is a file of the user's")
+{
+    const auto with = [](const std::string &ssh) {
+        return problems_of(head + "users:\n  alice:\n    roots: [/srv/a]\n    ssh: " + ssh + "\n");
+    };
+    CHECK(with("{key: /srv/keys/alice}").empty());
+    CHECK(contains(with("{key: ~/.ssh/id}"), "users.alice.ssh.key: '~/.ssh/id' begins with '~'"));
+    CHECK(contains(with("{key: .ssh/}"), "is a directory"));
+    CHECK(contains(with("{key: .ssh/../id}"), "users.alice.ssh.key"));
+    CHECK(contains(with("{keys: .ssh/id}"), "users.alice.ssh.keys: unknown key; did you mean 'key'?"));
+    CHECK(contains(with("{}"), "users.alice.ssh: names no key"));
+    CHECK(contains(with(".ssh/id"), "users.alice.ssh: must be a mapping"));
 }
 
 TEST_CASE("every problem is reported at once, with file, line, column, key and remedy")
