@@ -230,6 +230,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     }
     for (const auto &notice : {nearly_full(state.home, state.home_path), nearly_full(scratch, "the session's /tmp")})
         if (notice) tell_all(wrapper, {*notice});
+    release_project(root, tree);
     tell(wrapper, ended); // nobody waits for the removal
     leftovers.finish();
 }

@@ -252,10 +252,22 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     std::vector<Frame> frames;
     tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, map, frames, guards)
                                                : show_in_home(root, session, project, home, map, guards);
-    for (const auto &frame : frames)
+    for (const auto &frame : frames) {
         tree.writable_roots.push_back(frame.root_path);
+        tree.project_points.push_back(session.path() + "/" + frame.name);
+    }
+    if (frames.empty()) tree.project_points.push_back(session.path() + "/home");
     tree.binds = tree_binds(session.path(), state.home_path, frames);
     return tree;
+}
+
+void release_project(const AsRoot &root, const RootTree &tree) noexcept
+{
+    try {
+        for (const auto &point : tree.project_points)
+            detach_at(root, point);
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort
+    }
 }
 
 std::vector<std::string> name_hidden(const RootTree &tree, const OpenedProject &project)

@@ -26,6 +26,7 @@ struct RootTree {
     std::vector<std::string> covered;        // mounts inside the project that are hidden, relative to it; any bytes
     std::string project_path;                // where the agent sees the project; any bytes
     std::vector<std::string> writable_roots; // that the unit names; none where the project lies in the agent's home
+    std::vector<std::string> project_points; // where the project is mounted among the host's mounts, or what holds it
     UniqueFd devpts;                         // root of the session's own devpts
 };
 
@@ -46,6 +47,10 @@ std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const s
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
                          ProjectPaths paths, const StateDirectory &state, const Account &user, const Account &agent,
                          const UniqueFd &locked_settings, ProjectGuards &guards);
+
+// Once the unit has ended: takes the project's mounts off the host. What is protected is a mount point there, which nobody can rename or
+// replace, and whoever waited for the session may want to at once. best_effort: the session's removal does it as well.
+void release_project(const AsRoot &root, const RootTree &tree) noexcept;
 
 // What the user should know of it: the covered mounts, one text each.
 std::vector<std::string> name_hidden(const RootTree &tree, const OpenedProject &project);

@@ -3,12 +3,22 @@
 import time
 
 import pytest
-from target import DEMO, Outcome
+from target import ATTACK_POLICY, DEMO, Outcome
 
 HOOK = ".git/hooks/pre-push"
 PRIVATE = "/home/alice/private"
 LARGE = "/home/alice/projects/large"
 BEGIN = b"pi: this session left things that run code outside later:"
+
+
+@pytest.fixture(scope="module", autouse=True)
+def unprotected(product, weak):
+    """With protection most of these doors could not be opened."""
+    for target in (product, weak):
+        target.machine.install_policy(ATTACK_POLICY.read_text() + "projects: {protect: []}\n")
+    yield
+    for target in (product, weak):
+        target.machine.install_policy(ATTACK_POLICY.read_text())
 
 
 @pytest.fixture(autouse=True)

@@ -4,7 +4,7 @@ import pytest
 from repositories import PLACE, repository
 from target import ATTACK_POLICY, Outcome
 
-MASKED = ATTACK_POLICY.read_text() + "projects:\n  mask: ['.env*', keys, deploy/token]\n"
+MASKED = ATTACK_POLICY.read_text() + "projects:\n  mask: ['.env*', keys, guarded/deploy/token]\n"
 SECRET = "mkdir -p keys/deep deploy src/app; for f in .env src/app/.env.local keys/deep/key deploy/token; do echo quokka-masked-7702 >$f; done"
 READS = {
     "by its name": "cat .env src/app/.env.local keys/deep/key deploy/token",

@@ -106,6 +106,13 @@ def test_starts_one_after_another_do_not_trip_over_each_others_placeholders(mach
     assert done.stdout == b"kept\n" * 12, done
 
 
+def test_what_was_protected_can_be_changed_and_renamed_as_soon_as_pi_is_back(machine, repository):
+    place = repository()
+    script = "for i in $(seq 8); do pi sh 'echo x' && git config a.b $i && mv .git/hooks .git/h && mv .git/h .git/hooks && mv .git g && mv g .git || exit 1; done"
+    done = machine.run(script, cwd=place, timeout=60)
+    assert (done.returncode, done.stderr) == (0, b""), done
+
+
 def test_submodules_and_worktrees_are_protected_too_and_from_a_worktree_the_same(machine, repository):
     place = repository(f"{SUBMODULE} && git worktree add -q ../guarded-side -b side")
     side = f"{place}-side"
@@ -154,7 +161,7 @@ MASKED = "mkdir -p a/b .secrets c; echo hidden >.env; echo hidden >a/b/.env.loca
 def test_masked_files_and_directories_are_unreadable(machine, repository, playing_policy):
     place = repository(MASKED)
     was = without_times(picture(machine, place))
-    playing_policy(policy_with("mask: ['.env', '.env.*', .secrets, c/key]\nprotect: []"))
+    playing_policy(policy_with("mask: ['.env', '.env.*', .secrets, guarded/c/key]\nprotect: []"))
     script = "cat .env link a/b/.env.local .secrets/key c/key 2>/dev/null; ls .secrets 2>/dev/null; cat a/key .envrc"
     script += "; for f in .env a/b/.env.local .secrets c/key; do (chmod 700 $f || mv $f x || rm -rf $f || ln $f y || echo new >$f) 2>/dev/null && echo gone $f; done; stat -c '%a %s' .env; mv a z; cat z/b/.env.local"
     done = pi(machine, "sh", script, cwd=place)
