@@ -11,9 +11,11 @@
 #include <ctime>
 #include <exception>
 #include <fcntl.h>
+#include <future>
 #include <linux/close_range.h>
 #include <poll.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -24,6 +26,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int look_patience_seconds = aftermath_seconds + 1;
+constexpr int first_look_niceness = 10;
 constexpr int writing_patience_milliseconds = 1000;
 
 bool has_input_now(FdRef fd)
@@ -45,7 +48,12 @@ void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
 {
     // An agent that ends early has its user waiting: what was not looked at yet is not.
     Budget first_budget(aftermath_entries, in_seconds(aftermath_seconds), [&] { return has_input_now(channel); });
-    const Snapshot before = look_at_doors(plan, first_budget, true);
+    // In a thread of low priority, which no process can take back: everybody waits for the start of the session, and nobody for this look.
+    const auto look_first = [&] {
+        setpriority(PRIO_PROCESS, 0, first_look_niceness); // on Linux of the calling thread alone (setpriority(2)); best_effort
+        return look_at_doors(plan, first_budget, true);
+    };
+    const Snapshot before = std::async(std::launch::async, look_first).get();
     while (!wait_for_input(channel, in_seconds(60))) {
     }
     const std::optional<Packet> asked = receive_packet(channel, in_seconds(1));
