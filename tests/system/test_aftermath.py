@@ -1,11 +1,13 @@
 """What a session leaves that runs code outside later is told at its end: every door when the agent opens it, none that was open before."""
 
 import json
+import re
 import signal
 import time
 
 import pytest
 from launching import PLAYING_POLICY, finish, pi, session
+from shells import PROMPT, Shell
 
 pytestmark = pytest.mark.usefixtures("playing")
 
@@ -335,3 +337,25 @@ def test_a_look_that_does_not_end_is_not_waited_for(machine, project):
         status, out, err = finish(process)
         assert (status, out) == (5, b"") and 2 < time.monotonic() - begun < 6
         assert err.startswith(b"pi: what this session left could not be looked at"), err
+
+
+def test_on_a_terminal_it_comes_when_the_screen_is_the_users_again(machine, project):
+    with Shell(machine, cwd=project, columns=120) as shell:
+        said, status = shell.run("pi sh 'printf \"\\033[?1049hscreen\"; touch .git/hooks/pre-push; exit 3'")
+    notice = f"{BEGIN}\r\npi:   .git/hooks/pre-push: git hook appeared\r\n{END}\r\n".encode()
+    assert status == 3 and 0 < said.find(b"\x1b[?1049l") < said.find(notice), said
+
+
+def test_ctrl_c_ends_the_look(machine, project):
+    with Shell(machine, cwd=project) as shell:
+        shell.enter("pi sh 'echo here; read line; touch .git/hooks/pre-push; exit 5'")
+        shell.expect("here\r\n")
+        machine.root("kill -STOP $(pgrep -u alice --newest --exact pi)", check=True)
+        shell.type("\n")
+        time.sleep(0.5)
+        begun = time.monotonic()
+        shell.type(b"\x03")
+        shell.expect(re.escape(PROMPT))
+        assert time.monotonic() - begun < 1
+        assert shell.run("echo status $?")[0] == b"status 5\r\n"
+        assert BEGIN.encode() not in shell.seen
