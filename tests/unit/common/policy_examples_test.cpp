@@ -47,3 +47,14 @@ TEST_CASE("the example of a shared host gives each user an account of their own"
     CHECK(policy.users.size() == 3);
     CHECK(policy.env.at("PI_OFFLINE") == "1");
 }
+
+TEST_CASE("the strict example shows one repository under an alias, masks secrets and lists the network")
+{
+    const auto policy = load_example("strict.yaml");
+    CHECK(policy.projects.scope == ProjectScope::project);
+    CHECK(policy.projects.paths == ProjectPaths::alias);
+    CHECK(policy.projects.mask.size() == 2);
+    CHECK_FALSE(policy.projects.protect.has_value());
+    CHECK(policy.network.mode == NetworkMode::listed);
+    CHECK(policy.scratch == ScratchKind::tmpfs);
+}
