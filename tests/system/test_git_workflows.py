@@ -28,21 +28,21 @@ WORKFLOWS = {
     "clone": "git clone -q . ../copy && cd ../copy && git log --oneline | wc -l && git status --porcelain",
     "clone and first commit": "git init -q ../fresh && cd ../fresh && git config user.name A && git config user.email a@b && git commit -q --allow-empty -m one",
     "commit": "echo new >new; git add new; git commit -qm new; echo more >>new; git commit -qam more; git commit -q --amend -m most; git show --stat HEAD",
-    "branch": "git branch one; git switch -q one; git switch -q -c two; git switch -q main; git branch -D one two; git branch -a",
+    "branch": "git branch one; git switch -q one; git switch -q -c two; git switch -q main; git branch -a",
     "branch from a remote one": "git checkout -q feature && git log -1 --format=%s && git checkout -q -b other origin/feature && git checkout -q main",
     "fetch": "git fetch -q origin; git fetch -q --all --prune; git remote -v; git log -1 origin/main",
     "pull": "git pull -q --rebase origin main; git pull -q --ff-only",
     "push": "echo p >p; git add p; git commit -qm p; git push -q origin HEAD:refs/heads/pushed; git push -q origin :pushed; git reset -q --hard HEAD~1",
     "stash": "echo x >>file1; echo u >untracked; git stash -q -u; test ! -e untracked; git stash list; git stash pop -q; git checkout -q file1; rm untracked",
     "rebase": "git checkout -q -b moving origin/feature; git rebase -q main; GIT_SEQUENCE_EDITOR=true git rebase -q -i HEAD~2; git checkout -q main",
-    "rebase with a conflict": "git checkout -q -b clash HEAD~3; echo z >file6; git add .; git commit -qm z; ! git rebase main; git rebase --abort; git checkout -q main",
+    "rebase with a conflict": "git checkout -q -b clash HEAD~2; echo z >file6; git add file6; git commit -qm z; ! git rebase main; git rebase --abort; git checkout -q main",
     "merge": "git merge -q --no-edit origin/feature; git merge -q --no-ff -m m main; git reset -q --hard origin/main",
     "tag": "git tag v1; git tag -a v2 -m two; git describe; git tag -d v1 v2",
     "cherry-pick and revert": "git cherry-pick origin/feature; git revert --no-edit HEAD; git reset -q --hard origin/main",
-    "bisect": "git bisect start -q HEAD HEAD~4; git bisect run sh -c 'test ! -e file5'; git bisect reset -q",
-    "worktree": "git worktree add -q ../made -b made; cd ../made; echo w >w; git add w; git commit -qm w; git status; cd -; git worktree list; git worktree remove ../made; git branch -q -D made",
+    "bisect": "git bisect start HEAD HEAD~4; git bisect run sh -c 'test ! -e file5'; git bisect reset",
+    "worktree": "git worktree add -q ../made -b made; cd ../made; echo w >w; git add w; git commit -qm w; git status; cd -; git worktree list; git worktree remove ../made",
     "gc": "git gc -q --prune=now; git fsck --no-progress; git pack-refs --all; git repack -adq; git maintenance run --quiet",
-    "submodule": "cd library; echo l >l; git add l; git commit -qm l; cd ..; git submodule status; git add library; git commit -qm bump; git submodule --quiet foreach 'git status --porcelain'; git submodule update -q",
+    "submodule": "cd library; echo l >l; git add l; git commit -qm l; cd ..; git submodule status; git add library; git commit -qm bump; git submodule --quiet foreach 'git status --porcelain'; git -C library checkout -q HEAD~1",
     "apply and am": "git format-patch -q -1 -o ../patches; git reset -q --hard HEAD~1; git am -q ../patches/*; git diff HEAD~1 >../p; git apply --check -R ../p; rm -r ../patches ../p",
     "clean and reset": "touch junk; git clean -fdq; echo x >>file2; git restore file2; git reset -q --soft HEAD~1; git commit -qm again; git reset -q --hard origin/main",
     "the worktree made outside": "cd ../side; echo s >s; git add s; git commit -qm s; git status --porcelain; git log -1 --format=%s; git merge -q --no-edit main",
@@ -56,6 +56,7 @@ REFUSED = {
     "git push -q -u origin HEAD:refs/heads/up": (False, "git ls-remote origin | grep -q up"),
     "git branch -D side2": (False, "! git rev-parse -q --verify side2"),
     "git sparse-checkout set file1": (True, "test -e file2"),
+    "git submodule update": (True, "git submodule status"),
     "git worktree remove ../side": (True, "test -e .git/worktrees/side/commondir"),
 }
 
@@ -86,7 +87,8 @@ def healthy(machine, place):
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_a_workflow_works_inside_and_the_repository_is_healthy_outside(machine, project, name):
     done = pi(machine, "sh", f"set -e; {WORKFLOWS[name]}", cwd=project)
-    assert done.returncode == 0 and b"error:" not in done.stderr and b"fatal:" not in done.stderr, done
+    complaints = [line for line in done.stderr.splitlines() if line.startswith((b"error:", b"fatal:")) and b"could not apply" not in line]
+    assert (done.returncode, complaints) == (0, []), done
     wait_until_empty(lambda: odd_files(machine))
     assert healthy(machine, project)
     locks = machine.run("find .git -name '*.lock'", cwd=project).stdout
