@@ -87,8 +87,9 @@ std::string box_notes(const BoxFacts &facts)
     constexpr auto memory_percent = (std::uint64_t{session_memory_share} * 100 + UINT32_MAX / 2) / UINT32_MAX;
     return "# The sandbox you work in (pi-agent)\n\n"
            "- You are the account `" +
-           facts.account + "`. Files that you make in the project belong to the user.\n- You can write to the project `" + facts.project +
-           "`, to your home `" + facts.home + "` (kept) and to /tmp and /var/tmp (yours alone, " + scratch_limit(facts.scratch) +
+           facts.account + "`. Files that you make in the project belong to the user.\n- You can write to the project `" +
+           escape_for_display(facts.project) + "`, to your home `" + facts.home + "` (kept) and to /tmp and /var/tmp (yours alone, " +
+           scratch_limit(facts.scratch) +
            "gone when the session ends).\n"
            "- Everything else is read-only or hidden: most of /etc, other homes, other users' processes, the host's services. What you "
            "miss may be on "

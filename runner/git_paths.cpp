@@ -1,6 +1,7 @@
 // Finding git's executing paths: by the layout of git directories (gitrepository-layout(5)), without running git.
 #include "runner/git_paths.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/beneath.hpp"
@@ -24,9 +25,19 @@ bool is_there(const GuardedTree &tree, const std::string &path)
     return find_beneath(tree.top, path, O_PATH).is_open() || errno != ENOENT;
 }
 
+[[noreturn]] void refuse_unreadable(const GuardedTree &tree, const std::string &path)
+{
+    throw Failure(ExitStatus::configuration,
+                  escape_for_display(join_path(tree.path, path)) +
+                      " belongs to git and cannot be read, so what it leads to cannot be protected (projects.protect); "
+                      "give yourself the rights (chmod u+rwX), or remove it");
+}
+
 bool is_directory(const GuardedTree &tree, const std::string &path)
 {
-    return find_beneath(tree.top, path, O_PATH | O_DIRECTORY).is_open();
+    const UniqueFd directory = find_beneath(tree.top, path, O_PATH | O_DIRECTORY);
+    if (!directory && errno == EACCES && defence_is_on("protect-unreadable")) refuse_unreadable(tree, path);
+    return directory.is_open();
 }
 
 std::string trimmed(std::string_view text)
@@ -42,6 +53,7 @@ std::optional<std::string> text_of(const GuardedTree &tree, const std::string &b
     const ShownPath place = find_shown(tree, base, path);
     if (place.kind != ShownPath::Kind::other) return std::nullopt;
     const UniqueFd file = find_beneath(tree.top, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (!file && errno == EACCES && defence_is_on("protect-unreadable")) refuse_unreadable(tree, place.path);
     struct stat facts {};
     if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size > static_cast<off_t>(small_file_limit))
         return std::nullopt;
@@ -60,10 +72,12 @@ class Search {
 public:
     Search(const GuardedTree &tree, std::size_t most) : tree_(tree), most_(most) {}
 
-    std::vector<GuardedPath> of_repository(const std::string &repository)
+    std::vector<GuardedPath> of_repositories(const std::vector<std::string> &repositories)
     {
-        found_.push_back({repository, ".git", Standin::none, true});
-        if (const std::optional<std::string> own = follow_dot_git(repository)) add_gitdir(*own);
+        for (const auto &repository : repositories) {
+            found_.push_back({repository, ".git", Standin::none, true});
+            if (const std::optional<std::string> own = follow_dot_git(repository)) add_gitdir(*own);
+        }
         return std::move(found_);
     }
 
@@ -167,6 +181,8 @@ private:
     std::vector<std::string> entries(const std::string &gitdir, const std::string &below)
     {
         const UniqueFd directory = find_beneath(tree_.top, join_path(gitdir, below), O_RDONLY | O_DIRECTORY);
+        if (!directory && errno == EACCES && defence_is_on("protect-unreadable")) refuse_unreadable(tree_, join_path(gitdir, below));
+        if (!directory && errno == ELOOP) found_.push_back({gitdir, below, Standin::none, true}); // the link at least
         if (!directory) return {};
         std::vector<std::string> names = names_in(directory);
         std::sort(names.begin(), names.end());
@@ -181,9 +197,22 @@ private:
 
 } // namespace
 
-std::vector<GuardedPath> git_executing_paths(const GuardedTree &tree, const std::string &repository, std::size_t most)
+std::vector<std::string> repositories_above(const GuardedTree &tree, const std::string &below)
 {
-    return Search(tree, most).of_repository(repository);
+    std::vector<std::string> repositories;
+    const auto look = [&](const std::string &path) {
+        if (is_there(tree, join_path(path, ".git"))) repositories.push_back(path);
+    };
+    look("");
+    for (std::size_t slash = below.find('/'); slash != std::string::npos; slash = below.find('/', slash + 1))
+        look(below.substr(0, slash));
+    if (!below.empty()) look(below);
+    return repositories;
+}
+
+std::vector<GuardedPath> git_executing_paths(const GuardedTree &tree, const std::vector<std::string> &repositories, std::size_t most)
+{
+    return Search(tree, most).of_repositories(repositories);
 }
 
 std::vector<GuardedPath> gitdir_executing_paths(const GuardedTree &tree, std::size_t most)

@@ -22,12 +22,17 @@ struct GuardedPath {
     std::string path; // relative to that; may lead through links
     Standin standin = Standin::none;
     bool is_way = false; // leads to what is protected: of it only the links, and what is no directory
+    bool stays = false;  // where it is a directory: it may be written to, and not renamed or removed
 };
 
-// Of the repository at `repository` alone, as far as it lies in this tree: its git directory, those of its submodules and worktrees, and
-// the
-// `.git` files that lead there. Throws Failure(limit) where that are more than `most`.
-std::vector<GuardedPath> git_executing_paths(const GuardedTree &tree, const std::string &repository, std::size_t most);
+// Every directory from the top down to `below` that has an entry `.git`, whatever that is: git passes over one that it does not take for a
+// repository, and an agent can make such a one inside of the real repository.
+std::vector<std::string> repositories_above(const GuardedTree &tree, const std::string &below);
+
+// Of each of `repositories` alone, as far as it lies in this tree: its git directory, those of its submodules and worktrees, and the `.git`
+// files that lead there. Throws Failure(limit) where that are more than `most`, and Failure(configuration) for what git reads there and the
+// user cannot: its owner could change that inside, and what it leads to would not be protected.
+std::vector<GuardedPath> git_executing_paths(const GuardedTree &tree, const std::vector<std::string> &repositories, std::size_t most);
 
 // The same for a tree that is a git directory itself: of a repository, or a worktree's own.
 std::vector<GuardedPath> gitdir_executing_paths(const GuardedTree &tree, std::size_t most);

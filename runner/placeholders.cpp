@@ -2,6 +2,7 @@
 // that another session still uses stays, and whoever is last removes it.
 #include "runner/placeholders.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/placeholder_text.hpp"
@@ -12,6 +13,7 @@
 #include <fcntl.h>
 #include <string_view>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -70,6 +72,16 @@ UniqueFd open_parent(FdRef top, const std::string &path)
     return find_beneath(top, split_last(path).first, O_RDONLY | O_DIRECTORY);
 }
 
+// The agent has the rights of the user, who owns it.
+bool can_be_opened_by_owner(FdRef top, const std::string &path)
+{
+    const UniqueFd directory = find_beneath(top, path, O_PATH | O_DIRECTORY);
+    struct stat facts {};
+    struct statvfs system {};
+    return directory && fstat(directory.get(), &facts) == 0 && facts.st_uid == geteuid() && fstatvfs(directory.get(), &system) == 0 &&
+           (system.f_flag & ST_RDONLY) == 0;
+}
+
 UniqueFd open_placeholder(FdRef top, const std::string &path)
 {
     return find_beneath(top, path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
@@ -81,9 +93,16 @@ bool make_placeholder(FdRef top, const std::string &path, Standin standin)
 {
     const UniqueFd parent = open_parent(top, path);
     const std::string name = split_last(path).second;
+    if (parent && faccessat(parent.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
     const bool made = parent && (standin == Standin::directory ? make_directory(parent, name) : make_file(parent, name, text_of(standin)));
-    if (!made && !may_not(errno)) throw_errno("making a placeholder for " + escape_for_display(path));
-    return made;
+    if (made) return true;
+    if (!may_not(errno)) throw_errno("making a placeholder for " + escape_for_display(path));
+    if (can_be_opened_by_owner(top, split_last(path).first) && defence_is_on("protect-unreadable"))
+        throw Failure(ExitStatus::configuration,
+                      escape_for_display(split_last(path).first) +
+                          " in the project is not writable to you, so the agent, who could change that, cannot be kept from making " +
+                          escape_for_display(name) + " there (projects.protect); give yourself the rights (chmod u+rwx)");
+    return false;
 }
 
 std::optional<Standin> find_placeholder(FdRef top, const std::string &path)

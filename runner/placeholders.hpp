@@ -10,7 +10,8 @@
 
 namespace pi_agent {
 
-// Makes `path` (relative to `top`, its parent there) unless it is there. False where the user may not: then the agent may not either.
+// Makes `path` (relative to `top`, its parent there) unless something is there. False where nobody with the user's rights can; throws
+// Failure(configuration) where the user only would have to give themselves the right, because the agent could do that too.
 bool make_placeholder(FdRef top, const std::string &path, Standin standin);
 
 // Which placeholder lies at `path`; none where there is none: a file with our own text, or a directory with our own mode.

@@ -103,59 +103,7 @@ UniqueFd only_descriptor(Packet &packet)
     return std::move(packet.fds[0]);
 }
 
-// What git says of the working directory, decoded.
-struct ToldDirectory {
-    UniqueFd directory;
-    std::string told;
-    std::string problem;
-};
-struct ToldRepository {
-    UniqueFd top; // none: no repository
-    std::vector<ToldDirectory> elsewhere;
-};
-
-constexpr std::size_t told_limit = 4096; // of a path and a problem each
-constexpr std::size_t elsewhere_limit = 2;
-
-void send_repository(FdRef channel, const std::optional<Repository> &repository)
-{
-    Encoder encoder;
-    std::vector<int> fds;
-    encoder.number(repository ? 1 : 0).number(repository ? repository->elsewhere.size() : 0);
-    if (repository) {
-        fds.push_back(repository->top.get());
-        for (const auto &place : repository->elsewhere) {
-            encoder.number(place.directory ? 1 : 0).text(place.told.substr(0, told_limit)).text(place.problem.substr(0, told_limit));
-            if (place.directory) fds.push_back(place.directory.get());
-        }
-    }
-    send_answer(channel, encoder.bytes(), fds);
-}
-
-ToldRepository receive_repository(Child &child)
-{
-    Packet packet = child.receive();
-    Decoder decoder(packet.bytes);
-    std::size_t next = 0;
-    const auto take = [&](bool there) {
-        if (!there) return UniqueFd();
-        if (next >= packet.fds.size()) throw ProtocolError("the receiver sent the wrong number of descriptors");
-        return std::move(packet.fds[next++]);
-    };
-    ToldRepository repository;
-    const bool found = decoder.number() == 1;
-    const std::uint64_t count = decoder.number();
-    if (count > elsewhere_limit) throw ProtocolError("the receiver found too many git directories");
-    repository.top = take(found);
-    for (std::uint64_t index = 0; index < count; ++index) {
-        ToldDirectory place;
-        place.directory = take(decoder.number() == 1);
-        place.told = decoder.text();
-        place.problem = decoder.text();
-        repository.elsewhere.push_back(std::move(place));
-    }
-    return repository;
-}
+constexpr std::ptrdiff_t levels_limit = 128;
 
 // The roots of the caller as they were opened.
 struct OpenedRoots {
@@ -180,6 +128,14 @@ void judge_root(const RootCandidate &root, const AccessRules &rules, const HostV
     judge_place(root, rules, view, paths);
 }
 
+// Each directory on the way to what is shown is made in memory that all sessions share, and removed again.
+void require_few_levels(const ShownTree &tree)
+{
+    if (std::count(tree.inside.begin(), tree.inside.end(), '/') < levels_limit) return;
+    throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree.path()) + " lies more than " + std::to_string(levels_limit) +
+                                         " directories below its root, and cannot be shown alone (projects.scope: project)");
+}
+
 std::string not_shown(const ToldDirectory &place, const std::string &why)
 {
     return "git's own directory of this project, " + escape_for_display(place.told) + ", is not shown to the agent: " + why +
@@ -198,6 +154,7 @@ void add_git_directory(OpenedProject &project, ToldDirectory place, OpenedRoots 
     const auto holds = [&](const ShownTree &tree) { return is_within(path, tree.path()); };
     if (holds(project.shown) || std::any_of(project.git_directories.begin(), project.git_directories.end(), holds)) return;
     if (!place.problem.empty()) return leave_out(place.problem);
+    if (is_within(project.shown.path(), path)) return leave_out("the project lies in it");
     if (paths == ProjectPaths::alias) return leave_out("it lies outside of the project, and projects.paths is 'alias'");
     std::optional<std::size_t> best;
     for (std::size_t index = 0; index < roots.candidates.size(); ++index)
@@ -206,8 +163,7 @@ void add_git_directory(OpenedProject &project, ToldDirectory place, OpenedRoots 
             best = index;
     if (!best) return leave_out("it lies in none of your project roots; ask the administrator to make a directory that holds it a root");
     const RootCandidate &root = roots.candidates[*best];
-    if (roots.mounts[*best] != place_of(place.directory).mount)
-        return leave_out("it lies on another file system, mounted inside the root " + root.path);
+    if (roots.mounts[*best] != place.mount) return leave_out("it lies on another file system, mounted inside the root " + root.path);
     const std::string &own = project.shown.root_path;
     if (root.path != own && (is_within(root.path, own) || is_within(own, root.path)))
         return leave_out("its root " + root.path + " and that of the project, " + own + ", lie in each other");
@@ -217,9 +173,15 @@ void add_git_directory(OpenedProject &project, ToldDirectory place, OpenedRoots 
                                                  [&](const ShownTree &tree) { return is_within(tree.path(), path); }),
                                   project.git_directories.end());
     project.git_directories.push_back(ShownTree{root.path, beneath(path, root.path), std::move(place.directory), root.by_group});
+    require_few_levels(project.git_directories.back());
 }
 
 } // namespace
+
+bool is_at_its_path(const ShownTree &tree)
+{
+    return path_of(tree.directory) == tree.path();
+}
 
 std::string ShownTree::path() const
 {
@@ -274,14 +236,14 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
     judge_root(root, rules, view, projects.paths);
 
     const std::string top = repository.top ? path_of(repository.top) : std::string();
-    const bool in_repository =
-        repository.top && is_within(top, root.path) && is_within(cwd_path, top) && place_of(repository.top).mount == cwd_mount;
+    const bool in_repository = repository.top && is_within(top, root.path) && is_within(cwd_path, top) && repository.mount == cwd_mount;
     if (projects.scope == ProjectScope::root || !defence_is_on("project-scope"))
         project.shown = ShownTree{root.path, "", std::move(roots.descriptors[allowed]), root.by_group};
     else if (in_repository)
         project.shown = ShownTree{root.path, beneath(top, root.path), std::move(repository.top), root.by_group};
     else
         project.shown = ShownTree{root.path, beneath(cwd_path, root.path), std::move(cwd), root.by_group};
+    require_few_levels(project.shown);
     project.below = beneath(cwd_path, project.shown.path());
     if (!in_repository) return project;
     project.repository = beneath(top, project.shown.path());

@@ -21,6 +21,9 @@ struct ShownTree {
     [[nodiscard]] std::string path() const;
 };
 
+// Whether nobody has moved it meanwhile.
+bool is_at_its_path(const ShownTree &tree);
+
 struct OpenedProject {
     ShownTree shown;
     std::string below; // the working directory beneath it; any bytes

@@ -121,12 +121,22 @@ private:
 
 } // namespace
 
-std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only)
+std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept)
 {
     std::map<std::string, PointKind> points;
-    for (const auto &path : read_only) {
+    const auto keep = [&](const std::string &path) {
+        if (!path.empty() && defence_is_on("protect-prefixes")) points.emplace(path, PointKind::prefix);
+    };
+    const auto keep_above = [&](const std::string &path) {
         for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
-            if (defence_is_on("protect-prefixes")) points.emplace(path.substr(0, slash), PointKind::prefix);
+            keep(path.substr(0, slash));
+    };
+    for (const auto &path : kept) {
+        keep_above(path);
+        keep(path);
+    }
+    for (const auto &path : read_only) {
+        keep_above(path);
         points[path] = PointKind::read_only;
     }
     // What lies beneath a path comes after it, but not at once: "a", "a-b", "a/b".
@@ -134,16 +144,16 @@ std::map<std::string, PointKind> plan_points(const std::vector<std::string> &rea
         for (auto next = points.lower_bound(path + "/"); next != points.end() && next->first.compare(0, path.size() + 1, path + "/") == 0;)
             next = points.erase(next);
     if (points.size() > guard_limit)
-        throw Failure(ExitStatus::limit, "limit: what is protected in the project needs " + std::to_string(points.size()) +
+        throw Failure(ExitStatus::limit, "limit: what is protected and masked in the project needs " + std::to_string(points.size()) +
                                              " mounts, and at most " + std::to_string(guard_limit) +
                                              " are made; remove worktrees and submodules that are not needed, or ask the administrator to "
-                                             "protect less (projects.protect)");
+                                             "protect or mask less (projects.protect, projects.mask)");
     return points;
 }
 
 ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const OpenedProject &project, const ProjectsPolicy &policy)
 {
-    const bool nothing = policy.protect && policy.protect->empty() && policy.mask.empty();
+    const bool nothing = policy.protect && policy.protect->empty() && policy.mask.empty() && policy.scope == ProjectScope::root;
     if (nothing) return;
     std::vector<int> keep;
     for (const ShownTree *tree : trees_of(project)) {
@@ -151,7 +161,7 @@ ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const Open
         keep.push_back(tree->directory.get());
     }
     child_.emplace(root, "finder of protected paths", user, keep, [&](const AsUser &self, FdRef channel) {
-        GuardedTrees trees{{project.shown.directory, paths_.front()}, project.repository, {}};
+        GuardedTrees trees{{project.shown.directory, paths_.front()}, project.repository, project.below, {}};
         for (std::size_t index = 1; index < keep.size(); ++index)
             trees.git_directories.push_back({FdRef(keep[index]), paths_[index]});
         serve_guarded_paths(self, trees, policy, channel);
@@ -184,13 +194,17 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     // Before they are made: whatever is killed then, somebody knows of them.
     for (const auto &path : found.placeholders)
         session.make_link(placeholders_directory + ("/" + std::to_string(recorded_++)), tree.path() + "/" + path);
+    // A directory above a masked path could be renamed, and would not match any more at the next start.
+    std::vector<std::string> kept = found.kept;
+    for (const auto &path : found.masked)
+        kept.push_back(split_last(path).first);
     Mounted mounted(root, tree, mount);
     for (int attempt = 1;; ++attempt) {
         std::vector<std::string> targets = found.read_only;
         const std::vector<std::string> made = make_placeholders(index);
         targets.insert(targets.end(), made.begin(), made.end());
         try {
-            mounted.protect(plan_points(targets));
+            mounted.protect(plan_points(targets, kept));
             read_only_.insert(read_only_.end(), targets.begin(), targets.end());
             break;
         } catch (const SystemFailure &failure) {

@@ -42,7 +42,8 @@ public:
             add_once(found_.guarded.read_only, link);
         switch (place.kind) {
         case ShownPath::Kind::directory:
-            if (wanted.is_way) break;
+            if (wanted.stays) add_once(found_.guarded.kept, place.path);
+            if (wanted.stays || wanted.is_way) break;
             [[fallthrough]];
         case ShownPath::Kind::other:
             add_existing(place.path, wanted);
@@ -124,11 +125,15 @@ Found find(const GuardedTree &tree, const std::vector<GuardedPath> &wanted)
 
 std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const ProjectsPolicy &policy)
 {
-    if (!trees.repository) return {};
-    if (!policy.protect) return git_executing_paths(trees.project, *trees.repository, guard_limit);
     std::vector<GuardedPath> wanted;
-    for (const auto &path : *policy.protect)
-        wanted.push_back({*trees.repository, path.path, Standin::directory, false});
+    if (!policy.protect)
+        wanted = git_executing_paths(trees.project, repositories_above(trees.project, trees.below), guard_limit);
+    else
+        for (const auto &path : *policy.protect)
+            wanted.push_back({trees.repository.value_or(""), path.path, Standin::directory, false, false});
+    // What the next session shows depends on it.
+    if (policy.scope == ProjectScope::project && trees.repository && defence_is_on("project-stays"))
+        wanted.push_back({*trees.repository, ".git", Standin::none, false, true});
     return wanted;
 }
 
@@ -181,8 +186,13 @@ void serve_guarded_paths(const AsUser & /*user*/, const GuardedTrees &trees, con
 {
     const std::vector<Found> found = find_all(trees, policy);
     for (const auto &[guarded, placeholders] : found)
-        send_long_answer(
-            channel, Encoder().texts(guarded.read_only).texts(guarded.placeholders).texts(guarded.masked).texts(guarded.notices).bytes());
+        send_long_answer(channel, Encoder()
+                                      .texts(guarded.read_only)
+                                      .texts(guarded.placeholders)
+                                      .texts(guarded.kept)
+                                      .texts(guarded.masked)
+                                      .texts(guarded.notices)
+                                      .bytes());
     for (;;) {
         pollfd wait{channel.get(), POLLIN, 0};
         if (poll(&wait, 1, -1) < 0 && errno != EINTR) throw_errno("waiting for the runner");
@@ -201,10 +211,11 @@ GuardedPaths decode_guarded_paths(std::string_view bytes)
     GuardedPaths paths;
     paths.read_only = decoder.texts(texts_at_most);
     paths.placeholders = decoder.texts(texts_at_most);
+    paths.kept = decoder.texts(texts_at_most);
     paths.masked = decoder.texts(texts_at_most);
     paths.notices = decoder.texts(texts_at_most);
     decoder.end();
-    for (const auto *some : {&paths.read_only, &paths.placeholders, &paths.masked})
+    for (const auto *some : {&paths.read_only, &paths.placeholders, &paths.kept, &paths.masked})
         require_beneath(*some);
     return paths;
 }

@@ -16,14 +16,17 @@ namespace pi_agent {
 struct GuardedPaths {
     std::vector<std::string> read_only;    // what is there, links themselves included
     std::vector<std::string> placeholders; // what was not there and gets one, what is above a thing first
+    std::vector<std::string> kept;         // directories that must stay where they are
     std::vector<std::string> masked;
     std::vector<std::string> notices;
 };
 
-// What there is to search: the project, the repository in it (relative to it), and git directories of that repository elsewhere.
+// What there is to search: the project, in it the repository and the working directory (both relative to it), and git directories of that
+// repository elsewhere.
 struct GuardedTrees {
     GuardedTree project;
     std::optional<std::string> repository;
+    std::string below;
     std::vector<GuardedTree> git_directories;
 };
 

@@ -19,6 +19,8 @@ namespace {
 
 constexpr std::size_t text_limit = 64 * 1024;
 constexpr std::size_t levels_limit = 256;
+constexpr std::size_t told_limit = 4096; // of a path and a problem each
+constexpr std::size_t elsewhere_limit = 2;
 constexpr const char *link_prefix = "gitdir: ";
 
 struct stat facts_of(FdRef fd)
@@ -26,6 +28,13 @@ struct stat facts_of(FdRef fd)
     struct stat facts {};
     if (fstat(fd.get(), &facts) != 0) throw_errno("examining a repository");
     return facts;
+}
+
+std::uint64_t mount_of(FdRef fd)
+{
+    struct statx facts {};
+    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &facts) != 0) throw_errno("examining a repository");
+    return facts.stx_mnt_id;
 }
 
 bool same_inode(const struct stat &one, const struct stat &other)
@@ -88,6 +97,17 @@ std::string joined(const std::string &from, const std::string &path)
     return text;
 }
 
+// What git itself takes for one (its is_git_directory): an agent that never saw a directory cannot have made these in it.
+bool is_git_directory(FdRef directory)
+{
+    for (const char *name : {"HEAD", "objects", "refs"}) {
+        struct stat facts {};
+        const bool is_there = fstatat(directory.get(), name, &facts, AT_NO_AUTOMOUNT) == 0;
+        if (!is_there || (name[0] != 'H' && !S_ISDIR(facts.st_mode))) return false;
+    }
+    return true;
+}
+
 bool names_back(FdRef top, FdRef directory)
 {
     const std::string link = without_line_end(read_small(directory, "gitdir"));
@@ -97,7 +117,7 @@ bool names_back(FdRef top, FdRef directory)
         return told && own && same_inode(facts_of(told), facts_of(own));
     }
     const std::string worktree = worktree_of_config(read_small(directory, "config"));
-    if (worktree.empty()) return false;
+    if (worktree.empty() || !is_git_directory(directory)) return false;
     const UniqueFd told = try_open(directory, worktree, O_PATH | O_DIRECTORY);
     return told && same_inode(facts_of(told), facts_of(top));
 }
@@ -137,6 +157,8 @@ std::vector<GitDirectory> follow(FdRef top)
     if (shared.problem.empty()) shared.problem = own.problem;
     if (shared.problem.empty() && defence_is_on("git-back-link") && !lies_in_worktrees_of(own.directory, shared.directory))
         shared.problem = "it does not hold the worktree's own";
+    if (shared.problem.empty() && defence_is_on("git-directory") && !is_git_directory(shared.directory))
+        shared.problem = "it is no git directory";
     found.push_back(std::move(shared));
     return found;
 }
@@ -181,6 +203,52 @@ std::optional<Repository> find_repository(FdRef cwd)
         current = std::move(above);
     }
     return std::nullopt;
+}
+
+void send_repository(FdRef channel, const std::optional<Repository> &repository)
+{
+    Encoder encoder;
+    std::vector<int> fds;
+    encoder.number(repository ? 1 : 0).number(repository ? repository->elsewhere.size() : 0);
+    encoder.number(repository ? mount_of(repository->top) : 0);
+    if (repository) {
+        fds.push_back(repository->top.get());
+        for (const auto &place : repository->elsewhere) {
+            encoder.number(place.directory ? 1 : 0)
+                .number(place.directory ? mount_of(place.directory) : 0)
+                .text(place.told.substr(0, told_limit))
+                .text(place.problem.substr(0, told_limit));
+            if (place.directory) fds.push_back(place.directory.get());
+        }
+    }
+    send_answer(channel, encoder.bytes(), fds);
+}
+
+ToldRepository receive_repository(Child &child)
+{
+    Packet packet = child.receive();
+    Decoder decoder(packet.bytes);
+    std::size_t next = 0;
+    const auto take = [&](bool there) {
+        if (!there) return UniqueFd();
+        if (next >= packet.fds.size()) throw ProtocolError("the receiver sent the wrong number of descriptors");
+        return std::move(packet.fds[next++]);
+    };
+    ToldRepository repository;
+    const bool found = decoder.number() == 1;
+    const std::uint64_t count = decoder.number();
+    if (count > elsewhere_limit) throw ProtocolError("the receiver found too many git directories");
+    repository.mount = decoder.number();
+    repository.top = take(found);
+    for (std::uint64_t index = 0; index < count; ++index) {
+        ToldDirectory place{};
+        place.directory = take(decoder.number() == 1);
+        place.mount = decoder.number();
+        place.told = decoder.text();
+        place.problem = decoder.text();
+        repository.elsewhere.push_back(std::move(place));
+    }
+    return repository;
 }
 
 } // namespace pi_agent

@@ -2,7 +2,9 @@
 #pragma once
 
 #include "common/fd.hpp"
+#include "runner/child.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -22,9 +24,25 @@ struct Repository {
 };
 
 // Both run with the user's rights: `.git` and what it names are anybody's text, and an agent may have written it. So a git directory is
-// believed only where it names this repository in turn (a worktree's `gitdir`, a submodule's core.worktree), which an agent that never saw
-// it cannot have brought about. None where no directory up to the file system's own top has a `.git`.
+// believed only where it names this repository in turn (a worktree's `gitdir`, a submodule's core.worktree) and what is shown has what git
+// wants of a git directory: an agent that never saw it cannot have brought about both. None where no directory up to the file system's own
+// top has a `.git`.
 std::optional<Repository> find_repository(FdRef cwd);
+
+// The same as the child tells it to its parent.
+struct ToldDirectory {
+    UniqueFd directory;
+    std::uint64_t mount; // root asks no file system of the user's, which need not answer
+    std::string told;
+    std::string problem;
+};
+struct ToldRepository {
+    UniqueFd top; // none: no repository
+    std::uint64_t mount = 0;
+    std::vector<ToldDirectory> elsewhere;
+};
+void send_repository(FdRef channel, const std::optional<Repository> &repository);
+ToldRepository receive_repository(Child &child);
 
 // The value of core.worktree in the text of a git configuration; empty where there is none.
 std::string worktree_of_config(const std::string &text);

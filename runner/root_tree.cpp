@@ -89,11 +89,13 @@ void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMo
 // The user may rename directories meanwhile: afterwards the host's mount points and our stand-ins must be at the same places, else a
 // stand-in sits beside what it should hide. Both are taken from one reading, and two readings must agree: a directory that changes places
 // between two readings would pass with each.
-void require_same_places(const std::vector<std::string> &covered, const std::string &host_path, const std::string &shown_at)
+void require_same_places(const std::vector<std::string> &covered, const ShownTree &tree, const std::string &shown_at)
 {
+    const std::string host_path = tree.path();
     for (int reading = 0; reading < 2; ++reading) {
         const std::vector<MountEntry> mounts = list_mounts();
-        if (topmost_mounts_below(mounts, host_path) != covered || topmost_mounts_below(mounts, shown_at) != covered)
+        if (topmost_mounts_below(mounts, host_path) != covered || topmost_mounts_below(mounts, shown_at) != covered ||
+            !is_at_its_path(tree))
             throw Failure(ExitStatus::system_failure,
                           "mounts inside " + escape_for_display(host_path) + " changed while the session was being prepared; try again");
     }
@@ -101,9 +103,10 @@ void require_same_places(const std::vector<std::string> &covered, const std::str
 
 // `shown_at`: where `mount` is attached.
 std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &mount,
-                                         const std::string &host_path, const std::string &shown_at)
+                                         const ShownTree &tree, const std::string &shown_at)
 {
     if (!defence_is_on("cover-submounts")) return {};
+    const std::string host_path = tree.path();
     const std::vector<std::string> covered = topmost_mounts_below(list_mounts(), host_path);
     if (covered.size() > submount_limit && defence_is_on("submount-limit"))
         throw Failure(ExitStatus::limit, "limit: " + std::to_string(covered.size()) + " file systems are mounted inside " +
@@ -111,7 +114,7 @@ std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirect
                                              " can be hidden from the agent; unmount some, or ask the administrator for a smaller root");
     for (const auto &path : covered)
         cover(root, session, mount, path);
-    require_same_places(covered, host_path, shown_at);
+    require_same_places(covered, tree, shown_at);
     return covered;
 }
 
@@ -145,7 +148,7 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
             const DetachedMount mount = clone_project(root, *tree, map);
             attach(root, mount, whole ? session.make_directory(frame.name) : open_beneath(top, tree->inside, O_PATH | O_DIRECTORY));
             const std::string shown_at = session.path() + "/" + frame.name + (whole ? "" : "/" + tree->inside);
-            std::vector<std::string> hidden = cover_submounts(root, session, mount, tree->path(), shown_at);
+            std::vector<std::string> hidden = cover_submounts(root, session, mount, *tree, shown_at);
             guards.apply(root, session, *tree, mount); // when all that hides submounts is there: it is taken along
             if (tree == &project.shown) covered = std::move(hidden);
         }
@@ -161,7 +164,7 @@ std::vector<std::string> show_in_home(const AsRoot &root, const SessionDirectory
     const std::string inside = std::string(alias_directory) + "/" + alias_of(project.shown.path());
     const DetachedMount mount = clone_project(root, project.shown, map);
     attach(root, mount, open_beneath(home.fd, inside, O_PATH | O_DIRECTORY));
-    std::vector<std::string> covered = cover_submounts(root, session, mount, project.shown.path(), session.path() + "/home/" + inside);
+    std::vector<std::string> covered = cover_submounts(root, session, mount, project.shown, session.path() + "/home/" + inside);
     guards.apply(root, session, project.shown, mount);
     return covered;
 }
@@ -171,7 +174,9 @@ void link_host_path(const SessionDirectory &session, const HostView &view, const
 {
     const std::string path = project.shown.path();
     const bool hidden = std::any_of(homes.begin(), homes.end(), [&](const char *home) { return is_within(path, home); });
-    if (!hidden && !is_shown(view, path)) session.make_link("root" + path, place);
+    const bool holds_shown =
+        std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return is_within(tree, path); });
+    if (!hidden && !holds_shown && !is_shown(view, path)) session.make_link("root" + path, place);
 }
 
 // The session's terminals: an instance of its own, because in the host's lie those of everybody (design rule 5). Where to open a new one.

@@ -15,9 +15,10 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t line_limit = 10;      // findings
-constexpr std::size_t name_limit = 200;     // bytes of a name in a line
-constexpr std::size_t recorded_limit = 300; // findings
+constexpr std::size_t line_limit = 10;            // findings
+constexpr std::size_t name_limit = 200;           // bytes of a name in a line
+constexpr std::size_t recorded_limit = 300;       // findings
+constexpr std::size_t recorded_bytes = 64 * 1024; // of paths: an entry is one datagram
 // What the journal finds these entries by; docs/projects.md tells it.
 constexpr const char *message_id = "52af8656c170442e831913a168dda90c";
 
@@ -75,10 +76,12 @@ std::string aftermath_notice(const std::vector<Finding> &findings, const Snapsho
 std::string aftermath_json(const std::vector<Finding> &findings)
 {
     nlohmann::json list = nlohmann::json::array();
-    for (std::size_t index = 0; index < std::min(findings.size(), recorded_limit); ++index)
-        list.push_back({{"path", escape_for_display(findings[index].path)},
-                        {"kind", escape_for_display(findings[index].what)},
-                        {"change", change_of(findings[index])}});
+    std::size_t size = 0;
+    for (std::size_t index = 0; index < std::min(findings.size(), recorded_limit) && size < recorded_bytes; ++index) {
+        const std::string path = escape_for_display(findings[index].path);
+        size += path.size();
+        list.push_back({{"path", path}, {"kind", escape_for_display(findings[index].what)}, {"change", change_of(findings[index])}});
+    }
     return list.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 

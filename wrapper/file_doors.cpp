@@ -11,6 +11,7 @@ namespace pi_agent {
 
 namespace {
 
+constexpr int depth_limit = 64;                           // of a package.json
 constexpr std::size_t read_limit = std::size_t{1} << 20U; // bytes
 
 // One file, or all files in a directory whose names end so.
@@ -172,7 +173,14 @@ void FileDoors::package_scripts(const std::string &path)
 
 PackageScripts read_package_scripts(std::string_view json)
 {
-    const auto package = nlohmann::json::parse(json, nullptr, false);
+    // Its parser does not recurse, but what writes JSON does.
+    bool too_deep = false;
+    const auto flat = [&](int depth, nlohmann::json::parse_event_t /*event*/, nlohmann::json & /*value*/) {
+        too_deep = too_deep || depth > depth_limit;
+        return depth <= depth_limit;
+    };
+    const auto package = nlohmann::json::parse(json, flat, false);
+    if (too_deep) return {"nested too deep to be read", true}; // npm itself may read it
     if (!package.is_object()) return {};
     PackageScripts found;
     for (const char *key : {"scripts", "husky", "simple-git-hooks", "pre-commit", "lint-staged"})

@@ -34,7 +34,7 @@ TEST_CASE("names what git executes in an ordinary repository, and what stands fo
 {
     const ShownProject project;
     make_gitdir(project, "app/.git");
-    const auto found = git_executing_paths(project.tree, "app", many);
+    const auto found = git_executing_paths(project.tree, {"app"}, many);
     CHECK(find(found, "app/.git")->is_way);
     CHECK(find(found, "app/.git/hooks")->standin == Standin::directory);
     CHECK(find(found, "app/.git/config")->standin == Standin::comment);
@@ -49,7 +49,7 @@ TEST_CASE("a config.worktree is kept from being made only where git would read i
     const ShownProject project;
     make_gitdir(project, ".git", "[Extensions]\n\tWorktreeConfig = true\n");
     project.directory.make(".git/worktrees/w");
-    const auto found = git_executing_paths(project.tree, "", many);
+    const auto found = git_executing_paths(project.tree, {""}, many);
     CHECK(find(found, ".git/config.worktree")->standin == Standin::comment);
     CHECK(find(found, ".git/worktrees/w/config.worktree")->standin == Standin::comment);
 }
@@ -62,7 +62,7 @@ TEST_CASE("knows submodules, nested ones and those with slashes in their names")
     make_gitdir(project, ".git/modules/lib/one/modules/inner");
     project.directory.make("lib/one");
     project.directory.write("lib/one/.git", "gitdir: ../../.git/modules/lib/one\n");
-    const auto found = git_executing_paths(project.tree, "", many);
+    const auto found = git_executing_paths(project.tree, {""}, many);
     CHECK(find(found, ".git/modules/lib/one/config") != nullptr);
     CHECK(find(found, ".git/modules/lib/one/modules/inner/hooks") != nullptr);
     CHECK(find(found, ".git/modules/lib/one/../../../../lib/one/.git") != nullptr);
@@ -79,7 +79,7 @@ TEST_CASE("knows worktrees from both sides")
     project.directory.make("side");
     project.directory.write("side/.git", "gitdir: " + (project.directory / "main/.git/worktrees/side") + "\n");
     for (const char *from : {"main", "side"}) {
-        const auto found = git_executing_paths(project.tree, from, many);
+        const auto found = git_executing_paths(project.tree, {from}, many);
         CHECK(find(found, "main/.git/hooks") != nullptr);
         CHECK(find(found, "main/.git/worktrees/side/commondir") != nullptr);
         CHECK(find(found, "main/.git/worktrees/side/gitdir") != nullptr);
@@ -98,8 +98,8 @@ TEST_CASE("a git directory that is shown by itself, and one that is not shown")
     CHECK(find(found, "worktrees/w/commondir") != nullptr);
     const ShownProject away;
     away.directory.write(".git", "gitdir: /elsewhere/.git/worktrees/away\n");
-    CHECK(git_executing_paths(away.tree, "", many).size() == 1); // the file
-    const ShownProject own;                                      // a worktree's own, without what it shares
+    CHECK(git_executing_paths(away.tree, {""}, many).size() == 1); // the file
+    const ShownProject own;                                        // a worktree's own, without what it shares
     own.directory.write("commondir", "../..\n");
     CHECK(find(gitdir_executing_paths(own.tree, many), "gitdir") != nullptr);
     CHECK(find(gitdir_executing_paths(own.tree, many), "hooks") == nullptr);
@@ -109,7 +109,7 @@ TEST_CASE("refuses a repository with too much")
 {
     const ShownProject project;
     make_gitdir(project, ".git");
-    CHECK(failure_of([&] { return git_executing_paths(project.tree, "", 3); }).status == 75);
+    CHECK(failure_of([&] { return git_executing_paths(project.tree, {""}, 3); }).status == 75);
 }
 
 TEST_CASE("takes a placeholder of its own for what it means to git: no other directory")
@@ -117,7 +117,7 @@ TEST_CASE("takes a placeholder of its own for what it means to git: no other dir
     const ShownProject project;
     make_gitdir(project, ".git");
     project.directory.write(".git/commondir", "././.\n");
-    CHECK(find(git_executing_paths(project.tree, "", many), ".git/hooks") != nullptr);
+    CHECK(find(git_executing_paths(project.tree, {""}, many), ".git/hooks") != nullptr);
 }
 
 TEST_CASE("reads what git writes into its small files")
@@ -128,4 +128,14 @@ TEST_CASE("reads what git writes into its small files")
     CHECK(worktree_in("[core]\n\tbare = false\n\tworktree = ../../../a b\n") == "../../../a b");
     CHECK(worktree_in("[core]\n\tworktree = \"../../../sub;x\"\n") == "../../../sub;x");
     CHECK(!worktree_in("[core]\n\tworktrees = x\n"));
+}
+
+TEST_CASE("each directory above with an entry .git counts, whatever that is")
+{
+    const ShownProject project;
+    project.directory.make("a/.git");
+    project.directory.make("a/b/c");
+    project.directory.write("a/b/.git", "nothing of git's");
+    CHECK(repositories_above(project.tree, "a/b/c") == std::vector<std::string>{"a", "a/b"});
+    CHECK(repositories_above(project.tree, "").empty());
 }

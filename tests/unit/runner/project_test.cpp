@@ -279,8 +279,10 @@ struct Worktree {
     Worktree()
     {
         caller.own("home/main");
-        for (const char *name : {"home/main/.git", "home/main/.git/worktrees", "home/main/.git/worktrees/w"})
+        for (const char *name : {"home/main/.git", "home/main/.git/objects", "home/main/.git/refs", "home/main/.git/worktrees",
+                                 "home/main/.git/worktrees/w"})
             caller.own(name);
+        caller.place.write("home/main/.git/HEAD", "ref: refs/heads/main\n");
         caller.place.write("home/main/.git/worktrees/w/commondir", "../..\n");
         caller.place.write("home/main/.git/worktrees/w/gitdir", caller.root + "/demo/.git\n");
         caller.place.write("home/projects/demo/.git", "gitdir: " + main + "/.git/worktrees/w\n");
@@ -320,6 +322,16 @@ TEST_CASE("a git directory that does not name the worktree in turn is not shown"
     CHECK(project.git_directories.empty());
     REQUIRE(project.notices.size() == 1);
     CHECK(has(project.notices[0], "does not name this directory in turn"));
+}
+
+// Forged by earlier sessions: a worktree that lies in a directory of that name, in another repository, and a file that names it.
+TEST_CASE("a directory that is none of git's is not shown as what worktrees share" * doctest::skip(not_root()))
+{
+    const Worktree worktree;
+    std::filesystem::remove(worktree.main + "/.git/HEAD");
+    const OpenedProject project = worktree.opened();
+    REQUIRE(project.notices.size() == 1);
+    CHECK(has(project.notices[0], "it is no git directory"));
 }
 
 TEST_CASE("a common directory elsewhere, one behind a link and one that is missing are not shown" * doctest::skip(not_root()))

@@ -39,3 +39,9 @@ TEST_CASE("more mount points than the limit are refused, not left out")
     paths.emplace_back("b");
     CHECK(failure_of([&] { return plan_points(paths); }).status == 75);
 }
+
+TEST_CASE("a directory that must stay is a mount point with all above it, and can be written")
+{
+    CHECK(plan_points({}, {"a/b", ""}) == Points{{"a", prefix}, {"a/b", prefix}});
+    CHECK(plan_points({"a"}, {"a/b"}) == Points{{"a", read_only}});
+}

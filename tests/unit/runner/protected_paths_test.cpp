@@ -18,9 +18,9 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-std::string answer(const Texts &read_only, const Texts &placeholders = {}, const Texts &masked = {})
+std::string answer(const Texts &read_only, const Texts &placeholders = {}, const Texts &masked = {}, const Texts &kept = {})
 {
-    return Encoder().texts(read_only).texts(placeholders).texts(masked).texts({}).bytes();
+    return Encoder().texts(read_only).texts(placeholders).texts(kept).texts(masked).texts({}).bytes();
 }
 
 } // namespace
@@ -32,6 +32,7 @@ TEST_CASE("the runner takes no path that does not lie in the project")
         CHECK_THROWS_AS(decode_guarded_paths(answer({strange})), ProtocolError);
         CHECK_THROWS_AS(decode_guarded_paths(answer({}, {strange})), ProtocolError);
         CHECK_THROWS_AS(decode_guarded_paths(answer({}, {}, {strange})), ProtocolError);
+        CHECK_THROWS_AS(decode_guarded_paths(answer({}, {}, {}, {strange})), ProtocolError);
     }
     CHECK_THROWS_AS(decode_paths(Encoder().texts({"../a"}).bytes()), ProtocolError);
 }
@@ -48,7 +49,7 @@ TEST_CASE("finds links and what they lead to, makes what is missing at an order,
     const int top = project.top.get();
     for (int round = 0; round < 2; ++round) {
         Child child(root, "test", user_account(), {top}, [&](const AsUser &user, FdRef channel) {
-            serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, "", {}}, ProjectsPolicy{}, channel);
+            serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, "", "", {}}, ProjectsPolicy{}, channel);
         });
         const GuardedPaths found = decode_guarded_paths(child.receive_long(child_patience_seconds));
         CHECK(found.read_only == Texts{".git/hooks", "tools/hooks", ".git/config"});
@@ -71,7 +72,7 @@ TEST_CASE("a list of the policy takes the place of what git executes")
     const AsRoot root = AsRoot::claim();
     const int top = project.top.get();
     Child child(root, "test", user_account(), {top}, [&](const AsUser &user, FdRef channel) {
-        serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, "app", {}}, policy, channel);
+        serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, "app", "app", {}}, policy, channel);
     });
     const GuardedPaths found = decode_guarded_paths(child.receive_long(child_patience_seconds));
     CHECK(found.read_only == Texts{"app/Makefile"});

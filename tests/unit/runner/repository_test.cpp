@@ -47,6 +47,9 @@ TEST_CASE("a submodule's data is believed where it names the submodule")
     place.make("super/sub");
     place.write("super/sub/.git", "gitdir: ../.git/modules/sub\n");
     place.write("super/.git/modules/sub/config", "[core]\n\tworktree = ../../../sub\n");
+    for (const char *name : {"objects", "refs"})
+        place.make(std::string("super/.git/modules/sub/") + name);
+    place.write("super/.git/modules/sub/HEAD", "ref: refs/heads/main\n");
     auto found = find_repository(directory_fd(place / "super/sub"));
     REQUIRE(found->elsewhere.size() == 1);
     CHECK(found->elsewhere[0].problem.empty());
