@@ -101,3 +101,69 @@ def test_a_link_in_the_place_of_an_alias_puts_no_project_onto_the_host(prove):
         return Outcome(bool(mounted), mounted)
 
     prove(attack, "beneath", quick=True)
+
+
+# --- what one session arranges for the next
+
+
+def in_turn(target, section, *scripts, cwd=f"{ROOT}/open"):
+    """Each script in a session of its own; what the last one wrote."""
+    with projects(target, section):
+        done = [target.pi("sh", "-c", script, cwd=cwd) for script in scripts]
+    return done[-1]
+
+
+def test_a_worktree_forged_in_another_repository_does_not_show_that(prove, two_repositories):
+    """A session in a worktree below closed/worktrees/ can write there what git would have in .git/worktrees/."""
+
+    def attack(target):
+        forge = f"""mkdir -p worktrees/w; echo ../.. >worktrees/w/commondir; echo {ROOT}/open/claimed/.git >worktrees/w/gitdir
+        mkdir -p {ROOT}/open/claimed; echo gitdir: {ROOT}/closed/worktrees/w >{ROOT}/open/claimed/.git"""
+        target.machine.run(["sh", "-ec", f"cd {ROOT}/closed; {forge}"], user="alice", check=True)
+        done = in_turn(target, "{scope: project}", f"cat {ROOT}/closed/secret", cwd=f"{ROOT}/open/claimed")
+        return Outcome(done.stdout == b"closed\n", done)
+
+    prove(attack, "git-directory")
+
+
+def test_a_repository_that_loses_its_git_directory_does_not_show_the_next_session_more(prove, two_repositories):
+    def attack(target):
+        target.machine.run(["sh", "-ec", f"rm -rf {ROOT}/open/inner; mkdir {ROOT}/open/inner; cd {ROOT}/open/inner; git init -q ."], user="alice", check=True)
+        inner = f"{ROOT}/open/inner"
+        done = in_turn(target, "{scope: project, protect: []}", "rm -rf .git; mv .git away", f"cat {ROOT}/open/secret", cwd=inner)
+        return Outcome(done.stdout == b"open\n", done)
+
+    prove(attack, "project-stays")
+
+
+def test_a_directory_of_gits_that_cannot_be_read_at_the_start_leaves_nothing_unprotected(prove, two_repositories):
+    """What git never lists can lose that right without anybody noticing, and get it back inside."""
+
+    def attack(target):
+        module = f"{ROOT}/open/.git/modules/sub"
+        script = f"chmod -f 755 {ROOT}/open/.git/modules; mkdir -p {module}/hooks; echo ref: refs/heads/main >{module}/HEAD; echo '[core]' >{module}/config"
+        target.machine.run(["sh", "-c", script], user="alice", check=True)
+        writing = f"chmod 755 .git/modules; echo '[alias]' >>{module}/config"
+        in_turn(target, "{}", "chmod 0311 .git/modules", writing)
+        return Outcome(b"alias" in target.machine.read(f"{module}/config"))
+
+    prove(attack, "protect-unreadable")
+
+
+def test_a_directory_that_looks_like_a_repository_takes_no_protection_from_the_one_around_it(product, two_repositories):
+    """Git passes over an empty `.git`; so would the protection of the nearest one."""
+    for make in ("mkdir -p src/.git", "mkdir -p src && cd src && git init -q ."):
+        done = in_turn(product, "{}", make, "cd ..; echo '[alias]' >>.git/config; echo x >.git/hooks/post-commit; true")
+        done = in_turn(product, "{}", "echo '[alias]' >>../.git/config; echo x >../.git/hooks/post-commit", cwd=f"{ROOT}/open/src")
+        assert done.stderr.count(b"Read-only file system") == 2, done
+        product.machine.root(["rm", "-rf", f"{ROOT}/open/src"], check=True)
+
+
+def test_a_directory_above_what_is_masked_cannot_be_renamed_out_of_the_pattern(prove, two_repositories):
+    def attack(target):
+        script = f"cd {ROOT}/open; rm -rf sub .cache; mkdir sub; echo masked-secret >sub/.env"
+        target.machine.run(["sh", "-ec", script], user="alice", check=True)
+        done = in_turn(target, "{mask: ['.env']}", "mkdir .cache; mv sub .cache/.git; ln -s .cache/.git sub", "cat sub/.env sub/sub/.env")
+        return Outcome(b"masked-secret" in done.stdout, done)
+
+    prove(attack, "protect-prefixes")
