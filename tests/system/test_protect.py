@@ -70,6 +70,22 @@ def test_no_placeholder_is_left_whoever_is_killed(machine, repository, who):
         wait_until_as_before(machine, place, was, deadline=10)
 
 
+def test_the_next_start_of_anybody_removes_what_the_cleanup_could_not(machine, repository):
+    place = repository()
+    was = listed(machine, place)
+    cleanup = "/usr/libexec/pi-agent/pi-agent-cleanup"
+    machine.root(["mv", cleanup, f"{cleanup}.aside"], check=True)
+    try:
+        with session(machine, "sh", "echo ready; sleep 60", cwd=place):
+            machine.root(f"{KILLS_OF_OURS['runner']}; true", check=True)
+            wait_until_empty(lambda: machine.root("systemctl list-units --plain --no-legend 'pi-agent-*.service' 'pi-agent-*.scope'").stdout.split())
+            assert machine.root(["cat", f"{place}/.git/commondir"], check=True).stdout == b"././.\n"
+    finally:
+        machine.root(["mv", f"{cleanup}.aside", cleanup], check=True)
+    agent_says(machine, "sh", "echo x", user="bob", cwd="/home/bob/work/demo")
+    wait_until_as_before(machine, place, was)
+
+
 def test_what_a_power_cut_left_goes_with_the_next_session(machine, repository):
     place = repository("rm -rf .git/hooks .git/info")
     was = listed(machine, place)
