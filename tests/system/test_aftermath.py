@@ -321,13 +321,11 @@ def test_an_interrupt_ends_the_look_and_changes_nothing_else(machine, project):
         wrapper = process.inside_pid()
         machine.root(f"kill -STOP $(pgrep --parent {wrapper} --exact pi)", check=True)  # a look that takes its time
         process.stdin.close()
-        assert process.stdout.read() == b""  # the agent has ended
-        time.sleep(0.2)
+        machine.root("while pgrep -u pi-agent-alice >/dev/null; do sleep 0.02; done", check=True)  # the agent has ended
+        time.sleep(0.5)
         assert process.poll() is None
-        begun = time.monotonic()
         machine.root(["kill", "-INT", str(wrapper)], check=True)
-        assert process.wait(timeout=10) == 5
-        assert process.stderr.read() == b"" and time.monotonic() - begun < 1
+        assert (process.wait(timeout=10), process.stderr.read()) == (5, b"")  # not a word of a look that did not end
 
 
 def test_a_look_that_does_not_end_is_not_waited_for(machine, project):
@@ -356,6 +354,6 @@ def test_ctrl_c_ends_the_look(machine, project):
         begun = time.monotonic()
         shell.type(b"\x03")
         shell.expect(re.escape(PROMPT))
-        assert time.monotonic() - begun < 1
+        assert time.monotonic() - begun < 2
         assert shell.run("echo status $?")[0] == b"status 5\r\n"
         assert BEGIN.encode() not in shell.seen
