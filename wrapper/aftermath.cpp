@@ -66,10 +66,15 @@ void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
     if (!findings.empty()) record_aftermath(findings, asked->bytes);
 }
 
-[[noreturn]] void run_child(pid_t parent, const LookPlan &plan, const std::string &cwd, int channel)
+[[noreturn]] void run_child(pid_t parent, const std::function<LookPlan()> &make_plan, const timespec &start, const std::string &cwd,
+                            int channel)
 {
     try {
-        if (leave_everything(parent, channel)) look_twice(plan, cwd, FdRef(3));
+        if (leave_everything(parent, channel)) {
+            LookPlan plan = make_plan();
+            plan.start = start;
+            look_twice(plan, cwd, FdRef(3));
+        }
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the parent sees the end, and says so
     }
     _exit(0);
@@ -102,14 +107,15 @@ void write_to_user(const std::string &text)
 
 } // namespace
 
-Aftermath::Aftermath(LookPlan plan, const std::string &cwd)
+Aftermath::Aftermath(const std::function<LookPlan()> &plan, const std::string &cwd)
 {
-    clock_gettime(CLOCK_REALTIME, &plan.start);
+    timespec start{};
+    clock_gettime(CLOCK_REALTIME, &start);
     auto [own, theirs] = make_channel();
     const pid_t parent = getpid();
     pid_ = fork();
     if (pid_ < 0) throw_errno("starting the look at what the session will leave");
-    if (pid_ == 0) run_child(parent, plan, cwd, theirs.get());
+    if (pid_ == 0) run_child(parent, plan, start, cwd, theirs.get());
     channel_ = std::move(own);
 }
 

@@ -5,6 +5,7 @@
 #include "common/fd.hpp"
 #include "wrapper/aftermath_look.hpp"
 
+#include <functional>
 #include <string>
 #include <sys/types.h>
 
@@ -16,8 +17,9 @@ constexpr std::size_t aftermath_entries = 300'000; // in one look
 class Aftermath {
 public:
     Aftermath() = default; // none is wanted
-    // Begins the first look. `cwd` is the working directory, from which paths are told.
-    Aftermath(LookPlan plan, const std::string &cwd);
+    // Begins the first look. `plan` is called in the child: it follows what an agent may have written, to file systems that need not
+    // answer. `cwd` is the working directory, from which paths are told.
+    Aftermath(const std::function<LookPlan()> &plan, const std::string &cwd);
     Aftermath(Aftermath &&other) noexcept;
     Aftermath &operator=(Aftermath &&) = delete;
     Aftermath(const Aftermath &) = delete;

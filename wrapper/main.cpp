@@ -79,7 +79,8 @@ Aftermath begin_aftermath(const EarlyLook &look)
 {
     if (!look.projects.aftermath) return {};
     const char *path = std::getenv("PATH");
-    return {plan_look(look.root, look.cwd, look.home, path == nullptr ? "" : path, look.projects.scope), look.cwd};
+    const std::string search_path = path == nullptr ? "" : path;
+    return {[&] { return plan_look(look.root, look.cwd, look.home, search_path, look.projects.scope); }, look.cwd};
 }
 
 AgentEnded run(WrapperOptions options)
