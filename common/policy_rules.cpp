@@ -27,9 +27,10 @@ void check_accounts_said(const Policy &policy, Problems &problems)
 void check_roots_fit_unit(const Policy &policy, Problems &problems)
 {
     for (const auto &entry : policy.users)
-        for (const auto &root : entry.roots)
-            if (const auto problem = problem_of_root_in_unit(root.text); problem && root.at_own_path)
-                problems.add(root.where, entry_key(entry) + ".roots", quote(root.text) + " " + problem->text, problem->remedy);
+        for (std::size_t index = 0; index < entry.roots.size(); ++index)
+            if (const auto problem = problem_of_root_in_unit(entry.roots[index].text); problem && entry.roots[index].at_own_path)
+                problems.add(entry.roots[index].where, entry_key(entry) + ".roots[" + std::to_string(index) + "]",
+                             quote(entry.roots[index].text) + " " + problem->text, problem->remedy);
 }
 
 class AccountRules {
