@@ -1,169 +1,119 @@
-"""What an agent arranges so that a later session shows it more of the user's than the policy says (projects.scope, projects.paths)."""
+"""The project's mount: whose files are reachable through it, what it covers, and what of it the host sees."""
 
 import contextlib
-import time
 
 import pytest
-from target import ATTACK_POLICY, Outcome
-
-ROOT = "/home/alice/projects"
-POLICY_FILE = "/etc/pi-agent/policy.yaml"
-TRAP = "/srv/alias-trap"
+from target import DEMO, Outcome
 
 
 @contextlib.contextmanager
-def projects(target, section):
-    target.machine.write(POLICY_FILE, ATTACK_POLICY.read_text() + f"projects: {section}\n")
+def on_both(targets, before, after):
+    for target in targets:
+        target.machine.root(before, check=True)
     try:
         yield
     finally:
-        target.machine.write(POLICY_FILE, ATTACK_POLICY.read_text())
+        for target in targets:
+            target.machine.root(after, check=True)
 
 
-@pytest.fixture
-def two_repositories(product, weak):
-    """~/projects/{open,closed} on both machines: the agent is started in the first, the second is none of its business."""
-    for target in (product, weak):
-        script = f"""for name in open closed; do mkdir -p {ROOT}/$name; cd {ROOT}/$name; git init -q .; echo $name >secret; git add secret
-        git -c user.name=a -c user.email=a@example.org commit -qm first; done"""
-        target.machine.run(["sh", "-ec", script], user="alice", check=True)
-    yield
-    for target in (product, weak):
-        target.machine.root(["rm", "-rf", f"{ROOT}/open", f"{ROOT}/closed"], check=True)
-
-
-def test_the_neighbour_of_a_repository_is_out_of_reach(prove, two_repositories):
+def running(command, cwd=DEMO, user="alice"):
     def attack(target):
-        with projects(target, "{scope: project}"):
-            seen = target.pi("cat", f"{ROOT}/closed/secret", cwd=f"{ROOT}/open").stdout
-        return Outcome(seen == b"closed\n", seen)
+        done = target.pi("sh", "-c", command, cwd=cwd, user=user)
+        return Outcome(done.returncode == 0, done)
 
-    prove(attack, "project-scope")
+    return attack
 
 
-# The agent's own text names the neighbour's data as that of a repository of its own making. With an answer planted beside it, as far as
-# an agent can plant any: in its own repository.
-CLAIMS = {
-    "by its own path": f"echo gitdir: {ROOT}/closed/.git >.git",
-    "through a link of its own": f"ln -s {ROOT}/closed/.git there; echo gitdir: $PWD/there >.git",
-    "as the common directory of a worktree of its own": (
-        f"mkdir -p ../own/worktrees/w; echo {ROOT}/closed/.git >../own/worktrees/w/commondir; echo $PWD/.git >../own/worktrees/w/gitdir;"
-        " echo gitdir: $PWD/../own/worktrees/w >.git"
-    ),
+SECRET = f"{DEMO}/covered/secret"
+HIDE = f"install -d -o alice -g alice {DEMO}/covered && echo hidden >{SECRET} && chmod 644 {SECRET}"
+HIDE += f" && mount -t tmpfs -o mode=0755 none {DEMO}/covered && echo shown >{DEMO}/covered/other"
+UNHIDE = f"umount {DEMO}/covered; rm -rf {DEMO}/covered"
+
+
+def test_what_a_mount_inside_the_project_hides_stays_hidden(prove, product, weak):
+    with on_both((product, weak), HIDE, UNHIDE):
+        on, _ = prove(running(f"cat {SECRET}"), "cover-submounts")
+        assert b"not shown to the agent: /home/alice/projects/demo/covered" in on.seen.stderr
+        seen = product.pi("sh", "-c", f"ls -A {DEMO}/covered; touch {DEMO}/covered/x")
+        assert seen.stdout == b"" and seen.returncode != 0, seen
+
+
+def test_a_file_mounted_over_a_file_in_the_project_stays_as_hidden(prove, product, weak):
+    file = f"{DEMO}/over"
+    before = f"echo hidden >{file}; chmod 644 {file}; echo shown >/run/shown; mount --bind /run/shown {file}"
+    with on_both((product, weak), before, f"umount {file}; rm {file} /run/shown"):
+        prove(running(f"grep hidden {file}"), "cover-submounts")
+
+
+def test_what_is_mounted_inside_the_sandbox_does_not_appear_on_the_host(prove, product, weak):
+    def attack(target):
+        """A copy that stays in the host's peer group would put our own stand-in for the submount on the host."""
+        before = target.quiet_traces()["mounts"]
+        session = target.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60")
+        during = [entry for entry in target.traces()["mounts"] if entry not in before and not entry[0].startswith("/run/pi-agent/")]
+        session.end()
+        target.machine.root(f"findmnt -n {DEMO}/covered -o SOURCE | grep -q pi-agent-hidden && umount {DEMO}/covered; true", check=True)
+        return Outcome(bool(during), during)
+
+    with on_both((product, weak), HIDE, UNHIDE):
+        prove(attack, "private-clones")
+
+
+OWNERS = {
+    "a file of root": ("root:root", "600", "cat {0} || echo x >>{0}"),
+    "a readable file of root": ("root:root", "644", "echo x >>{0}"),
+    "a file of root's group": ("root:root", "660", "cat {0} || echo x >>{0}"),
 }
 
 
-@pytest.mark.parametrize("claim", CLAIMS)
-def test_a_git_file_of_the_agents_own_shows_it_no_other_repository(claim, prove, two_repositories):
-    def attack(target):
-        with projects(target, "{scope: project}"):
-            target.pi("sh", "-ec", f"rm -rf claimed own; mkdir claimed; cd claimed; {CLAIMS[claim]}", cwd=f"{ROOT}/open", check=True)
-            done = target.pi("sh", "-c", f"cat {ROOT}/closed/.git/HEAD", cwd=f"{ROOT}/open/claimed")
-        return Outcome(done.stdout != b"", done)
-
-    prove(attack, "git-back-link")
-
-
-SWAPPING = """
-import ctypes, os, sys
-libc = ctypes.CDLL(None)
-os.chdir(os.environ["HOME"])
-name = [name for name in os.listdir("projects") if name.startswith("projects-")][0]
-os.makedirs("swap", exist_ok=True)
-try:
-    os.symlink(sys.argv[1], "swap/" + name)
-except FileExistsError:
-    pass
-print(os.environ["PI_AGENT_SESSION"], flush=True)
-while True:  # RENAME_EXCHANGE: there is always something of that name
-    libc.renameat2(-100, b"projects/" + name.encode(), -100, b"swap/" + name.encode(), 2)
-"""
+@pytest.mark.parametrize("kind", OWNERS)
+def test_roots_file_in_the_project_stays_roots(kind, prove, product, weak):
+    # Without the defence the map exchanges root with the agent instead of the user.
+    owner, mode, command = OWNERS[kind]
+    file = "/srv/shared/app/theirs"
+    before = f"chmod 777 /srv/shared/app; echo theirs >{file}; chown {owner} {file}; chmod {mode} {file}"
+    with on_both((product, weak), before, f"rm {file}; chmod 755 /srv/shared/app"):
+        prove(running(command.format(file), cwd="/srv/shared/app"), "own-ids-only")
 
 
-def test_a_link_in_the_place_of_an_alias_puts_no_project_onto_the_host(prove):
-    """What the alias is mounted on lies in the agent's home: root that followed a link there would mount it anywhere on the host."""
-
-    def attack(target):
-        target.machine.root(["mkdir", "-p", TRAP], check=True)
-        target.pi("true", check=True)  # the alias is there
-        session = target.session("python3", "-c", SWAPPING, TRAP)
-        mounted = ""
-        try:
-            with projects(target, "{paths: alias}"):
-                until = time.monotonic() + (20 if target.has_seams else 5)
-                while time.monotonic() < until and not mounted:
-                    target.pi("true", cwd=ROOT)  # may fail in words
-                    mounted = target.machine.root(f"grep ' {TRAP} ' /proc/self/mountinfo; true", check=True).stdout
-        finally:
-            session.end()
-            target.machine.root(f"while umount {TRAP} 2>/dev/null; do :; done; rmdir {TRAP}", check=True)
-            target.machine.root("rm -rf /var/lib/pi-agent/users/alice/home/projects /var/lib/pi-agent/users/alice/home/swap", check=True)
-        return Outcome(bool(mounted), mounted)
-
-    prove(attack, "beneath", quick=True)
+def test_another_users_file_in_the_project_stays_theirs(product):
+    file = f"{DEMO}/bobs"
+    product.machine.root(f"echo bobs >{file}; chown bob:bob {file}; chmod 600 {file}", check=True)
+    shown = product.pi("sh", "-c", f"stat -c %U {file}; cat {file}; echo x >>{file}; chmod 666 {file}; chown $(id -u) {file}")
+    assert shown.stdout == b"nobody\n", shown
+    assert product.machine.root(["stat", "-c", "%U %a", file]).stdout == b"bob 600\n"
+    product.machine.root(["rm", file], check=True)
 
 
-# --- what one session arranges for the next
+def test_what_the_agent_makes_belongs_to_the_user_and_never_to_root(product):
+    product.pi("sh", "-c", "mkdir made && touch made/file && ln made/file made/link", check=True)
+    owners = product.machine.root(["stat", "-c", "%U:%G", f"{DEMO}/made", f"{DEMO}/made/file"]).stdout
+    assert owners == b"alice:alice\n" * 2
+    for claim in ("chown 0 made/file", "chown 1001 made/file", "chgrp 0 made/file", "chgrp 1500 made/file"):
+        assert product.pi("sh", "-c", claim).returncode != 0, claim
+    product.machine.root(["rm", "-r", f"{DEMO}/made"], check=True)
 
 
-def in_turn(target, section, *scripts, cwd=f"{ROOT}/open"):
-    """Each script in a session of its own; what the last one wrote."""
-    with projects(target, section):
-        done = [target.pi("sh", "-c", script, cwd=cwd) for script in scripts]
-    return done[-1]
+LINKS = ("/etc/shadow", "/home/alice/.ssh/key", "/home/bob/work/demo", "/var/lib/pi-agent/users/bob/home/.pi/agent/settings.json")
 
 
-def test_a_worktree_forged_in_another_repository_does_not_show_that(prove, two_repositories):
-    """A session in a worktree below closed/worktrees/ can write there what git would have in .git/worktrees/."""
-
-    def attack(target):
-        forge = f"""mkdir -p worktrees/w; echo ../.. >worktrees/w/commondir; echo {ROOT}/open/claimed/.git >worktrees/w/gitdir
-        mkdir -p {ROOT}/open/claimed; echo gitdir: {ROOT}/closed/worktrees/w >{ROOT}/open/claimed/.git"""
-        target.machine.run(["sh", "-ec", f"cd {ROOT}/closed; {forge}"], user="alice", check=True)
-        done = in_turn(target, "{scope: project}", f"cat {ROOT}/closed/secret", cwd=f"{ROOT}/open/claimed")
-        return Outcome(done.stdout == b"closed\n", done)
-
-    prove(attack, "git-directory")
+@pytest.mark.parametrize("goal", LINKS)
+def test_a_link_in_the_project_leads_nowhere_outside(goal, product):
+    product.machine.root("install -d /home/alice/.ssh && echo key >/home/alice/.ssh/key && chmod 644 /home/alice/.ssh/key")
+    product.machine.run(["ln", "-sfn", goal, f"{DEMO}/link"], check=True)
+    done = product.pi("sh", "-c", "cat link || ls link/")
+    assert done.returncode != 0, done
+    product.machine.run(["rm", f"{DEMO}/link"], check=True)
 
 
-def test_a_repository_that_loses_its_git_directory_does_not_show_the_next_session_more(prove, two_repositories):
-    def attack(target):
-        target.machine.run(["sh", "-ec", f"rm -rf {ROOT}/open/inner; mkdir {ROOT}/open/inner; cd {ROOT}/open/inner; git init -q ."], user="alice", check=True)
-        inner = f"{ROOT}/open/inner"
-        done = in_turn(target, "{scope: project, protect: []}", "rm -rf .git; mv .git away", f"cat {ROOT}/open/secret", cwd=inner)
-        return Outcome(done.stdout == b"open\n", done)
-
-    prove(attack, "project-stays")
+def test_climbing_out_of_the_project_ends_in_the_sessions_own_root(product):
+    climbing = "cd /proc/self/cwd/../../../../../../..; pwd -P; ls -A home/alice"
+    assert product.pi("sh", "-c", climbing).stdout == b"/\nprojects\n"
 
 
-def test_a_directory_of_gits_that_cannot_be_read_at_the_start_leaves_nothing_unprotected(prove, two_repositories):
-    """What git never lists can lose that right without anybody noticing, and get it back inside."""
-
-    def attack(target):
-        module = f"{ROOT}/open/.git/modules/sub"
-        script = f"chmod -f 755 {ROOT}/open/.git/modules; mkdir -p {module}/hooks; echo ref: refs/heads/main >{module}/HEAD; echo '[core]' >{module}/config"
-        target.machine.run(["sh", "-c", script], user="alice", check=True)
-        writing = f"chmod 755 .git/modules; echo '[alias]' >>{module}/config"
-        in_turn(target, "{}", "chmod 0311 .git/modules", writing)
-        return Outcome(b"alias" in target.machine.read(f"{module}/config"))
-
-    prove(attack, "protect-unreadable")
-
-
-def test_a_directory_that_looks_like_a_repository_takes_no_protection_from_the_one_around_it(product, two_repositories):
-    """Git passes over an empty `.git`; so would the protection of the nearest one."""
-    for make in ("mkdir -p src/.git", "mkdir -p src && cd src && git init -q ."):
-        done = in_turn(product, "{}", make, "cd ..; echo '[alias]' >>.git/config; echo x >.git/hooks/post-commit; true")
-        done = in_turn(product, "{}", "echo '[alias]' >>../.git/config; echo x >../.git/hooks/post-commit", cwd=f"{ROOT}/open/src")
-        assert done.stderr.count(b"Read-only file system") == 2, done
-        product.machine.root(["rm", "-rf", f"{ROOT}/open/src"], check=True)
-
-
-def test_a_directory_above_what_is_masked_cannot_be_renamed_out_of_the_pattern(prove, two_repositories):
-    def attack(target):
-        script = f"cd {ROOT}/open; rm -rf sub .cache; mkdir sub; echo masked-secret >sub/.env"
-        target.machine.run(["sh", "-ec", script], user="alice", check=True)
-        done = in_turn(target, "{mask: ['.env']}", "mkdir .cache; mv sub .cache/.git; ln -s .cache/.git sub", "cat sub/.env sub/sub/.env")
-        return Outcome(b"masked-secret" in done.stdout, done)
-
-    prove(attack, "protect-prefixes")
+def test_a_group_that_opens_the_host_is_never_given_to_an_agent(prove, product, weak):
+    # An agent's account that somebody added to such a group would carry it into every session.
+    with on_both((product, weak), "gpasswd -a pi-agent adm", "gpasswd -d pi-agent adm"):
+        on, _ = prove(running("true"), "privileged-groups")
+    assert on.seen.returncode == 78 and b"is in the group adm" in on.seen.stderr, on

@@ -180,3 +180,15 @@ def test_a_repository_that_never_stops_changing_is_refused_or_protected(product)
             product.machine.run(["touch", f"{PLACE}-stop"], cwd="/home/alice", check=True)
             swapper.wait(timeout=10)
             product.machine.root(["rm", f"{PLACE}-stop"], check=True)
+
+
+def test_nothing_stays_in_the_project_of_what_stood_for_missing_paths(prove):
+    """Peers leave empty files where they protect what is not there."""
+
+    def attack(target):
+        with repository(target):
+            looked = f"cd {PLACE}; for i in $(seq 50); do test -e .git/commondir || exit 1; sleep 0.1; done"
+            inside = target.pi("test", "-e", ".git/commondir", cwd=PLACE)
+            return Outcome(inside.returncode != 0 or target.machine.root(looked).returncode == 0, inside)
+
+    prove(attack, "remove-placeholders")
