@@ -16,6 +16,7 @@
 #include "runner/migrations.hpp"
 #include "runner/network_check.hpp"
 #include "runner/own_scope.hpp"
+#include "runner/placeholder_removal.hpp"
 #include "runner/process_state.hpp"
 #include "runner/progress.hpp"
 #include "runner/project_alias.hpp"
@@ -230,8 +231,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     }
     for (const auto &notice : {nearly_full(state.home, state.home_path), nearly_full(scratch, "the session's /tmp")})
         if (notice) tell_all(wrapper, {*notice});
+    // What concerns the user's repository is over before they hear of the end: git stops where a commondir goes while it looks.
     release_project(root, tree);
-    tell(wrapper, ended); // nobody waits for the removal
+    remove_placeholders(root, id, session.fd(), in_seconds(1));
+    tell(wrapper, ended); // nobody waits for the removal of the rest
     leftovers.finish();
 }
 

@@ -11,6 +11,7 @@
 #include "runner/session_directory.hpp"
 
 #include <fcntl.h>
+#include <unistd.h>
 #include <vector>
 
 namespace pi_agent {
@@ -48,6 +49,9 @@ void remove_recorded(const AsRoot &root, FdRef session, Deadline deadline)
                 [&](const AsUser & /*user*/, FdRef channel) { remove_as_user(paths, channel); });
     if (!wait_for_input(child.channel(), deadline)) throw Failure(ExitStatus::system_failure, "that took too long");
     child.receive();
+    const UniqueFd records = find_beneath(session, placeholders_directory, O_RDONLY | O_DIRECTORY);
+    for (std::size_t index = 0; records && index < paths.size(); ++index)
+        unlinkat(records.get(), std::to_string(index).c_str(), 0); // best_effort: what is removed already is removed again
 }
 
 } // namespace

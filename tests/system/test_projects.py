@@ -150,7 +150,7 @@ def test_a_worktree_works_where_its_repository_lies_in_the_same_root(machine, re
     as_alice(machine, f"cd {ROOT}/one; git worktree add -q {ROOT}/side")
     for policy in (PLAYING_POLICY, SCOPED):
         playing_policy(policy)
-        script = f"git status --short; echo $$ >new; git add new; {GIT} commit -qm inside; git log --oneline | wc -l"
+        script = f"git status --short; date +%N >new; git add new; {GIT} commit -qm inside; git log --oneline | wc -l"
         assert int(agent_says(machine, "sh", script, cwd=f"{ROOT}/side")) >= 2
     assert as_alice(machine, f"cd {ROOT}/one; git log --oneline side | wc -l; find . {ROOT}/side ! -user alice") == "3\n"
 
