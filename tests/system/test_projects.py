@@ -194,3 +194,34 @@ def test_unknown_values_are_refused(machine, playing_policy):
     done = machine.root(["pi-agentctl", "check", "/tmp/odd.yaml"])
     machine.root(["rm", "/tmp/odd.yaml"], check=True)
     assert done.returncode == INVALID and b"projects.scope: unknown value 'repo'" in done.stderr, done
+
+
+# --- with what else there is
+
+
+def test_what_is_protected_and_masked_is_so_under_an_alias_too(machine, repositories, playing_policy):
+    as_alice(machine, f"echo secret >{ROOT}/one/.env")
+    playing_policy(PLAYING_POLICY + "projects: {paths: alias, mask: ['.env']}\n")
+    script = "cat .env; echo x >.git/hooks/post-commit; echo x >>.git/config; echo x >.git/commondir; mv .git away; git status --short; exit 3"
+    done = pi(machine, "sh", script, cwd=f"{ROOT}/one")
+    assert done.returncode == 3 and done.stderr.count(b"Read-only file system") == 3, done
+    assert b"Permission denied" in done.stderr and b"cannot move '.git'" in done.stderr and b"secret" not in done.stdout, done
+    assert as_alice(machine, f"cd {ROOT}/one; ls .git/commondir .git/hooks/post-commit 2>&1 | grep -c 'No such'; cat .env") == "2\nsecret\n"
+
+
+def test_a_list_takes_the_place_of_what_git_executes(machine, repositories, playing_policy):
+    as_alice(machine, f"cd {ROOT}/one; mkdir ci; echo x >ci/deploy; echo x >Makefile")
+    playing_policy(PLAYING_POLICY + "projects: {protect: [Makefile, ci, later/file], aftermath: false}\n")
+    script = "echo y >Makefile; echo y >ci/deploy; echo y >ci/new; mkdir -p later/file; git config alias.x status; exit 4"
+    done = pi(machine, "sh", script, cwd=f"{ROOT}/one")
+    assert done.returncode == 4 and done.stderr.count(b"Read-only file system") >= 4, done
+    assert as_alice(machine, f"cd {ROOT}/one; cat Makefile ci/deploy; ls ci; ls -d later 2>/dev/null || echo none; git config alias.x") == "x\nx\ndeploy\nnone\nstatus\n"
+
+
+def test_what_a_repository_shown_alone_has_left_is_told(machine, repositories, playing_policy):
+    playing_policy(SCOPED)
+    done = pi(machine, "sh", "echo x >../../.envrc", cwd=f"{ROOT}/one/deep/er")
+    assert b"../../.envrc: " in done.stderr and b"appeared" in done.stderr, done
+    playing_policy(BOTH)
+    done = pi(machine, "sh", "echo y >../../.envrc", cwd=f"{ROOT}/one/deep/er")
+    assert b"../../.envrc: " in done.stderr and b"changed" in done.stderr, done
