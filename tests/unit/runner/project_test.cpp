@@ -279,8 +279,8 @@ struct Worktree {
     Worktree()
     {
         caller.own("home/main");
-        for (const char *name : {"home/main/.git", "home/main/.git/objects", "home/main/.git/refs", "home/main/.git/worktrees",
-                                 "home/main/.git/worktrees/w"})
+        for (const char *name :
+             {"home/main/.git", "home/main/.git/objects", "home/main/.git/refs", "home/main/.git/worktrees", "home/main/.git/worktrees/w"})
             caller.own(name);
         caller.place.write("home/main/.git/HEAD", "ref: refs/heads/main\n");
         caller.place.write("home/main/.git/worktrees/w/commondir", "../..\n");
