@@ -21,6 +21,7 @@ constexpr std::size_t text_limit = 64 * 1024;
 constexpr std::size_t levels_limit = 256;
 constexpr std::size_t told_limit = 4096; // of a path and a problem each
 constexpr std::size_t elsewhere_limit = 2;
+constexpr const char *not_gits = "it is no git directory";
 constexpr const char *link_prefix = "gitdir: ";
 
 struct stat facts_of(FdRef fd)
@@ -152,13 +153,16 @@ std::vector<GitDirectory> follow(FdRef top)
     if (own.problem.empty() && defence_is_on("git-back-link") && !names_back(top, own.directory))
         own.problem = "it does not name this directory in turn";
     const std::string common = without_line_end(read_small(own.directory, "commondir"));
-    if (common.empty()) return found;
+    if (common.empty()) {
+        if (own.problem.empty() && defence_is_on("git-directory") && !is_git_directory(own.directory)) own.problem = not_gits;
+        return found;
+    }
     GitDirectory shared = open_git_directory(own.directory, common);
     if (shared.problem.empty()) shared.problem = own.problem;
     if (shared.problem.empty() && defence_is_on("git-back-link") && !lies_in_worktrees_of(own.directory, shared.directory))
         shared.problem = "it does not hold the worktree's own";
-    if (shared.problem.empty() && defence_is_on("git-directory") && !is_git_directory(shared.directory))
-        shared.problem = "it is no git directory";
+    if (shared.problem.empty() && defence_is_on("git-directory") && !is_git_directory(shared.directory)) shared.problem = not_gits;
+    if (own.problem.empty()) own.problem = shared.problem; // what belongs to none of git's is none of git's
     found.push_back(std::move(shared));
     return found;
 }

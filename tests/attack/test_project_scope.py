@@ -113,14 +113,15 @@ def in_turn(target, section, *scripts, cwd=f"{ROOT}/open"):
     return done[-1]
 
 
-def test_a_worktree_forged_in_another_repository_does_not_show_that(prove, two_repositories):
+@pytest.mark.parametrize("common, goal", [("echo ../.. >worktrees/w/commondir; ", "secret"), ("", "worktrees/w/secret")], ids=["all", "a part"])
+def test_a_worktree_forged_in_another_repository_does_not_show_that(common, goal, prove, two_repositories):
     """A session in a worktree below closed/worktrees/ can write there what git would have in .git/worktrees/."""
 
     def attack(target):
-        forge = f"""mkdir -p worktrees/w; echo ../.. >worktrees/w/commondir; echo {ROOT}/open/claimed/.git >worktrees/w/gitdir
+        forge = f"""rm -rf worktrees; mkdir -p worktrees/w; cp secret worktrees/w; {common}echo {ROOT}/open/claimed/.git >worktrees/w/gitdir
         mkdir -p {ROOT}/open/claimed; echo gitdir: {ROOT}/closed/worktrees/w >{ROOT}/open/claimed/.git"""
         target.machine.run(["sh", "-ec", f"cd {ROOT}/closed; {forge}"], user="alice", check=True)
-        done = in_turn(target, "{scope: project}", f"cat {ROOT}/closed/secret", cwd=f"{ROOT}/open/claimed")
+        done = in_turn(target, "{scope: project}", f"cat {ROOT}/closed/{goal}", cwd=f"{ROOT}/open/claimed")
         return Outcome(done.stdout == b"closed\n", done)
 
     prove(attack, "git-directory")

@@ -332,6 +332,9 @@ TEST_CASE("a directory that is none of git's is not shown as what worktrees shar
     const OpenedProject project = worktree.opened();
     REQUIRE(project.notices.size() == 1);
     CHECK(has(project.notices[0], "it is no git directory"));
+    CHECK(project.git_directories.empty());
+    std::filesystem::remove(worktree.main + "/.git/worktrees/w/commondir");
+    CHECK(worktree.opened().git_directories.empty());
 }
 
 TEST_CASE("a common directory elsewhere, one behind a link and one that is missing are not shown" * doctest::skip(not_root()))
