@@ -123,10 +123,10 @@ nlohmann::json network_json(const NetworkPolicy &network)
 
 std::string names_of(const std::vector<PolicyPath> &paths)
 {
-    std::string names;
+    std::vector<std::string> names;
     for (const auto &path : paths)
-        names += (names.empty() ? "" : ", ") + escape_for_display(path.path);
-    return names;
+        names.push_back(path.path);
+    return joined(names);
 }
 
 std::string projects_text(const ProjectsPolicy &projects)

@@ -52,6 +52,11 @@ bool is_within(std::string_view path, std::string_view directory) noexcept
     return path.substr(0, directory.size()) == directory && (path.size() == directory.size() || path[directory.size()] == '/');
 }
 
+std::string join_path(const std::string &directory, std::string_view name)
+{
+    return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
+}
+
 std::string parent_of(const std::string &path)
 {
     const std::size_t slash = path.rfind('/');

@@ -21,6 +21,9 @@ std::string without_trailing_slashes(std::string path);
 // True when `path` is `directory` or lies below it, compared by component ("/proj" does not hold "/proj-evil"). Both canonical.
 bool is_within(std::string_view path, std::string_view directory) noexcept;
 
+// `name` below `directory`; "" is the directory that both are relative to. `name` may have several components.
+std::string join_path(const std::string &directory, std::string_view name);
+
 // The directory that holds what an absolute path names; "/" for what lies there.
 std::string parent_of(const std::string &path);
 

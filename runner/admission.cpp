@@ -34,10 +34,7 @@ OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, co
     auto opened = open_project(receiver.child(), caller, rules, view, projects);
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
     auto &project = std::get<OpenedProject>(opened);
-    std::vector<const ShownTree *> trees = {&project.shown};
-    for (const auto &tree : project.git_directories)
-        trees.push_back(&tree);
-    for (const ShownTree *tree : trees)
+    for (const ShownTree *tree : project.trees())
         if (tree->by_group && is_privileged_group(*tree->by_group))
             throw Failure(ExitStatus::configuration,
                           "the root " + escape_for_display(tree->root_path) +

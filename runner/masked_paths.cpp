@@ -4,8 +4,10 @@
 #include "common/channel.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/policy_paths.hpp"
 #include "runner/beneath.hpp"
 #include "runner/limits.hpp"
+#include "runner/mounts.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -25,7 +27,7 @@ constexpr std::size_t links_named = 3;
 class Search {
 public:
     Search(const GuardedTree &tree, const std::vector<PolicyPath> &patterns)
-        : tree_(tree), patterns_(patterns), mount_(mount_of(tree.top)), deadline_(in_seconds(mask_search_seconds))
+        : tree_(tree), patterns_(patterns), mount_(mount_id(tree.top)), deadline_(in_seconds(mask_search_seconds))
     {
     }
 
@@ -43,13 +45,6 @@ public:
     }
 
 private:
-    static std::uint64_t mount_of(FdRef fd)
-    {
-        struct statx facts {};
-        if (statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &facts) != 0) throw_errno("searching what to mask");
-        return facts.stx_mnt_id;
-    }
-
     [[noreturn]] void give_up(const std::string &why) const
     {
         throw Failure(ExitStatus::limit, "limit: " + tree_.path + " cannot be searched for what is masked (projects.mask): " + why +
@@ -62,7 +57,7 @@ private:
         UniqueFd directory = find_beneath(tree_.top, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
         if (!directory && (errno == EACCES || errno == ENOENT || errno == ENOTDIR)) return; // nor can the agent, or it went away
         if (!directory) give_up(escape_for_display(path) + " cannot be opened (" + SystemFailure(errno, "open").what() + ")");
-        if (mount_of(directory) != mount_) return; // another file system, which the agent is not shown
+        if (mount_id(directory) != mount_) return; // another file system, which the agent is not shown
         const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(directory.get()), closedir);
         if (!stream) throw_errno("searching what to mask");
         (void)directory.release();

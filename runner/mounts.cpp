@@ -11,6 +11,7 @@
 #include <fstream>
 #include <linux/mount.h>
 #include <string_view>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -125,6 +126,13 @@ bool detach_at(const AsRoot & /*root*/, const std::string &path)
 void make_shared(const AsRoot & /*root*/, const std::string &path)
 {
     if (mount(nullptr, path.c_str(), nullptr, mount_shared, nullptr) != 0) throw_errno("making " + path + " shared");
+}
+
+std::uint64_t mount_id(FdRef fd)
+{
+    struct statx facts {};
+    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &facts) != 0) throw_errno("examining a mount");
+    return facts.stx_mnt_id;
 }
 
 MountEntry parse_mount(const std::string &line)

@@ -48,6 +48,9 @@ bool detach_at(const AsRoot &root, const std::string &path);
 // Makes the mount behind `path` shared, so that what is unmounted below it goes everywhere at once.
 void make_shared(const AsRoot &root, const std::string &path);
 
+// The id of the mount that a descriptor lies in (statx(2)), for comparing with others of now: it may be given again. Asks no file system.
+std::uint64_t mount_id(FdRef fd);
+
 // One line of /proc/self/mountinfo (proc(5)), unescaped.
 struct MountEntry {
     std::uint64_t id;

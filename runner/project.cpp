@@ -136,14 +136,14 @@ void require_few_levels(const ShownTree &tree)
                                          " directories below its root, and cannot be shown alone (projects.scope: project)");
 }
 
-std::string not_shown(const ToldDirectory &place, const std::string &why)
+std::string not_shown(const GitDirectory &place, const std::string &why)
 {
     return "git's own directory of this project, " + escape_for_display(place.told) + ", is not shown to the agent: " + why +
            "; git will not work in this session";
 }
 
 // A git directory that lies elsewhere is shown where the caller may have an agent anyway.
-void add_git_directory(OpenedProject &project, ToldDirectory place, OpenedRoots &roots, const AccessRules &rules, const HostView &view,
+void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &roots, const AccessRules &rules, const HostView &view,
                        ProjectPaths paths)
 {
     const auto leave_out = [&](const std::string &why) {
@@ -181,6 +181,14 @@ void add_git_directory(OpenedProject &project, ToldDirectory place, OpenedRoots 
 bool is_at_its_path(const ShownTree &tree)
 {
     return path_of(tree.directory) == tree.path();
+}
+
+std::vector<const ShownTree *> OpenedProject::trees() const
+{
+    std::vector<const ShownTree *> all{&shown};
+    for (const auto &tree : git_directories)
+        all.push_back(&tree);
+    return all;
 }
 
 std::string ShownTree::path() const
@@ -222,7 +230,7 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
         roots.mounts.push_back(Decoder(packet.bytes).number());
         roots.candidates.push_back(RootCandidate{path_of(roots.descriptors.back()), granted.by_group, granted.spec.where});
     }
-    ToldRepository repository = receive_repository(child);
+    std::optional<Repository> repository = receive_repository(child);
     // The paths come from the descriptors, not from the child: what is decided on is what will be mounted.
     const std::string cwd_path = path_of(cwd);
     auto decision = decide(caller, rules, roots.candidates, cwd_path);
@@ -235,19 +243,19 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
                        ", and those are not shown to the agent; ask the administrator to make it a root of its own"};
     judge_root(root, rules, view, projects.paths);
 
-    const std::string top = repository.top ? path_of(repository.top) : std::string();
-    const bool in_repository = repository.top && is_within(top, root.path) && is_within(cwd_path, top) && repository.mount == cwd_mount;
+    const std::string top = repository ? path_of(repository->top) : std::string();
+    const bool in_repository = repository && is_within(top, root.path) && is_within(cwd_path, top) && repository->mount == cwd_mount;
     if (projects.scope == ProjectScope::root || !defence_is_on("project-scope"))
         project.shown = ShownTree{root.path, "", std::move(roots.descriptors[allowed]), root.by_group};
     else if (in_repository)
-        project.shown = ShownTree{root.path, beneath(top, root.path), std::move(repository.top), root.by_group};
+        project.shown = ShownTree{root.path, beneath(top, root.path), std::move(repository->top), root.by_group};
     else
         project.shown = ShownTree{root.path, beneath(cwd_path, root.path), std::move(cwd), root.by_group};
     require_few_levels(project.shown);
     project.below = beneath(cwd_path, project.shown.path());
     if (!in_repository) return project;
     project.repository = beneath(top, project.shown.path());
-    for (auto &place : repository.elsewhere)
+    for (auto &place : repository->elsewhere)
         add_git_directory(project, std::move(place), roots, rules, view, projects.paths);
     return project;
 }

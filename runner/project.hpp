@@ -32,6 +32,8 @@ struct OpenedProject {
     std::optional<std::string> repository;  // the nearest beneath `shown` that holds the working directory; "" for all of it
     std::vector<ShownTree> git_directories; // of that repository, where they lie in another place, and another root
     std::vector<std::string> notices;       // of git directories that are not shown, and why
+    // The project first. As long as this one lives and is not changed.
+    [[nodiscard]] std::vector<const ShownTree *> trees() const;
 };
 
 // In a child that is the caller: opens the working directory, each root and what git knows, and answers with them. `claimed_cwd` came from

@@ -23,13 +23,6 @@ constexpr int attempts = 5;
 constexpr const char *masked_file = "masked-file";
 constexpr const char *masked_directory = "masked-directory";
 
-std::uint64_t mount_of(FdRef fd)
-{
-    struct statx facts {};
-    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &facts) != 0) throw_errno("examining a mount in the project");
-    return facts.stx_mnt_id;
-}
-
 bool is_directory(FdRef fd)
 {
     struct stat facts {};
@@ -41,14 +34,6 @@ bool is_directory(FdRef fd)
 bool is_of_a_change(int error)
 {
     return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV || error == EINVAL;
-}
-
-std::vector<const ShownTree *> trees_of(const OpenedProject &project)
-{
-    std::vector<const ShownTree *> trees{&project.shown};
-    for (const auto &tree : project.git_directories)
-        trees.push_back(&tree);
-    return trees;
 }
 
 [[noreturn]] void tree_changed(const std::string &place, const std::string &path)
@@ -95,7 +80,7 @@ public:
     {
         for (const auto &[path, id] : ids_) {
             const UniqueFd fd = find_beneath(top_.fd, path, O_PATH);
-            if (!fd || mount_of(fd) != id) tree_changed(place_, path);
+            if (!fd || mount_id(fd) != id) tree_changed(place_, path);
         }
     }
 
@@ -103,7 +88,7 @@ private:
     void put(const DetachedMount &mount, FdRef target, const std::string &path)
     {
         attach(root_, mount, target);
-        ids_[path] = mount_of(mount.fd);
+        ids_[path] = mount_id(mount.fd);
     }
 
     // It is seen no more once something lies over the directory.
@@ -156,7 +141,7 @@ ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const Open
     const bool nothing = policy.protect && policy.protect->empty() && policy.mask.empty() && policy.scope == ProjectScope::root;
     if (nothing) return;
     std::vector<int> keep;
-    for (const ShownTree *tree : trees_of(project)) {
+    for (const ShownTree *tree : project.trees()) {
         paths_.push_back(tree->path());
         keep.push_back(tree->directory.get());
     }

@@ -5,6 +5,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/policy_paths.hpp"
 #include "runner/child.hpp"
 #include "runner/git_paths.hpp"
 #include "runner/limits.hpp"

@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "runner/mounts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -29,13 +30,6 @@ struct stat facts_of(FdRef fd)
     struct stat facts {};
     if (fstat(fd.get(), &facts) != 0) throw_errno("examining a repository");
     return facts;
-}
-
-std::uint64_t mount_of(FdRef fd)
-{
-    struct statx facts {};
-    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &facts) != 0) throw_errno("examining a repository");
-    return facts.stx_mnt_id;
 }
 
 bool same_inode(const struct stat &one, const struct stat &other)
@@ -125,7 +119,7 @@ bool names_back(FdRef top, FdRef directory)
 
 GitDirectory open_git_directory(FdRef from, const std::string &path)
 {
-    GitDirectory found{try_open(from, path, O_PATH | O_DIRECTORY), path, {}};
+    GitDirectory found{try_open(from, path, O_PATH | O_DIRECTORY), 0, path, {}};
     if (!found.directory)
         found.problem = "it cannot be opened (" + std::string(SystemFailure(errno, "open").what()) + ")";
     else if (joined(kernel_path(from), path) != kernel_path(found.directory) && defence_is_on("git-back-link"))
@@ -195,11 +189,14 @@ std::optional<Repository> find_repository(FdRef cwd)
     for (std::size_t level = 0; current && level < levels_limit; ++level) {
         struct stat facts {};
         if (fstatat(current.get(), ".git", &facts, AT_SYMLINK_NOFOLLOW) == 0) {
-            Repository repository;
-            if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(current);
+            Repository repository{std::move(current), 0, {}};
+            repository.mount = mount_id(repository.top);
+            if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(repository.top);
             if (S_ISLNK(facts.st_mode))
-                repository.elsewhere.push_back({try_open(current, ".git", O_PATH | O_DIRECTORY), ".git", "a symbolic link leads to it"});
-            repository.top = std::move(current);
+                repository.elsewhere.push_back(
+                    {try_open(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symbolic link leads to it"});
+            for (auto &place : repository.elsewhere)
+                if (place.directory) place.mount = mount_id(place.directory);
             return repository;
         }
         UniqueFd above = try_open(current, "..", O_PATH | O_DIRECTORY);
@@ -214,12 +211,12 @@ void send_repository(FdRef channel, const std::optional<Repository> &repository)
     Encoder encoder;
     std::vector<int> fds;
     encoder.number(repository ? 1 : 0).number(repository ? repository->elsewhere.size() : 0);
-    encoder.number(repository ? mount_of(repository->top) : 0);
+    encoder.number(repository ? repository->mount : 0);
     if (repository) {
         fds.push_back(repository->top.get());
         for (const auto &place : repository->elsewhere) {
             encoder.number(place.directory ? 1 : 0)
-                .number(place.directory ? mount_of(place.directory) : 0)
+                .number(place.mount)
                 .text(place.told.substr(0, told_limit))
                 .text(place.problem.substr(0, told_limit));
             if (place.directory) fds.push_back(place.directory.get());
@@ -228,7 +225,7 @@ void send_repository(FdRef channel, const std::optional<Repository> &repository)
     send_answer(channel, encoder.bytes(), fds);
 }
 
-ToldRepository receive_repository(Child &child)
+std::optional<Repository> receive_repository(Child &child)
 {
     Packet packet = child.receive();
     Decoder decoder(packet.bytes);
@@ -238,14 +235,14 @@ ToldRepository receive_repository(Child &child)
         if (next >= packet.fds.size()) throw ProtocolError("the receiver sent the wrong number of descriptors");
         return std::move(packet.fds[next++]);
     };
-    ToldRepository repository;
     const bool found = decoder.number() == 1;
     const std::uint64_t count = decoder.number();
     if (count > elsewhere_limit) throw ProtocolError("the receiver found too many git directories");
-    repository.mount = decoder.number();
-    repository.top = take(found);
+    const std::uint64_t mount = decoder.number();
+    if (!found) return std::nullopt;
+    Repository repository{take(true), mount, {}};
     for (std::uint64_t index = 0; index < count; ++index) {
-        ToldDirectory place{};
+        GitDirectory place{};
         place.directory = take(decoder.number() == 1);
         place.mount = decoder.number();
         place.told = decoder.text();

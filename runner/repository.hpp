@@ -14,12 +14,14 @@ namespace pi_agent {
 // A directory of git's that a repository's `.git` file names (gitrepository-layout(5)).
 struct GitDirectory {
     UniqueFd directory;  // O_PATH; none where it cannot be opened
+    std::uint64_t mount; // that it lies in; root asks no file system of the user's, which need not answer
     std::string told;    // as the file names it
     std::string problem; // why it is not to be believed; empty where it names the repository in turn
 };
 
 struct Repository {
     UniqueFd top;                        // O_PATH: the nearest directory, from the working directory up, that has an entry `.git`
+    std::uint64_t mount;                 // that it lies in
     std::vector<GitDirectory> elsewhere; // of a worktree, a submodule or a separate git directory: its own, then the common one
 };
 
@@ -29,20 +31,9 @@ struct Repository {
 // top has a `.git`.
 std::optional<Repository> find_repository(FdRef cwd);
 
-// The same as the child tells it to its parent.
-struct ToldDirectory {
-    UniqueFd directory;
-    std::uint64_t mount; // root asks no file system of the user's, which need not answer
-    std::string told;
-    std::string problem;
-};
-struct ToldRepository {
-    UniqueFd top; // none: no repository
-    std::uint64_t mount = 0;
-    std::vector<ToldDirectory> elsewhere;
-};
+// From the child to its parent; what arrives has no descriptors but those that were sent.
 void send_repository(FdRef channel, const std::optional<Repository> &repository);
-ToldRepository receive_repository(Child &child);
+std::optional<Repository> receive_repository(Child &child);
 
 // The value of core.worktree in the text of a git configuration; empty where there is none.
 std::string worktree_of_config(const std::string &text);

@@ -43,10 +43,8 @@ void show_devices(const AsRoot &root, const SessionDirectory &session)
 
 const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef directory)
 {
-    struct statx facts {};
-    if (statx(directory.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &facts) != 0)
-        throw_errno("examining the project's mount");
-    const auto found = std::find_if(mounts.begin(), mounts.end(), [&](const MountEntry &entry) { return entry.id == facts.stx_mnt_id; });
+    const auto found =
+        std::find_if(mounts.begin(), mounts.end(), [id = mount_id(directory)](const MountEntry &entry) { return entry.id == id; });
     return found == mounts.end() ? nullptr : &*found;
 }
 
@@ -136,9 +134,8 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
                                             const UniqueFd &map, std::vector<Frame> &frames, ProjectGuards &guards)
 {
     std::map<std::string, std::vector<const ShownTree *>> by_root;
-    by_root[project.shown.root_path].push_back(&project.shown);
-    for (const auto &tree : project.git_directories)
-        by_root[tree.root_path].push_back(&tree);
+    for (const ShownTree *tree : project.trees())
+        by_root[tree->root_path].push_back(tree);
     std::vector<std::string> covered;
     for (const auto &[root_path, trees] : by_root) {
         const Frame frame{"project" + (frames.empty() ? "" : std::to_string(frames.size())), root_path};

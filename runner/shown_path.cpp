@@ -2,7 +2,9 @@
 #include "runner/shown_path.hpp"
 
 #include "common/error.hpp"
+#include "common/policy_paths.hpp"
 #include "runner/beneath.hpp"
+#include "runner/mounts.hpp"
 
 #include <algorithm>
 #include <array>
@@ -20,13 +22,6 @@ namespace {
 
 constexpr std::size_t links_at_most = 40; // as the kernel has it
 
-std::uint64_t mount_of(FdRef fd)
-{
-    struct statx facts {};
-    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &facts) != 0) throw_errno("examining a path in the project");
-    return facts.stx_mnt_id;
-}
-
 std::string text_of_link(FdRef link)
 {
     std::array<char, PATH_MAX> text{};
@@ -38,7 +33,7 @@ std::string text_of_link(FdRef link)
 // One walk: what is still to come, and where it stands.
 class Walk {
 public:
-    Walk(const GuardedTree &tree, const std::string &base) : tree_(tree), mount_(mount_of(tree.top)) { found_.path = base; }
+    Walk(const GuardedTree &tree, const std::string &base) : tree_(tree), mount_(mount_id(tree.top)) { found_.path = base; }
 
     ShownPath follow(const std::string &path)
     {
@@ -89,7 +84,7 @@ private:
             return stop(ShownPath::Kind::missing);
         }
         if (!fd) return stop(ShownPath::Kind::unclear);
-        if (mount_of(fd) != mount_) {
+        if (mount_id(fd) != mount_) {
             found_.path = path;
             return stop(ShownPath::Kind::hidden);
         }
@@ -123,11 +118,6 @@ std::vector<std::string> components_of(const std::string &path)
         start = slash + 1;
     }
     return names;
-}
-
-std::string join_path(const std::string &directory, const std::string &name)
-{
-    return directory.empty() ? name : directory + "/" + name;
 }
 
 ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path)

@@ -31,7 +31,6 @@ struct ShownPath {
 
 // Components of a path, without empty ones and ".".
 std::vector<std::string> components_of(const std::string &path);
-std::string join_path(const std::string &directory, const std::string &name);
 
 // Follows `path`, which is relative to `base` (canonical, relative to the top, a directory) or absolute, as a program inside would.
 ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path);

@@ -25,7 +25,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int look_patience_seconds = aftermath_seconds + 1;
+constexpr int look_patience_seconds = aftermath_seconds + 2; // and for the record
 constexpr int first_look_niceness = 10;
 constexpr int writing_patience_milliseconds = 1000;
 
@@ -62,8 +62,9 @@ void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
                   in_seconds(defence_is_on("aftermath-bounds") ? aftermath_seconds : 600), [&] { return has_input_now(channel); });
     const Snapshot after = look_at_doors(plan, budget, false);
     const std::vector<Finding> findings = compare(before, after, plan.start);
-    send_record(channel, aftermath_notice(findings, after, cwd, asked->bytes), {}, in_seconds(1));
-    if (!findings.empty()) record_aftermath(findings, asked->bytes);
+    // Recorded first: once the user is told, `pi` ends, and this process with it.
+    const std::string record = findings.empty() || record_aftermath(findings, asked->bytes) ? asked->bytes : "";
+    send_record(channel, aftermath_notice(findings, after, cwd, record), {}, in_seconds(1));
 }
 
 [[noreturn]] void run_child(pid_t parent, const std::function<LookPlan()> &make_plan, const timespec &start, const std::string &cwd,

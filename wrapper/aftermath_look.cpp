@@ -1,6 +1,7 @@
 // Walking the shown tree, the nearest repository first and then level by level.
 #include "wrapper/aftermath_look.hpp"
 
+#include "common/policy_paths.hpp"
 #include "wrapper/file_doors.hpp"
 #include "wrapper/repository_doors.hpp"
 
@@ -16,11 +17,6 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t named_limit = 3; // of the directories that were not looked at
-
-std::string join(const std::string &directory, std::string_view name)
-{
-    return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
-}
 
 // Below these lie other people's packages: nobody opens an editor there, and many bring its files along.
 bool holds_packages(std::string_view name)
@@ -79,7 +75,7 @@ private:
 
     void look_at_first_places()
     {
-        const std::string git = join(plan_.repository, ".git");
+        const std::string git = join_path(plan_.repository, ".git");
         if (const auto facts = tree_.look(git, Links::refuse))
             repositories_.worktree(plan_.repository, static_cast<unsigned char>(IFTODT(facts->st_mode)));
         for (const auto &directory : plan_.git_directories)
@@ -101,7 +97,7 @@ private:
     void programs_of_project(const std::string &directory)
     {
         for (const char *name : {"bin", "node_modules/.bin", ".venv/bin", "venv/bin"})
-            marker_.programs(join(directory, name), Appearing::counts_in_known_directory);
+            marker_.programs(join_path(directory, name), Appearing::counts_in_known_directory);
     }
 
     void visit()
@@ -131,7 +127,7 @@ private:
     {
         if (!place.in_packages) files_.entry(place.path, entry.name);
         if (entry.type != DT_DIR || entry.name == ".git") return;
-        const std::string path = join(place.path, entry.name);
+        const std::string path = join_path(place.path, entry.name);
         if (entry.name == "node_modules") marker_.programs(path + "/.bin", Appearing::counts_in_known_directory);
         if (!place.in_packages && (entry.name == ".venv" || entry.name == "venv"))
             marker_.programs(path + "/bin", Appearing::counts_in_known_directory);
@@ -194,7 +190,7 @@ std::optional<std::string> git_directory_elsewhere(const std::string &repository
     const std::string own = real_path(from(repository, line.substr(begin.size())));
     const std::string common = own.empty() ? "" : first_line(own, "commondir");
     const std::string real = common.empty() ? own : real_path(from(own, common));
-    if (real.empty() || real == root || real.compare(0, root.size() + 1, root + "/") == 0) return std::nullopt;
+    if (real.empty() || is_within(real, root)) return std::nullopt;
     return real;
 }
 
@@ -210,7 +206,7 @@ std::vector<std::string> path_entries_within(const std::string &path, const std:
         // An empty one is the working directory.
         const std::filesystem::path absolute = entry.compare(0, 1, "/") == 0 ? entry : cwd + "/" + entry;
         const std::string real = normal_path(std::filesystem::weakly_canonical(absolute, unknown).string());
-        if (!unknown && (real == root || real.compare(0, root.size() + 1, root + "/") == 0)) entries.push_back(real);
+        if (!unknown && is_within(real, root)) entries.push_back(real);
     }
     return entries;
 }

@@ -4,11 +4,13 @@
 #include "common/defence.hpp"
 #include "common/escape.hpp"
 #include "common/fd.hpp"
+#include "common/policy_paths.hpp"
 #include "wrapper/aftermath.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
+#include <sys/time.h>
 #include <sys/un.h>
 
 namespace pi_agent {
@@ -19,6 +21,7 @@ constexpr std::size_t line_limit = 10;            // findings
 constexpr std::size_t name_limit = 200;           // bytes of a name in a line
 constexpr std::size_t recorded_limit = 300;       // findings
 constexpr std::size_t recorded_bytes = 64 * 1024; // of paths: an entry is one datagram
+constexpr suseconds_t journal_patience_microseconds = 500'000;
 // What the journal finds these entries by; docs/projects.md tells it.
 constexpr const char *message_id = "52af8656c170442e831913a168dda90c";
 
@@ -34,7 +37,7 @@ std::string shortened(const std::string &text)
 
 std::string shown_path(const std::string &path, const std::string &cwd)
 {
-    const bool below = path.size() > cwd.size() + 1 && path.compare(0, cwd.size() + 1, cwd + "/") == 0;
+    const bool below = path != cwd && cwd != "/" && is_within(path, cwd);
     return shortened(escape_for_display(below ? path.substr(cwd.size() + 1) : path));
 }
 
@@ -56,7 +59,7 @@ std::string left_out(const Snapshot &after, const std::string &cwd)
 } // namespace
 
 std::string aftermath_notice(const std::vector<Finding> &findings, const Snapshot &after, const std::string &cwd,
-                             const std::string &session)
+                             const std::string &recorded_session)
 {
     std::string text;
     if (!findings.empty()) text = "pi: this session left things that run code outside later:\n";
@@ -67,7 +70,9 @@ std::string aftermath_notice(const std::vector<Finding> &findings, const Snapsho
             "pi:   " + shown_path(finding.path, cwd) + ": " + shortened(escape_for_display(finding.what)) + " " + change_of(finding) + "\n";
     }
     if (findings.size() > count)
-        text += "pi:   and " + std::to_string(findings.size() - count) + " more: journalctl -o json PI_AGENT_SESSION=" + session + "\n";
+        text += "pi:   and " + std::to_string(findings.size() - count) + " more" +
+                (recorded_session.empty() ? "" : ": journalctl -o json PI_AGENT_SESSION=" + recorded_session) + "\n";
+    if (!findings.empty() && recorded_session.empty()) text += "pi: the journal took no record of them\n";
     if (!findings.empty()) text += "pi: look at them before you use git, an editor or these programs there\n";
     if (!after.is_complete) text += left_out(after, cwd);
     return text;
@@ -86,20 +91,21 @@ std::string aftermath_json(const std::vector<Finding> &findings)
 }
 
 // The journal's own protocol, one datagram of NAME=VALUE lines (systemd.io, native journal protocol): its library would cost every start of
-// `pi` more than the whole look does.
-void record_aftermath(const std::vector<Finding> &findings, const std::string &session)
+// `pi` more than the whole look does. A journal with much to do has a full queue for a while (unix(7): of net.unix.max_dgram_qlen entries).
+bool record_aftermath(const std::vector<Finding> &findings, const std::string &session)
 {
     const std::string entry = "MESSAGE=session " + session + " left " + std::to_string(findings.size()) +
                               " things that run code outside later\nMESSAGE_ID=" + message_id +
                               "\nPRIORITY=5\nSYSLOG_IDENTIFIER=pi\nPI_AGENT_SESSION=" + session +
                               "\nPI_AGENT_AFTERMATH=" + aftermath_json(findings) + "\n";
-    const UniqueFd socket = UniqueFd::adopt(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    const UniqueFd socket = UniqueFd::adopt(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     std::string_view("/run/systemd/journal/socket").copy(address.sun_path, sizeof address.sun_path - 1);
-    if (socket)
-        sendto(socket.get(), entry.data(), entry.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr *>(&address),
-               sizeof address); // best_effort
+    const timeval patience{0, journal_patience_microseconds};
+    if (!socket || setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0) return false;
+    return sendto(socket.get(), entry.data(), entry.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr *>(&address), sizeof address) >=
+           0;
 }
 
 } // namespace pi_agent

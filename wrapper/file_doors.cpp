@@ -1,6 +1,8 @@
 // The table of files, and how each is looked at.
 #include "wrapper/file_doors.hpp"
 
+#include "common/policy_paths.hpp"
+
 #include <array>
 #include <dirent.h>
 #include <nlohmann/json.hpp>
@@ -111,11 +113,6 @@ bool ends_with(std::string_view text, std::string_view end)
     return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
 }
 
-std::string join(const std::string &directory, std::string_view name)
-{
-    return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
-}
-
 bool has_one_of(std::string_view text, std::string_view words)
 {
     if (text.find('\\') != std::string_view::npos) return true;
@@ -131,17 +128,17 @@ bool has_one_of(std::string_view text, std::string_view words)
 
 void FileDoors::entry(const std::string &directory, std::string_view name)
 {
-    if (name == "package.json") return package_scripts(join(directory, name));
+    if (name == "package.json") return package_scripts(join_path(directory, name));
     const auto [begin, end] = doors_by_first_component().equal_range(name);
     for (auto found = begin; found != end; ++found) {
         const Door &door = *found->second;
         if (door.is_directory)
-            all_in(join(directory, door.path), door.what, door.end);
+            all_in(join_path(directory, door.path), door.what, door.end);
         else
-            known(join(directory, door.path), door.what, door.words);
+            known(join_path(directory, door.path), door.what, door.words);
     }
     for (const auto &door : endings)
-        if (ends_with(name, door.path)) marker_.file(join(directory, name), std::string(door.what));
+        if (ends_with(name, door.path)) marker_.file(join_path(directory, name), std::string(door.what));
 }
 
 void FileDoors::known(const std::string &path, std::string_view what, std::string_view words)
@@ -159,7 +156,7 @@ void FileDoors::all_in(const std::string &directory, std::string_view what, std:
     const Listing listing = marker_.tree().list(directory, Links::follow);
     if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
     for (const auto &entry : listing.entries)
-        if (entry.type != DT_DIR && ends_with(entry.name, end)) marker_.file(join(directory, entry.name), std::string(what));
+        if (entry.type != DT_DIR && ends_with(entry.name, end)) marker_.file(join_path(directory, entry.name), std::string(what));
 }
 
 void FileDoors::package_scripts(const std::string &path)

@@ -2,6 +2,7 @@
 #include "wrapper/repository_doors.hpp"
 
 #include "common/placeholder_text.hpp"
+#include "common/policy_paths.hpp"
 #include "wrapper/git_settings.hpp"
 
 #include <algorithm>
@@ -15,11 +16,6 @@ namespace {
 constexpr std::size_t settings_limit = std::size_t{1} << 20U; // bytes of a configuration file
 constexpr std::size_t small_limit = 4096;                     // of a file that holds a path
 constexpr unsigned nesting_limit = 16;                        // of submodules and includes
-
-std::string join(const std::string &directory, const std::string &name)
-{
-    return directory.empty() ? name : directory + "/" + name;
-}
 
 bool ends_with(std::string_view text, std::string_view end)
 {
@@ -61,7 +57,7 @@ std::optional<std::string> RepositoryDoors::beneath(const std::string &text, con
 
 void RepositoryDoors::worktree(const std::string &directory, unsigned char type_of_git)
 {
-    const std::string path = join(directory, ".git");
+    const std::string path = join_path(directory, ".git");
     if (type_of_git == DT_REG) return git_file(path, directory);
     if (type_of_git == DT_LNK) marker_.file(path, "link to a git directory");
     repository(path, directory, 0);
@@ -86,22 +82,22 @@ void RepositoryDoors::repository(const std::string &gitdir, const std::optional<
     if (depth > nesting_limit || marker_.tree().budget().is_spent() || !seen_.insert(gitdir).second) return;
     std::string hooks_path;
     for (const char *name : {"config", "config.worktree"}) {
-        const std::string configured = configuration(join(gitdir, name), 0);
+        const std::string configured = configuration(join_path(gitdir, name), 0);
         if (!configured.empty()) hooks_path = configured;
     }
-    hooks(join(gitdir, "hooks"), 0);
-    if (worktree) hook_managers(join(gitdir, "hooks"), *worktree);
+    hooks(join_path(gitdir, "hooks"), 0);
+    if (worktree) hook_managers(join_path(gitdir, "hooks"), *worktree);
     if (const auto configured = beneath(hooks_path, worktree.value_or(gitdir))) {
         hooks(*configured, 0);
         if (worktree) hook_managers(*configured, *worktree);
     }
-    const std::string attributes = join(gitdir, "info/attributes");
+    const std::string attributes = join_path(gitdir, "info/attributes");
     if (marker_.tree().read(attributes, small_limit).value_or("") != placeholder_comment) marker_.file(attributes, "git attributes");
-    const std::string common = join(gitdir, "commondir");
+    const std::string common = join_path(gitdir, "commondir");
     const std::string leads_to = marker_.tree().read(common, small_limit).value_or("");
     if (trimmed(leads_to) != "../.." && leads_to != placeholder_commondir) marker_.file(common, "commondir that points elsewhere");
-    modules(join(gitdir, "modules"), depth + 1);
-    linked_worktrees(join(gitdir, "worktrees"), depth + 1);
+    modules(join_path(gitdir, "modules"), depth + 1);
+    linked_worktrees(join_path(gitdir, "worktrees"), depth + 1);
 }
 
 // Marks the settings that run code, and those of files in the tree that it includes. Returns core.hooksPath.
@@ -150,7 +146,7 @@ void RepositoryDoors::hooks(const std::string &directory, unsigned depth)
     const Listing listing = marker_.tree().list(directory, Links::follow);
     if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
     for (const auto &entry : listing.entries) {
-        const std::string path = join(directory, entry.name);
+        const std::string path = join_path(directory, entry.name);
         if (entry.type == DT_DIR) {
             if (depth == 0) hooks(path, 1); // pre-commit.d, husky's _
         } else if (!ends_with(entry.name, ".sample")) {
@@ -173,11 +169,11 @@ void RepositoryDoors::hook_managers(const std::string &hooks, const std::string 
     };
     for (const auto &entry : marker_.tree().list(hooks, Links::follow).entries) {
         if (entry.type == DT_DIR || ends_with(entry.name, ".sample")) continue;
-        const std::string text = marker_.tree().read(join(hooks, entry.name), settings_limit).value_or("");
+        const std::string text = marker_.tree().read(join_path(hooks, entry.name), settings_limit).value_or("");
         for (const auto &manager : managers)
             if (text.find(manager.word) != std::string::npos)
                 for (const char *file : manager.files)
-                    marker_.file(join(worktree, file), "file that a git hook runs");
+                    marker_.file(join_path(worktree, file), "file that a git hook runs");
     }
 }
 
@@ -188,7 +184,7 @@ void RepositoryDoors::modules(const std::string &directory, unsigned depth)
     const Listing listing = marker_.tree().list(directory, Links::follow);
     if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
     for (const auto &entry : listing.entries) {
-        const std::string path = join(directory, entry.name);
+        const std::string path = join_path(directory, entry.name);
         if (entry.type != DT_DIR && entry.type != DT_LNK) continue;
         if (entry.type == DT_LNK) marker_.file(path, "link to a git directory");
         if (marker_.tree().look(path + "/HEAD", Links::refuse))
@@ -203,7 +199,7 @@ void RepositoryDoors::linked_worktrees(const std::string &directory, unsigned de
     const Listing listing = marker_.tree().list(directory, Links::follow);
     if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
     for (const auto &entry : listing.entries)
-        if (entry.type == DT_DIR || entry.type == DT_LNK) repository(join(directory, entry.name), std::nullopt, depth + 1);
+        if (entry.type == DT_DIR || entry.type == DT_LNK) repository(join_path(directory, entry.name), std::nullopt, depth + 1);
 }
 
 } // namespace pi_agent

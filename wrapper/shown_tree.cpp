@@ -2,6 +2,7 @@
 #include "wrapper/shown_tree.hpp"
 
 #include "common/defence.hpp"
+#include "common/policy_paths.hpp"
 
 #include <algorithm>
 #include <array>
@@ -56,10 +57,8 @@ std::optional<ShownTree> ShownTree::open(const std::string &path, Budget &budget
 
 std::optional<std::string> ShownTree::below(const std::string &absolute) const
 {
-    if (absolute == path_) return "";
-    if (absolute.size() <= path_.size() || absolute.compare(0, path_.size(), path_) != 0 || absolute[path_.size()] != '/')
-        return std::nullopt;
-    return absolute.substr(path_.size() + 1);
+    if (!is_within(absolute, path_)) return std::nullopt;
+    return absolute.substr(std::min(path_.size() + 1, absolute.size()));
 }
 
 UniqueFd ShownTree::open_path(const std::string &path, Links last) const

@@ -83,19 +83,25 @@ while True:  # RENAME_EXCHANGE: there is always something of that name
 def test_a_link_in_the_place_of_an_alias_puts_no_project_onto_the_host(prove):
     """What the alias is mounted on lies in the agent's home: root that followed a link there would mount it anywhere on the host."""
 
+    def mounted_after_a_start(target):
+        with projects(target, "{paths: alias}"):
+            target.pi("true", cwd=ROOT)  # may fail in words
+        return target.machine.root(f"grep ' {TRAP} ' /proc/self/mountinfo; true", check=True).stdout
+
     def attack(target):
         target.machine.root(["mkdir", "-p", TRAP], check=True)
         target.pi("true", check=True)  # the alias is there
-        session = target.session("python3", "-c", SWAPPING, TRAP)
-        mounted = ""
+        planted = f"cd ~/projects && for name in projects-*; do rm $name; ln -s {TRAP} $name; done"
+        target.pi("sh", "-c", planted, check=True)
         try:
-            with projects(target, "{paths: alias}"):
-                until = time.monotonic() + (20 if target.has_seams else 5)
+            mounted = mounted_after_a_start(target)
+            if not mounted:  # the link was replaced before it mattered: now it comes and goes
+                session = target.session("python3", "-c", SWAPPING, TRAP)
+                until = time.monotonic() + 5
                 while time.monotonic() < until and not mounted:
-                    target.pi("true", cwd=ROOT)  # may fail in words
-                    mounted = target.machine.root(f"grep ' {TRAP} ' /proc/self/mountinfo; true", check=True).stdout
+                    mounted = mounted_after_a_start(target)
+                session.end()
         finally:
-            session.end()
             target.machine.root(f"while umount {TRAP} 2>/dev/null; do :; done; rmdir {TRAP}", check=True)
             target.machine.root("rm -rf /var/lib/pi-agent/users/alice/home/projects /var/lib/pi-agent/users/alice/home/swap", check=True)
         return Outcome(bool(mounted), mounted)

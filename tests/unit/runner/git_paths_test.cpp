@@ -2,6 +2,7 @@
 #include "runner/git_paths.hpp"
 
 #include "common/error.hpp"
+#include "common/policy_paths.hpp"
 #include "support/failure.hpp"
 #include "support/shown_project.hpp"
 

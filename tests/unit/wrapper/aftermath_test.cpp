@@ -346,5 +346,6 @@ TEST_CASE("the notice is short, and names are harmless")
     CHECK(notice.find("and 4 more") != std::string::npos);
     findings.assign(10, {"/root/" + std::string(4000, 'x'), std::string(4000, 'y'), true});
     CHECK(aftermath_notice(findings, after, "/", "id").size() < 5000);
+    CHECK(aftermath_notice(findings, after, "/", "").find("pi: the journal took no record of them\n") != std::string::npos);
     CHECK(aftermath_json({{"/a\n\xff", "git hook", true}}) == R"([{"change":"appeared","kind":"git hook","path":"/a\\x0a\\xff"}])");
 }
