@@ -2,6 +2,7 @@
 #pragma once
 
 #include "admin/explain_environment.hpp"
+#include "admin/explain_toolchains.hpp"
 #include "admin/user_view.hpp"
 #include "common/access_rules.hpp"
 #include "common/error.hpp"
@@ -52,6 +53,7 @@ struct Explanation {
     NetworkPolicy network;
     ProjectsPolicy projects;
     std::vector<std::string> missing_tools = {}; // "fd", "rg"
+    ExplainedToolchains toolchains = {};
 };
 
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,

@@ -162,8 +162,8 @@ nlohmann::json projects_json(const ProjectsPolicy &projects)
 
 std::string box_text(const Explanation &explanation)
 {
-    return scratch_text(explanation) + view_text(explanation) + projects_text(explanation.projects) + network_text(explanation.network) +
-           told_text(explanation) + tools_text(explanation);
+    return scratch_text(explanation) + view_text(explanation) + projects_text(explanation.projects) + to_text(explanation.toolchains) +
+           network_text(explanation.network) + told_text(explanation) + tools_text(explanation);
 }
 
 void add_box(const Explanation &explanation, nlohmann::json &json)
@@ -173,6 +173,7 @@ void add_box(const Explanation &explanation, nlohmann::json &json)
     json["git_identity"] = explanation.git_identity;
     json["box_notes"] = explanation.box_notes;
     json["projects"] = projects_json(explanation.projects);
+    json["toolchains"] = to_json(explanation.toolchains);
     json["network"] = network_json(explanation.network);
     json["scratch"] = name_of(explanation.scratch);
 }

@@ -3,6 +3,7 @@
 
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/path_walk.hpp"
 #include "common/root_path.hpp"
 #include "runner/child.hpp"
 
@@ -33,10 +34,9 @@ Finding find_directory(const std::string &path)
     };
     const auto fd = UniqueFd::adopt(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
     if (!fd) return problem(fmt::format("{}", SystemFailure(errno, "open").what()));
-    std::vector<char> target(PATH_MAX);
-    const auto length = ::readlink(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), target.data(), target.size());
-    if (length <= 0) return problem("its path cannot be read");
-    return {Finding::Kind::usable, std::string(target.data(), static_cast<std::size_t>(length))};
+    std::string found = kernel_path(fd);
+    if (found.empty()) return problem("its path cannot be read");
+    return {Finding::Kind::usable, std::move(found)};
 }
 
 std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const std::vector<Question> &questions)
@@ -101,6 +101,15 @@ std::vector<Finding> Observer::resolve_roots(const std::vector<RootSpec> &roots,
 Finding Observer::resolve_directory(const std::string &path, const Account &user) const
 {
     return ask(*this, user, {[&path] { return find_directory(path); }}).front();
+}
+
+OpenedHome Observer::find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const
+{
+    if (!root_) return pi_agent::find_home_directories(user, toolchains);
+    Child child(*root_, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
+        send_home_directories(channel, pi_agent::find_home_directories(user, toolchains));
+    });
+    return receive_home_directories(child);
 }
 
 } // namespace pi_agent

@@ -4,6 +4,7 @@
 #include "common/account.hpp"
 #include "common/identity.hpp"
 #include "common/policy.hpp"
+#include "runner/home_directories.hpp"
 
 #include <optional>
 #include <string>
@@ -31,6 +32,8 @@ public:
     [[nodiscard]] std::vector<Finding> resolve_roots(const std::vector<RootSpec> &roots, const Account &user) const;
     // The canonical path of a directory, as `user` reaches it.
     [[nodiscard]] Finding resolve_directory(const std::string &path, const Account &user) const;
+    // What a session would find of the lists in the home. Throws Failure when it cannot be found out; only where can_look_for(user).
+    [[nodiscard]] OpenedHome find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const;
 
 private:
     Observer() = default;

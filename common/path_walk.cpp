@@ -4,10 +4,12 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 
+#include <array>
 #include <climits>
 #include <deque>
 #include <fcntl.h>
 #include <string_view>
+#include <unistd.h>
 #include <vector>
 
 namespace pi_agent {
@@ -50,6 +52,14 @@ PathStep open_step(int directory, const std::string &name, std::string path)
 }
 
 } // namespace
+
+std::string kernel_path(FdRef fd)
+{
+    std::array<char, PATH_MAX> text{};
+    const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), text.data(), text.size());
+    if (length <= 0 || static_cast<std::size_t>(length) >= text.size() || text[0] != '/') return "";
+    return std::string(text.data(), static_cast<std::size_t>(length));
+}
 
 std::string link_target(const PathStep &link)
 {

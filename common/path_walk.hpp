@@ -16,6 +16,10 @@ struct PathStep {
     struct stat status {}; // of `fd`
 };
 
+// The kernel's own text for the place of a descriptor: canonical, without symbolic links. Empty where it lies in no place of this mount
+// namespace.
+std::string kernel_path(FdRef fd);
+
 // The text of a symbolic link. Throws SystemFailure.
 std::string link_target(const PathStep &link);
 

@@ -96,6 +96,17 @@ struct ProjectsPolicy {
     bool aftermath = true;                          // what would run code outside later is told at the end
 };
 
+// Directories of the users' homes, relative to them.
+struct HomeDirectories {
+    std::vector<PolicyPath> paths; // without a place in the policy where they are of the default list
+    bool best_effort = false;      // what the kernel or the file system cannot show is left out by name, and no error
+};
+
+struct ToolchainsPolicy {
+    HomeDirectories readable; // read-only inside
+    HomeDirectories caches;   // inside a copy that ends with the session
+};
+
 struct Policy {
     AgentPolicy agent;
     WrapperPolicy wrapper;
@@ -112,7 +123,8 @@ struct Policy {
     View view = View::minimal;
     std::vector<PolicyPath> view_paths; // shown besides, read-only; absolute
     ScratchKind scratch = ScratchKind::disk;
-    Environment env; // managed
+    ToolchainsPolicy toolchains; // as read_toolchains (common/policy_toolchains.hpp) leaves it; the loader puts the defaults there
+    Environment env;             // managed
     EnvironmentPlaces env_where;
     std::vector<PolicyPath> env_files;                           // managed, absolute; only root can read them
     std::vector<std::string> host_env_files = {".pi/agent/env"}; // the user's own, below all that is managed: relative to home, or absolute

@@ -5,6 +5,7 @@
 #include "common/policy_network.hpp"
 #include "common/policy_paths.hpp"
 #include "common/policy_projects.hpp"
+#include "common/policy_toolchains.hpp"
 #include "common/policy_users.hpp"
 #include "common/policy_values.hpp"
 
@@ -141,6 +142,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
 {
     Policy policy;
     policy.agent.where = policy.agent.binary_where = policy.wrapper.where = {root.where.file};
+    policy.toolchains = default_toolchains();
     const auto later = unsupported(problems);
     const Reader checked_before = [](const PolicyValue &) {};
     const auto section = [&](auto read) -> Reader {
@@ -171,7 +173,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"network", [&](const PolicyValue &value) { policy.network = read_network(value, problems).value_or(policy.network); }},
                   {"env_files", [&](const PolicyValue &value) { policy.env_files = read_paths(value, problem_of_managed_file, problems); }},
                   {"host_env_files", section(read_host_env_files)},
-                  {"toolchains", later},
+                  {"toolchains", section(read_toolchains)},
                   {"view", section(read_view)},
                   {"view_paths", [&](const PolicyValue &value) { policy.view_paths = read_paths(value, problem_of_view_path, problems); }},
                   {"scratch", section(read_scratch)},

@@ -38,10 +38,9 @@ void judge(const PathStep &holder, const PathStep &entry)
 
 std::string path_behind(FdRef fd)
 {
-    std::vector<char> path(PATH_MAX);
-    const auto length = ::readlink(fmt::format("/proc/self/fd/{}", fd.get()).c_str(), path.data(), path.size());
-    if (length < 0) throw_errno("cannot find the path of a descriptor in /proc/self/fd");
-    return {path.data(), static_cast<std::size_t>(length)};
+    std::string path = kernel_path(fd);
+    if (path.empty()) throw Failure(ExitStatus::system_failure, "cannot find the path of a descriptor in /proc/self/fd");
+    return path;
 }
 
 bool is_same(const struct stat &left, const struct stat &right) noexcept

@@ -52,6 +52,17 @@ std::string protected_lines(const BoxFacts &facts)
     return text;
 }
 
+std::string toolchain_lines(const BoxFacts &facts)
+{
+    std::string text;
+    if (!facts.toolchains.empty()) text += "- Toolchains of the user's, read-only: " + names_of(facts.toolchains) + ".\n";
+    if (!facts.caches.empty())
+        text += "- Caches that begin as the user's, so that what is in them need not be downloaded, and whose changes are gone when the "
+                "session ends: " +
+                names_of(facts.caches) + ".\n";
+    return text;
+}
+
 std::string network_line(const NetworkPolicy &network)
 {
     switch (network.mode) {
@@ -98,7 +109,8 @@ std::string box_notes(const BoxFacts &facts)
            hidden_line(facts.hidden) + protected_lines(facts) + "- Network: " + network_line(facts.network) +
            "\n"
            "- `sudo` gives no rights: it runs the command as you. System packages cannot be installed.\n"
-           "- pip, npm -g, cargo install and go install put programs into ~/.local, which is kept, as are their caches.\n"
+           "- pip, npm -g, cargo install and go install put programs into ~/.local, which is kept" +
+           (facts.caches.empty() ? ", as are their caches" : "") + ".\n" + toolchain_lines(facts) +
            "- There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git commit`.\n"
            "- Limits: " +
            std::to_string(session_tasks) + " processes and threads, " + std::to_string(memory_percent) + " % of the host's memory.\n" +

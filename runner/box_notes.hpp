@@ -18,8 +18,10 @@ struct BoxFacts {
     bool settings_lock = false;
     NetworkPolicy network;
     ScratchKind scratch = ScratchKind::disk;
-    std::vector<std::string> read_only = {}; // paths in the project that are protected, relative to it; any bytes
-    bool masked = false;                     // some of it cannot be read
+    std::vector<std::string> read_only = {};  // paths in the project that are protected, relative to it; any bytes
+    bool masked = false;                      // some of it cannot be read
+    std::vector<std::string> toolchains = {}; // of the user's, read-only: paths as the agent sees them; any bytes
+    std::vector<std::string> caches = {};     // copies of the user's, whose changes are not kept: the same
 };
 
 // A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.

@@ -11,6 +11,7 @@
 #include "runner/env_files.hpp"
 #include "runner/environment.hpp"
 #include "runner/git_identity.hpp"
+#include "runner/home_mounts.hpp"
 #include "runner/host_files.hpp"
 #include "runner/host_view.hpp"
 #include "runner/migrations.hpp"
@@ -125,10 +126,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const Account worker = without_other_groups(agent); // for our own programs: what the groups are is judged later
     EnvironmentInput environment{
         {}, {}, policy.env, read_managed_env_files(policy.env_files), rules.env, {}, agent.name, policy.agent.binary, id};
-    Receiver receiver(root, caller, rules, wrapper);
+    Receiver receiver(root, caller, rules, policy.toolchains, wrapper);
     Request request = receiver.request();
     const HostView view = plan_host_view(policy);
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view, policy.projects);
+    const OpenedHome user_home = receive_home_directories(receiver.child());
     ProjectGuards guards(root, caller, project, policy.projects); // searches while this goes on
     const std::string tmpdir = make_user_tmpdir(root, caller, project, request);
 
@@ -169,11 +171,12 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
     const UniqueFd scratch = make_scratch(root, session, policy.scratch, policy.agent.state_dir, id, agent);
     if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
-    const RootTree tree =
-        build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
+    RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
+    const ShownHome shown_home =
+        show_home_directories(root, session, view, user_home, policy.toolchains, worker, state.home, scratch, tree);
     if (policy.box_notes)
         show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
-                                 policy.scratch, guards.read_only(), guards.has_masks()});
+                                 policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches});
     // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
     // record and looks at nothing before.
     GitIdentityReader git_identity(root, caller, project, policy.git_identity);
@@ -208,6 +211,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
 
     // Supervise.
     tell_all(wrapper, name_hidden(tree, project));
+    tell_all(wrapper, shown_home.notices);
     tell_all(wrapper, guards.notices());
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);

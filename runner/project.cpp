@@ -3,14 +3,13 @@
 
 #include "common/defence.hpp"
 #include "common/escape.hpp"
+#include "common/path_walk.hpp"
 #include "common/policy_paths.hpp"
 #include "common/root_path.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/repository.hpp"
 
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <cstdint>
 #include <fcntl.h>
 #include <linux/openat2.h>
@@ -39,14 +38,11 @@ Place place_of(FdRef fd)
     return Place{device, facts.stx_ino, facts.stx_mnt_id};
 }
 
-// The kernel's own text for a descriptor: canonical, without symbolic links.
 std::string path_of(FdRef fd)
 {
-    std::array<char, PATH_MAX> buffer{};
-    const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), buffer.data(), buffer.size());
-    if (length <= 0 || static_cast<std::size_t>(length) >= buffer.size() || buffer[0] != '/')
-        throw Failure(ExitStatus::denied, "denied: the working directory has no path on this host");
-    return std::string(buffer.data(), static_cast<std::size_t>(length));
+    std::string path = kernel_path(fd);
+    if (path.empty()) throw Failure(ExitStatus::denied, "denied: the working directory has no path on this host");
+    return path;
 }
 
 UniqueFd open_directory_without_links(const std::string &path)

@@ -2,6 +2,7 @@
 #include "runner/receiver.hpp"
 
 #include "common/defence.hpp"
+#include "runner/home_directories.hpp"
 #include "runner/launch_record.hpp"
 #include "runner/project.hpp"
 #include "runner/stdio_rules.hpp"
@@ -54,7 +55,7 @@ bool relay(FdRef wrapper, FdRef channel)
     return false;
 }
 
-void serve_caller(const Account &caller, const AccessRules &rules, FdRef wrapper, FdRef channel)
+void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel)
 {
     ReceivedRequest received = receive_request(wrapper, in_seconds(request_patience_seconds));
     check_stdio(received.stdio, received.request.on_terminal);
@@ -62,6 +63,7 @@ void serve_caller(const Account &caller, const AccessRules &rules, FdRef wrapper
     send_long_answer(channel, encode_request(received.request));
     open_as_caller(caller, rules, received.cwd, channel);
     received.cwd.reset();
+    send_home_directories(channel, find_home_directories(caller, toolchains));
     for (bool listening = true;;) {
         std::array<pollfd, 2> waits{pollfd{channel.get(), POLLIN, 0}, pollfd{listening ? wrapper.get() : -1, POLLIN, 0}};
         if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) throw_errno("waiting for the wrapper");
@@ -72,9 +74,9 @@ void serve_caller(const Account &caller, const AccessRules &rules, FdRef wrapper
 
 } // namespace
 
-Receiver::Receiver(const AsRoot &root, const Account &caller, const AccessRules &rules, FdRef wrapper)
+Receiver::Receiver(const AsRoot &root, const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper)
     : child_(root, "receiver of the request", caller, {wrapper.get()},
-             [&](const AsUser & /*user*/, FdRef channel) { serve_caller(caller, rules, wrapper, channel); })
+             [&](const AsUser & /*user*/, FdRef channel) { serve_caller(caller, rules, toolchains, wrapper, channel); })
 {
 }
 

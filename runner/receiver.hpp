@@ -17,11 +17,12 @@ struct StdioHandedOver {};
 struct WrapperGone {};                                                         // or it broke the protocol
 using ReceiverEvent = std::variant<StdioHandedOver, WrapperGone, std::string>; // a message's bytes, without descriptors
 
-// Owns the child. In this order: request(), then the answers of open_as_caller (project.hpp), then start_handover() and receive().
+// Owns the child. In this order: request(), then the answers of open_as_caller (project.hpp)
+// and of send_home_directories (home_directories.hpp), then start_handover() and receive().
 class Receiver {
 public:
     // `wrapper` is borrowed; from here on nobody else may receive from it.
-    Receiver(const AsRoot &root, const Account &caller, const AccessRules &rules, FdRef wrapper);
+    Receiver(const AsRoot &root, const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper);
 
     // Waits for the request, its standard descriptors checked. Throws what is wrong with it.
     Request request();

@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/path_walk.hpp"
 #include "runner/mounts.hpp"
 
 #include <algorithm>
@@ -65,13 +66,6 @@ std::string without_line_end(std::string text)
     while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
         text.pop_back();
     return text;
-}
-
-std::string kernel_path(FdRef fd)
-{
-    std::array<char, PATH_MAX> buffer{};
-    const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), buffer.data(), buffer.size());
-    return length > 0 ? std::string(buffer.data(), static_cast<std::size_t>(length)) : std::string();
 }
 
 // "a/b/../c" as text alone, beginning at `from`.

@@ -116,18 +116,6 @@ std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirect
     return covered;
 }
 
-// Takes the place of an allowed root of which not all is shown: directories that nobody can write, down to what is.
-UniqueFd make_frame(const AsRoot &root, const SessionDirectory &session, const std::string &name,
-                    const std::vector<const ShownTree *> &trees)
-{
-    for (const ShownTree *tree : trees)
-        session.make_directory(name + "/" + tree->inside);
-    const UniqueFd directory = session.make_directory(name);
-    DetachedMount frame = clone_mount(root, directory, Submounts::leave_out, MountAttributes{true, nullptr});
-    attach(root, frame, directory);
-    return std::move(frame.fd);
-}
-
 // The writable trees at their places below allowed roots, each root's in a frame of its own, which is the tree where that is the root.
 // Returns what is hidden in the project itself.
 std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
@@ -140,7 +128,10 @@ std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDir
     for (const auto &[root_path, trees] : by_root) {
         const Frame frame{"project" + (frames.empty() ? "" : std::to_string(frames.size())), root_path};
         const bool whole = trees.front()->inside.empty();
-        UniqueFd top = whole ? UniqueFd() : make_frame(root, session, frame.name, trees);
+        std::vector<std::string> places; // of an allowed root of which not all is shown
+        for (const ShownTree *tree : trees)
+            places.push_back(tree->inside);
+        const UniqueFd top = whole ? UniqueFd() : make_frame(root, session, frame.name, places);
         for (const ShownTree *tree : trees) {
             const DetachedMount mount = clone_project(root, *tree, map);
             attach(root, mount, whole ? session.make_directory(frame.name) : open_beneath(top, tree->inside, O_PATH | O_DIRECTORY));
@@ -245,15 +236,16 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
 
     show_host(root, session, view);
     show_devices(root, session);
-    const DetachedMount home = clone_mount(root, state.home, Submounts::leave_out, MountAttributes{});
+    DetachedMount home = clone_mount(root, state.home, Submounts::leave_out, MountAttributes{});
     attach(root, home, session.make_directory("home"));
     if (locked_settings) lock_settings(root, home, locked_settings);
     tree.devpts = show_terminals(root, session);
 
-    const UniqueFd map = make_id_map(root, user, agent);
+    tree.id_map = make_id_map(root, user, agent);
     std::vector<Frame> frames;
-    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, map, frames, guards)
-                                               : show_in_home(root, session, project, home, map, guards);
+    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, tree.id_map, frames, guards)
+                                               : show_in_home(root, session, project, home, tree.id_map, guards);
+    tree.home = std::move(home.fd);
     for (const auto &frame : frames) {
         tree.writable_roots.push_back(frame.root_path);
         tree.project_points.push_back(session.path() + "/" + frame.name);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/account.hpp"
+#include "runner/frame.hpp"
 #include "runner/host_view.hpp"
 #include "runner/project.hpp"
 #include "runner/protect.hpp"
@@ -28,12 +29,8 @@ struct RootTree {
     std::vector<std::string> writable_roots; // that the unit names; none where the project lies in the agent's home
     std::vector<std::string> project_points; // where the project is mounted among the host's mounts, or what holds it
     UniqueFd devpts;                         // root of the session's own devpts
-};
-
-// Something of the session directory that takes the place of an allowed root.
-struct Frame {
-    std::string name; // in the session directory
-    std::string root_path;
+    UniqueFd home;                           // root of the mount of the agent's home
+    UniqueFd id_map;                         // of the user's directories
 };
 
 // What of the session directory (and what of ours) the unit shows where.

@@ -10,6 +10,7 @@
 
 #include <cerrno>
 #include <fcntl.h>
+#include <string_view>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -18,6 +19,7 @@ namespace pi_agent {
 
 namespace {
 
+constexpr const char *cache_work_end = "-work";
 constexpr unsigned long long nearly_nothing = 16ULL << 20U; // bytes
 
 UniqueFd make_directory(FdRef parent, const std::string &name, const std::string &path)
@@ -96,6 +98,20 @@ UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, Scrat
                       "the disk is full: " + std::string(failure.what()) +
                           "; the policy can put the sessions' temporary directories into memory (scratch: tmpfs)");
     }
+}
+
+CacheLayer make_cache_layer(FdRef scratch, std::size_t number, const Account &agent)
+{
+    CacheLayer layer{"cache" + std::to_string(number), "cache" + std::to_string(number) + cache_work_end};
+    give_away(make_directory(scratch, layer.upper, layer.upper), agent, layer.upper);
+    make_directory(scratch, layer.work, layer.work);
+    return layer;
+}
+
+bool is_cache_work(const std::string &name) noexcept
+{
+    const std::string_view end = cache_work_end;
+    return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
 }
 
 std::optional<std::string> nearly_full(FdRef directory, const std::string &what)

@@ -23,6 +23,17 @@ std::string tmpdir_of(const std::string &session_id);
 UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, ScratchKind kind, const std::string &state_dir,
                       const std::string &id, const Account &agent);
 
+// The two directories of an overlay's changes in what make_scratch returned, by name: `upper` is the agent's, and `work` is root's, as is
+// what the kernel makes in it. Nobody can look into the former but root and, from where it can be reached, the agent, which is nowhere.
+struct CacheLayer {
+    std::string upper;
+    std::string work;
+};
+CacheLayer make_cache_layer(FdRef scratch, std::size_t number, const Account &agent);
+
+// True for the name of a `work` directory, which holds a "work" of the kernel's; its session's other directories are the agent's.
+bool is_cache_work(const std::string &name) noexcept;
+
 // What to tell the user when the file system behind `directory` is nearly full; `what` names what lies there.
 std::optional<std::string> nearly_full(FdRef directory, const std::string &what);
 

@@ -11,7 +11,6 @@
 #include "runner/session_directory.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <fcntl.h>
 #include <optional>
@@ -21,6 +20,8 @@
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 namespace pi_agent {
 
@@ -30,14 +31,15 @@ constexpr int removal_patience_seconds = 10;
 constexpr int placeholder_patience_seconds = 3;
 constexpr std::size_t children_at_once = 4; // of one sweep
 constexpr std::size_t orphans_at_once = 64;
-constexpr std::array inner_names = {"tmp", "var-tmp"};
+constexpr const char *kernels_work = "work"; // in the work directory of an overlay (kernel, overlayfs)
+constexpr std::size_t inner_limit = 500;     // directories of one session
 
 // One session's directory on disk, open and locked. Only root can open it for reading, so nobody else can take the lock.
 struct Found {
     UniqueFd parent;
     std::string id;
     UniqueFd top;
-    std::array<UniqueFd, inner_names.size()> inner; // none where it is gone
+    std::vector<std::pair<std::string, UniqueFd>> inner; // the directories in it, by name
 };
 
 UniqueFd open_directory(FdRef parent, const char *name)
@@ -60,21 +62,35 @@ std::optional<Found> find(const std::string &path, Deadline deadline)
         if (Clock::now() >= deadline) return std::nullopt;
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
-    for (std::size_t index = 0; index < inner_names.size(); ++index)
-        found.inner[index] = open_directory(found.top, inner_names[index]);
+    for (auto &name : names_in(found.top)) {
+        if (found.inner.size() == inner_limit) throw Failure(ExitStatus::internal, path + " holds more than a session makes there");
+        UniqueFd inner = open_directory(found.top, name.c_str());
+        if (inner) found.inner.emplace_back(std::move(name), std::move(inner));
+    }
     return found;
+}
+
+// An overlay leaves an empty directory in its work directory, and more only when the host stopped under it. Both are root's and nobody
+// else's can be in the way; what is in there is the agent's.
+bool remove_kernels_work(FdRef work)
+{
+    return unlinkat(work.get(), kernels_work, AT_REMOVEDIR) == 0 || errno == ENOENT;
 }
 
 // Only what is empty: that needs nobody's identity, and most sessions leave no more. True when all is gone.
 bool remove_when_empty(const Found &found)
 {
-    for (std::size_t index = 0; index < inner_names.size(); ++index) {
-        if (!found.inner[index]) continue;
-        unlinkat(found.inner[index].get(), tmpdir_of(found.id).substr(5).c_str(), AT_REMOVEDIR); // best_effort: what stays shows below
-        if (unlinkat(found.top.get(), inner_names[index], AT_REMOVEDIR) == 0 || errno == ENOENT) continue;
+    bool all = true;
+    for (const auto &[name, inner] : found.inner) {
+        if (is_cache_work(name))
+            remove_kernels_work(inner);
+        else
+            unlinkat(inner.get(), tmpdir_of(found.id).substr(5).c_str(), AT_REMOVEDIR); // best_effort: what stays shows below
+        if (unlinkat(found.top.get(), name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) continue;
         if (errno != ENOTEMPTY && errno != EEXIST) throw_errno("removing a session's temporary directory");
-        return false;
+        all = false;
     }
+    if (!all) return false;
     if (unlinkat(found.parent.get(), found.id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT)
         throw_errno("removing a session's temporary directory");
     return true;
@@ -83,9 +99,8 @@ bool remove_when_empty(const Found &found)
 // The account whose directories these are: root alone could give them away. It may be gone from the user database.
 Account owner_of(const Found &found)
 {
-    for (const auto &inner : found.inner) {
+    for (const auto &[name, inner] : found.inner) {
         struct stat facts {};
-        if (!inner) continue;
         if (fstat(inner.get(), &facts) != 0) throw_errno("examining a session's temporary directory");
         if (facts.st_uid != 0)
             return Account{"the session's agent", Uid(facts.st_uid), Gid(facts.st_gid), "/", {static_cast<gid_t>(facts.st_gid)}};
@@ -93,23 +108,40 @@ Account owner_of(const Found &found)
     throw Failure(ExitStatus::internal, "a session's temporary directory holds something of root's");
 }
 
+// What its owner can empty: all but the kernel's directories, which are given to it first where something is left in them.
+std::vector<UniqueFd> emptied_by(const Account &owner, const Found &found)
+{
+    std::vector<UniqueFd> directories;
+    for (const auto &[name, inner] : found.inner) {
+        const bool is_work = is_cache_work(name);
+        if (is_work && remove_kernels_work(inner)) continue;
+        UniqueFd directory = open_directory(is_work ? FdRef(inner) : FdRef(found.top), is_work ? kernels_work : name.c_str());
+        if (!directory) continue;
+        if (is_work && (fchown(directory.get(), owner.uid.value(), owner.gid.value()) != 0 || fchmod(directory.get(), 0700) != 0))
+            throw_errno("giving what an overlay left to its session's agent");
+        directories.push_back(std::move(directory));
+    }
+    return directories;
+}
+
 enum class Hurry { yes, no };
 
 // The child keeps the lock as long as it works, even when this process lets go.
 std::unique_ptr<Child> start_emptying(const AsRoot &root, const Found &found, Hurry hurry)
 {
-    std::vector<int> keep{found.top.get()};
+    const Account owner = owner_of(found);
+    const std::vector<UniqueFd> directories = emptied_by(owner, found);
     std::vector<int> inner;
-    for (const auto &directory : found.inner)
-        if (directory) inner.push_back(directory.get());
+    for (const auto &directory : directories)
+        inner.push_back(directory.get());
+    std::vector<int> keep{found.top.get()};
     keep.insert(keep.end(), inner.begin(), inner.end());
-    return std::make_unique<Child>(root, "remover of temporary files", owner_of(found), keep,
-                                   [inner, hurry](const AsUser & /*user*/, FdRef channel) {
-                                       if (hurry == Hurry::no) setpriority(PRIO_PROCESS, 0, 19); // best_effort
-                                       for (const int directory : inner)
-                                           remove_content_beneath(FdRef(directory));
-                                       send_answer(channel, "");
-                                   });
+    return std::make_unique<Child>(root, "remover of temporary files", owner, keep, [inner, hurry](const AsUser & /*user*/, FdRef channel) {
+        if (hurry == Hurry::no) setpriority(PRIO_PROCESS, 0, 19); // best_effort
+        for (const int directory : inner)
+            remove_content_beneath(FdRef(directory));
+        send_answer(channel, "");
+    });
 }
 
 // Throws the child's own failure, or that it took too long.

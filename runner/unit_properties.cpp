@@ -2,6 +2,7 @@
 #include "runner/unit_properties.hpp"
 
 #include "build_config.hpp"
+#include "common/policy_paths.hpp"
 #include "runner/limits.hpp"
 #include "runner/session_directory.hpp"
 
@@ -15,18 +16,14 @@ namespace {
 
 constexpr std::uint64_t second = 1'000'000; // microseconds
 
-bool lies_below(const std::string &path, const std::string &directory)
-{
-    return path.compare(0, directory.size() + 1, directory + "/") == 0;
-}
-
 // ProtectHome=yes would hide a project that lies below a home, so there it is "tmpfs". systemd 252 and 257 make those tmpfs writable
 // for everyone, so each is named again, read-only; the binds are put into them afterwards.
 void add_homes(const UnitPlan &plan, std::vector<UnitProperty> &properties)
 {
     TemporaryFileSystems filesystems{{{"/dev/shm", "mode=1777"}}};
-    const bool below_home = std::any_of(plan.writable_roots.begin(), plan.writable_roots.end(),
-                                        [](const std::string &path) { return lies_below(path, "/home") || lies_below(path, "/root"); });
+    const bool below_home = std::any_of(plan.binds.begin(), plan.binds.end(), [](const Bind &bind) {
+        return is_within(bind.target, "/home") || is_within(bind.target, "/root");
+    });
     properties.push_back({"ProtectHome", std::string(below_home ? "tmpfs" : "yes")});
     if (below_home)
         for (const char *home : {"/home", "/root", "/run/user"})

@@ -5,11 +5,10 @@
 #include "common/decision.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/path_walk.hpp"
 #include "common/policy_load.hpp"
 #include "common/root_path.hpp"
 
-#include <array>
-#include <climits>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -23,11 +22,9 @@ std::string path_of_cwd(FdRef cwd)
     struct stat facts {};
     if (fstat(cwd.get(), &facts) != 0) throw_errno("examining the working directory");
     if (facts.st_nlink == 0) throw Failure(ExitStatus::denied, "denied: the working directory was deleted; cd to one that exists");
-    std::array<char, PATH_MAX> buffer{};
-    const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(cwd.get())).c_str(), buffer.data(), buffer.size());
-    if (length <= 0 || static_cast<std::size_t>(length) >= buffer.size())
-        throw Failure(ExitStatus::denied, "denied: the working directory has no path");
-    return std::string(buffer.data(), static_cast<std::size_t>(length));
+    std::string path = kernel_path(cwd);
+    if (path.empty()) throw Failure(ExitStatus::denied, "denied: the working directory has no path");
+    return path;
 }
 
 Account find_caller()

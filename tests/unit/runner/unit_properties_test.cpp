@@ -324,6 +324,7 @@ TEST_CASE("a project in the agent's home needs no other writable path, and no ho
 {
     UnitPlan plan = plan_for("/home/alice/projects");
     plan.writable_roots.clear();
+    plan.binds = {{"/run/pi-agent/sessions/ID/home", plan.home_path, false}};
     const auto properties = service_properties(plan);
     CHECK(only<std::vector<std::string>>(properties, "ReadWritePaths") ==
           std::vector<std::string>{"/var/lib/pi-agent/users/alice/home", "/tmp", "/var/tmp"});

@@ -1,0 +1,236 @@
+// Mounting toolchains and caches.
+#include "runner/home_mounts.hpp"
+
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/policy_paths.hpp"
+#include "common/toolchains.hpp"
+#include "runner/beneath.hpp"
+#include "runner/child.hpp"
+#include "runner/frame.hpp"
+#include "runner/mounts.hpp"
+#include "runner/scratch.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <set>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *frame_name = "user-home";
+constexpr const char *lower_name = "lower"; // in the session's directory, while an overlay is put together
+
+// What a kernel or file system says when it cannot: no id map, no overlay over or upon it.
+bool is_inability(int error)
+{
+    return error == EINVAL || error == EPERM || error == EOPNOTSUPP || error == ENODEV || error == ENOSYS;
+}
+
+bool holds_anything(FdRef directory)
+{
+    return !names_in(directory).empty();
+}
+
+// Which of `places` in the agent's home had something of the agent's own, which is hidden from now on.
+std::vector<std::string> make_mount_points(const AsRoot &root, const Account &agent, FdRef agent_home,
+                                           const std::vector<std::string> &places)
+{
+    Child child(root, "maker of mount points", agent, {agent_home.get()}, [&](const AsUser & /*self*/, FdRef channel) {
+        std::vector<std::string> filled;
+        for (const auto &place : places)
+            if (holds_anything(ensure_directory_beneath(agent_home, place))) filled.push_back(place);
+        send_answer(channel, Encoder().texts(filled).bytes());
+    });
+    const Packet answer = child.receive();
+    Decoder decoder(answer.bytes);
+    std::vector<std::string> filled = decoder.texts(places.size());
+    decoder.end();
+    return filled;
+}
+
+class HomeMounts {
+public:
+    HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home,
+               const ToolchainsPolicy &policy, const Account &agent, FdRef scratch, RootTree &tree)
+        : root_(root), session_(session), view_(view), home_(home), policy_(policy), agent_(agent), scratch_(scratch), tree_(tree),
+          mounts_(list_mounts())
+    {
+    }
+
+    ShownHome show(FdRef agent_home)
+    {
+        std::vector<const HomeDirectory *> directories;
+        std::vector<std::string> places; // of the same, in the agent's home
+        for (const auto &directory : home_.directories) {
+            if (!can_be_shown(directory)) continue;
+            directories.push_back(&directory);
+            places.push_back(place_in_agent_home(directory.path));
+        }
+        if (directories.empty()) return std::move(shown_);
+        const std::vector<std::string> filled = make_mount_points(root_, agent_, agent_home, places);
+        const UniqueFd frame = make_own_places(directories);
+        for (std::size_t index = 0; index < directories.size(); ++index) {
+            const bool hides = std::find(filled.begin(), filled.end(), places[index]) != filled.end();
+            if (!show_or_leave_out(*directories[index], places[index], frame)) continue;
+            (directories[index]->is_cache ? shown_.caches : shown_.readable).push_back("~/" + places[index]);
+            if (hides && !directories[index]->is_cache)
+                shown_.notices.push_back("the user's ~/" + escape_for_display(directories[index]->path) +
+                                         " is shown in the place of the agent's own ~/" + escape_for_display(places[index]) +
+                                         ", which is hidden meanwhile (toolchains.readable)");
+        }
+        return std::move(shown_);
+    }
+
+private:
+    static const char *key_of(const HomeDirectory &directory) { return directory.is_cache ? "toolchains.caches" : "toolchains.readable"; }
+
+    void leave_out(const HomeDirectory &directory, const std::string &why)
+    {
+        shown_.notices.push_back("not shown to the agent: ~/" + escape_for_display(directory.path) + " (" + key_of(directory) +
+                                 "): " + why);
+    }
+
+    bool can_be_shown(const HomeDirectory &directory)
+    {
+        if (!directory.problem.empty())
+            leave_out(directory, directory.problem);
+        else if (!topmost_mounts_below(mounts_, join_path(home_.path, directory.path)).empty() && defence_is_on("cover-submounts"))
+            leave_out(directory, "something is mounted inside it"); // a clone would uncover what lies below that
+        else
+            return true;
+        return false;
+    }
+
+    // A frame in the place of the home, for what scripts of a toolchain name by its own path. Whatever else is shown below the home gets
+    // its place there, too.
+    UniqueFd make_own_places(const std::vector<const HomeDirectory *> &directories)
+    {
+        const auto is_shown_writable = [&](const std::string &path) {
+            return std::any_of(tree_.writable_roots.begin(), tree_.writable_roots.end(),
+                               [&](const std::string &shown) { return is_within(path, shown); });
+        };
+        for (const auto *directory : directories)
+            if (!directory->is_cache && !is_shown_writable(join_path(home_.path, directory->path))) own_places_.insert(directory->path);
+        if (own_places_.empty()) return UniqueFd();
+        if (problem_of_root_in_unit(home_.path)) { // the unit names it
+            shown_.notices.push_back("toolchains are not shown below " + escape_for_display(home_.path) +
+                                     ", whose name holds other characters than A-Z a-z 0-9 / _ . : = @ -");
+            own_places_.clear();
+            return UniqueFd();
+        }
+        std::vector<std::string> places(own_places_.begin(), own_places_.end());
+        const auto add_place = [&](const std::string &path) {
+            const bool lies_below = path != home_.path && is_within(path, home_.path);
+            if (lies_below) places.push_back(path.substr(home_.path.size() + 1));
+            return lies_below;
+        };
+        for (const auto &path : tree_.writable_roots)
+            add_place(path);
+        for (const auto &path : view_.trees)
+            if (add_place(path)) tree_.binds.push_back(Bind{tree_.path + path, path, true});
+        UniqueFd frame = make_frame(root_, session_, frame_name, places);
+        tree_.binds.push_back(Bind{session_.path() + "/" + frame_name, home_.path, false});
+        return frame;
+    }
+
+    bool show_or_leave_out(const HomeDirectory &directory, const std::string &place, const UniqueFd &frame)
+    {
+        try {
+            if (directory.is_cache)
+                show_cache(directory, place);
+            else
+                show_toolchain(directory, place, frame);
+            return true;
+        } catch (const SystemFailure &failure) {
+            if (!is_inability(failure.error_number())) throw;
+            refuse_or_leave_out(directory, failure);
+            return false;
+        }
+    }
+
+    void show_toolchain(const HomeDirectory &directory, const std::string &place, const UniqueFd &frame)
+    {
+        const MountAttributes attributes{true, &tree_.id_map};
+        attach(root_, clone_mount(root_, directory.directory, Submounts::leave_out, attributes),
+               open_beneath(tree_.home, place, O_PATH | O_DIRECTORY));
+        if (own_places_.count(directory.path) > 0)
+            attach(root_, clone_mount(root_, directory.directory, Submounts::leave_out, attributes),
+                   open_beneath(frame, directory.path, O_PATH | O_DIRECTORY));
+    }
+
+    // An overlay takes its layers by path alone, and the lower one only from a mount that is attached: for a moment, where nobody but root
+    // looks (kernel, Documentation/filesystems/overlayfs.rst). Never with userxattr: the agent could write what it takes for its own notes.
+    void show_cache(const HomeDirectory &directory, const std::string &place)
+    {
+        const bool overlaid = defence_is_on("cache-overlay");
+        const UniqueFd target = open_beneath(tree_.home, place, O_PATH | O_DIRECTORY);
+        const DetachedMount lower = clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{overlaid, &tree_.id_map});
+        if (!overlaid) return attach(root_, lower, target);
+        const UniqueFd lower_place = session_.make_directory(lower_name);
+        attach(root_, lower, lower_place);
+        try {
+            attach(root_, make_overlay(), target);
+        } catch (...) {
+            detach_at(root_, session_.path() + "/" + lower_name);
+            throw;
+        }
+        detach_at(root_, session_.path() + "/" + lower_name);
+    }
+
+    DetachedMount make_overlay()
+    {
+        const CacheLayer layer = make_cache_layer(scratch_, caches_++, agent_);
+        const std::string scratch = session_.path() + "/scratch/";
+        return new_filesystem(root_, "overlay",
+                              {{"source", "pi-agent-cache"},
+                               {"lowerdir", session_.path() + "/" + lower_name},
+                               {"upperdir", scratch + layer.upper},
+                               {"workdir", scratch + layer.work},
+                               {"redirect_dir", "nofollow"},
+                               {"metacopy", "off"},
+                               {"index", "off"}},
+                              false, Execution::allowed);
+    }
+
+    void refuse_or_leave_out(const HomeDirectory &directory, const SystemFailure &failure)
+    {
+        const auto mount = std::find_if(mounts_.begin(), mounts_.end(),
+                                        [id = mount_id(directory.directory)](const MountEntry &entry) { return entry.id == id; });
+        const std::string where =
+            mount == mounts_.end() ? "" : " (" + mount->type + " mounted at " + escape_for_display(mount->point) + ")";
+        const std::string why = "this kernel cannot show it to another account" + where + ": " + failure.what();
+        if ((directory.is_cache ? policy_.caches : policy_.readable).best_effort) return leave_out(directory, why);
+        throw Failure(ExitStatus::unavailable, "~/" + escape_for_display(directory.path) + ": " + why + "; the policy can go without: '" +
+                                                   key_of(directory) + ": best_effort', or a list without it" +
+                                                   (directory.is_cache ? "; where it is the state directory's file system that cannot "
+                                                                         "hold an overlay's changes: 'scratch: tmpfs'"
+                                                                       : ""));
+    }
+
+    const AsRoot &root_;
+    const SessionDirectory &session_;
+    const HostView &view_;
+    const OpenedHome &home_;
+    const ToolchainsPolicy &policy_;
+    const Account &agent_;
+    FdRef scratch_;
+    RootTree &tree_;
+    std::vector<MountEntry> mounts_;
+    std::set<std::string> own_places_; // of toolchains, relative to the home
+    ShownHome shown_;
+    std::size_t caches_ = 0;
+};
+
+} // namespace
+
+ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home,
+                                const ToolchainsPolicy &policy, const Account &agent, FdRef agent_home, FdRef scratch, RootTree &tree)
+{
+    if (home.directories.empty()) return {};
+    return HomeMounts(root, session, view, home, policy, agent, scratch, tree).show(agent_home);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,30 @@
+// Mounts of what a session sees of its user's home (policy: toolchains).
+#pragma once
+
+#include "common/account.hpp"
+#include "common/policy.hpp"
+#include "runner/home_directories.hpp"
+#include "runner/host_view.hpp"
+#include "runner/root_tree.hpp"
+#include "runner/session_directory.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+struct ShownHome {
+    std::vector<std::string> notices;  // what the user should know, one text each
+    std::vector<std::string> readable; // where the agent sees them; any bytes
+    std::vector<std::string> caches;
+};
+
+// Toolchains as read-only clones, at their own path and where the tools inside look for them in the agent's home; caches there alone, each
+// below an overlay of this session, whose changes lie in `scratch` (of make_scratch). The mount points in `agent_home` are made by a child
+// that is the agent; `tree` has its home mounted already, and gets what the unit has to show besides.
+// Throws Failure(unavailable) for what the kernel or the file system cannot do, unless
+// the policy says best_effort.
+ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home,
+                                const ToolchainsPolicy &policy, const Account &agent, FdRef agent_home, FdRef scratch, RootTree &tree);
+
+} // namespace pi_agent
