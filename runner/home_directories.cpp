@@ -49,8 +49,8 @@ std::set<Inode> hidden_inodes(FdRef home)
 
 std::string problem_of_error(int error)
 {
-    if (error == ELOOP) return "a symbolic link lies on the way; name the directory where it leads to";
-    if (error == ENOTDIR) return "it is no directory";
+    if (error == ELOOP) return "a symbolic link lies on the way; name the directory that it leads to";
+    if (error == ENOTDIR) return "it is no directory, or a symbolic link; name the directory that it leads to";
     return "it cannot be opened (" + std::string(SystemFailure(error, "open").what()) + ")";
 }
 

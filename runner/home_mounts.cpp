@@ -29,19 +29,25 @@ bool is_inability(int error)
     return error == EINVAL || error == EPERM || error == EOPNOTSUPP || error == ENODEV || error == ENOSYS;
 }
 
-bool holds_anything(FdRef directory)
+// Beside what every home is given (runner/seed_defaults.hpp).
+bool holds_own(FdRef directory, FdRef defaults, const std::string &place)
 {
-    return !names_in(directory).empty();
+    const UniqueFd given = find_beneath(defaults, place, O_RDONLY | O_DIRECTORY);
+    std::vector<std::string> names = given ? names_in(given) : std::vector<std::string>();
+    std::sort(names.begin(), names.end());
+    const std::vector<std::string> there = names_in(directory);
+    return std::any_of(there.begin(), there.end(),
+                       [&](const std::string &name) { return !std::binary_search(names.begin(), names.end(), name); });
 }
 
 // Which of `places` in the agent's home had something of the agent's own, which is hidden from now on.
-std::vector<std::string> make_mount_points(const AsRoot &root, const Account &agent, FdRef agent_home,
+std::vector<std::string> make_mount_points(const AsRoot &root, const Account &agent, FdRef agent_home, FdRef defaults,
                                            const std::vector<std::string> &places)
 {
-    Child child(root, "maker of mount points", agent, {agent_home.get()}, [&](const AsUser & /*self*/, FdRef channel) {
+    Child child(root, "maker of mount points", agent, {agent_home.get(), defaults.get()}, [&](const AsUser & /*self*/, FdRef channel) {
         std::vector<std::string> filled;
         for (const auto &place : places)
-            if (holds_anything(ensure_directory_beneath(agent_home, place))) filled.push_back(place);
+            if (holds_own(ensure_directory_beneath(agent_home, place), defaults, place)) filled.push_back(place);
         send_answer(channel, Encoder().texts(filled).bytes());
     });
     const Packet answer = child.receive();
@@ -60,7 +66,7 @@ public:
     {
     }
 
-    ShownHome show(FdRef agent_home)
+    ShownHome show(FdRef agent_home, FdRef defaults)
     {
         std::vector<const HomeDirectory *> directories;
         std::vector<std::string> places; // of the same, in the agent's home
@@ -70,7 +76,7 @@ public:
             places.push_back(place_in_agent_home(directory.path));
         }
         if (directories.empty()) return std::move(shown_);
-        const std::vector<std::string> filled = make_mount_points(root_, agent_, agent_home, places);
+        const std::vector<std::string> filled = make_mount_points(root_, agent_, agent_home, defaults, places);
         const UniqueFd frame = make_own_places(directories);
         for (std::size_t index = 0; index < directories.size(); ++index) {
             const bool hides = std::find(filled.begin(), filled.end(), places[index]) != filled.end();
@@ -227,10 +233,11 @@ private:
 } // namespace
 
 ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home,
-                                const ToolchainsPolicy &policy, const Account &agent, FdRef agent_home, FdRef scratch, RootTree &tree)
+                                const ToolchainsPolicy &policy, const Account &agent, FdRef agent_home, FdRef defaults, FdRef scratch,
+                                RootTree &tree)
 {
     if (home.directories.empty()) return {};
-    return HomeMounts(root, session, view, home, policy, agent, scratch, tree).show(agent_home);
+    return HomeMounts(root, session, view, home, policy, agent, scratch, tree).show(agent_home, defaults);
 }
 
 } // namespace pi_agent

@@ -25,6 +25,7 @@ struct ShownHome {
 // Throws Failure(unavailable) for what the kernel or the file system cannot do, unless
 // the policy says best_effort.
 ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home,
-                                const ToolchainsPolicy &policy, const Account &agent, FdRef agent_home, FdRef scratch, RootTree &tree);
+                                const ToolchainsPolicy &policy, const Account &agent, FdRef agent_home, FdRef defaults, FdRef scratch,
+                                RootTree &tree);
 
 } // namespace pi_agent
