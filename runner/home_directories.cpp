@@ -9,11 +9,9 @@
 
 #include <cerrno>
 #include <fcntl.h>
-#include <linux/magic.h>
 #include <optional>
 #include <set>
 #include <sys/stat.h>
-#include <sys/vfs.h>
 #include <utility>
 
 namespace pi_agent {
@@ -74,10 +72,6 @@ private:
         const auto inode = inode_of(directory, "");
         if ((!inode || hidden_.count(*inode) > 0) && defence_is_on("hidden-inodes"))
             return "something is mounted there that holds, or is, what no session is shown";
-        struct statfs facts {};
-        if (fstatfs(directory.get(), &facts) != 0) return problem_of_error(errno);
-        // A process of the user's answers for it, and root would wait for that.
-        if (facts.f_type == FUSE_SUPER_MAGIC) return "it lies on a FUSE file system";
         return "";
     }
 

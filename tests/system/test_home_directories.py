@@ -208,7 +208,7 @@ def test_what_the_file_system_cannot_is_an_error_or_a_named_omission(place, key,
         playing_policy(PLAYING_POLICY + f"toolchains: {{{key}: best_effort}}\n")
         done = pi(furnished, "sh", f"ls ~/{place}; cat ~/.m2/repository/deep/file")
     finally:
-        furnished.root(f"umount {OUTSIDE}/{place}; rm -r /tmp/o", check=True)
+        furnished.root(f"umount {OUTSIDE}/{place} && rm -r /tmp/o", check=True)
     assert_refused(refused, 69, f"~/{place}", f"overlay mounted at {OUTSIDE}/{place}", f"'toolchains.{key}: best_effort'")
     assert (done.returncode, done.stdout) == (0, b"of .m2/repository\n"), done
     (notice,) = messages(done)
