@@ -99,21 +99,14 @@ private:
                                  "): " + why);
     }
 
-    // None where it was unmounted meanwhile.
-    [[nodiscard]] const MountEntry *mount_of(const HomeDirectory &directory) const
-    {
-        const auto found = std::find_if(mounts_.begin(), mounts_.end(),
-                                        [id = mount_id(directory.directory)](const MountEntry &entry) { return entry.id == id; });
-        return found == mounts_.end() ? nullptr : &*found;
-    }
-
     bool can_be_shown(const HomeDirectory &directory)
     {
         if (!directory.problem.empty())
             leave_out(directory, directory.problem);
         else if (!topmost_mounts_below(mounts_, join_path(home_.path, directory.path)).empty() && defence_is_on("cover-submounts"))
             leave_out(directory, "something is mounted inside it"); // a clone would uncover what lies below that
-        else if (const auto *mount = mount_of(directory); mount != nullptr && mount->type.compare(0, 4, "fuse") == 0)
+        else if (const auto *mount = mount_that_holds(mounts_, directory.directory);
+                 mount != nullptr && mount->type.compare(0, 4, "fuse") == 0)
             leave_out(directory, "a program answers for its file system (" + mount->type + "), and root does not wait for that");
         else
             return true;
@@ -213,7 +206,7 @@ private:
 
     void refuse_or_leave_out(const HomeDirectory &directory, const SystemFailure &failure)
     {
-        const MountEntry *mount = mount_of(directory);
+        const MountEntry *mount = mount_that_holds(mounts_, directory.directory);
         const std::string where = mount == nullptr ? "" : " (" + mount->type + " mounted at " + escape_for_display(mount->point) + ")";
         const std::string why = "this kernel cannot show it to another account" + where + ": " + failure.what();
         if ((directory.is_cache ? policy_.caches : policy_.readable).best_effort) return leave_out(directory, why);

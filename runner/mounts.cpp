@@ -135,6 +135,13 @@ std::uint64_t mount_id(FdRef fd)
     return facts.stx_mnt_id;
 }
 
+const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef directory)
+{
+    const auto found =
+        std::find_if(mounts.begin(), mounts.end(), [id = mount_id(directory)](const MountEntry &entry) { return entry.id == id; });
+    return found == mounts.end() ? nullptr : &*found;
+}
+
 MountEntry parse_mount(const std::string &line)
 {
     std::string split_elsewhere;

@@ -41,13 +41,6 @@ void show_devices(const AsRoot &root, const SessionDirectory &session)
            session.make_directory("sys/devices/system"));
 }
 
-const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef directory)
-{
-    const auto found =
-        std::find_if(mounts.begin(), mounts.end(), [id = mount_id(directory)](const MountEntry &entry) { return entry.id == id; });
-    return found == mounts.end() ? nullptr : &*found;
-}
-
 DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd &map)
 {
     try {
