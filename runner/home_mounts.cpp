@@ -233,7 +233,7 @@ private:
 
 } // namespace
 
-ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home,
+ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home,
                                 const ToolchainsPolicy &policy, const Account &agent, FdRef agent_home, FdRef defaults, FdRef scratch,
                                 RootTree &tree)
 {

@@ -21,10 +21,10 @@ struct ShownHome {
 
 // Toolchains as read-only clones, at their own path and where the tools inside look for them in the agent's home; caches there alone, each
 // below an overlay of this session, whose changes lie in `scratch` (of make_scratch). The mount points in `agent_home` are made by a child
-// that is the agent; `tree` has its home mounted already, and gets what the unit has to show besides.
-// Throws Failure(unavailable) for what the kernel or the file system cannot do, unless
-// the policy says best_effort.
-ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home,
+// that is the agent; what `defaults` puts there is not the agent's own. `tree` has its home mounted already, and gets what the unit has to
+// show besides. `home` is let go of: what a session holds open could not be unmounted outside.
+// Throws Failure(unavailable) for what the kernel or the file system cannot do, unless the policy says best_effort.
+ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home,
                                 const ToolchainsPolicy &policy, const Account &agent, FdRef agent_home, FdRef defaults, FdRef scratch,
                                 RootTree &tree);
 

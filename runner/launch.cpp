@@ -130,7 +130,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     Request request = receiver.request();
     const HostView view = plan_host_view(policy);
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view, policy.projects);
-    const OpenedHome user_home = receive_home_directories(receiver.child());
+    OpenedHome user_home = receive_home_directories(receiver.child());
     ProjectGuards guards(root, caller, project, policy.projects); // searches while this goes on
     const std::string tmpdir = make_user_tmpdir(root, caller, project, request);
 
@@ -173,7 +173,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
     RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
     const ShownHome shown_home =
-        show_home_directories(root, session, view, user_home, policy.toolchains, worker, state.home, defaults, scratch, tree);
+        show_home_directories(root, session, view, std::move(user_home), policy.toolchains, worker, state.home, defaults, scratch, tree);
     if (policy.box_notes)
         show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
                                  policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches});

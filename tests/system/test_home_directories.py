@@ -223,12 +223,27 @@ def test_what_another_mount_hides_in_one_stays_hidden(furnished):
     assert b"~/.nvm (toolchains.readable): something is mounted inside it" in done.stderr
 
 
+@pytest.mark.parametrize("place", [".npm", ".nvm"])
+def test_what_a_session_shows_can_be_unmounted_outside(place, furnished):
+    furnished.root(f"mount -t tmpfs -o uid=1000 tmpfs {OUTSIDE}/{place}; echo there >{OUTSIDE}/{place}/file", check=True)
+    with session(furnished, "sh", f"echo ready; read answer; cat ~/{place}/file") as process:
+        furnished.root(["umount", f"{OUTSIDE}/{place}"], check=True)
+        assert process.communicate(b"\n", timeout=20)[0] == b"there\n"
+
+
 def test_with_scratch_in_memory_and_aliases_too(furnished, playing_policy):
     playing_policy(PLAYING_POLICY + "scratch: tmpfs\nprojects: {paths: alias}\n")
     before = fingerprint(furnished)
     out = agent_says(furnished, "sh", f"echo new >~/.npm/new; rm -r ~/.npm/deep; ls ~/.npm; cat {OUTSIDE}/.nvm/deep/file ~/.nvm/deep/file")
     assert out == b"new\nof .nvm\nof .nvm\n"
     assert fingerprint(furnished) == before
+
+
+def test_a_link_in_a_cache_leads_nowhere_outside(furnished):
+    as_alice(furnished, f"cd .npm; ln -s {OUTSIDE}/.ssh/id_ed25519 whole; ln -s ../.ssh/id_ed25519 relative; ln -s ../.npmrc above")
+    done = pi(furnished, "sh", "cd ~/.npm; cat whole relative above; echo written >whole")
+    assert done.stdout == b"" and done.stderr.count(b"No such file") >= 3, done
+    assert as_alice(furnished, "cat .ssh/id_ed25519 .npmrc") == b"secret-wombat-4410\n" * 2
 
 
 def test_the_agent_is_told(furnished):
@@ -247,4 +262,4 @@ def test_explain_tells_what_is_there_and_what_is_not(furnished):
     assert by_path["~/.nvm"]["state"] == "not shown" and "symbolic link" in by_path["~/.nvm"]["reason"]
     assert by_path["~/.rustup"] == {"path": "~/.rustup", "inside": "~/.local/share/rustup", "state": "shown"}
     text = furnished.run(["pi-agentctl", "explain"], cwd=DEMO, check=True).stdout.decode()
-    assert "caches:   ~/.cache/pip, " in text and "missing: ~/.npm" in text, text
+    assert "goes with it: ~/.cache/pip, " in text and "missing: ~/.npm" in text, text

@@ -1,0 +1,162 @@
+"""Attacks by way of what a session sees of its user's home: the caches below overlays, the toolchains, and what must never be among them."""
+
+import contextlib
+
+import pytest
+from target import ATTACK_POLICY, DEMO, Outcome
+
+HOME = "/home/alice"
+POLICY_FILE = "/etc/pi-agent/policy.yaml"
+AGENTS_HOME = "/var/lib/pi-agent/users/alice/home"
+SCRATCH = "/var/lib/pi-agent/sessions"
+TRAP = "/srv/cache-trap"
+SECRET = "wombat-cache-7719"
+VIEW = ("unit:RootDirectory", "unit:BindReadOnlyPaths", "unit:ProtectSystem", "unit:PrivateTmp")
+OWN = (".npm", ".nvm", ".gradle", ".m2", ".ssh", "projects/cache")
+
+
+@pytest.fixture(autouse=True)
+def furnished(product, weak):
+    """On both machines a cache, a toolchain and credentials of alice's."""
+    script = f"""mkdir -p .npm/deep .nvm .gradle/caches .gradle/init.d .m2/repository .ssh projects/cache
+    for file in .npm/deep/file .nvm/file .gradle/caches/file .m2/repository/file projects/cache/file; do echo whole >$file; done
+    for file in .gradle/gradle.properties .gradle/init.d/x.gradle .m2/settings.xml .ssh/id; do echo {SECRET} >$file; chmod 600 $file; done"""
+    for target in (product, weak):
+        target.machine.run(["sh", "-ec", script], cwd=HOME, check=True)
+    yield
+    for target in (product, weak):
+        target.end_all()
+        target.machine.root(f"cd {HOME} && rm -rf {' '.join(OWN)}; cd {AGENTS_HOME} && rm -rf .npm .nvm .gradle .m2 .ssh projects", check=True)
+
+
+@contextlib.contextmanager
+def toolchains(target, section):
+    target.machine.write(POLICY_FILE, ATTACK_POLICY.read_text() + f"toolchains: {section}\n")
+    try:
+        yield
+    finally:
+        target.machine.write(POLICY_FILE, ATTACK_POLICY.read_text())
+
+
+WRITES = {
+    "writing to a file": "echo poison >>deep/file",
+    "replacing a file": "echo poison >new; mv -f new deep/file",
+    "adding a file": "echo poison >deep/more",
+    "removing all": "rm -rf deep",
+    "renaming the directory above": "mv deep shallow",
+    "a link to what is there": "ln deep/file deep/more",
+    "rights": "chmod 777 deep deep/file",
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+def test_a_session_poisons_no_cache_of_its_users(write, prove):
+    def attack(target):
+        look = ["sh", "-ec", "cd .npm; find . -printf '%p %m\\n' | sort; find . -type f -exec cat {} +"]
+        before = target.machine.run(look, cwd=HOME, check=True).stdout
+        done = target.pi("sh", "-ec", f"cd ~/.npm; {WRITES[write]}", check=True)
+        after = target.machine.run(look, cwd=HOME, check=True).stdout
+        target.machine.run(["sh", "-ec", "rm -rf .npm/*; mkdir .npm/deep; echo whole >.npm/deep/file"], cwd=HOME, check=True)
+        return Outcome(before != after, (after, done))
+
+    prove(attack, "cache-overlay")
+
+
+@pytest.mark.parametrize("place", ["~/.nvm", f"{HOME}/.nvm"], ids=["where tools look", "its own path"])
+def test_a_session_changes_no_toolchain(place, prove):
+    defences = ("read-only-clones",) if place[0] == "~" else ("read-only-clones", "unit:ProtectSystem")
+
+    def attack(target):
+        done = target.pi("sh", "-c", f"echo poison >{place}/file")
+        now = target.machine.run(["cat", ".nvm/file"], cwd=HOME, check=True).stdout
+        return Outcome(now == b"poison\n", done)
+
+    prove(attack, *defences)
+
+
+BINDS = {
+    "what holds credentials": (".gradle", ".gradle/caches"),
+    "credentials themselves": (".gradle/init.d", ".gradle/caches"),
+    "keys": (".ssh", ".npm"),
+    "settings beside it": (".m2", ".m2/repository"),
+    "the home": ("", ".npm"),
+}
+
+
+@pytest.mark.parametrize("bind", BINDS)
+def test_a_mount_in_the_place_of_a_cache_shows_no_credentials(bind, prove):
+    source, place = BINDS[bind]
+
+    def attack(target):
+        target.machine.root(["mount", "--bind", f"{HOME}/{source}", f"{HOME}/{place}"], check=True)
+        try:
+            done = target.pi("sh", "-c", f"grep -r {SECRET} ~/{place}")
+        finally:
+            target.machine.root(["umount", f"{HOME}/{place}"], check=True)
+        return Outcome(SECRET.encode() in done.stdout, done)
+
+    prove(attack, "hidden-inodes")
+
+
+def test_what_another_mount_hides_in_a_cache_is_not_uncovered(prove):
+    def attack(target):
+        target.machine.root(f"echo {SECRET} >{HOME}/.npm/deep/hidden; chown alice: {HOME}/.npm/deep/hidden; mount -t tmpfs tmpfs {HOME}/.npm/deep", check=True)
+        try:
+            done = target.pi("sh", "-c", "cat ~/.npm/deep/hidden")
+        finally:
+            target.machine.root(["umount", f"{HOME}/.npm/deep"], check=True)
+        return Outcome(SECRET.encode() in done.stdout, done)
+
+    prove(attack, "cover-submounts")
+
+
+def test_a_cache_that_a_session_exchanged_for_a_link_shows_the_next_one_nothing(prove):
+    """One that lies in a project, where an agent can write."""
+
+    def attack(target):
+        with toolchains(target, "{caches: [~/projects/cache]}"):
+            target.pi("sh", "-ec", f"cd {HOME}/projects; rm -rf cache; ln -s ../.ssh cache", check=True)
+            done = target.pi("sh", "-c", "cat ~/projects/cache/id")
+        target.machine.run(["sh", "-ec", "rm -rf cache; mkdir cache"], cwd=f"{HOME}/projects", check=True)
+        return Outcome(SECRET.encode() in done.stdout, done)
+
+    prove(attack, "beneath", "hidden-inodes")
+
+
+@pytest.mark.parametrize("place", [".npm", ".nvm"])
+def test_a_link_in_the_place_of_a_mount_point_puts_nothing_onto_the_host(place, prove):
+    """The mount points lie in the agent's home: root that followed a link there would mount anywhere."""
+
+    def attack(target):
+        target.machine.root(["mkdir", "-p", TRAP], check=True)
+        target.pi("sh", "-c", "true", check=True)
+        plant = f"cd {AGENTS_HOME}; rm -rf {place}; ln -s {TRAP} {place}; chown -h --reference=. {place}"
+        target.machine.root(plant, check=True)  # what the agent does in a session of a user who has no such directory
+        try:
+            done = target.pi("true")
+            mounted = target.machine.root(f"grep ' {TRAP} ' /proc/self/mountinfo; true", check=True).stdout
+        finally:
+            target.machine.root(f"while umount {TRAP} 2>/dev/null; do :; done; rmdir {TRAP}; rm -rf {AGENTS_HOME}/{place}", check=True)
+        return Outcome(bool(mounted), (mounted, done))
+
+    prove(attack, "beneath", quick=True)
+
+
+def test_a_neighbour_does_not_reach_what_a_session_changes(prove):
+    def attack(target):
+        victim = target.session("sh", "-c", f"echo {SECRET} >~/.npm/changed; echo $PI_AGENT_SESSION; sleep 60")
+        done = target.pi("sh", "-c", f"cat {SCRATCH}/{victim.id}/cache*/changed ~/.npm/changed", cwd=DEMO)
+        target.end_all()
+        return Outcome(SECRET.encode() in done.stdout, done)
+
+    prove(attack, *VIEW)
+
+
+def test_what_an_overlay_needs_for_itself_is_out_of_reach(product):
+    """Neither its layers nor what it works with are anywhere in the view; and it takes no notes from attributes that the agent can write."""
+    script = "find / -xdev -name 'cache[0-9]*' 2>/dev/null; grep pi-agent-cache /proc/self/mountinfo; setfattr -n user.overlay.redirect -v /deep ~/.npm/x 2>&1"
+    said = product.pi("sh", "-c", script).stdout.decode()
+    (mount,) = [line for line in said.splitlines() if "pi-agent-cache" in line and "/.npm " in line]
+    assert "userxattr" not in mount and "redirect_dir=nofollow" in mount or "redirect_dir" not in mount, mount
+    assert "nosuid" in mount and "nodev" in mount, mount
+    assert "cache0" not in said.replace(mount, ""), said
