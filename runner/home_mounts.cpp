@@ -59,8 +59,8 @@ std::vector<std::string> make_mount_points(const AsRoot &root, const Account &ag
 
 class HomeMounts {
 public:
-    HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home,
-               const ToolchainsPolicy &policy, const Account &agent, FdRef scratch, RootTree &tree)
+    HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home, const Policy &policy,
+               const Account &agent, FdRef scratch, RootTree &tree)
         : root_(root), session_(session), view_(view), home_(home), policy_(policy), agent_(agent), scratch_(scratch), tree_(tree),
           mounts_(list_mounts())
     {
@@ -121,6 +121,7 @@ private:
             return std::any_of(tree_.writable_roots.begin(), tree_.writable_roots.end(),
                                [&](const std::string &shown) { return is_within(path, shown); });
         };
+        if (policy_.projects.paths == ProjectPaths::alias) return UniqueFd(); // which shows no home of the host's
         for (const auto *directory : directories)
             if (!directory->is_cache && !is_shown_writable(join_path(home_.path, directory->path))) own_places_.insert(directory->path);
         if (own_places_.empty()) return UniqueFd();
@@ -209,7 +210,7 @@ private:
         const MountEntry *mount = mount_that_holds(mounts_, directory.directory);
         const std::string where = mount == nullptr ? "" : " (" + mount->type + " mounted at " + escape_for_display(mount->point) + ")";
         const std::string why = "this kernel cannot show it to another account" + where + ": " + failure.what();
-        if ((directory.is_cache ? policy_.caches : policy_.readable).best_effort) return leave_out(directory, why);
+        if ((directory.is_cache ? policy_.toolchains.caches : policy_.toolchains.readable).best_effort) return leave_out(directory, why);
         throw Failure(ExitStatus::unavailable, "~/" + escape_for_display(directory.path) + ": " + why + "; the policy can go without: '" +
                                                    key_of(directory) + ": best_effort', or a list without it" +
                                                    (directory.is_cache ? "; where it is the state directory's file system that cannot "
@@ -221,7 +222,7 @@ private:
     const SessionDirectory &session_;
     const HostView &view_;
     const OpenedHome &home_;
-    const ToolchainsPolicy &policy_;
+    const Policy &policy_;
     const Account &agent_;
     FdRef scratch_;
     RootTree &tree_;
@@ -234,8 +235,7 @@ private:
 } // namespace
 
 ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home,
-                                const ToolchainsPolicy &policy, const Account &agent, FdRef agent_home, FdRef defaults, FdRef scratch,
-                                RootTree &tree)
+                                const Policy &policy, const Account &agent, FdRef agent_home, FdRef defaults, FdRef scratch, RootTree &tree)
 {
     if (home.directories.empty()) return {};
     return HomeMounts(root, session, view, home, policy, agent, scratch, tree).show(agent_home, defaults);

@@ -25,7 +25,7 @@ struct ShownHome {
 // show besides. `home` is let go of: what a session holds open could not be unmounted outside.
 // Throws Failure(unavailable) for what the kernel or the file system cannot do, unless the policy says best_effort.
 ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home,
-                                const ToolchainsPolicy &policy, const Account &agent, FdRef agent_home, FdRef defaults, FdRef scratch,
+                                const Policy &policy, const Account &agent, FdRef agent_home, FdRef defaults, FdRef scratch,
                                 RootTree &tree);
 
 } // namespace pi_agent

@@ -173,7 +173,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
     RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
     const ShownHome shown_home =
-        show_home_directories(root, session, view, std::move(user_home), policy.toolchains, worker, state.home, defaults, scratch, tree);
+        show_home_directories(root, session, view, std::move(user_home), policy, worker, state.home, defaults, scratch, tree);
     if (policy.box_notes)
         show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
                                  policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches});

@@ -49,23 +49,25 @@ def go_module():
     return content.getvalue()
 
 
+CRATE, NPM_PACKAGE = crate(), npm_package()  # gzip notes the time: packed twice, they differ
+
+
 def npm_manifest():
-    package = npm_package()
-    dist = {"tarball": f"{URL}/npm/hello-npm.tgz", "integrity": "sha512-" + base64.b64encode(hashlib.sha512(package).digest()).decode()}
+    dist = {"tarball": f"{URL}/npm/hello-npm.tgz", "integrity": "sha512-" + base64.b64encode(hashlib.sha512(NPM_PACKAGE).digest()).decode()}
     version = {"name": "hello-npm", "version": "1.0.0", "bin": {"hello-npm": "hello.js"}, "dist": dist}
     return json.dumps({"name": "hello-npm", "dist-tags": {"latest": "1.0.0"}, "versions": {"1.0.0": version}})
 
 
 def index_line():
-    cksum = hashlib.sha256(crate()).hexdigest()
+    cksum = hashlib.sha256(CRATE).hexdigest()
     return json.dumps({"name": "hello-dep", "vers": "1.0.0", "deps": [], "cksum": cksum, "features": {}, "yanked": False}) + "\n"
 
 
 SERVED = {
     "npm/hello-npm": npm_manifest(),
-    "npm/hello-npm.tgz": npm_package(),
+    "npm/hello-npm.tgz": NPM_PACKAGE,
     "wheels/hello_box-1.0-py3-none-any.whl": wheel(),
-    "crates/hello-dep-1.0.0.crate": crate(),
+    "crates/hello-dep-1.0.0.crate": CRATE,
     "go/example.org/dep/@v/list": "v1.0.0\n",
     "go/example.org/dep/@v/v1.0.0.info": '{"Version":"v1.0.0"}',
     "go/example.org/dep/@v/v1.0.0.mod": "module example.org/dep\n\ngo 1.19\n",
