@@ -107,7 +107,7 @@ TOOLS = {
     ),
     "pip": (
         f"{PIP} --target /tmp/warm-pip {WHEEL_URL} && rm -r /tmp/warm-pip",
-        f"{PIP} --target $TMPDIR/target {WHEEL_URL} && PYTHONPATH=$TMPDIR/target python3 -c 'import hello_box; hello_box.main()'",
+        f"{PIP} {WHEEL_URL} && hello-box",
         "hello from /usr",
         (".cache/pip", ".cache/pip"),
     ),
