@@ -1,4 +1,6 @@
-"""Runs in the machine as alice: times each command of the plan in turn, in random order, and prints the milliseconds as JSON."""
+"""Runs in the machine as alice: times each command of the plan in turn, in random order, and prints the milliseconds as JSON.
+
+What is to be done `before` a command is not timed."""
 
 import json
 import random
@@ -24,6 +26,7 @@ def main():
         names = list(times)
         order.shuffle(names)
         for name in names:
+            subprocess.run(plan.get("before", {}).get(name, ["true"]), check=True)
             time.sleep(plan["idle"])
             took = timed(plan["commands"][name])
             if turn >= plan["warm_up"]:
