@@ -120,6 +120,19 @@ void enter_working_directory(const LaunchRecord &record)
     if (fchdir(current.get()) != 0) throw_errno("entering the working directory");
 }
 
+void require_mount_points(const LaunchRecord &record)
+{
+    for (const auto &path : record.mount_points) {
+        struct statx facts {};
+        if (statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, 0, &facts) != 0)
+            throw_errno("looking for the mount at " + path);
+        if ((facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0)
+            throw Failure(ExitStatus::unavailable, "what was mounted at " + path +
+                                                       " did not reach the session: the host's mounts do not "
+                                                       "propagate to those of its units");
+    }
+}
+
 void take_terminal(const ReceivedLaunch &launch)
 {
     // systemd makes its child lead a session without a terminal, and with PrivatePIDs= forks once more: then this process leads none yet.

@@ -10,6 +10,10 @@ namespace pi_agent {
 
 // Opens the working directory beneath the project, following no link, and changes into it. Throws Failure when it is not the one that was
 // asked for: it moved meanwhile.
+// Throws Failure(unavailable) where one of them is not there: what is mounted on the host's side after systemd has built a unit reaches
+// that by propagation (mount_namespaces(7)).
+void require_mount_points(const LaunchRecord &record);
+
 void enter_working_directory(const LaunchRecord &record);
 
 // Makes the session's pty the controlling terminal of this process's session, where the launch has one.

@@ -46,6 +46,7 @@ ExecEnded run(FdRef control)
 {
     send_packet(control, encode(ExecMessage(ExecReady{})), {}, in_seconds(patience_seconds));
     ReceivedLaunch launch = receive_launch(control, in_seconds(launch_patience_seconds));
+    require_mount_points(launch.record);
     enter_working_directory(launch.record);
     take_terminal(launch);
     restrict_with_landlock(launch.stdio);

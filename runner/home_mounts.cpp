@@ -60,13 +60,13 @@ std::vector<std::string> make_mount_points(const AsRoot &root, const Account &ag
 class HomeMounts {
 public:
     HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home, const Policy &policy,
-               const Account &agent, FdRef scratch, RootTree &tree)
-        : root_(root), session_(session), view_(view), home_(home), policy_(policy), agent_(agent), scratch_(scratch), tree_(tree),
-          mounts_(list_mounts())
+               const Account &agent, const StateDirectory &state, FdRef scratch, RootTree &tree)
+        : root_(root), session_(session), view_(view), home_(home), policy_(policy), agent_(agent), state_(state), scratch_(scratch),
+          tree_(tree), mounts_(list_mounts())
     {
     }
 
-    ShownHome show(FdRef agent_home, FdRef defaults)
+    ShownHome show(FdRef defaults)
     {
         std::vector<const HomeDirectory *> directories;
         std::vector<std::string> places; // of the same, in the agent's home
@@ -76,7 +76,7 @@ public:
             places.push_back(place_in_agent_home(directory.path));
         }
         if (directories.empty()) return std::move(shown_);
-        const std::vector<std::string> filled = make_mount_points(root_, agent_, agent_home, defaults, places);
+        const std::vector<std::string> filled = make_mount_points(root_, agent_, state_.home, defaults, places);
         const UniqueFd frame = make_own_places(directories);
         for (std::size_t index = 0; index < directories.size(); ++index) {
             const bool hides = std::find(filled.begin(), filled.end(), places[index]) != filled.end();
@@ -164,11 +164,16 @@ private:
     void show_toolchain(const HomeDirectory &directory, const std::string &place, const UniqueFd &frame)
     {
         const MountAttributes attributes{true, &tree_.id_map};
-        attach(root_, clone_mount(root_, directory.directory, Submounts::leave_out, attributes),
-               open_beneath(tree_.home, place, O_PATH | O_DIRECTORY));
+        later(clone_mount(root_, directory.directory, Submounts::leave_out, attributes), place);
         if (own_places_.count(directory.path) > 0)
-            attach(root_, clone_mount(root_, directory.directory, Submounts::leave_out, attributes),
-                   open_beneath(frame, directory.path, O_PATH | O_DIRECTORY));
+            shown_.mounts.push_back({clone_mount(root_, directory.directory, Submounts::leave_out, attributes),
+                                     open_beneath(frame, directory.path, O_PATH | O_DIRECTORY), join_path(home_.path, directory.path)});
+    }
+
+    void later(DetachedMount mount, const std::string &place)
+    {
+        shown_.mounts.push_back(
+            {std::move(mount), open_beneath(tree_.home, place, O_PATH | O_DIRECTORY), join_path(state_.home_path, place)});
     }
 
     // An overlay takes its layers by path alone, and the lower one only from a mount that is attached: for a moment, where nobody but root
@@ -176,13 +181,11 @@ private:
     void show_cache(const HomeDirectory &directory, const std::string &place)
     {
         const bool overlaid = defence_is_on("cache-overlay");
-        const UniqueFd target = open_beneath(tree_.home, place, O_PATH | O_DIRECTORY);
-        const DetachedMount lower = clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{overlaid, &tree_.id_map});
-        if (!overlaid) return attach(root_, lower, target);
-        const UniqueFd lower_place = session_.make_directory(lower_name);
-        attach(root_, lower, lower_place);
+        DetachedMount lower = clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{overlaid, &tree_.id_map});
+        if (!overlaid) return later(std::move(lower), place);
+        attach(root_, lower, session_.make_directory(lower_name));
         try {
-            attach(root_, make_overlay(), target);
+            later(make_overlay(), place);
         } catch (...) {
             detach_at(root_, session_.path() + "/" + lower_name);
             throw;
@@ -224,6 +227,7 @@ private:
     const OpenedHome &home_;
     const Policy &policy_;
     const Account &agent_;
+    const StateDirectory &state_;
     FdRef scratch_;
     RootTree &tree_;
     std::vector<MountEntry> mounts_;
@@ -235,10 +239,18 @@ private:
 } // namespace
 
 ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home,
-                                const Policy &policy, const Account &agent, FdRef agent_home, FdRef defaults, FdRef scratch, RootTree &tree)
+                                const Policy &policy, const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch,
+                                RootTree &tree)
 {
     if (home.directories.empty()) return {};
-    return HomeMounts(root, session, view, home, policy, agent, scratch, tree).show(agent_home, defaults);
+    return HomeMounts(root, session, view, home, policy, agent, state, scratch, tree).show(defaults);
+}
+
+void attach_late(const AsRoot &root, std::vector<LateMount> &mounts)
+{
+    for (const auto &late : mounts)
+        attach(root, late.mount, late.target);
+    mounts.clear();
 }
 
 } // namespace pi_agent

@@ -172,8 +172,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const UniqueFd scratch = make_scratch(root, session, policy.scratch, policy.agent.state_dir, id, agent);
     if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
     RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
-    const ShownHome shown_home =
-        show_home_directories(root, session, view, std::move(user_home), policy, worker, state.home, defaults, scratch, tree);
+    ShownHome shown_home = show_home_directories(root, session, view, std::move(user_home), policy, worker, state, defaults, scratch, tree);
     if (policy.box_notes)
         show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
                                  policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches});
@@ -220,11 +219,16 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     keep_from_downloading(environment, policy.network, missing_search_tools());
     if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
     LaunchRecord record = plan_launch(policy, environment, std::move(request), project, project_path);
+    for (const auto &late : shown_home.mounts)
+        record.mount_points.push_back(late.path);
     tell(wrapper, SessionBegun{id});
     record_started(id, caller, agent, project.shown.path(), program);
     const AgentEnded ended = supervise(systemd,
                                        Session{service_name(id), wrapper, receiver, control, termination, record, early.messages(),
-                                               [&] { require_network_enforced(root, policy.network, id); }},
+                                               [&] {
+                                                   require_network_enforced(root, policy.network, id);
+                                                   attach_late(root, shown_home.mounts);
+                                               }},
                                        std::move(terminal));
     end.unit_has_ended();
     record_ended(id, ended);

@@ -20,7 +20,8 @@ struct LaunchRecord {
     std::string below;                    // the working directory beneath it, any bytes
     std::uint64_t cwd_inode = 0;          // what the runner's reader opened; must be found again
     unsigned umask = 077;
-    OnTerminal on_terminal{}; // in the place of these comes the session's terminal
+    OnTerminal on_terminal{};                   // in the place of these comes the session's terminal
+    std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
 };
 
 struct ReceivedLaunch {

@@ -132,6 +132,20 @@ TEST_CASE("a working directory that is gone, a file, or another one is refused")
     CHECK(has(entered(exchanged), "was exchanged while the session was being prepared"));
 }
 
+TEST_CASE("no agent starts where what was to be mounted is not")
+{
+    const Project project;
+    LaunchRecord record = project.record("");
+    const auto refused = [&record] { return failure_of([&] { return require_mount_points(record), 0; }); };
+    record.mount_points = {"/proc", "/"};
+    require_mount_points(record);
+    record.mount_points = {"/proc", "/proc/self"};
+    CHECK(refused().status == 69);
+    CHECK(has(refused().text, "what was mounted at /proc/self did not reach the session"));
+    record.mount_points = {project.directory / "gone"};
+    CHECK(has(refused().text, "No such file"));
+}
+
 TEST_CASE("the agent gets its arguments, environment, standard input and umask, and nothing else")
 {
     CHECK(run_agent(R"(printf '%s|' "$0" "$@")") == "zero|two words||exit 0");
