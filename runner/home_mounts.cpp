@@ -6,6 +6,7 @@
 #include "common/escape.hpp"
 #include "common/policy_paths.hpp"
 #include "common/toolchains.hpp"
+#include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/frame.hpp"
@@ -21,7 +22,7 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *frame_name = "user-home";
-constexpr const char *lower_name = "lower"; // in the session's directory, while an overlay is put together
+constexpr const char *lower_name = "lower"; // in the session's directory: where an overlay finds its lower layer
 
 // What a kernel or file system says when it cannot: no id map, no overlay over or upon it.
 bool is_inability(int error)
@@ -68,29 +69,33 @@ public:
 
     ShownHome show(FdRef defaults)
     {
-        std::vector<const HomeDirectory *> directories;
-        std::vector<std::string> places; // of the same, in the agent's home
         for (const auto &directory : home_.directories) {
             if (!can_be_shown(directory)) continue;
-            directories.push_back(&directory);
-            places.push_back(place_in_agent_home(directory.path));
+            directories_.push_back(&directory);
+            places_.push_back(place_in_agent_home(directory.path));
         }
-        if (directories.empty()) return std::move(shown_);
-        const std::vector<std::string> filled = make_mount_points(root_, agent_, state_.home, defaults, places);
-        const UniqueFd frame = make_own_places(directories);
-        for (std::size_t index = 0; index < directories.size(); ++index) {
-            const bool hides = std::find(filled.begin(), filled.end(), places[index]) != filled.end();
-            if (!show_or_leave_out(*directories[index], places[index], frame)) continue;
-            (directories[index]->is_cache ? shown_.caches : shown_.readable).push_back("~/" + places[index]);
-            if (hides && !directories[index]->is_cache)
-                shown_.notices.push_back("the user's ~/" + escape_for_display(directories[index]->path) +
-                                         " is shown in the place of the agent's own ~/" + escape_for_display(places[index]) +
-                                         ", which is hidden meanwhile (toolchains.readable)");
-        }
+        if (directories_.empty()) return std::move(shown_);
+        const std::vector<std::string> filled = make_mount_points(root_, agent_, state_.home, defaults, places_);
+        const UniqueFd frame = make_own_places();
+        std::vector<Cache> caches;
+        for (std::size_t index = 0; index < directories_.size(); ++index)
+            show_or_leave_out(*directories_[index], [&] { clone(index, frame, filled, caches); });
+        if (caches.empty()) return std::move(shown_);
+        session_.make_directory(lower_name);
+        with_own_mounts(root_, [&] {
+            for (const auto &cache : caches)
+                show_or_leave_out(*directories_[cache.index], [&] { show_cache(cache); });
+        });
         return std::move(shown_);
     }
 
 private:
+    struct Cache {
+        std::size_t index; // in directories_
+        DetachedMount lower;
+        CacheLayer upper;
+    };
+
     static const char *key_of(const HomeDirectory &directory) { return directory.is_cache ? "toolchains.caches" : "toolchains.readable"; }
 
     void leave_out(const HomeDirectory &directory, const std::string &why)
@@ -115,14 +120,14 @@ private:
 
     // A frame in the place of the home, for what scripts of a toolchain name by its own path. Whatever else is shown below the home gets
     // its place there, too.
-    UniqueFd make_own_places(const std::vector<const HomeDirectory *> &directories)
+    UniqueFd make_own_places()
     {
         const auto is_shown_writable = [&](const std::string &path) {
             return std::any_of(tree_.writable_roots.begin(), tree_.writable_roots.end(),
                                [&](const std::string &shown) { return is_within(path, shown); });
         };
         if (policy_.projects.paths == ProjectPaths::alias) return UniqueFd(); // which shows no home of the host's
-        for (const auto *directory : directories)
+        for (const auto *directory : directories_)
             if (!directory->is_cache && !is_shown_writable(join_path(home_.path, directory->path))) own_places_.insert(directory->path);
         if (own_places_.empty()) return UniqueFd();
         if (problem_of_root_in_unit(home_.path)) { // the unit names it
@@ -146,66 +151,59 @@ private:
         return frame;
     }
 
-    bool show_or_leave_out(const HomeDirectory &directory, const std::string &place, const UniqueFd &frame)
+    template <typename Step>
+    void show_or_leave_out(const HomeDirectory &directory, const Step &step)
     {
         try {
-            if (directory.is_cache)
-                show_cache(directory, place);
-            else
-                show_toolchain(directory, place, frame);
-            return true;
+            step();
         } catch (const SystemFailure &failure) {
             if (!is_inability(failure.error_number())) throw;
             refuse_or_leave_out(directory, failure);
-            return false;
         }
     }
 
-    void show_toolchain(const HomeDirectory &directory, const std::string &place, const UniqueFd &frame)
+    void clone(std::size_t index, const UniqueFd &frame, const std::vector<std::string> &filled, std::vector<Cache> &caches)
     {
-        const MountAttributes attributes{true, &tree_.id_map};
-        later(clone_mount(root_, directory.directory, Submounts::leave_out, attributes), place);
+        const HomeDirectory &directory = *directories_[index];
+        const bool overlaid = directory.is_cache && defence_is_on("cache-overlay");
+        const MountAttributes attributes{!directory.is_cache || overlaid, &tree_.id_map};
+        DetachedMount mount = clone_mount(root_, directory.directory, Submounts::leave_out, attributes);
+        if (overlaid) return caches.push_back({index, std::move(mount), make_cache_layer(scratch_, caches.size(), agent_)});
         if (own_places_.count(directory.path) > 0)
             shown_.mounts.push_back({clone_mount(root_, directory.directory, Submounts::leave_out, attributes),
                                      open_beneath(frame, directory.path, O_PATH | O_DIRECTORY), join_path(home_.path, directory.path)});
+        show_later(index, std::move(mount));
+        if (!directory.is_cache && std::find(filled.begin(), filled.end(), places_[index]) != filled.end())
+            shown_.notices.push_back("the user's ~/" + escape_for_display(directory.path) + " is shown in the place of the agent's own ~/" +
+                                     escape_for_display(places_[index]) + ", which is hidden meanwhile (toolchains.readable)");
     }
 
-    void later(DetachedMount mount, const std::string &place)
+    void show_later(std::size_t index, DetachedMount mount)
     {
+        const std::string &place = places_[index];
         shown_.mounts.push_back(
             {std::move(mount), open_beneath(tree_.home, place, O_PATH | O_DIRECTORY), join_path(state_.home_path, place)});
+        (directories_[index]->is_cache ? shown_.caches : shown_.readable).push_back("~/" + place);
     }
 
-    // An overlay takes its layers by path alone, and the lower one only from a mount that is attached: for a moment, where nobody but root
-    // looks (kernel, Documentation/filesystems/overlayfs.rst). Never with userxattr: the agent could write what it takes for its own notes.
-    void show_cache(const HomeDirectory &directory, const std::string &place)
+    // An overlay takes its layers by path alone, and the lower one only from a mount that is attached (kernel, overlayfs). Never with
+    // userxattr: the agent could write what it takes for its own notes.
+    void show_cache(const Cache &cache)
     {
-        const bool overlaid = defence_is_on("cache-overlay");
-        DetachedMount lower = clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{overlaid, &tree_.id_map});
-        if (!overlaid) return later(std::move(lower), place);
-        attach(root_, lower, session_.make_directory(lower_name));
-        try {
-            later(make_overlay(), place);
-        } catch (...) {
-            detach_at(root_, session_.path() + "/" + lower_name);
-            throw;
-        }
-        detach_at(root_, session_.path() + "/" + lower_name);
-    }
-
-    DetachedMount make_overlay()
-    {
-        const CacheLayer layer = make_cache_layer(scratch_, caches_++, agent_);
+        const std::string lower = session_.path() + "/" + lower_name;
         const std::string scratch = session_.path() + "/scratch/";
-        return new_filesystem(root_, "overlay",
-                              {{"source", "pi-agent-cache"},
-                               {"lowerdir", session_.path() + "/" + lower_name},
-                               {"upperdir", scratch + layer.upper},
-                               {"workdir", scratch + layer.work},
-                               {"redirect_dir", "nofollow"},
-                               {"metacopy", "off"},
-                               {"index", "off"}},
-                              false, Execution::allowed);
+        attach(root_, cache.lower, open_trusted(lower, O_PATH | O_DIRECTORY, "place of a lower layer"));
+        DetachedMount overlay = new_filesystem(root_, "overlay",
+                                               {{"source", "pi-agent-cache"},
+                                                {"lowerdir", lower},
+                                                {"upperdir", scratch + cache.upper.upper},
+                                                {"workdir", scratch + cache.upper.work},
+                                                {"redirect_dir", "nofollow"},
+                                                {"metacopy", "off"},
+                                                {"index", "off"}},
+                                               false, Execution::allowed);
+        detach_at(root_, lower);
+        show_later(cache.index, std::move(overlay));
     }
 
     void refuse_or_leave_out(const HomeDirectory &directory, const SystemFailure &failure)
@@ -231,9 +229,10 @@ private:
     FdRef scratch_;
     RootTree &tree_;
     std::vector<MountEntry> mounts_;
-    std::set<std::string> own_places_; // of toolchains, relative to the home
+    std::vector<const HomeDirectory *> directories_; // that are shown
+    std::vector<std::string> places_;                // of the same, in the agent's home
+    std::set<std::string> own_places_;               // of toolchains, relative to the home
     ShownHome shown_;
-    std::size_t caches_ = 0;
 };
 
 } // namespace

@@ -9,7 +9,9 @@
 #include <charconv>
 #include <fcntl.h>
 #include <fstream>
+#include <future>
 #include <linux/mount.h>
+#include <sched.h>
 #include <string_view>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -24,6 +26,8 @@ namespace pi_agent {
 namespace {
 
 constexpr unsigned long mount_shared = 1UL << 20U;        // MS_SHARED
+constexpr unsigned long mount_private = 1UL << 18U;       // MS_PRIVATE
+constexpr unsigned long mount_recursive = 1UL << 14U;     // MS_REC
 constexpr int unmount_detach = 2;                         // MNT_DETACH
 constexpr int unmount_nofollow = 8;                       // UMOUNT_NOFOLLOW
 constexpr std::uint64_t propagation_private = 1UL << 18U; // MS_PRIVATE
@@ -121,6 +125,17 @@ bool detach_at(const AsRoot & /*root*/, const std::string &path)
     if (umount2(path.c_str(), unmount_detach | unmount_nofollow) == 0) return true;
     if (errno != EINVAL && errno != ENOENT) throw_errno("unmounting " + path);
     return false;
+}
+
+void with_own_mounts(const AsRoot & /*root*/, const std::function<void()> &task)
+{
+    const auto apart = [&task] {
+        // Of this thread alone (unshare(2)).
+        if (unshare(CLONE_NEWNS) != 0) throw_errno("taking a mount table of its own");
+        if (mount(nullptr, "/", nullptr, mount_private | mount_recursive, nullptr) != 0) throw_errno("keeping mounts to itself");
+        task();
+    };
+    std::async(std::launch::async, apart).get();
 }
 
 void make_shared(const AsRoot & /*root*/, const std::string &path)

@@ -5,6 +5,7 @@
 #include "common/identity.hpp"
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,6 +45,10 @@ void attach(const AsRoot &root, const DetachedMount &mount, FdRef target);
 
 // Takes away whatever is mounted exactly at `path` (all of it, lazily, following no link). False when nothing was.
 bool detach_at(const AsRoot &root, const std::string &path);
+
+// Runs `task` in a thread with a mount table of its own: what it attaches, no other process sees, and it goes when `task` ends. systemd
+// looks at the whole table after each change of the host's. `task` finds the same paths, by new descriptors. Throws what `task` throws.
+void with_own_mounts(const AsRoot &root, const std::function<void()> &task);
 
 // Makes the mount behind `path` shared, so that what is unmounted below it goes everywhere at once.
 void make_shared(const AsRoot &root, const std::string &path);
