@@ -1,5 +1,10 @@
-// Reading /proc/self/cgroup.
+// Reading /proc/self/cgroup and cgroup.procs.
 #include "runner/control_group.hpp"
+
+#include "common/error.hpp"
+#include "runner/session_directory.hpp"
+
+#include <fstream>
 
 namespace pi_agent {
 
@@ -16,6 +21,23 @@ std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::
         return ControlGroup{(named ? "/sys/fs/cgroup/systemd" : "/sys/fs/cgroup") + group, !named};
     }
     return std::nullopt;
+}
+
+ControlGroup group_of_service(const std::string &session_id)
+{
+    std::ifstream own("/proc/self/cgroup");
+    const auto group = find_sibling_group(own, scope_name(session_id), service_name(session_id));
+    if (!group) throw Failure(ExitStatus::internal, "the runner is not in its scope");
+    return *group;
+}
+
+std::vector<pid_t> processes_in(const ControlGroup &group)
+{
+    std::ifstream file(group.path + "/cgroup.procs");
+    std::vector<pid_t> pids;
+    for (pid_t pid = 0; file >> pid;)
+        pids.push_back(pid);
+    return pids;
 }
 
 } // namespace pi_agent

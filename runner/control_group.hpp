@@ -1,9 +1,11 @@
-// Where the control group of a session's unit is, seen from another unit of the session: they are siblings.
+// Where the control group of a session's unit is, seen from another unit of the session (they are siblings), and who is in it.
 #pragma once
 
 #include <istream>
 #include <optional>
 #include <string>
+#include <sys/types.h>
+#include <vector>
 
 namespace pi_agent {
 
@@ -15,5 +17,11 @@ struct ControlGroup {
 // The group of the unit `sibling`, from the /proc/self/cgroup of a process in `own_unit`; nothing when that process is in another unit. On
 // hosts with both versions the one that systemd names (cgroups(7)).
 std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::string &own_unit, const std::string &sibling);
+
+// The group of a session's service, for its runner.
+ControlGroup group_of_service(const std::string &session_id);
+
+// Who is in it now; one that has just ended may be among them.
+std::vector<pid_t> processes_in(const ControlGroup &group);
 
 } // namespace pi_agent

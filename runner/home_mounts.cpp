@@ -9,6 +9,7 @@
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
+#include "runner/control_group.hpp"
 #include "runner/frame.hpp"
 #include "runner/mounts.hpp"
 #include "runner/scratch.hpp"
@@ -16,6 +17,7 @@
 #include <algorithm>
 #include <fcntl.h>
 #include <set>
+#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -58,6 +60,23 @@ std::vector<std::string> make_mount_points(const AsRoot &root, const Account &ag
     return filled;
 }
 
+// Of the launcher, which is alone in the unit then, but for what started it and goes.
+UniqueFd mount_namespace_of(const std::string &session_id)
+{
+    struct stat own {};
+    if (stat("/proc/self/ns/mnt", &own) != 0) throw_errno("reading the own mount namespace");
+    UniqueFd found;
+    for (const pid_t pid : processes_in(group_of_service(session_id))) {
+        UniqueFd one = UniqueFd::adopt(open(("/proc/" + std::to_string(pid) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+        struct stat facts {};
+        if (!one || fstat(one.get(), &facts) != 0 || facts.st_ino == own.st_ino) continue;
+        if (found) throw Failure(ExitStatus::internal, "the session has more processes than its launcher before its agent starts");
+        found = std::move(one);
+    }
+    if (!found) throw Failure(ExitStatus::unavailable, "systemd made no mount namespace for the session");
+    return found;
+}
+
 class HomeMounts {
 public:
     HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home, const Policy &policy,
@@ -76,10 +95,10 @@ public:
         }
         if (directories_.empty()) return std::move(shown_);
         const std::vector<std::string> filled = make_mount_points(root_, agent_, state_.home, defaults, places_);
-        const UniqueFd frame = make_own_places();
+        make_own_places();
         std::vector<Cache> caches;
         for (std::size_t index = 0; index < directories_.size(); ++index)
-            show_or_leave_out(*directories_[index], [&] { clone(index, frame, filled, caches); });
+            show_or_leave_out(*directories_[index], [&] { prepare(index, filled, caches); });
         if (caches.empty()) return std::move(shown_);
         session_.make_directory(lower_name);
         with_own_mounts(root_, [&] {
@@ -120,21 +139,21 @@ private:
 
     // A frame in the place of the home, for what scripts of a toolchain name by its own path. Whatever else is shown below the home gets
     // its place there, too.
-    UniqueFd make_own_places()
+    void make_own_places()
     {
         const auto is_shown_writable = [&](const std::string &path) {
             return std::any_of(tree_.writable_roots.begin(), tree_.writable_roots.end(),
                                [&](const std::string &shown) { return is_within(path, shown); });
         };
-        if (policy_.projects.paths == ProjectPaths::alias) return UniqueFd(); // which shows no home of the host's
+        if (policy_.projects.paths == ProjectPaths::alias) return; // which shows no home of the host's
         for (const auto *directory : directories_)
             if (!directory->is_cache && !is_shown_writable(join_path(home_.path, directory->path))) own_places_.insert(directory->path);
-        if (own_places_.empty()) return UniqueFd();
+        if (own_places_.empty()) return;
         if (problem_of_root_in_unit(home_.path)) { // the unit names it
             shown_.notices.push_back("toolchains are not shown below " + escape_for_display(home_.path) +
                                      ", whose name holds other characters than A-Z a-z 0-9 / _ . : = @ -");
             own_places_.clear();
-            return UniqueFd();
+            return;
         }
         std::vector<std::string> places(own_places_.begin(), own_places_.end());
         const auto add_place = [&](const std::string &path) {
@@ -146,9 +165,8 @@ private:
             add_place(path);
         for (const auto &path : view_.trees)
             if (add_place(path)) tree_.binds.push_back(Bind{tree_.path + path, path, true});
-        UniqueFd frame = make_frame(root_, session_, frame_name, places);
+        make_frame(root_, session_, frame_name, places);
         tree_.binds.push_back(Bind{session_.path() + "/" + frame_name, home_.path, false});
-        return frame;
     }
 
     template <typename Step>
@@ -162,7 +180,7 @@ private:
         }
     }
 
-    void clone(std::size_t index, const UniqueFd &frame, const std::vector<std::string> &filled, std::vector<Cache> &caches)
+    void prepare(std::size_t index, const std::vector<std::string> &filled, std::vector<Cache> &caches)
     {
         const HomeDirectory &directory = *directories_[index];
         const bool overlaid = directory.is_cache && defence_is_on("cache-overlay");
@@ -170,8 +188,8 @@ private:
         DetachedMount mount = clone_mount(root_, directory.directory, Submounts::leave_out, attributes);
         if (overlaid) return caches.push_back({index, std::move(mount), make_cache_layer(scratch_, caches.size(), agent_)});
         if (own_places_.count(directory.path) > 0)
-            shown_.mounts.push_back({clone_mount(root_, directory.directory, Submounts::leave_out, attributes),
-                                     open_beneath(frame, directory.path, O_PATH | O_DIRECTORY), join_path(home_.path, directory.path)});
+            shown_.mounts.push_back(
+                {clone_mount(root_, directory.directory, Submounts::leave_out, attributes), home_.path, directory.path});
         show_later(index, std::move(mount));
         if (!directory.is_cache && std::find(filled.begin(), filled.end(), places_[index]) != filled.end())
             shown_.notices.push_back("the user's ~/" + escape_for_display(directory.path) + " is shown in the place of the agent's own ~/" +
@@ -181,8 +199,7 @@ private:
     void show_later(std::size_t index, DetachedMount mount)
     {
         const std::string &place = places_[index];
-        shown_.mounts.push_back(
-            {std::move(mount), open_beneath(tree_.home, place, O_PATH | O_DIRECTORY), join_path(state_.home_path, place)});
+        shown_.mounts.push_back({std::move(mount), state_.home_path, place});
         (directories_[index]->is_cache ? shown_.caches : shown_.readable).push_back("~/" + place);
     }
 
@@ -245,10 +262,16 @@ ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &sess
     return HomeMounts(root, session, view, home, policy, agent, state, scratch, tree).show(defaults);
 }
 
-void attach_late(const AsRoot &root, std::vector<LateMount> &mounts)
+void attach_late(const AsRoot &root, const std::string &session_id, std::vector<LateMount> &mounts)
 {
-    for (const auto &late : mounts)
-        attach(root, late.mount, late.target);
+    if (mounts.empty()) return;
+    with_mounts_of(root, mount_namespace_of(session_id), [&] {
+        for (const auto &late : mounts) {
+            const UniqueFd top = UniqueFd::adopt(open(late.top.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+            if (!top) throw_errno("opening " + escape_for_display(late.top) + " in the session");
+            attach(root, late.mount, open_beneath(top, late.place, O_PATH | O_DIRECTORY));
+        }
+    });
     mounts.clear();
 }
 

@@ -14,12 +14,12 @@
 
 namespace pi_agent {
 
-// To be attached when the unit is there: systemd visits each mount that it finds, twice as long as making it takes, and what is mounted
-// later reaches the unit by itself (mount_namespaces(7), propagation).
+// To be attached in the unit's own mount table, when that is there. In the host's, systemd would visit each mount several times: as a part
+// of the unit, and as one of the host's.
 struct LateMount {
     DetachedMount mount;
-    UniqueFd target;
-    std::string path; // as the agent sees it; any bytes
+    std::string top;   // as the agent sees it: a directory whose path nobody but root can change
+    std::string place; // beneath it; any bytes
 };
 
 struct ShownHome {
@@ -38,7 +38,7 @@ ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &sess
                                 const Policy &policy, const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch,
                                 RootTree &tree);
 
-// Lets go of them.
-void attach_late(const AsRoot &root, std::vector<LateMount> &mounts);
+// Once the launcher of the session waits for its record. Lets go of them.
+void attach_late(const AsRoot &root, const std::string &session_id, std::vector<LateMount> &mounts);
 
 } // namespace pi_agent

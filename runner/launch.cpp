@@ -3,6 +3,7 @@
 
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/policy_paths.hpp"
 #include "runner/admission.hpp"
 #include "runner/agent_account.hpp"
 #include "runner/box_notes.hpp"
@@ -220,14 +221,14 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
     LaunchRecord record = plan_launch(policy, environment, std::move(request), project, project_path);
     for (const auto &late : shown_home.mounts)
-        record.mount_points.push_back(late.path);
+        record.mount_points.push_back(join_path(late.top, late.place));
     tell(wrapper, SessionBegun{id});
     record_started(id, caller, agent, project.shown.path(), program);
     const AgentEnded ended = supervise(systemd,
                                        Session{service_name(id), wrapper, receiver, control, termination, record, early.messages(),
                                                [&] {
                                                    require_network_enforced(root, policy.network, id);
-                                                   attach_late(root, shown_home.mounts);
+                                                   attach_late(root, id, shown_home.mounts);
                                                }},
                                        std::move(terminal));
     end.unit_has_ended();

@@ -138,6 +138,16 @@ void with_own_mounts(const AsRoot & /*root*/, const std::function<void()> &task)
     std::async(std::launch::async, apart).get();
 }
 
+void with_mounts_of(const AsRoot & /*root*/, FdRef mount_namespace, const std::function<void()> &task)
+{
+    const auto apart = [&] {
+        // Root and working directory become those of the namespace, so they must be this thread's own (setns(2)).
+        if (unshare(CLONE_FS) != 0 || setns(mount_namespace.get(), CLONE_NEWNS) != 0) throw_errno("entering the session's mount table");
+        task();
+    };
+    std::async(std::launch::async, apart).get();
+}
+
 void make_shared(const AsRoot & /*root*/, const std::string &path)
 {
     if (mount(nullptr, path.c_str(), nullptr, mount_shared, nullptr) != 0) throw_errno("making " + path + " shared");

@@ -50,6 +50,9 @@ bool detach_at(const AsRoot &root, const std::string &path);
 // looks at the whole table after each change of the host's. `task` finds the same paths, by new descriptors. Throws what `task` throws.
 void with_own_mounts(const AsRoot &root, const std::function<void()> &task);
 
+// The same with the mount table of others, a mount namespace: what it attaches is there, and on no other table.
+void with_mounts_of(const AsRoot &root, FdRef mount_namespace, const std::function<void()> &task);
+
 // Makes the mount behind `path` shared, so that what is unmounted below it goes everywhere at once.
 void make_shared(const AsRoot &root, const std::string &path);
 

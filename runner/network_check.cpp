@@ -5,10 +5,8 @@
 #include "common/error.hpp"
 #include "common/fd.hpp"
 #include "runner/control_group.hpp"
-#include "runner/session_directory.hpp"
 
 #include <fcntl.h>
-#include <fstream>
 #include <linux/bpf.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -22,14 +20,6 @@ namespace {
 {
     throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's network (" + to_string(network.where) + "): " + reason +
                                                "; " + remedy + ", or change the policy");
-}
-
-ControlGroup group_of(const std::string &session_id)
-{
-    std::ifstream own("/proc/self/cgroup");
-    const auto group = find_sibling_group(own, scope_name(session_id), service_name(session_id));
-    if (!group) throw Failure(ExitStatus::internal, "the runner is not in its scope");
-    return *group;
 }
 
 // How many programs are attached to the group itself: what systemd attaches for it stands nowhere else.
@@ -62,9 +52,8 @@ void require_own_namespace(const ControlGroup &group, const NetworkPolicy &netwo
 {
     struct stat host {};
     if (stat("/proc/1/ns/net", &host) != 0) throw_errno("reading the host's network namespace");
-    std::ifstream file(group.path + "/cgroup.procs");
     int seen = 0;
-    for (pid_t pid = 0; file >> pid;) {
+    for (const pid_t pid : processes_in(group)) {
         struct stat process {};
         if (stat(("/proc/" + std::to_string(pid) + "/ns/net").c_str(), &process) != 0) continue; // it has ended
         if (process.st_dev == host.st_dev && process.st_ino == host.st_ino)
@@ -80,7 +69,7 @@ void require_own_namespace(const ControlGroup &group, const NetworkPolicy &netwo
 void require_network_enforced(const AsRoot & /*root*/, const NetworkPolicy &network, const std::string &session_id)
 {
     if (network.mode == NetworkMode::full || !defence_is_on("network-check")) return;
-    const ControlGroup group = group_of(session_id);
+    const ControlGroup group = group_of_service(session_id);
     if (network.mode == NetworkMode::none)
         require_own_namespace(group, network);
     else

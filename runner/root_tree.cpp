@@ -229,7 +229,7 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
 
     show_host(root, session, view);
     show_devices(root, session);
-    DetachedMount home = clone_mount(root, state.home, Submounts::leave_out, MountAttributes{});
+    const DetachedMount home = clone_mount(root, state.home, Submounts::leave_out, MountAttributes{});
     attach(root, home, session.make_directory("home"));
     if (locked_settings) lock_settings(root, home, locked_settings);
     tree.devpts = show_terminals(root, session);
@@ -238,7 +238,6 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     std::vector<Frame> frames;
     tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, tree.id_map, frames, guards)
                                                : show_in_home(root, session, project, home, tree.id_map, guards);
-    tree.home = std::move(home.fd);
     for (const auto &frame : frames) {
         tree.writable_roots.push_back(frame.root_path);
         tree.project_points.push_back(session.path() + "/" + frame.name);

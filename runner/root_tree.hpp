@@ -29,7 +29,6 @@ struct RootTree {
     std::vector<std::string> writable_roots; // that the unit names; none where the project lies in the agent's home
     std::vector<std::string> project_points; // where the project is mounted among the host's mounts, or what holds it
     UniqueFd devpts;                         // root of the session's own devpts
-    UniqueFd home;                           // root of the mount of the agent's home
     UniqueFd id_map;                         // of the user's directories
 };
 
