@@ -77,189 +77,155 @@ UniqueFd mount_namespace_of(const std::string &session_id)
     return found;
 }
 
-class HomeMounts {
-public:
-    HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedHome &home, const Policy &policy,
-               const Account &agent, const StateDirectory &state, FdRef scratch, RootTree &tree)
-        : root_(root), session_(session), view_(view), home_(home), policy_(policy), agent_(agent), state_(state), scratch_(scratch),
-          tree_(tree), mounts_(list_mounts())
-    {
-    }
-
-    ShownHome show(FdRef defaults)
-    {
-        for (const auto &directory : home_.directories) {
-            if (!can_be_shown(directory)) continue;
-            directories_.push_back(&directory);
-            places_.push_back(place_in_agent_home(directory.path));
-        }
-        if (directories_.empty()) return std::move(shown_);
-        const std::vector<std::string> filled = make_mount_points(root_, agent_, state_.home, defaults, places_);
-        make_own_places();
-        std::vector<Cache> caches;
-        for (std::size_t index = 0; index < directories_.size(); ++index)
-            show_or_leave_out(*directories_[index], [&] { prepare(index, filled, caches); });
-        if (caches.empty()) return std::move(shown_);
-        session_.make_directory(lower_name);
-        with_own_mounts(root_, [&] {
-            for (const auto &cache : caches)
-                show_or_leave_out(*directories_[cache.index], [&] { show_cache(cache); });
-        });
-        return std::move(shown_);
-    }
-
-private:
-    struct Cache {
-        std::size_t index; // in directories_
-        DetachedMount lower;
-        CacheLayer upper;
-    };
-
-    static const char *key_of(const HomeDirectory &directory) { return directory.is_cache ? "toolchains.caches" : "toolchains.readable"; }
-
-    void leave_out(const HomeDirectory &directory, const std::string &why)
-    {
-        shown_.notices.push_back("not shown to the agent: ~/" + escape_for_display(directory.path) + " (" + key_of(directory) +
-                                 "): " + why);
-    }
-
-    bool can_be_shown(const HomeDirectory &directory)
-    {
-        if (!directory.problem.empty())
-            leave_out(directory, directory.problem);
-        else if (!topmost_mounts_below(mounts_, join_path(home_.path, directory.path)).empty() && defence_is_on("cover-submounts"))
-            leave_out(directory, "something is mounted inside it"); // a clone would uncover what lies below that
-        else if (const auto *mount = mount_that_holds(mounts_, directory.directory);
-                 mount != nullptr && mount->type.compare(0, 4, "fuse") == 0)
-            leave_out(directory, "a program answers for its file system (" + mount->type + "), and root does not wait for that");
-        else
-            return true;
-        return false;
-    }
-
-    // A frame in the place of the home, for what scripts of a toolchain name by its own path. Whatever else is shown below the home gets
-    // its place there, too.
-    void make_own_places()
-    {
-        const auto is_shown_writable = [&](const std::string &path) {
-            return std::any_of(tree_.writable_roots.begin(), tree_.writable_roots.end(),
-                               [&](const std::string &shown) { return is_within(path, shown); });
-        };
-        if (policy_.projects.paths == ProjectPaths::alias) return; // which shows no home of the host's
-        for (const auto *directory : directories_)
-            if (!directory->is_cache && !is_shown_writable(join_path(home_.path, directory->path))) own_places_.insert(directory->path);
-        if (own_places_.empty()) return;
-        if (problem_of_root_in_unit(home_.path)) { // the unit names it
-            shown_.notices.push_back("toolchains are not shown below " + escape_for_display(home_.path) +
-                                     ", whose name holds other characters than A-Z a-z 0-9 / _ . : = @ -");
-            own_places_.clear();
-            return;
-        }
-        std::vector<std::string> places(own_places_.begin(), own_places_.end());
-        const auto add_place = [&](const std::string &path) {
-            const bool lies_below = path != home_.path && is_within(path, home_.path);
-            if (lies_below) places.push_back(path.substr(home_.path.size() + 1));
-            return lies_below;
-        };
-        for (const auto &path : tree_.writable_roots)
-            add_place(path);
-        for (const auto &path : view_.trees)
-            if (add_place(path)) tree_.binds.push_back(Bind{tree_.path + path, path, true});
-        make_frame(root_, session_, frame_name, places);
-        tree_.binds.push_back(Bind{session_.path() + "/" + frame_name, home_.path, false});
-    }
-
-    template <typename Step>
-    void show_or_leave_out(const HomeDirectory &directory, const Step &step)
-    {
-        try {
-            step();
-        } catch (const SystemFailure &failure) {
-            if (!is_inability(failure.error_number())) throw;
-            refuse_or_leave_out(directory, failure);
-        }
-    }
-
-    void prepare(std::size_t index, const std::vector<std::string> &filled, std::vector<Cache> &caches)
-    {
-        const HomeDirectory &directory = *directories_[index];
-        const bool overlaid = directory.is_cache && defence_is_on("cache-overlay");
-        const MountAttributes attributes{!directory.is_cache || overlaid, &tree_.id_map};
-        DetachedMount mount = clone_mount(root_, directory.directory, Submounts::leave_out, attributes);
-        if (overlaid) return caches.push_back({index, std::move(mount), make_cache_layer(scratch_, caches.size(), agent_)});
-        if (own_places_.count(directory.path) > 0)
-            shown_.mounts.push_back(
-                {clone_mount(root_, directory.directory, Submounts::leave_out, attributes), home_.path, directory.path});
-        show_later(index, std::move(mount));
-        if (!directory.is_cache && std::find(filled.begin(), filled.end(), places_[index]) != filled.end())
-            shown_.notices.push_back("the user's ~/" + escape_for_display(directory.path) + " is shown in the place of the agent's own ~/" +
-                                     escape_for_display(places_[index]) + ", which is hidden meanwhile (toolchains.readable)");
-    }
-
-    void show_later(std::size_t index, DetachedMount mount)
-    {
-        const std::string &place = places_[index];
-        shown_.mounts.push_back({std::move(mount), state_.home_path, place});
-        (directories_[index]->is_cache ? shown_.caches : shown_.readable).push_back("~/" + place);
-    }
-
-    // An overlay takes its layers by path alone, and the lower one only from a mount that is attached (kernel, overlayfs). Never with
-    // userxattr: the agent could write what it takes for its own notes.
-    void show_cache(const Cache &cache)
-    {
-        const std::string lower = session_.path() + "/" + lower_name;
-        const std::string scratch = session_.path() + "/scratch/";
-        attach(root_, cache.lower, open_trusted(lower, O_PATH | O_DIRECTORY, "place of a lower layer"));
-        DetachedMount overlay = new_filesystem(root_, "overlay",
-                                               {{"source", "pi-agent-cache"},
-                                                {"lowerdir", lower},
-                                                {"upperdir", scratch + cache.upper.upper},
-                                                {"workdir", scratch + cache.upper.work},
-                                                {"redirect_dir", "nofollow"},
-                                                {"metacopy", "off"},
-                                                {"index", "off"}},
-                                               false, Execution::allowed);
-        detach_at(root_, lower);
-        show_later(cache.index, std::move(overlay));
-    }
-
-    void refuse_or_leave_out(const HomeDirectory &directory, const SystemFailure &failure)
-    {
-        const MountEntry *mount = mount_that_holds(mounts_, directory.directory);
-        const std::string where = mount == nullptr ? "" : " (" + mount->type + " mounted at " + escape_for_display(mount->point) + ")";
-        const std::string why = "this kernel cannot show it to another account" + where + ": " + failure.what();
-        if ((directory.is_cache ? policy_.toolchains.caches : policy_.toolchains.readable).best_effort) return leave_out(directory, why);
-        throw Failure(ExitStatus::unavailable, "~/" + escape_for_display(directory.path) + ": " + why + "; the policy can go without: '" +
-                                                   key_of(directory) + ": best_effort', or a list without it" +
-                                                   (directory.is_cache ? "; where it is the state directory's file system that cannot "
-                                                                         "hold an overlay's changes: 'scratch: tmpfs'"
-                                                                       : ""));
-    }
-
-    const AsRoot &root_;
-    const SessionDirectory &session_;
-    const HostView &view_;
-    const OpenedHome &home_;
-    const Policy &policy_;
-    const Account &agent_;
-    const StateDirectory &state_;
-    FdRef scratch_;
-    RootTree &tree_;
-    std::vector<MountEntry> mounts_;
-    std::vector<const HomeDirectory *> directories_; // that are shown
-    std::vector<std::string> places_;                // of the same, in the agent's home
-    std::set<std::string> own_places_;               // of toolchains, relative to the home
-    ShownHome shown_;
-};
+const char *key_of(const HomeDirectory &directory)
+{
+    return directory.is_cache ? "toolchains.caches" : "toolchains.readable";
+}
 
 } // namespace
 
-ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home,
-                                const Policy &policy, const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch,
-                                RootTree &tree)
+HomeMounts::HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
+                       RootTree &tree)
+    : root_(root), session_(session), policy_(policy), tree_(tree), home_(std::move(home))
 {
-    if (home.directories.empty()) return {};
-    return HomeMounts(root, session, view, home, policy, agent, state, scratch, tree).show(defaults);
+    if (home_.directories.empty()) return;
+    mounts_ = list_mounts();
+    for (const auto &directory : home_.directories) {
+        if (!can_be_shown(directory)) continue;
+        directories_.push_back(&directory);
+        places_.push_back(place_in_agent_home(directory.path));
+    }
+    make_own_places(view);
+}
+
+void HomeMounts::leave_out(const HomeDirectory &directory, const std::string &why)
+{
+    shown_.notices.push_back("not shown to the agent: ~/" + escape_for_display(directory.path) + " (" + key_of(directory) + "): " + why);
+}
+
+bool HomeMounts::can_be_shown(const HomeDirectory &directory)
+{
+    if (!directory.problem.empty())
+        leave_out(directory, directory.problem);
+    else if (!topmost_mounts_below(mounts_, join_path(home_.path, directory.path)).empty() && defence_is_on("cover-submounts"))
+        leave_out(directory, "something is mounted inside it"); // a clone would uncover what lies below that
+    else if (const auto *mount = mount_that_holds(mounts_, directory.directory); mount != nullptr && mount->type.compare(0, 4, "fuse") == 0)
+        leave_out(directory, "a program answers for its file system (" + mount->type + "), and root does not wait for that");
+    else
+        return true;
+    return false;
+}
+
+// For what scripts of a toolchain name by its own path. Whatever else is shown below the home gets its place in the frame, too.
+void HomeMounts::make_own_places(const HostView &view)
+{
+    if (policy_.projects.paths == ProjectPaths::alias) return; // which shows no home of the host's
+    const auto is_shown_writable = [&](const std::string &path) {
+        return std::any_of(tree_.writable_roots.begin(), tree_.writable_roots.end(),
+                           [&](const std::string &shown) { return is_within(path, shown); });
+    };
+    for (const auto *directory : directories_)
+        if (!directory->is_cache && !is_shown_writable(join_path(home_.path, directory->path))) own_places_.insert(directory->path);
+    if (own_places_.empty()) return;
+    if (problem_of_root_in_unit(home_.path)) { // the unit names it
+        shown_.notices.push_back("toolchains are not shown below " + escape_for_display(home_.path) +
+                                 ", whose name holds other characters than A-Z a-z 0-9 / _ . : = @ -");
+        return own_places_.clear();
+    }
+    std::vector<std::string> places(own_places_.begin(), own_places_.end());
+    const auto add_place = [&](const std::string &path) {
+        const bool lies_below = path != home_.path && is_within(path, home_.path);
+        if (lies_below) places.push_back(path.substr(home_.path.size() + 1));
+        return lies_below;
+    };
+    for (const auto &path : tree_.writable_roots)
+        add_place(path);
+    for (const auto &path : view.trees)
+        if (add_place(path)) tree_.binds.push_back(Bind{tree_.path + path, path, true});
+    make_frame(root_, session_, frame_name, places);
+    tree_.binds.push_back(Bind{session_.path() + "/" + frame_name, home_.path, false});
+}
+
+ShownHome HomeMounts::make(const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch)
+{
+    if (directories_.empty()) return std::move(shown_);
+    const std::vector<std::string> filled = make_mount_points(root_, agent, state.home, defaults, places_);
+    for (std::size_t index = 0; index < directories_.size(); ++index)
+        show_or_leave_out(index, [&] {
+            const bool overlaid = directories_[index]->is_cache && defence_is_on("cache-overlay");
+            const MountAttributes attributes{!directories_[index]->is_cache || overlaid, &tree_.id_map};
+            DetachedMount mount = clone_mount(root_, directories_[index]->directory, Submounts::leave_out, attributes);
+            if (overlaid)
+                caches_.push_back({index, std::move(mount), make_cache_layer(scratch, caches_.size(), agent)});
+            else
+                show_later(index, state.home_path, std::move(mount));
+        });
+    for (const auto &place : filled)
+        if (std::find(shown_.readable.begin(), shown_.readable.end(), "~/" + place) != shown_.readable.end())
+            shown_.notices.push_back("the user's toolchain is shown in the place of the agent's own ~/" + escape_for_display(place) +
+                                     ", which is hidden meanwhile (toolchains.readable)");
+    if (!caches_.empty()) session_.make_directory(lower_name);
+    if (!caches_.empty())
+        with_own_mounts(root_, [&] {
+            for (const auto &cache : caches_)
+                show_or_leave_out(cache.index, [&] { show_later(cache.index, state.home_path, make_overlay(cache)); });
+        });
+    caches_.clear();
+    home_.directories.clear();
+    return std::move(shown_);
+}
+
+void HomeMounts::show_later(std::size_t index, const std::string &agent_home, DetachedMount mount)
+{
+    const HomeDirectory &directory = *directories_[index];
+    if (own_places_.count(directory.path) > 0 && !directory.is_cache)
+        shown_.mounts.push_back({clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{true, &tree_.id_map}),
+                                 home_.path, directory.path});
+    shown_.mounts.push_back({std::move(mount), agent_home, places_[index]});
+    (directory.is_cache ? shown_.caches : shown_.readable).push_back("~/" + places_[index]);
+}
+
+// An overlay takes its layers by path alone, and the lower one only from a mount that is attached (kernel, overlayfs). Never with
+// userxattr: the agent could write what it takes for its own notes.
+DetachedMount HomeMounts::make_overlay(const Cache &cache) const
+{
+    const std::string lower = session_.path() + "/" + lower_name;
+    const std::string scratch = session_.path() + "/scratch/";
+    attach(root_, cache.lower, open_trusted(lower, O_PATH | O_DIRECTORY, "place of a lower layer"));
+    DetachedMount overlay = new_filesystem(root_, "overlay",
+                                           {{"source", "pi-agent-cache"},
+                                            {"lowerdir", lower},
+                                            {"upperdir", scratch + cache.upper.upper},
+                                            {"workdir", scratch + cache.upper.work},
+                                            {"redirect_dir", "nofollow"},
+                                            {"metacopy", "off"},
+                                            {"index", "off"}},
+                                           false, Execution::allowed);
+    detach_at(root_, lower);
+    return overlay;
+}
+
+void HomeMounts::show_or_leave_out(std::size_t index, const std::function<void()> &step)
+{
+    try {
+        step();
+    } catch (const SystemFailure &failure) {
+        if (!is_inability(failure.error_number())) throw;
+        refuse_or_leave_out(*directories_[index], failure);
+    }
+}
+
+void HomeMounts::refuse_or_leave_out(const HomeDirectory &directory, const SystemFailure &failure)
+{
+    const MountEntry *mount = mount_that_holds(mounts_, directory.directory);
+    const std::string where = mount == nullptr ? "" : " (" + mount->type + " mounted at " + escape_for_display(mount->point) + ")";
+    const std::string why = "this kernel cannot show it to another account" + where + ": " + failure.what();
+    if ((directory.is_cache ? policy_.toolchains.caches : policy_.toolchains.readable).best_effort) return leave_out(directory, why);
+    throw Failure(ExitStatus::unavailable, "~/" + escape_for_display(directory.path) + ": " + why + "; the policy can go without: '" +
+                                               key_of(directory) + ": best_effort', or a list without it" +
+                                               (directory.is_cache ? "; where it is the state directory's file system that cannot hold an "
+                                                                     "overlay's changes: 'scratch: tmpfs'"
+                                                                   : ""));
 }
 
 void attach_late(const AsRoot &root, const std::string &session_id, std::vector<LateMount> &mounts)

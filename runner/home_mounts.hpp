@@ -7,8 +7,11 @@
 #include "runner/host_view.hpp"
 #include "runner/mounts.hpp"
 #include "runner/root_tree.hpp"
+#include "runner/scratch.hpp"
 #include "runner/session_directory.hpp"
 
+#include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,13 +33,46 @@ struct ShownHome {
 };
 
 // Toolchains as read-only clones, at their own path and where the tools inside look for them in the agent's home; caches there alone, each
-// below an overlay of this session, whose changes lie in `scratch` (of make_scratch). The mount points in the agent's home are made by a
-// child that is the agent; what `defaults` puts there is not the agent's own. `tree` has its home mounted already, and gets what the unit
-// has to show besides. `home` is let go of: what a session holds open could not be unmounted outside. Throws Failure(unavailable) for what
-// the kernel or the file system cannot do, unless the policy says best_effort.
-ShownHome show_home_directories(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home,
-                                const Policy &policy, const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch,
-                                RootTree &tree);
+// below an overlay of this session. In two steps, since systemd can build the unit during the second.
+class HomeMounts {
+public:
+    // Borrows all of it but `home`. Adds to `tree` what the unit shows besides: a frame in the place of the home.
+    HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
+               RootTree &tree);
+
+    // Makes the mount points in the agent's home, by a child that is the agent, and the mounts. What `defaults` puts there is not the
+    // agent's own. An overlay's changes lie in `scratch` (of make_scratch). Lets go of the user's directories: what a session holds open
+    // could not be unmounted outside. Once.
+    // Throws Failure(unavailable) for what the kernel or the file system cannot do, unless the policy says best_effort.
+    ShownHome make(const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch);
+
+private:
+    struct Cache {
+        std::size_t index; // in directories_
+        DetachedMount lower;
+        CacheLayer upper;
+    };
+
+    void leave_out(const HomeDirectory &directory, const std::string &why);
+    bool can_be_shown(const HomeDirectory &directory);
+    void make_own_places(const HostView &view);
+    void show_later(std::size_t index, const std::string &agent_home, DetachedMount mount);
+    DetachedMount make_overlay(const Cache &cache) const;
+    void show_or_leave_out(std::size_t index, const std::function<void()> &step);
+    void refuse_or_leave_out(const HomeDirectory &directory, const SystemFailure &failure);
+
+    const AsRoot &root_;
+    const SessionDirectory &session_;
+    const Policy &policy_;
+    RootTree &tree_;
+    OpenedHome home_;
+    std::vector<MountEntry> mounts_;
+    std::vector<const HomeDirectory *> directories_; // that are shown
+    std::vector<std::string> places_;                // of the same, in the agent's home
+    std::set<std::string> own_places_;               // of toolchains, relative to the home
+    std::vector<Cache> caches_;
+    ShownHome shown_;
+};
 
 // Once the launcher of the session waits for its record. Lets go of them.
 void attach_late(const AsRoot &root, const std::string &session_id, std::vector<LateMount> &mounts);

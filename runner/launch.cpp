@@ -173,10 +173,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const UniqueFd scratch = make_scratch(root, session, policy.scratch, policy.agent.state_dir, id, agent);
     if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
     RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
-    ShownHome shown_home = show_home_directories(root, session, view, std::move(user_home), policy, worker, state, defaults, scratch, tree);
-    if (policy.box_notes)
-        show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
-                                 policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches});
+    HomeMounts home_mounts(root, session, view, std::move(user_home), policy, tree);
     // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
     // record and looks at nothing before.
     GitIdentityReader git_identity(root, caller, project, policy.git_identity);
@@ -188,9 +185,14 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     launcher.reset();
     guards.end_search();
     ScratchSweep leftovers(root, policy.agent.state_dir);
+    ShownHome shown_home;
     try {
         HostFilesReader host_files(root, worker, view);
         require_harmless_groups(policy, rules, agent); // many look-ups, and nothing but our own programs has these groups yet
+        shown_home = home_mounts.make(worker, state, defaults, scratch);
+        if (policy.box_notes)
+            show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
+                                     policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches});
         if (!locked_settings) bring_config_in();
         show_accounts(session, view, caller, agent, state.home_path, project.shown.by_group);
         tell_all(wrapper, host_files.show(session));
