@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <fstream>
+#include <map>
 #include <string>
 
 namespace pi_agent {
@@ -12,12 +13,16 @@ namespace pi_agent {
 bool defence_is_on(const char *name)
 {
     const int before = errno; // it is asked between a call that fails and the text that tells why
+    static std::map<std::string, bool> answers;
+    errno = 0;
     std::ifstream file("/etc/pi-agent/test-without");
-    std::string line;
-    bool is_on = true;
-    while (is_on && std::getline(file, line))
-        is_on = line != name;
+    const bool has_descriptor = errno != EMFILE; // else what was said before still holds: an attack may have used them up
     errno = before;
+    bool &is_on = answers.try_emplace(name, true).first->second;
+    if (!has_descriptor) return is_on;
+    is_on = true;
+    for (std::string line; is_on && std::getline(file, line);)
+        is_on = line != name;
     return is_on;
 }
 
