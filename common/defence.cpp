@@ -17,12 +17,11 @@ bool defence_is_on(const char *name)
     errno = 0;
     std::ifstream file("/etc/pi-agent/test-without");
     const bool has_descriptor = errno != EMFILE; // else what was said before still holds: an attack may have used them up
-    errno = before;
     bool &is_on = answers.try_emplace(name, true).first->second;
-    if (!has_descriptor) return is_on;
-    is_on = true;
-    for (std::string line; is_on && std::getline(file, line);)
+    if (has_descriptor) is_on = true;
+    for (std::string line; has_descriptor && is_on && std::getline(file, line);)
         is_on = line != name;
+    errno = before;
     return is_on;
 }
 
