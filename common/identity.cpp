@@ -5,9 +5,13 @@
 #include "common/error.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <grp.h>
+#include <linux/capability.h>
+#include <sys/fsuid.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -72,6 +76,22 @@ AsUser become_user([[maybe_unused]] AsRoot root, const Account &account)
     if (gid != 0 && (setgid(0) == 0 || setegid(0) == 0)) std::abort();
     check_ids(account);
     return AsUser(account.uid);
+}
+
+void act_on_files_as(const AsRoot & /*root*/, const Account &account)
+{
+    constexpr int capability_words = 2; // of version 3 (capget(2))
+    setfsgid(account.gid.value());
+    setfsuid(account.uid.value()); // takes what concerns files out of the effective capabilities (capabilities(7))
+    __user_cap_header_struct header{_LINUX_CAPABILITY_VERSION_3, 0};
+    std::array<__user_cap_data_struct, capability_words> data{};
+    if (syscall(SYS_capget, &header, data.data()) != 0) throw_errno("reading this thread's capabilities");
+    for (auto &word : data)
+        word.effective = word.permitted;
+    if (syscall(SYS_capset, &header, data.data()) != 0) throw_errno("keeping this thread's capabilities");
+    const uid_t no_id = ~uid_t{0};
+    if (static_cast<uid_t>(setfsuid(no_id)) != account.uid.value() || static_cast<gid_t>(setfsgid(no_id)) != account.gid.value())
+        throw Failure(ExitStatus::internal, "file systems do not take this thread for " + account.name);
 }
 
 } // namespace pi_agent

@@ -41,4 +41,8 @@ private:
 // throws Failure if anything is not as it must be, and aborts the process if root came back (OpenSSH's rule).
 AsUser become_user(AsRoot root, const Account &account);
 
+// For one thread of root's, for as long as it lives: to file systems it is `account` (setfsuid(2)), for what they keep back for root too,
+// and its capabilities stay. Throws Failure if that is not so afterwards.
+void act_on_files_as(const AsRoot &root, const Account &account);
+
 } // namespace pi_agent

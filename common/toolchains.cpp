@@ -35,10 +35,11 @@ const std::vector<std::string> &never_shown()
 {
     static const std::vector<std::string> paths = {
         // Of build tools, beside what they download.
-        ".cargo/config", ".cargo/config.toml", ".cargo/credentials", ".cargo/credentials.toml", ".gem/credentials", ".gradle/daemon",
-        ".gradle/enterprise", ".gradle/gradle.properties", ".gradle/init.d", ".gradle/init.gradle", ".gradle/init.gradle.kts",
-        ".ivy2/.credentials", ".m2/settings-security.xml", ".m2/settings.xml", ".nuget/NuGet", ".config/NuGet", ".npmrc", ".pypirc",
-        ".config/pip", ".pip", ".config/uv", ".yarnrc", ".yarnrc.yml", ".config/pnpm", ".config/composer", ".composer/auth.json", ".sbt",
+        ".cargo/config", ".cargo/config.toml", ".cargo/credentials", ".cargo/credentials.toml", ".local/share/cargo/config.toml",
+        ".local/share/cargo/credentials.toml", ".gem/credentials", ".gradle/daemon", ".gradle/enterprise", ".gradle/gradle.properties",
+        ".gradle/init.d", ".gradle/init.gradle", ".gradle/init.gradle.kts", ".ivy2/.credentials", ".m2/settings-security.xml",
+        ".m2/settings.xml", ".nuget/NuGet", ".config/NuGet", ".npmrc", ".pypirc", ".config/pip", ".pip", ".config/uv", ".yarnrc",
+        ".yarnrc.yml", ".config/pnpm", ".config/composer", ".composer/auth.json", ".sbt",
         // Of hosts, clouds and people.
         ".ssh", ".gnupg", ".netrc", ".git-credentials", ".config/git", ".config/gh", ".config/glab-cli", ".config/hub", ".aws", ".azure",
         ".config/gcloud", ".config/containers", ".config/helm", ".config/op", ".config/rclone", ".config/sops", ".docker", ".kube",

@@ -40,17 +40,26 @@ UniqueFd make_directory(FdRef parent, const std::string &name)
 
 } // namespace
 
-std::vector<std::string> names_in(FdRef directory)
+bool find_name(FdRef directory, const std::function<bool(const std::string &name)> &satisfies)
 {
     const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (copy < 0) throw_errno("listing a directory");
     const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(copy), closedir);
     if (!stream) throw_errno("listing a directory");
-    std::vector<std::string> names;
     while (const dirent *entry = readdir(stream.get())) {
         const std::string name = entry->d_name;
-        if (name != "." && name != "..") names.push_back(name);
+        if (name != "." && name != ".." && satisfies(name)) return true;
     }
+    return false;
+}
+
+std::vector<std::string> names_in(FdRef directory)
+{
+    std::vector<std::string> names;
+    find_name(directory, [&](const std::string &name) {
+        names.push_back(name);
+        return false;
+    });
     return names;
 }
 

@@ -3,6 +3,7 @@
 
 #include "common/fd.hpp"
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,9 @@ UniqueFd ensure_directory_beneath(FdRef top, const std::string &path);
 
 // What a directory holds, in no order, without "." and "..".
 std::vector<std::string> names_in(FdRef directory);
+
+// Whether one of these satisfies; stops at the first that does.
+bool find_name(FdRef directory, const std::function<bool(const std::string &name)> &satisfies);
 
 // Renames `name` to a free "name.kept-XXXXXXXX" beside it, which is returned: what the agent made is not deleted.
 std::string set_aside(FdRef directory, const std::string &name);

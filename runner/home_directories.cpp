@@ -22,10 +22,10 @@ constexpr std::size_t directories_limit = 200;
 
 using Inode = std::pair<dev_t, ino_t>;
 
-std::optional<Inode> inode_of(FdRef directory, const std::string &path)
+std::optional<Inode> inode_of(FdRef directory, const std::string &path, int follow = AT_SYMLINK_NOFOLLOW)
 {
     struct stat facts {};
-    if (fstatat(directory.get(), path.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | (path.empty() ? AT_EMPTY_PATH : 0)) != 0)
+    if (fstatat(directory.get(), path.c_str(), &facts, follow | AT_NO_AUTOMOUNT | (path.empty() ? AT_EMPTY_PATH : 0)) != 0)
         return std::nullopt;
     return Inode{facts.st_dev, facts.st_ino};
 }
@@ -41,7 +41,8 @@ std::set<Inode> hidden_inodes(FdRef home)
         }
     std::set<Inode> inodes;
     for (const auto &path : paths)
-        if (const auto inode = inode_of(home, path)) inodes.insert(*inode);
+        for (const int follow : {AT_SYMLINK_NOFOLLOW, 0}) // it may be a link to where it is kept
+            if (const auto inode = inode_of(home, path, follow)) inodes.insert(*inode);
     return inodes;
 }
 
@@ -60,13 +61,21 @@ public:
     {
         for (const auto &path : paths) {
             HomeDirectory directory{path.path, is_cache, find_beneath(home_, path.path, O_PATH | O_DIRECTORY), {}};
-            if (!directory.directory && errno == ENOENT) continue;
+            const int error = errno;
+            if (!directory.directory && !leads_anywhere(path.path)) continue; // also a link to nothing
+            errno = error;
             directory.problem = directory.directory ? problem_of(directory.directory) : problem_of_error(errno);
             found_.directories.push_back(std::move(directory));
         }
     }
 
 private:
+    [[nodiscard]] bool leads_anywhere(const std::string &path) const
+    {
+        struct stat facts {};
+        return fstatat(home_.get(), path.c_str(), &facts, AT_NO_AUTOMOUNT) == 0 || errno != ENOENT;
+    }
+
     [[nodiscard]] std::string problem_of(FdRef directory) const
     {
         const auto inode = inode_of(directory, "");

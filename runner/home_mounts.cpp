@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/path_walk.hpp"
 #include "common/policy_paths.hpp"
 #include "common/toolchains.hpp"
 #include "common/trusted_file.hpp"
@@ -11,6 +12,7 @@
 #include "runner/child.hpp"
 #include "runner/control_group.hpp"
 #include "runner/frame.hpp"
+#include "runner/id_map.hpp"
 #include "runner/mounts.hpp"
 #include "runner/scratch.hpp"
 
@@ -32,25 +34,49 @@ bool is_inability(int error)
     return error == EINVAL || error == EPERM || error == EOPNOTSUPP || error == ENODEV || error == ENOSYS;
 }
 
+// At a path that nobody but root can change, as long as this lives.
+class AttachedFor {
+public:
+    AttachedFor(const AsRoot &root, const DetachedMount &mount, const std::string &path) : root_(root), path_(path)
+    {
+        attach(root, mount, open_trusted(path, O_PATH | O_DIRECTORY, "place of a lower layer"));
+    }
+    AttachedFor(const AttachedFor &) = delete;
+    AttachedFor &operator=(const AttachedFor &) = delete;
+    AttachedFor(AttachedFor &&) = delete;
+    AttachedFor &operator=(AttachedFor &&) = delete;
+    ~AttachedFor()
+    {
+        try {
+            detach_at(root_, path_);
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it goes with this mount table, and the next one finds the place taken
+        }
+    }
+
+private:
+    const AsRoot &root_;
+    const std::string &path_;
+};
+
 // Beside what every home is given (runner/seed_defaults.hpp).
 bool holds_own(FdRef directory, FdRef defaults, const std::string &place)
 {
     const UniqueFd given = find_beneath(defaults, place, O_RDONLY | O_DIRECTORY);
     std::vector<std::string> names = given ? names_in(given) : std::vector<std::string>();
     std::sort(names.begin(), names.end());
-    const std::vector<std::string> there = names_in(directory);
-    return std::any_of(there.begin(), there.end(),
-                       [&](const std::string &name) { return !std::binary_search(names.begin(), names.end(), name); });
+    return find_name(directory, [&](const std::string &name) { return !std::binary_search(names.begin(), names.end(), name); });
 }
 
-// Which of `places` in the agent's home had something of the agent's own, which is hidden from now on.
+// Returns which of the first `looked_at` of `places` in the agent's home hold something of the agent's own, which is hidden from now on.
 std::vector<std::string> make_mount_points(const AsRoot &root, const Account &agent, FdRef agent_home, FdRef defaults,
-                                           const std::vector<std::string> &places)
+                                           const std::vector<std::string> &places, std::size_t looked_at)
 {
     Child child(root, "maker of mount points", agent, {agent_home.get(), defaults.get()}, [&](const AsUser & /*self*/, FdRef channel) {
         std::vector<std::string> filled;
-        for (const auto &place : places)
-            if (holds_own(ensure_directory_beneath(agent_home, place), defaults, place)) filled.push_back(place);
+        for (std::size_t index = 0; index < places.size(); ++index) {
+            const UniqueFd made = ensure_directory_beneath(agent_home, places[index]);
+            if (index < looked_at && holds_own(made, defaults, places[index])) filled.push_back(places[index]);
+        }
         send_answer(channel, Encoder().texts(filled).bytes());
     });
     const Packet answer = child.receive();
@@ -66,12 +92,14 @@ UniqueFd mount_namespace_of(const std::string &session_id)
     struct stat own {};
     if (stat("/proc/self/ns/mnt", &own) != 0) throw_errno("reading the own mount namespace");
     UniqueFd found;
-    for (const pid_t pid : processes_in(group_of_service(session_id))) {
+    const ControlGroup group = group_of_service(session_id);
+    for (const pid_t pid : processes_in(group)) {
         UniqueFd one = UniqueFd::adopt(open(("/proc/" + std::to_string(pid) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
         struct stat facts {};
         if (!one || fstat(one.get(), &facts) != 0 || facts.st_ino == own.st_ino) continue;
         if (found) throw Failure(ExitStatus::internal, "the session has more processes than its launcher before its agent starts");
-        found = std::move(one);
+        const std::vector<pid_t> still = processes_in(group); // and nobody else has its number by now
+        if (std::find(still.begin(), still.end(), pid) != still.end()) found = std::move(one);
     }
     if (!found) throw Failure(ExitStatus::unavailable, "systemd made no mount namespace for the session");
     return found;
@@ -107,6 +135,8 @@ bool HomeMounts::can_be_shown(const HomeDirectory &directory)
 {
     if (!directory.problem.empty())
         leave_out(directory, directory.problem);
+    else if (kernel_path(directory.directory) != join_path(home_.path, directory.path))
+        leave_out(directory, "it was moved while the session was being prepared");
     else if (!topmost_mounts_below(mounts_, join_path(home_.path, directory.path)).empty() && defence_is_on("cover-submounts"))
         leave_out(directory, "something is mounted inside it"); // a clone would uncover what lies below that
     else if (const auto *mount = mount_that_holds(mounts_, directory.directory); mount != nullptr && mount->type.compare(0, 4, "fuse") == 0)
@@ -127,9 +157,12 @@ void HomeMounts::make_own_places(const HostView &view)
     for (const auto *directory : directories_)
         if (!directory->is_cache && !is_shown_writable(join_path(home_.path, directory->path))) own_places_.insert(directory->path);
     if (own_places_.empty()) return;
-    if (problem_of_root_in_unit(home_.path)) { // the unit names it
-        shown_.notices.push_back("toolchains are not shown below " + escape_for_display(home_.path) +
-                                 ", whose name holds other characters than A-Z a-z 0-9 / _ . : = @ -");
+    // The unit names it, and what is around it must not be what the view shows: there the user may be able to exchange directories.
+    if (problem_of_root_in_unit(home_.path) || home_.path.find(':') != std::string::npos || problem_of_place(home_.path) ||
+        is_shown(view, home_.path)) {
+        shown_.notices.push_back("toolchains are shown in the agent's home alone, and not below " + escape_for_display(home_.path) +
+                                 ": that lies in what sessions are shown anyway, or its name holds other characters than A-Z a-z 0-9 / _ . "
+                                 "= @ -");
         return own_places_.clear();
     }
     std::vector<std::string> places(own_places_.begin(), own_places_.end());
@@ -146,20 +179,39 @@ void HomeMounts::make_own_places(const HostView &view)
     tree_.binds.push_back(Bind{session_.path() + "/" + frame_name, home_.path, false});
 }
 
-ShownHome HomeMounts::make(const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch)
+// Nobody may have moved one of them out of the sight of the first reading of the mount table: what is mounted inside would be uncovered.
+void HomeMounts::require_same_places() const
+{
+    const std::vector<MountEntry> mounts = list_mounts();
+    for (const auto *directory : directories_) {
+        const std::string path = join_path(home_.path, directory->path);
+        if ((kernel_path(directory->directory) != path || !topmost_mounts_below(mounts, path).empty()) && defence_is_on("cover-submounts"))
+            throw Failure(ExitStatus::system_failure, "~/" + escape_for_display(directory->path) +
+                                                          " was moved, or something mounted in it, while the session was being "
+                                                          "prepared; try again");
+    }
+}
+
+ShownHome HomeMounts::make(const Account &user, const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch)
 {
     if (directories_.empty()) return std::move(shown_);
-    const std::vector<std::string> filled = make_mount_points(root_, agent, state.home, defaults, places_);
+    const auto toolchains = static_cast<std::size_t>(
+        std::count_if(directories_.begin(), directories_.end(), [](const auto *one) { return !one->is_cache; })); // they come first
+    const std::vector<std::string> filled = make_mount_points(root_, agent, state.home, defaults, places_, toolchains);
+    const bool has_caches = std::any_of(directories_.begin(), directories_.end(), [](const auto *one) { return one->is_cache; });
+    const UniqueFd cache_map = has_caches ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
     for (std::size_t index = 0; index < directories_.size(); ++index)
         show_or_leave_out(index, [&] {
             const bool overlaid = directories_[index]->is_cache && defence_is_on("cache-overlay");
-            const MountAttributes attributes{!directories_[index]->is_cache || overlaid, &tree_.id_map};
+            const MountAttributes attributes{!directories_[index]->is_cache || overlaid,
+                                             directories_[index]->is_cache ? &cache_map : &tree_.id_map};
             DetachedMount mount = clone_mount(root_, directories_[index]->directory, Submounts::leave_out, attributes);
             if (overlaid)
                 caches_.push_back({index, std::move(mount), make_cache_layer(scratch, caches_.size(), agent)});
             else
                 show_later(index, state.home_path, std::move(mount));
         });
+    require_same_places();
     for (const auto &place : filled)
         if (std::find(shown_.readable.begin(), shown_.readable.end(), "~/" + place) != shown_.readable.end())
             shown_.notices.push_back("the user's toolchain is shown in the place of the agent's own ~/" + escape_for_display(place) +
@@ -167,6 +219,8 @@ ShownHome HomeMounts::make(const Account &agent, const StateDirectory &state, Fd
     if (!caches_.empty()) session_.make_directory(lower_name);
     if (!caches_.empty())
         with_own_mounts(root_, [&] {
+            // What an overlay does, it does as who made it: root would be let into what file systems keep back for root.
+            if (defence_is_on("overlay-identity")) act_on_files_as(root_, agent);
             for (const auto &cache : caches_)
                 show_or_leave_out(cache.index, [&] { show_later(cache.index, state.home_path, make_overlay(cache)); });
         });
@@ -191,7 +245,7 @@ DetachedMount HomeMounts::make_overlay(const Cache &cache) const
 {
     const std::string lower = session_.path() + "/" + lower_name;
     const std::string scratch = session_.path() + "/scratch/";
-    attach(root_, cache.lower, open_trusted(lower, O_PATH | O_DIRECTORY, "place of a lower layer"));
+    const AttachedFor attached(root_, cache.lower, lower);
     DetachedMount overlay = new_filesystem(root_, "overlay",
                                            {{"source", "pi-agent-cache"},
                                             {"lowerdir", lower},
@@ -201,7 +255,6 @@ DetachedMount HomeMounts::make_overlay(const Cache &cache) const
                                             {"metacopy", "off"},
                                             {"index", "off"}},
                                            false, Execution::allowed);
-    detach_at(root_, lower);
     return overlay;
 }
 
@@ -233,9 +286,9 @@ void attach_late(const AsRoot &root, const std::string &session_id, std::vector<
     if (mounts.empty()) return;
     with_mounts_of(root, mount_namespace_of(session_id), [&] {
         for (const auto &late : mounts) {
-            const UniqueFd top = UniqueFd::adopt(open(late.top.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-            if (!top) throw_errno("opening " + escape_for_display(late.top) + " in the session");
-            attach(root, late.mount, open_beneath(top, late.place, O_PATH | O_DIRECTORY));
+            const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+            if (!view) throw_errno("opening the session's view");
+            attach(root, late.mount, open_beneath(view, join_path(late.top, late.place).substr(1), O_PATH | O_DIRECTORY));
         }
     });
     mounts.clear();

@@ -44,7 +44,7 @@ public:
     // agent's own. An overlay's changes lie in `scratch` (of make_scratch). Lets go of the user's directories: what a session holds open
     // could not be unmounted outside. Once.
     // Throws Failure(unavailable) for what the kernel or the file system cannot do, unless the policy says best_effort.
-    ShownHome make(const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch);
+    ShownHome make(const Account &user, const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch);
 
 private:
     struct Cache {
@@ -56,6 +56,7 @@ private:
     void leave_out(const HomeDirectory &directory, const std::string &why);
     bool can_be_shown(const HomeDirectory &directory);
     void make_own_places(const HostView &view);
+    void require_same_places() const;
     void show_later(std::size_t index, const std::string &agent_home, DetachedMount mount);
     DetachedMount make_overlay(const Cache &cache) const;
     void show_or_leave_out(std::size_t index, const std::function<void()> &step);

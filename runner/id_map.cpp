@@ -79,11 +79,14 @@ std::string swap_map(std::uint32_t first, std::uint32_t second)
            line(high + 1, high + 1, id_count - high - 1);
 }
 
-UniqueFd make_id_map(const AsRoot & /*root*/, const Account &user, const Account &agent)
+UniqueFd make_id_map(const AsRoot & /*root*/, const Account &user, const Account &agent, Others others)
 {
     const Holder holder;
     const bool own = defence_is_on("own-ids-only"); // else root takes the user's place
-    write_map(holder.proc() + "/uid_map", swap_map(own ? user.uid.value() : 0, agent.uid.value()));
+    if (others == Others::unmapped && defence_is_on("others-unmapped"))
+        write_map(holder.proc() + "/uid_map", line(user.uid.value(), agent.uid.value(), 1));
+    else
+        write_map(holder.proc() + "/uid_map", swap_map(own ? user.uid.value() : 0, agent.uid.value()));
     write_map(holder.proc() + "/gid_map", swap_map(own ? user.gid.value() : 0, agent.gid.value()));
     UniqueFd map = UniqueFd::adopt(open((holder.proc() + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
     if (!map) throw_errno("opening the id map");

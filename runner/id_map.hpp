@@ -14,7 +14,12 @@ namespace pi_agent {
 // make every file of another owner unusable.
 std::string swap_map(std::uint32_t first, std::uint32_t second);
 
+enum class Others {
+    kept,     // as above
+    unmapped, // only the user's uid is mapped: files of other owners belong to nobody inside, and an overlay copies none of them up
+};
+
 // A user namespace with these maps, for mount_setattr(2). Nothing ever runs in it.
-UniqueFd make_id_map(const AsRoot &root, const Account &user, const Account &agent);
+UniqueFd make_id_map(const AsRoot &root, const Account &user, const Account &agent, Others others = Others::kept);
 
 } // namespace pi_agent

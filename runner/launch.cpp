@@ -189,7 +189,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     try {
         HostFilesReader host_files(root, worker, view);
         require_harmless_groups(policy, rules, agent); // many look-ups, and nothing but our own programs has these groups yet
-        shown_home = home_mounts.make(worker, state, defaults, scratch);
+        shown_home = home_mounts.make(caller, worker, state, defaults, scratch);
         if (policy.box_notes)
             show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
                                      policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches});

@@ -15,6 +15,7 @@
 #include <string_view>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <system_error>
 #include <unistd.h>
 
 // <sys/mount.h> and <linux/mount.h> cannot be included together with the glibc of Debian 12.
@@ -73,6 +74,17 @@ std::uint64_t read_number(std::string_view digits)
     if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size())
         throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
     return value;
+}
+
+void in_thread(const std::function<void()> &task)
+{
+    std::future<void> done;
+    try {
+        done = std::async(std::launch::async, task);
+    } catch (const std::system_error &failure) {
+        throw Failure(ExitStatus::system_failure, std::string("starting a thread for mounting: ") + failure.what());
+    }
+    done.get();
 }
 
 } // namespace
@@ -135,7 +147,7 @@ void with_own_mounts(const AsRoot & /*root*/, const std::function<void()> &task)
         if (mount(nullptr, "/", nullptr, mount_private | mount_recursive, nullptr) != 0) throw_errno("keeping mounts to itself");
         task();
     };
-    std::async(std::launch::async, apart).get();
+    in_thread(apart);
 }
 
 void with_mounts_of(const AsRoot & /*root*/, FdRef mount_namespace, const std::function<void()> &task)
@@ -145,7 +157,7 @@ void with_mounts_of(const AsRoot & /*root*/, FdRef mount_namespace, const std::f
         if (unshare(CLONE_FS) != 0 || setns(mount_namespace.get(), CLONE_NEWNS) != 0) throw_errno("entering the session's mount table");
         task();
     };
-    std::async(std::launch::async, apart).get();
+    in_thread(apart);
 }
 
 void make_shared(const AsRoot & /*root*/, const std::string &path)

@@ -44,7 +44,10 @@ void fill(FdRef top, const std::string &id, const Account &agent, const std::str
     give_away(make_directory(tmp, tmpdir_of(id).substr(5), path + "/tmp"), agent, path + "/tmp");
     give_away(tmp, agent, path + "/tmp");
     give_away(make_directory(top, "var-tmp", path + "/var-tmp"), agent, path + "/var-tmp");
-    if (fchmodat(top.get(), ".", 0711, 0) != 0) throw_errno("setting the mode of " + path);
+    // Whoever could walk in would find files of the agent's that run as the agent (setuid), outside of every sandbox: what a session gets
+    // there is shown to it by mounts.
+    const mode_t mode = defence_is_on("closed-scratch") ? 0700 : 0711;
+    if (fchmodat(top.get(), ".", mode, 0) != 0) throw_errno("setting the mode of " + path);
 }
 
 // Root may use what a file system keeps back for it; the agent may not.
@@ -61,7 +64,7 @@ UniqueFd make_on_disk(const SessionDirectory &session, const std::string &state_
     const std::string parent_path = state_dir + "/" + scratch_parent;
     const std::string name = defence_is_on("unique-scratch") ? id : "fixed";
     const UniqueFd state = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
-    const UniqueFd parent = ensure_state_directory(state, scratch_parent, 0711, 0, 0, parent_path);
+    const UniqueFd parent = ensure_state_directory(state, scratch_parent, defence_is_on("closed-scratch") ? 0700 : 0711, 0, 0, parent_path);
     session.make_link(scratch_link, parent_path + "/" + name);
     UniqueFd top = make_directory(parent, name, parent_path + "/" + name);
     require_space(top, parent_path);
@@ -82,7 +85,7 @@ UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, Scrat
     const UniqueFd at = session.make_directory("scratch");
     if (kind == ScratchKind::tmpfs) {
         DetachedMount memory = new_filesystem(
-            root, "tmpfs", {{"source", "pi-agent-scratch"}, {"mode", "0711"}, {"size", scratch_memory_share}, {"nr_inodes", "1000000"}},
+            root, "tmpfs", {{"source", "pi-agent-scratch"}, {"mode", "0700"}, {"size", scratch_memory_share}, {"nr_inodes", "1000000"}},
             false, Execution::allowed);
         fill(memory.fd, id, agent, "the session's temporary directory");
         attach(root, memory, at);

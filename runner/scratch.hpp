@@ -23,8 +23,8 @@ std::string tmpdir_of(const std::string &session_id);
 UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, ScratchKind kind, const std::string &state_dir,
                       const std::string &id, const Account &agent);
 
-// The two directories of an overlay's changes in what make_scratch returned, by name: `upper` is the agent's, and `work` is root's, as is
-// what the kernel makes in it. Nobody can look into the former but root and, from where it can be reached, the agent, which is nowhere.
+// The two directories of an overlay's changes in what make_scratch returned, by name: `upper` is the agent's, and `work` is root's. No
+// account but root's comes there by any path.
 struct CacheLayer {
     std::string upper;
     std::string work;

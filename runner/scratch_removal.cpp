@@ -70,8 +70,7 @@ std::optional<Found> find(const std::string &path, Deadline deadline)
     return found;
 }
 
-// An overlay leaves an empty directory in its work directory, and more only when the host stopped under it. Both are root's and nobody
-// else's can be in the way; what is in there is the agent's.
+// An overlay leaves a directory in its work directory, with no rights, and sometimes something in that. Nobody else comes there.
 bool remove_kernels_work(FdRef work)
 {
     return unlinkat(work.get(), kernels_work, AT_REMOVEDIR) == 0 || errno == ENOENT;
@@ -102,6 +101,7 @@ Account owner_of(const Found &found)
     for (const auto &[name, inner] : found.inner) {
         struct stat facts {};
         if (fstat(inner.get(), &facts) != 0) throw_errno("examining a session's temporary directory");
+        if (is_cache_work(name) && fstatat(inner.get(), kernels_work, &facts, AT_SYMLINK_NOFOLLOW) != 0) continue;
         if (facts.st_uid != 0)
             return Account{"the session's agent", Uid(facts.st_uid), Gid(facts.st_gid), "/", {static_cast<gid_t>(facts.st_gid)}};
     }

@@ -148,6 +148,45 @@ def test_a_neighbour_does_not_reach_what_a_session_changes(prove):
     prove(attack, *VIEW)
 
 
+def test_a_users_program_does_not_become_the_agents_in_a_cache(prove):
+    """An overlay copies a file's mode up and then its owner, which inside is the agent: setuid for the agent's account (as CVE-2023-0386)."""
+
+    def attack(target):
+        target.machine.run(["sh", "-ec", "cp /usr/bin/id .npm/evil; chmod 4755 .npm/evil"], cwd=HOME, check=True)
+        session = target.session("sh", "-ec", "cd ~/.npm; mv evil e; chmod 755 .; echo $PI_AGENT_SESSION; sleep 60")
+        done = target.machine.run(["sh", "-c", f"for n in 0 1 2; do {SCRATCH}/{session.id}/cache$n/e -un; done"], cwd=HOME)
+        target.end_all()
+        return Outcome(b"pi-agent" in done.stdout, done)
+
+    prove(attack, "closed-scratch")
+
+
+def test_what_an_overlay_does_is_not_done_as_root(prove):
+    """Else its files could use what a file system keeps back for root, to the last block."""
+
+    def attack(target):
+        session = target.session("sh", "-c", "echo x >~/.npm/x; echo $PI_AGENT_SESSION; sleep 60")
+        owners = target.machine.root(f"stat -c %U {SCRATCH}/{session.id}/cache*-work/work", check=True).stdout.split()
+        target.end_all()
+        assert len(owners) == 3
+        return Outcome(b"root" in owners, owners)
+
+    prove(attack, "overlay-identity")
+
+
+def test_nothing_of_others_in_a_cache_is_left_on_the_disk(prove):
+    """What root once put into a user's cache would be copied up with its owner, and the agent's account could not remove it."""
+
+    def attack(target):
+        target.machine.root(f"cd {HOME}/.npm && mkdir foreign && echo whole >foreign/file && chown alice: foreign/file", check=True)
+        target.pi("sh", "-c", "echo changed >>~/.npm/foreign/file; cat ~/.npm/foreign/file", check=True)
+        left = target.machine.root(f"sleep 3; ls -A {SCRATCH}", check=True).stdout
+        target.machine.root(f"rm -rf {SCRATCH}/* {HOME}/.npm/foreign", check=True)
+        return Outcome(left != b"", left)
+
+    prove(attack, "others-unmapped")
+
+
 def test_what_an_overlay_needs_for_itself_is_out_of_reach(product):
     """None of its layers is anywhere in the view; and it takes no notes from attributes that the agent can write (user.overlay.*)."""
     found = product.pi("find", "/", "-name", "cache[0-9]*", "-o", "-name", "lower", "-path", "*pi-agent*").stdout.decode()

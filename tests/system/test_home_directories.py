@@ -145,7 +145,7 @@ def test_parents_are_the_agents_own_and_credentials_are_nowhere(furnished):
 
 
 def test_what_is_missing_or_no_directory_is_left_out_without_a_trace(furnished):
-    as_alice(furnished, "rm -r .nvm .npm .cargo .rbenv; echo file >.npm; ln -s .pyenv .nvm")
+    as_alice(furnished, "rm -r .nvm .npm .cargo .rbenv; echo file >.npm; ln -s .pyenv .nvm; ln -s /nowhere .rbenv")
     done = pi(furnished, "sh", f"ls -Ad ~/.nvm ~/.npm ~/.local/share/cargo ~/.rbenv {OUTSIDE}/.nvm {OUTSIDE}/.rbenv; cat ~/.pyenv/deep/file")
     assert done.stdout == b"of .pyenv\n", done
     notices = [line for line in done.stderr.decode().splitlines() if line.startswith("pi: ")]
@@ -213,6 +213,20 @@ def test_what_the_file_system_cannot_is_an_error_or_a_named_omission(place, key,
     assert (done.returncode, done.stdout) == (0, b"of .m2/repository\n"), done
     (notice,) = messages(done)
     assert notice.startswith(f"pi: not shown to the agent: ~/{place} (toolchains.{key}): this kernel cannot"), notice
+
+
+def test_where_no_overlay_is_possible_it_is_an_error_or_every_cache_is_left_out(furnished, playing_policy):
+    scratch = "/var/lib/pi-agent/sessions"
+    furnished.root(UNFIT["another overlay"].format(scratch), check=True)
+    try:
+        refused = pi(furnished, "sh", "true")
+        playing_policy(PLAYING_POLICY + "toolchains: {caches: best_effort}\n")
+        done = pi(furnished, "sh", "ls ~/.npm ~/.m2/repository; cat ~/.nvm/deep/file")
+    finally:
+        furnished.root(f"umount {scratch} && rm -r /tmp/o", check=True)
+    assert_refused(refused, 69, "~/.cache/pip", "'scratch: tmpfs'")
+    assert (done.returncode, done.stdout.decode()) == (0, f"{INSIDE}/.m2/repository:\n\n{INSIDE}/.npm:\nof .nvm\n"), done
+    assert len(messages(done)) == len(CACHES), done
 
 
 def test_what_another_mount_hides_in_one_stays_hidden(furnished):

@@ -72,8 +72,8 @@ TEST_CASE("the agent gets the product's own variables and no others")
 
 TEST_CASE("what is the product's own can be set by no policy and no file")
 {
-    for (const auto &[name, variable] : layer_environment(plain()))
-        CHECK_MESSAGE(problem_of_env_name(name) == "is set by pi-agent itself", name);
+    for (const auto &layered : layer_environment(plain()))
+        CHECK_MESSAGE(problem_of_env_name(layered.first) == "is set by pi-agent itself", layered.first);
 }
 
 TEST_CASE("what was installed inside is found first, then the shims, the host's tools and the agent's own directory; nothing relative")

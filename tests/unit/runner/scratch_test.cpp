@@ -47,7 +47,7 @@ std::string made(ScratchKind kind, const std::function<std::string(const Session
     });
 }
 
-const std::string as_they_should_be = "root 0711 agent 0700 agent 0700 agent 0700 ";
+const std::string as_they_should_be = "root 0700 agent 0700 agent 0700 agent 0700 ";
 
 } // namespace
 
@@ -72,7 +72,7 @@ TEST_CASE("on disk they are the agent's in a directory of root's, which the sess
                (read_session_link(session.fd(), scratch_link) == path ? "named" : "not named");
     });
     if (said == no_private_run) return skipped("this place makes no mount namespaces");
-    CHECK(said == as_they_should_be + "root 0711 root 0711 named");
+    CHECK(said == as_they_should_be + "root 0700 root 0700 named");
 }
 
 TEST_CASE("in memory they are the same, of bounded size, programs can be run there, and nothing is on disk" * doctest::skip(not_root()))
@@ -110,9 +110,9 @@ TEST_CASE("what is there already is never used, and a full disk is told in words
                         : "";
         };
         attempt();
-        if (::mount("none", "/run/state/sessions", "tmpfs", 0, "mode=0711,size=64k,nr_inodes=2") != 0) return "mounting failed";
+        if (::mount("none", "/run/state/sessions", "tmpfs", 0, "mode=0700,size=64k,nr_inodes=2") != 0) return "mounting failed";
         attempt(); // no room for a directory
-        if (::mount("none", "/run/state/sessions", "tmpfs", 0, "mode=0711,size=4k,nr_inodes=100") != 0) return "mounting failed";
+        if (::mount("none", "/run/state/sessions", "tmpfs", 0, "mode=0700,size=4k,nr_inodes=100") != 0) return "mounting failed";
         std::ofstream("/run/state/sessions/all") << std::string(4096, 'x');
         attempt(); // directories, but no file
         return text;
