@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -48,6 +49,20 @@ def id_mapped_files():
     done = pi("sh", "-c", "echo hello >new.txt && mkdir sub && stat -c %U:%G new.txt && cat README.md && echo more >>README.md")
     stat = subprocess.run(["stat", "-c", "%U:%G %a", f"{DEMO}/new.txt", f"{DEMO}/sub"], capture_output=True)
     return {**done, "outside": stat.stdout.decode().split("\n"), "readme": Path(DEMO, "README.md").read_text()}
+
+
+def a_cache_and_a_toolchain():
+    """Of the user's home; gone afterwards, as the other cases know nothing of them."""
+    home = Path("/home/alice")
+    for path in (".npm", ".nvm"):
+        (home / path).mkdir(mode=0o700)
+        (home / path / "file").write_text(f"of {path}\n")
+    subprocess.run(["chown", "-R", "alice:", home / ".npm", home / ".nvm"], check=True)
+    done = pi("sh", "-c", "cd ~/.npm && echo changed >>file && rm -f none && cat file ~/.nvm/file /home/alice/.nvm/file; touch ~/.nvm/x; rm file; ls -A")
+    outside = (home / ".npm/file").read_text()
+    for path in (".npm", ".nvm"):
+        shutil.rmtree(home / path)
+    return {**done, "outside": outside}
 
 
 def what_systemd_set():
@@ -99,7 +114,7 @@ def main():
     policy = POLICY.read_text()
     applied = subprocess.run(["pi-agentctl", "apply"], capture_output=True)
     say({"case": "apply", "status": applied.returncode, "err": applied.stderr.decode(), "policy": len(policy)})
-    for case in (the_machine, a_launch, id_mapped_files, what_systemd_set, too_many_tasks, too_much_memory, a_home_on_tmpfs):
+    for case in (the_machine, a_launch, id_mapped_files, a_cache_and_a_toolchain, what_systemd_set, too_many_tasks, too_much_memory, a_home_on_tmpfs):
         started = time.monotonic()
         try:
             found = case()

@@ -50,6 +50,12 @@ def test_what_the_agent_makes_belongs_to_its_user(said):
     assert files["readme"] == "# demo\nmore\n"
 
 
+def test_a_cache_is_changed_in_a_session_alone_and_a_toolchain_is_read(said):
+    case = said["a_cache_and_a_toolchain"]
+    assert case["out"] == "of .npm\nchanged\nof .nvm\nof .nvm\n", case
+    assert "Read-only file system" in case["err"] and case["outside"] == "of .npm\n", case
+
+
 def test_the_kernel_has_the_limits_of_the_session_and_of_its_users_slice(said):
     limits, memory = said["what_systemd_set"], said["the_machine"]["memory"]
     assert limits["pids.max"] == "4096"
