@@ -135,7 +135,7 @@ bool HomeMounts::can_be_shown(const HomeDirectory &directory)
 {
     if (!directory.problem.empty())
         leave_out(directory, directory.problem);
-    else if (kernel_path(directory.directory) != join_path(home_.path, directory.path))
+    else if (kernel_path(directory.directory) != join_path(home_.path, directory.path) && defence_is_on("same-place"))
         leave_out(directory, "it was moved while the session was being prepared");
     else if (!topmost_mounts_below(mounts_, join_path(home_.path, directory.path)).empty() && defence_is_on("cover-submounts"))
         leave_out(directory, "something is mounted inside it"); // a clone would uncover what lies below that
@@ -185,7 +185,8 @@ void HomeMounts::require_same_places() const
     const std::vector<MountEntry> mounts = list_mounts();
     for (const auto *directory : directories_) {
         const std::string path = join_path(home_.path, directory->path);
-        if ((kernel_path(directory->directory) != path || !topmost_mounts_below(mounts, path).empty()) && defence_is_on("cover-submounts"))
+        const bool is_moved = kernel_path(directory->directory) != path && defence_is_on("same-place");
+        if (is_moved || (!topmost_mounts_below(mounts, path).empty() && defence_is_on("cover-submounts")))
             throw Failure(ExitStatus::system_failure, "~/" + escape_for_display(directory->path) +
                                                           " was moved, or something mounted in it, while the session was being "
                                                           "prepared; try again");

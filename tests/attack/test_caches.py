@@ -120,7 +120,7 @@ def test_a_cache_that_a_session_exchanged_for_a_link_shows_the_next_one_nothing(
         target.machine.run(["sh", "-ec", "rm -rf cache; mkdir cache"], cwd=f"{HOME}/projects", check=True)
         return Outcome(SECRET.encode() in done.stdout, done)
 
-    prove(attack, "beneath", "hidden-inodes")
+    prove(attack, "beneath", "hidden-inodes", "same-place")
 
 
 @pytest.mark.parametrize("place", [".npm", ".nvm"])
@@ -145,7 +145,7 @@ def test_a_neighbour_does_not_reach_what_a_session_changes(prove):
         target.end_all()
         return Outcome(SECRET.encode() in done.stdout, done)
 
-    prove(attack, *VIEW)
+    prove(attack, *VIEW, "closed-scratch")
 
 
 def test_a_users_program_does_not_become_the_agents_in_a_cache(prove):

@@ -58,7 +58,7 @@ def test_a_neighbour_does_not_reach_it_by_its_path_on_the_host(neighbour, prove)
         target.end_all()
         return Outcome(b"wombat" in done.stdout, done)
 
-    prove(attack, *VIEW)
+    prove(attack, *VIEW, "closed-scratch")
 
 
 @pytest.mark.parametrize("neighbour", NEIGHBOURS)
