@@ -32,8 +32,8 @@ StandardError=inherit
 WantedBy=multi-user.target
 """
 KERNEL_LINE = "console=ttyS0 root=/dev/vda rootfstype=ext4 rw quiet panic=-1 systemd.mask=serial-getty@ttyS0.service"
-# What the root file system needs before it can be read; all else is in the kernel, or not needed.
-EARLY_MODULES = "virtio_pci\nvirtio_blk\next4\ncrc32c_generic\n"
+# What the root file system needs before it can be read, and what sessions use; all else is in the kernel, or not needed.
+EARLY_MODULES = "virtio_pci\nvirtio_blk\next4\ncrc32c_generic\noverlay\n"
 
 
 class EmulationFailed(Exception):
