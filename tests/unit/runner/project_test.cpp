@@ -346,12 +346,13 @@ TEST_CASE("a common directory elsewhere, one behind a link and one that is missi
           std::tuple{"home/projects/demo/.git", "gitdir: " + worktree.main + "/.git/worktrees/none", "cannot be opened"},
           std::tuple{"home/projects/demo/.git", "gitdir: " + worktree.caller.account.home + "/link/worktrees/w",
                      "a symbolic link leads to it"}}) {
-        CAPTURE(problem);
+        const std::string reason = problem; // clang 14 captures no structured binding
+        CAPTURE(reason);
         place.link("home/link", worktree.main + "/.git");
         place.write(file, text);
         const OpenedProject project = worktree.opened();
         REQUIRE(project.notices.size() == 1);
-        CHECK(has(project.notices[0], problem));
+        CHECK(has(project.notices[0], reason));
         for (const auto &tree : project.git_directories)
             CHECK(tree.path() == worktree.main + "/.git/worktrees/w"); // itself, at most
         std::filesystem::remove(worktree.caller.account.home + "/link");
