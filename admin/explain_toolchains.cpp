@@ -8,33 +8,30 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace pi_agent {
 
 namespace {
 
-std::vector<ExplainedHomeDirectory> with_findings(const std::vector<PolicyPath> &paths, bool are_caches, const OpenedHome &home)
+// No path is in both lists.
+Finding finding_of(const OpenedHome &home, const std::string &path)
 {
-    std::vector<ExplainedHomeDirectory> explained;
-    for (const auto &path : paths) {
-        const auto found = std::find_if(home.directories.begin(), home.directories.end(),
-                                        [&](const HomeDirectory &one) { return one.is_cache == are_caches && one.path == path.path; });
-        const bool usable = found != home.directories.end() && found->problem.empty();
-        explained.push_back(
-            {path.path,
-             place_in_agent_home(path.path),
-             {usable ? Finding::Kind::usable : Finding::Kind::unusable, found == home.directories.end() ? "" : found->problem}});
-    }
-    return explained;
+    const auto found =
+        std::find_if(home.directories.begin(), home.directories.end(), [&](const HomeDirectory &one) { return one.path == path; });
+    if (found == home.directories.end()) return {Finding::Kind::unusable, ""};
+    return {found->problem.empty() ? Finding::Kind::usable : Finding::Kind::unusable, found->problem};
 }
 
-std::vector<ExplainedHomeDirectory> with_finding(const std::vector<PolicyPath> &paths, const Finding &finding)
+std::vector<ExplainedHomeDirectory> explained(const std::vector<PolicyPath> &paths,
+                                              const std::function<Finding(const std::string &path)> &finding)
 {
-    std::vector<ExplainedHomeDirectory> explained;
+    std::vector<ExplainedHomeDirectory> directories;
     for (const auto &path : paths)
-        explained.push_back({path.path, place_in_agent_home(path.path), finding});
-    return explained;
+        directories.push_back({path.path, place_in_agent_home(path.path), finding(path.path)});
+    return directories;
 }
 
 const char *state_of(const Finding &finding)
@@ -87,16 +84,15 @@ nlohmann::json json_of(const std::vector<ExplainedHomeDirectory> &directories)
 
 ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Observer &observer, const Account &user)
 {
-    Finding finding{Finding::Kind::unknown, "only root or " + user.name + " can verify this"};
+    std::optional<OpenedHome> home;
+    std::string unknown = "only root or " + user.name + " can verify this";
     try {
-        if (observer.can_look_for(user)) {
-            const OpenedHome home = observer.find_home_directories(policy, user);
-            return {with_findings(policy.readable.paths, false, home), with_findings(policy.caches.paths, true, home)};
-        }
+        if (observer.can_look_for(user)) home = observer.find_home_directories(policy, user);
     } catch (const Failure &failure) { // a file system that does not answer is a finding too
-        finding.text = failure.what();
+        unknown = failure.what();
     }
-    return {with_finding(policy.readable.paths, finding), with_finding(policy.caches.paths, finding)};
+    const auto finding = [&](const std::string &path) { return home ? finding_of(*home, path) : Finding{Finding::Kind::unknown, unknown}; };
+    return {explained(policy.readable.paths, finding), explained(policy.caches.paths, finding)};
 }
 
 std::string to_text(const ExplainedToolchains &toolchains)

@@ -127,9 +127,7 @@ void require_mount_points(const LaunchRecord &record)
         if (statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, 0, &facts) != 0)
             throw_errno("looking for the mount at " + path);
         if ((facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0)
-            throw Failure(ExitStatus::unavailable, "what was mounted at " + path +
-                                                       " did not reach the session: the host's mounts do not "
-                                                       "propagate to those of its units");
+            throw Failure(ExitStatus::unavailable, "what was mounted at " + path + " did not reach the session");
     }
 }
 

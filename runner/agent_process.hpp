@@ -8,12 +8,11 @@
 
 namespace pi_agent {
 
-// Opens the working directory beneath the project, following no link, and changes into it. Throws Failure when it is not the one that was
-// asked for: it moved meanwhile.
-// Throws Failure(unavailable) where one of them is not there: what is mounted on the host's side after systemd has built a unit reaches
-// that by propagation (mount_namespaces(7)).
+// Throws Failure(unavailable) where nothing is mounted at one of them: the runner put it into a mount table that is not this process's.
 void require_mount_points(const LaunchRecord &record);
 
+// Opens the working directory beneath the project, following no link, and changes into it. Throws Failure when it is not the one that was
+// asked for: it moved meanwhile.
 void enter_working_directory(const LaunchRecord &record);
 
 // Makes the session's pty the controlling terminal of this process's session, where the launch has one.

@@ -55,17 +55,15 @@ std::string problem_of_error(int error)
 
 class Finder {
 public:
-    Finder(FdRef home, OpenedHome &found) : home_(home), hidden_(hidden_inodes(home)), found_(found) {}
+    Finder(FdRef home, OpenedHome &found) : home_(home), found_(found) {}
 
     void look_at(const std::vector<PolicyPath> &paths, bool is_cache)
     {
         for (const auto &path : paths) {
-            HomeDirectory directory{path.path, is_cache, find_beneath(home_, path.path, O_PATH | O_DIRECTORY), {}};
-            const int error = errno;
-            if (!directory.directory && !leads_anywhere(path.path)) continue; // also a link to nothing
-            errno = error;
-            directory.problem = directory.directory ? problem_of(directory.directory) : problem_of_error(errno);
-            found_.directories.push_back(std::move(directory));
+            UniqueFd directory = find_beneath(home_, path.path, O_PATH | O_DIRECTORY);
+            std::string problem = directory ? problem_of(directory) : problem_of_error(errno);
+            if (!directory && !leads_anywhere(path.path)) continue; // also a link to nothing
+            found_.directories.push_back({path.path, is_cache, std::move(directory), std::move(problem)});
         }
     }
 
@@ -76,16 +74,17 @@ private:
         return fstatat(home_.get(), path.c_str(), &facts, AT_NO_AUTOMOUNT) == 0 || errno != ENOENT;
     }
 
-    [[nodiscard]] std::string problem_of(FdRef directory) const
+    [[nodiscard]] std::string problem_of(FdRef directory)
     {
+        if (!hidden_) hidden_ = hidden_inodes(home_); // most homes have nothing of the lists, and need no look
         const auto inode = inode_of(directory, "");
-        if ((!inode || hidden_.count(*inode) > 0) && defence_is_on("hidden-inodes"))
+        if ((!inode || hidden_->count(*inode) > 0) && defence_is_on("hidden-inodes"))
             return "something is mounted there that holds, or is, what no session is shown";
         return "";
     }
 
     FdRef home_;
-    std::set<Inode> hidden_;
+    std::optional<std::set<Inode>> hidden_;
     OpenedHome &found_;
 };
 

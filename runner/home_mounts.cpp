@@ -199,8 +199,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     const auto toolchains = static_cast<std::size_t>(
         std::count_if(directories_.begin(), directories_.end(), [](const auto *one) { return !one->is_cache; })); // they come first
     const std::vector<std::string> filled = make_mount_points(root_, agent, state.home, defaults, places_, toolchains);
-    const bool has_caches = std::any_of(directories_.begin(), directories_.end(), [](const auto *one) { return one->is_cache; });
-    const UniqueFd cache_map = has_caches ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
+    const UniqueFd cache_map = toolchains < directories_.size() ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
     for (std::size_t index = 0; index < directories_.size(); ++index)
         show_or_leave_out(index, [&] {
             const bool overlaid = directories_[index]->is_cache && defence_is_on("cache-overlay");
@@ -217,14 +216,15 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
         if (std::find(shown_.readable.begin(), shown_.readable.end(), "~/" + place) != shown_.readable.end())
             shown_.notices.push_back("the user's toolchain is shown in the place of the agent's own ~/" + escape_for_display(place) +
                                      ", which is hidden meanwhile (toolchains.readable)");
-    if (!caches_.empty()) session_.make_directory(lower_name);
-    if (!caches_.empty())
+    if (!caches_.empty()) {
+        session_.make_directory(lower_name);
         with_own_mounts(root_, [&] {
             // What an overlay does, it does as who made it: root would be let into what file systems keep back for root.
             if (defence_is_on("overlay-identity")) act_on_files_as(root_, agent);
             for (const auto &cache : caches_)
                 show_or_leave_out(cache.index, [&] { show_later(cache.index, state.home_path, make_overlay(cache)); });
         });
+    }
     caches_.clear();
     home_.directories.clear();
     return std::move(shown_);
@@ -247,16 +247,15 @@ DetachedMount HomeMounts::make_overlay(const Cache &cache) const
     const std::string lower = session_.path() + "/" + lower_name;
     const std::string scratch = session_.path() + "/scratch/";
     const AttachedFor attached(root_, cache.lower, lower);
-    DetachedMount overlay = new_filesystem(root_, "overlay",
-                                           {{"source", "pi-agent-cache"},
-                                            {"lowerdir", lower},
-                                            {"upperdir", scratch + cache.upper.upper},
-                                            {"workdir", scratch + cache.upper.work},
-                                            {"redirect_dir", "nofollow"},
-                                            {"metacopy", "off"},
-                                            {"index", "off"}},
-                                           false, Execution::allowed);
-    return overlay;
+    return new_filesystem(root_, "overlay",
+                          {{"source", "pi-agent-cache"},
+                           {"lowerdir", lower},
+                           {"upperdir", scratch + cache.upper.upper},
+                           {"workdir", scratch + cache.upper.work},
+                           {"redirect_dir", "nofollow"},
+                           {"metacopy", "off"},
+                           {"index", "off"}},
+                          false, Execution::allowed);
 }
 
 void HomeMounts::show_or_leave_out(std::size_t index, const std::function<void()> &step)
@@ -271,9 +270,8 @@ void HomeMounts::show_or_leave_out(std::size_t index, const std::function<void()
 
 void HomeMounts::refuse_or_leave_out(const HomeDirectory &directory, const SystemFailure &failure)
 {
-    const MountEntry *mount = mount_that_holds(mounts_, directory.directory);
-    const std::string where = mount == nullptr ? "" : " (" + mount->type + " mounted at " + escape_for_display(mount->point) + ")";
-    const std::string why = "this kernel cannot show it to another account" + where + ": " + failure.what();
+    const std::string why =
+        "this kernel cannot show it to another account" + name_mount(mounts_, directory.directory) + ": " + failure.what();
     if ((directory.is_cache ? policy_.toolchains.caches : policy_.toolchains.readable).best_effort) return leave_out(directory, why);
     throw Failure(ExitStatus::unavailable, "~/" + escape_for_display(directory.path) + ": " + why + "; the policy can go without: '" +
                                                key_of(directory) + ": best_effort', or a list without it" +
@@ -286,11 +284,10 @@ void attach_late(const AsRoot &root, const std::string &session_id, std::vector<
 {
     if (mounts.empty()) return;
     with_mounts_of(root, mount_namespace_of(session_id), [&] {
-        for (const auto &late : mounts) {
-            const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-            if (!view) throw_errno("opening the session's view");
+        const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+        if (!view) throw_errno("opening the session's view");
+        for (const auto &late : mounts)
             attach(root, late.mount, open_beneath(view, join_path(late.top, late.place).substr(1), O_PATH | O_DIRECTORY));
-        }
     });
     mounts.clear();
 }

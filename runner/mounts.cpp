@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/escape.hpp"
 
 #include <algorithm>
 #include <array>
@@ -177,6 +178,12 @@ const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef 
     const auto found =
         std::find_if(mounts.begin(), mounts.end(), [id = mount_id(directory)](const MountEntry &entry) { return entry.id == id; });
     return found == mounts.end() ? nullptr : &*found;
+}
+
+std::string name_mount(const std::vector<MountEntry> &mounts, FdRef directory)
+{
+    const MountEntry *mount = mount_that_holds(mounts, directory);
+    return mount == nullptr ? "" : " (" + mount->type + " mounted at " + escape_for_display(mount->point) + ")";
 }
 
 MountEntry parse_mount(const std::string &line)

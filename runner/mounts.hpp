@@ -76,6 +76,9 @@ std::vector<MountEntry> list_mounts();
 // The mount that a descriptor lies in; none where it was unmounted meanwhile.
 const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef directory);
 
+// " (TYPE mounted at POINT)" of that mount, for messages; empty where there is none.
+std::string name_mount(const std::vector<MountEntry> &mounts, FdRef directory);
+
 // The mount points below `path`, relative to it, sorted, each once; not those that lie below another of them.
 std::vector<std::string> topmost_mounts_below(const std::vector<MountEntry> &mounts, const std::string &path);
 

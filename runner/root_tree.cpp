@@ -46,10 +46,7 @@ DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const Uni
     try {
         return clone_mount(root, tree.directory, Submounts::leave_out, MountAttributes{false, &map});
     } catch (const SystemFailure &failure) {
-        const std::vector<MountEntry> mounts = list_mounts();
-        const MountEntry *mount = mount_that_holds(mounts, tree.directory);
-        const std::string where = mount == nullptr ? "" : " (" + mount->type + " mounted at " + escape_for_display(mount->point) + ")";
-        const std::string of_what = "the file system of " + escape_for_display(tree.path()) + where;
+        const std::string of_what = "the file system of " + escape_for_display(tree.path()) + name_mount(list_mounts(), tree.directory);
         if (failure.error_number() == EPERM)
             throw Failure(ExitStatus::unavailable,
                           of_what + " is id-mapped already and cannot be mapped again; move the project to another mount");

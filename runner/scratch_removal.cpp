@@ -108,16 +108,15 @@ Account owner_of(const Found &found)
     throw Failure(ExitStatus::internal, "a session's temporary directory holds something of root's");
 }
 
-// What its owner can empty: all but the kernel's directories, which are given to it first where something is left in them.
-std::vector<UniqueFd> emptied_by(const Account &owner, const Found &found)
+// The kernel's directories in which something is left. Their owner can empty the others, and these once they are given to it.
+std::vector<UniqueFd> give_kernels_work(const Account &owner, const Found &found)
 {
     std::vector<UniqueFd> directories;
     for (const auto &[name, inner] : found.inner) {
-        const bool is_work = is_cache_work(name);
-        if (is_work && remove_kernels_work(inner)) continue;
-        UniqueFd directory = open_directory(is_work ? FdRef(inner) : FdRef(found.top), is_work ? kernels_work : name.c_str());
+        if (!is_cache_work(name) || remove_kernels_work(inner)) continue;
+        UniqueFd directory = open_directory(inner, kernels_work);
         if (!directory) continue;
-        if (is_work && (fchown(directory.get(), owner.uid.value(), owner.gid.value()) != 0 || fchmod(directory.get(), 0700) != 0))
+        if (fchown(directory.get(), owner.uid.value(), owner.gid.value()) != 0 || fchmod(directory.get(), 0700) != 0)
             throw_errno("giving what an overlay left to its session's agent");
         directories.push_back(std::move(directory));
     }
@@ -130,9 +129,11 @@ enum class Hurry { yes, no };
 std::unique_ptr<Child> start_emptying(const AsRoot &root, const Found &found, Hurry hurry)
 {
     const Account owner = owner_of(found);
-    const std::vector<UniqueFd> directories = emptied_by(owner, found);
+    const std::vector<UniqueFd> given = give_kernels_work(owner, found);
     std::vector<int> inner;
-    for (const auto &directory : directories)
+    for (const auto &[name, directory] : found.inner)
+        if (!is_cache_work(name)) inner.push_back(directory.get());
+    for (const auto &directory : given)
         inner.push_back(directory.get());
     std::vector<int> keep{found.top.get()};
     keep.insert(keep.end(), inner.begin(), inner.end());

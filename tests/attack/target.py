@@ -10,6 +10,7 @@ from session import Session
 
 HERE = Path(__file__).resolve().parent
 ATTACK_POLICY = HERE / "policy.yaml"
+POLICY_FILE = "/etc/pi-agent/policy.yaml"
 INSIDE = "/usr/local/lib/attack"
 DEMO = "/home/alice/projects/demo"
 TAKEN_OUT = "/etc/pi-agent/test-without"
@@ -53,6 +54,15 @@ class Target:
             yield
         finally:
             self.machine.root(["rm", TAKEN_OUT], check=True)
+
+    @contextlib.contextmanager
+    def policy_with(self, section):
+        """The policy of these tests with another section."""
+        self.machine.write(POLICY_FILE, ATTACK_POLICY.read_text() + section + "\n")
+        try:
+            yield
+        finally:
+            self.machine.write(POLICY_FILE, ATTACK_POLICY.read_text())
 
     def intact(self):
         return contextlib.nullcontext()

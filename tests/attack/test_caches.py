@@ -3,10 +3,9 @@
 import contextlib
 
 import pytest
-from target import ATTACK_POLICY, DEMO, Outcome
+from target import DEMO, Outcome
 
 HOME = "/home/alice"
-POLICY_FILE = "/etc/pi-agent/policy.yaml"
 AGENTS_HOME = "/var/lib/pi-agent/users/alice/home"
 SCRATCH = "/var/lib/pi-agent/sessions"
 TRAP = "/srv/cache-trap"
@@ -30,12 +29,12 @@ def furnished(product, weak):
 
 
 @contextlib.contextmanager
-def toolchains(target, section):
-    target.machine.write(POLICY_FILE, ATTACK_POLICY.read_text() + f"toolchains: {section}\n")
+def mounted(target, *mount, at):
+    target.machine.root(["mount", *mount, at], check=True)
     try:
         yield
     finally:
-        target.machine.write(POLICY_FILE, ATTACK_POLICY.read_text())
+        target.machine.root(["umount", at], check=True)
 
 
 WRITES = {
@@ -88,11 +87,8 @@ def test_a_mount_in_the_place_of_a_cache_shows_no_credentials(bind, prove):
     source, place = BINDS[bind]
 
     def attack(target):
-        target.machine.root(["mount", "--bind", f"{HOME}/{source}", f"{HOME}/{place}"], check=True)
-        try:
+        with mounted(target, "--bind", f"{HOME}/{source}", at=f"{HOME}/{place}"):
             done = target.pi("sh", "-c", f"grep -r {SECRET} ~/{place}")
-        finally:
-            target.machine.root(["umount", f"{HOME}/{place}"], check=True)
         return Outcome(SECRET.encode() in done.stdout, done)
 
     prove(attack, "hidden-inodes")
@@ -100,11 +96,9 @@ def test_a_mount_in_the_place_of_a_cache_shows_no_credentials(bind, prove):
 
 def test_what_another_mount_hides_in_a_cache_is_not_uncovered(prove):
     def attack(target):
-        target.machine.root(f"echo {SECRET} >{HOME}/.npm/deep/hidden; chown alice: {HOME}/.npm/deep/hidden; mount -t tmpfs tmpfs {HOME}/.npm/deep", check=True)
-        try:
+        target.machine.root(f"echo {SECRET} >{HOME}/.npm/deep/hidden; chown alice: {HOME}/.npm/deep/hidden", check=True)
+        with mounted(target, "-t", "tmpfs", "tmpfs", at=f"{HOME}/.npm/deep"):
             done = target.pi("sh", "-c", "cat ~/.npm/deep/hidden")
-        finally:
-            target.machine.root(["umount", f"{HOME}/.npm/deep"], check=True)
         return Outcome(SECRET.encode() in done.stdout, done)
 
     prove(attack, "cover-submounts")
@@ -114,7 +108,7 @@ def test_a_cache_that_a_session_exchanged_for_a_link_shows_the_next_one_nothing(
     """One that lies in a project, where an agent can write."""
 
     def attack(target):
-        with toolchains(target, "{caches: [~/projects/cache]}"):
+        with target.policy_with("toolchains: {caches: [~/projects/cache]}"):
             target.pi("sh", "-ec", f"cd {HOME}/projects; rm -rf cache; ln -s ../.ssh cache", check=True)
             done = target.pi("sh", "-c", "cat ~/projects/cache/id")
         target.machine.run(["sh", "-ec", "rm -rf cache; mkdir cache"], cwd=f"{HOME}/projects", check=True)

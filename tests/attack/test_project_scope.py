@@ -1,23 +1,16 @@
 """What an agent arranges so that a later session shows it more of the user's than the policy says (projects.scope, projects.paths)."""
 
-import contextlib
 import time
 
 import pytest
-from target import ATTACK_POLICY, Outcome
+from target import Outcome
 
 ROOT = "/home/alice/projects"
-POLICY_FILE = "/etc/pi-agent/policy.yaml"
 TRAP = "/srv/alias-trap"
 
 
-@contextlib.contextmanager
 def projects(target, section):
-    target.machine.write(POLICY_FILE, ATTACK_POLICY.read_text() + f"projects: {section}\n")
-    try:
-        yield
-    finally:
-        target.machine.write(POLICY_FILE, ATTACK_POLICY.read_text())
+    return target.policy_with(f"projects: {section}")
 
 
 @pytest.fixture

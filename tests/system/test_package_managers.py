@@ -32,18 +32,23 @@ def wheel():
     return content.getvalue()
 
 
+def packed(directory, files, mode):
+    """A .tar.gz with the files in one directory, as npm and cargo pack what they distribute."""
+    content = io.BytesIO()
+    with tarfile.open(fileobj=content, mode="w:gz") as archive:
+        for name, text in files.items():
+            member = tarfile.TarInfo(f"{directory}/{name}")
+            member.size, member.mode = len(text), mode
+            archive.addfile(member, io.BytesIO(text.encode()))
+    return content.getvalue()
+
+
 def npm_package():
     files = {
         "package.json": json.dumps({"name": "hello-npm", "version": "1.0.0", "bin": {"hello-npm": "hello.js"}}),
         "hello.js": "#!/usr/bin/env node\nconsole.log('hello from', __dirname);\n",
     }
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as archive:
-        for name, text in files.items():
-            member = tarfile.TarInfo(f"package/{name}")
-            member.size, member.mode = len(text), 0o755
-            archive.addfile(member, io.BytesIO(text.encode()))
-    return content.getvalue()
+    return packed("package", files, 0o755)
 
 
 @pytest.fixture(scope="module")

@@ -4,13 +4,12 @@ import base64
 import hashlib
 import io
 import json
-import tarfile
 import zipfile
 
 import pytest
 from launching import DEMO, PLAYING_POLICY, STATE, pi
 from test_home_directories import FINGERPRINT
-from test_package_managers import MODULES, npm_package, wheel
+from test_package_managers import MODULES, npm_package, packed, wheel
 
 HOME = "/home/alice"
 PACKAGES = "/srv/packages"
@@ -33,13 +32,7 @@ def crate():
         "Cargo.toml": '[package]\nname = "hello-dep"\nversion = "1.0.0"\nedition = "2021"\n',
         "src/lib.rs": 'pub fn hello() -> &\'static str {\n    "hello from a crate"\n}\n',
     }
-    content = io.BytesIO()
-    with tarfile.open(fileobj=content, mode="w:gz") as archive:
-        for name, text in files.items():
-            member = tarfile.TarInfo(f"hello-dep-1.0.0/{name}")
-            member.size, member.mode = len(text), 0o644
-            archive.addfile(member, io.BytesIO(text.encode()))
-    return content.getvalue()
+    return packed("hello-dep-1.0.0", files, 0o644)
 
 
 def go_module():
