@@ -15,7 +15,12 @@ namespace pi_agent {
 
 namespace {
 
-constexpr mode_t directory_mode = 0711;
+// A directory of root's: where it lies and the mode it has.
+struct Wanted {
+    std::string parent, name;
+    mode_t mode;
+    [[nodiscard]] std::string path() const { return parent + "/" + name; }
+};
 
 // Nothing when it is absent, and that is only a dry run's business.
 std::optional<UniqueFd> open_parent(const std::string &path, const Changes &changes)
@@ -28,10 +33,10 @@ std::optional<UniqueFd> open_parent(const std::string &path, const Changes &chan
     }
 }
 
-void set_owner_and_mode(FdRef directory, const std::string &path)
+void set_owner_and_mode(FdRef directory, const Wanted &wanted)
 {
-    if (::fchown(directory.get(), 0, 0) != 0 || ::fchmod(directory.get(), directory_mode) != 0)
-        throw_errno("cannot set owner and mode of " + path);
+    if (::fchown(directory.get(), 0, 0) != 0 || ::fchmod(directory.get(), wanted.mode) != 0)
+        throw_errno("cannot set owner and mode of " + wanted.path());
 }
 
 UniqueFd open_below(FdRef parent, const std::string &name)
@@ -40,16 +45,17 @@ UniqueFd open_below(FdRef parent, const std::string &name)
         ::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
 }
 
-void create(FdRef parent, const std::string &name, const std::string &path)
+void create(FdRef parent, const Wanted &wanted)
 {
-    if (::mkdirat(parent.get(), name.c_str(), 0700) != 0) throw_errno("cannot create " + path);
-    const auto directory = open_below(parent, name);
-    if (!directory) throw_errno("cannot open " + path);
-    set_owner_and_mode(directory, path);
+    if (::mkdirat(parent.get(), wanted.name.c_str(), 0700) != 0) throw_errno("cannot create " + wanted.path());
+    const auto directory = open_below(parent, wanted.name);
+    if (!directory) throw_errno("cannot open " + wanted.path());
+    set_owner_and_mode(directory, wanted);
 }
 
-void check_present(FdRef directory, const std::string &path, Changes &changes)
+void check_present(FdRef directory, const Wanted &wanted, Changes &changes)
 {
+    const auto path = wanted.path();
     struct stat status {};
     if (::fstat(directory.get(), &status) != 0) throw_errno("cannot examine " + path);
     if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
@@ -59,23 +65,23 @@ void check_present(FdRef directory, const std::string &path, Changes &changes)
             fmt::format("{} belongs to uid {} with mode {:04o}, so others than root could fill it; move it away and run this again", path,
                         status.st_uid, status.st_mode & 07777U));
     }
-    if (status.st_gid == 0 && (status.st_mode & 07777U) == directory_mode) return;
-    changes.make(fmt::format("set the directory {} to root:root {:04o}", path, directory_mode),
-                 [&] { set_owner_and_mode(directory, path); });
+    if (status.st_gid == 0 && (status.st_mode & 07777U) == wanted.mode) return;
+    changes.make(fmt::format("set the directory {} to root:root {:04o}", path, wanted.mode),
+                 [&] { set_owner_and_mode(directory, wanted); });
 }
 
-void make_directory(const std::string &parent_path, const std::string &name, Changes &changes)
+void make_directory(const Wanted &wanted, Changes &changes)
 {
-    const auto path = parent_path + "/" + name;
-    const auto order = fmt::format("create the directory {} (root {:04o})", path, directory_mode);
-    const auto parent = open_parent(parent_path, changes);
+    const auto path = wanted.path();
+    const auto order = fmt::format("create the directory {} (root {:04o})", path, wanted.mode);
+    const auto parent = open_parent(wanted.parent, changes);
     if (!parent) return changes.make(order, [] {});
-    const auto directory = open_below(*parent, name);
-    if (directory) return check_present(directory, path, changes);
+    const auto directory = open_below(*parent, wanted.name);
+    if (directory) return check_present(directory, wanted, changes);
     if (errno == ENOTDIR || errno == ELOOP)
         throw Failure(ExitStatus::configuration, path + " is no directory, or a symbolic link; move it away");
     if (errno != ENOENT) throw_errno("cannot open the directory " + path);
-    changes.make(order, [&] { create(*parent, name, path); });
+    changes.make(order, [&] { create(*parent, wanted); });
 }
 
 } // namespace
@@ -84,9 +90,9 @@ void make_state_directories(const AsRoot & /*root*/, const Policy &policy, Chang
 {
     const auto &state = policy.agent.state_dir;
     const auto slash = state.rfind('/');
-    make_directory(state.substr(0, slash), state.substr(slash + 1), changes);
-    for (const auto *name : {"users", "sessions"})
-        make_directory(state, name, changes);
+    make_directory({state.substr(0, slash), state.substr(slash + 1), 0711}, changes);
+    make_directory({state, "users", 0711}, changes);
+    make_directory({state, "sessions", 0700}, changes);
 }
 
 } // namespace pi_agent

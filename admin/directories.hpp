@@ -7,7 +7,8 @@
 
 namespace pi_agent {
 
-// The state directory with `users` and `sessions`, all root 0711: passable to the agents' own homes, listable by nobody else.
+// The state directory with `users`, root 0711: passable to the agents' own homes, listable by nobody else; and `sessions`, root 0700:
+// what a session's temporary directories hold is shown to it by mounts (runner/scratch.hpp). The runner keeps the same modes.
 // What one user's state holds is made by the runner at that user's first launch.
 void make_state_directories(const AsRoot &root, const Policy &policy, Changes &changes);
 
