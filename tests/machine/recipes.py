@@ -31,8 +31,8 @@ class AgentRecipe:
 
 # The product's libraries differ in name from release to release; all else is common.
 COMMON = (
-    "bsdutils ca-certificates dbus git iproute2 less libnss-extrausers libpam-systemd openssh-client openssh-server procps python3 python3-pip"
-    " python3-venv socat strace sudo systemd systemd-sysv tmux util-linux"
+    "bsdutils bubblewrap ca-certificates dbus git iproute2 less libnss-extrausers libpam-systemd openssh-client openssh-server procps python3"
+    " python3-pip python3-venv socat strace sudo systemd systemd-sysv tmux util-linux"
 ).split()
 COMMON_BUILD = (
     "ca-certificates cmake doctest-dev g++ git libcli11-dev libfmt-dev libsdbus-c++-dev libseccomp-dev libspdlog-dev"
