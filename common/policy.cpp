@@ -10,6 +10,19 @@ std::string entry_key(const UserEntry &entry)
     return std::string(entry.is_group ? "users.%" : "users.") + entry.name;
 }
 
+const char *to_string(SandboxMethod method)
+{
+    switch (method) {
+    case SandboxMethod::systemd:
+        return "systemd";
+    case SandboxMethod::bwrap:
+        return "bwrap";
+    case SandboxMethod::none:
+        return "none";
+    }
+    return "unknown";
+}
+
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as)
 {
     if (run_as) return *run_as;

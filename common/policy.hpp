@@ -40,6 +40,18 @@ struct WrapperPolicy {
     Position where;
 };
 
+// What confines the agent. Explicit: no method is ever used in the place of another.
+enum class SandboxMethod {
+    systemd, // a hardened unit
+    bwrap,   // bubblewrap, where systemd is not PID 1
+    none,    // the agent's own account, and nothing else
+};
+
+struct SandboxPolicy {
+    SandboxMethod method = SandboxMethod::systemd;
+    Position where;
+};
+
 using Environment = std::map<std::string, std::string>;
 using EnvironmentPlaces = std::map<std::string, Position>; // where the policy sets each
 
@@ -110,6 +122,7 @@ struct ToolchainsPolicy {
 struct Policy {
     AgentPolicy agent;
     WrapperPolicy wrapper;
+    SandboxPolicy sandbox;
     std::vector<UserEntry> users;
     ProjectsPolicy projects;
     ConfigClasses config_classes;
@@ -132,6 +145,9 @@ struct Policy {
 
 // "users.alice" or "users.%devs": how diagnostics and explanations name an entry.
 std::string entry_key(const UserEntry &entry);
+
+// As the policy writes it.
+const char *to_string(SandboxMethod method);
 
 // The agent account that serves `user` under this policy.
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);

@@ -5,6 +5,7 @@
 #include "common/policy_network.hpp"
 #include "common/policy_paths.hpp"
 #include "common/policy_projects.hpp"
+#include "common/policy_sandbox.hpp"
 #include "common/policy_toolchains.hpp"
 #include "common/policy_users.hpp"
 #include "common/policy_values.hpp"
@@ -26,12 +27,6 @@ Reader into_bool(bool &target, Problems &problems)
 }
 
 // For a key of which only today's behaviour is there yet.
-Reader only(std::vector<std::string_view> now, std::vector<std::string_view> later, Problems &problems)
-{
-    return
-        [now = std::move(now), later = std::move(later), &problems](const PolicyValue &value) { read_choice(value, now, later, problems); };
-}
-
 Reader unsupported(Problems &problems)
 {
     return [&](const PolicyValue &value) { refuse_unsupported(value, problems); };
@@ -141,7 +136,7 @@ void read_classes(const PolicyValue &section, Policy &policy, Problems &problems
 Policy read_policy(const YamlNode &root, Problems &problems)
 {
     Policy policy;
-    policy.agent.where = policy.agent.binary_where = policy.wrapper.where = {root.where.file};
+    policy.agent.where = policy.agent.binary_where = policy.wrapper.where = policy.sandbox.where = {root.where.file};
     policy.toolchains = default_toolchains();
     const auto later = unsupported(problems);
     const Reader checked_before = [](const PolicyValue &) {};
@@ -158,7 +153,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                  {{"version", checked_before},
                   {"agent", section(read_agent)},
                   {"wrapper", section(read_wrapper)},
-                  {"sandbox", group({{"method", only({"systemd"}, {"none", "bwrap", "podman", "docker"}, problems)}})},
+                  {"sandbox", section(read_sandbox)},
                   {"users", section(read_users)},
                   {"projects", section(read_projects)},
                   {"config", group({{"classes", section(read_classes)}})},
@@ -180,6 +175,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"limits", later},
                   {"hardening", later}},
                  problems);
+    refuse_what_method_cannot(root, policy, problems);
     for (auto &entry : policy.users)
         for (auto &project_root : entry.roots)
             project_root.at_own_path = policy.projects.paths == ProjectPaths::host;

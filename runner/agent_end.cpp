@@ -7,11 +7,11 @@
 
 namespace pi_agent {
 
-AgentEnded agent_end(const ServiceResult &seen, const std::optional<ExecEnded> &said)
+AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said)
 {
     // systemd has forgotten the process, or never saw it end (seen on 257): the unit is over, and how is no secret worth lying about.
     if (seen.code == 0) {
-        if (!said) throw Failure(ExitStatus::system_failure, "systemd does not tell how the session ended, nor did what ran in it");
+        if (!said) throw Failure(ExitStatus::system_failure, "nothing outside saw how the session ended, nor did what ran in it tell");
         const bool is_signal = said->by_signal && said->value > 0 && said->value < NSIG;
         return is_signal ? AgentEnded{true, said->value} : AgentEnded{false, said->value & 0xFF};
     }

@@ -1,17 +1,17 @@
-// How the agent ended: systemd's word, and where that cannot say it, the launcher's.
+// How the agent ended: the sandbox's word (systemd's, bwrap's), and where that cannot say it, the launcher's.
 #pragma once
 
 #include "common/request.hpp"
 #include "runner/launch_record.hpp"
-#include "runner/systemd_bus.hpp"
+#include "runner/sandbox.hpp"
 
 #include <optional>
 
 namespace pi_agent {
 
 // The first process of a PID namespace cannot die of a signal that it sends itself, so there pi-agent-exec exits with 128 + the signal of
-// the agent and says which it was. It is a hostile peer's hint, believed only where it agrees with what systemd saw, or where systemd saw
-// nothing. Throws Failure(system_failure) when neither tells.
-AgentEnded agent_end(const ServiceResult &seen, const std::optional<ExecEnded> &said);
+// the agent and says which it was. It is a hostile peer's hint, believed only where it agrees with what was seen from outside, or where
+// nothing was. Throws Failure(system_failure) when neither tells.
+AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said);
 
 } // namespace pi_agent

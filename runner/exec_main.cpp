@@ -50,6 +50,7 @@ ExecEnded run(FdRef control)
     enter_working_directory(launch.record);
     take_terminal(launch);
     restrict_with_landlock(launch.stdio);
+    if (launch.record.filter_calls) install_call_filter();
     install_seccomp_filter();
     // --- restricted from here: this process and the agent alike ---
     const pid_t agent = start_agent(launch);

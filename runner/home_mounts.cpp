@@ -10,7 +10,6 @@
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
-#include "runner/control_group.hpp"
 #include "runner/frame.hpp"
 #include "runner/id_map.hpp"
 #include "runner/mounts.hpp"
@@ -84,25 +83,6 @@ std::vector<std::string> make_mount_points(const AsRoot &root, const Account &ag
     std::vector<std::string> filled = decoder.texts(places.size());
     decoder.end();
     return filled;
-}
-
-// Of the launcher, which is alone in the unit then, but for what started it and goes.
-UniqueFd mount_namespace_of(const std::string &session_id)
-{
-    struct stat own {};
-    if (stat("/proc/self/ns/mnt", &own) != 0) throw_errno("reading the own mount namespace");
-    UniqueFd found;
-    const ControlGroup group = group_of_service(session_id);
-    for (const pid_t pid : processes_in(group)) {
-        UniqueFd one = UniqueFd::adopt(open(("/proc/" + std::to_string(pid) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
-        struct stat facts {};
-        if (!one || fstat(one.get(), &facts) != 0 || facts.st_ino == own.st_ino) continue;
-        if (found) throw Failure(ExitStatus::internal, "the session has more processes than its launcher before its agent starts");
-        const std::vector<pid_t> still = processes_in(group); // and nobody else has its number by now
-        if (std::find(still.begin(), still.end(), pid) != still.end()) found = std::move(one);
-    }
-    if (!found) throw Failure(ExitStatus::unavailable, "systemd made no mount namespace for the session");
-    return found;
 }
 
 const char *key_of(const HomeDirectory &directory)
@@ -280,10 +260,10 @@ void HomeMounts::refuse_or_leave_out(const HomeDirectory &directory, const Syste
                                                                    : ""));
 }
 
-void attach_late(const AsRoot &root, const std::string &session_id, std::vector<LateMount> &mounts)
+void attach_late(const AsRoot &root, Sandbox &sandbox, std::vector<LateMount> &mounts)
 {
     if (mounts.empty()) return;
-    with_mounts_of(root, mount_namespace_of(session_id), [&] {
+    with_mounts_of(root, sandbox.mount_namespace(), [&] {
         const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
         if (!view) throw_errno("opening the session's view");
         for (const auto &late : mounts)

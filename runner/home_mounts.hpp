@@ -7,6 +7,7 @@
 #include "runner/host_view.hpp"
 #include "runner/mounts.hpp"
 #include "runner/root_tree.hpp"
+#include "runner/sandbox.hpp"
 #include "runner/scratch.hpp"
 #include "runner/session_directory.hpp"
 
@@ -76,6 +77,6 @@ private:
 };
 
 // Once the launcher of the session waits for its record. Lets go of them.
-void attach_late(const AsRoot &root, const std::string &session_id, std::vector<LateMount> &mounts);
+void attach_late(const AsRoot &root, Sandbox &sandbox, std::vector<LateMount> &mounts);
 
 } // namespace pi_agent

@@ -16,14 +16,13 @@
 #include "runner/host_files.hpp"
 #include "runner/host_view.hpp"
 #include "runner/migrations.hpp"
-#include "runner/network_check.hpp"
-#include "runner/own_scope.hpp"
 #include "runner/placeholder_removal.hpp"
 #include "runner/process_state.hpp"
 #include "runner/progress.hpp"
 #include "runner/project_alias.hpp"
 #include "runner/record.hpp"
 #include "runner/root_tree.hpp"
+#include "runner/sandbox_methods.hpp"
 #include "runner/scratch.hpp"
 #include "runner/scratch_removal.hpp"
 #include "runner/search_tools.hpp"
@@ -36,8 +35,6 @@
 #include "runner/start_slot.hpp"
 #include "runner/state_directory.hpp"
 #include "runner/supervise.hpp"
-#include "runner/systemd_bus.hpp"
-#include "runner/systemd_features.hpp"
 #include "runner/user_tmpdir.hpp"
 
 namespace pi_agent {
@@ -76,10 +73,10 @@ UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &
     return std::move(terminal.slave);
 }
 
-UnitPlan plan_unit(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
-                   const StateDirectory &state, const RootTree &tree, const SystemdFeatures &features, const NetworkPolicy &network)
+SandboxPlan plan_sandbox(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
+                         const StateDirectory &state, const RootTree &tree, const NetworkPolicy &network)
 {
-    UnitPlan plan{id, caller.uid, agent.uid, agent.gid, {}, tree.path, tree.binds, state.home_path, tree.writable_roots, features, network};
+    SandboxPlan plan{id, caller.uid, agent.uid, agent.gid, {}, tree.path, tree.binds, state.home_path, tree.writable_roots, network};
     if (project.shown.by_group) plan.groups.push_back(*project.shown.by_group);
     for (const auto &other : project.git_directories)
         if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
@@ -107,21 +104,19 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
 {
     require_host_namespaces(root);
 
-    // Out of the caller's control group before anything that others share. While systemd moves this process, only what concerns the process
-    // itself, or asks systemd: until it is inside, the caller can freeze or kill it.
+    // Out of the caller's control group before anything that others share. Until then only what concerns the process itself, asks systemd,
+    // or is read from root's own files: the caller can freeze or kill it.
     const std::string id = make_session_id();
     UniqueFd slot = take_start_slot(root, caller.uid);
-    SystemdBus systemd(root);
+    const Policy policy = load_enabled_policy();
+    const std::unique_ptr<Sandbox> sandbox = make_sandbox(root, policy.sandbox.method, id, caller.uid);
     reset_process_state(root);
-    const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave the scope behind
-    MoveIntoScope move(systemd, scope_name(id), caller.uid);
-    systemd.watch_service(service_name(id));
-    const SystemdFeatures features = systemd_features(systemd.version());
-    move.wait();
+    const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave a scope behind
+    sandbox->begin_leaving_callers_group();
+    sandbox->leave_callers_group();
     // --- from here the caller can neither freeze nor kill this process ---
 
     // Decide again; only this decision counts.
-    const Policy policy = load_enabled_policy();
     const AccessRules rules = authorise(policy, caller);
     const Account agent = find_agent(policy, rules, caller);
     const Account worker = without_other_groups(agent); // for our own programs: what the groups are is judged later
@@ -135,10 +130,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     ProjectGuards guards(root, caller, project, policy.projects); // searches while this goes on
     const std::string tmpdir = make_user_tmpdir(root, caller, project, request);
 
-    // Prepare what systemd needs.
+    // Prepare what the sandbox needs.
     const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
-    SessionEnd end(root, systemd, id);
-    sweep(root, systemd);
+    SessionEnd end(root, *sandbox, id);
+    sweep(root, *sandbox);
     require_room(root, caller);
     slot.reset(); // from here it is a session, and counted as one
     Progress progress(wrapper);
@@ -174,14 +169,12 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
     RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
     HomeMounts home_mounts(root, session, view, std::move(user_home), policy, tree);
-    // Launch. While systemd builds the unit, the user's config is brought into the agent's home: what systemd starts waits for the launch
+    // Launch. While the sandbox is built, the user's config is brought into the agent's home: what is started there waits for the launch
     // record and looks at nothing before.
     GitIdentityReader git_identity(root, caller, project, policy.git_identity);
     auto [control, launcher] = make_channel();
-    end.unit_may_live();
-    systemd.start_service(service_name(id),
-                          service_properties(plan_unit(id, caller, agent, project, state, tree, features, policy.network)),
-                          CompanionUnit{cleanup_name(id), cleanup_properties(id, caller.uid)}, launcher);
+    end.sandbox_may_live();
+    sandbox->start(plan_sandbox(id, caller, agent, project, state, tree, policy.network), launcher);
     launcher.reset();
     guards.end_search();
     ScratchSweep leftovers(root, policy.agent.state_dir);
@@ -222,18 +215,19 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     keep_from_downloading(environment, policy.network, missing_search_tools());
     if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
     LaunchRecord record = plan_launch(policy, environment, std::move(request), project, project_path);
+    record.filter_calls = sandbox->needs_call_filter();
     for (const auto &late : shown_home.mounts)
         record.mount_points.push_back(join_path(late.top, late.place));
     tell(wrapper, SessionBegun{id});
     record_started(id, caller, agent, project.shown.path(), program);
-    const AgentEnded ended = supervise(systemd,
-                                       Session{service_name(id), wrapper, receiver, control, termination, record, early.messages(),
+    const AgentEnded ended = supervise(*sandbox,
+                                       Session{wrapper, receiver, control, termination, record, early.messages(),
                                                [&] {
-                                                   require_network_enforced(root, policy.network, id);
-                                                   attach_late(root, id, shown_home.mounts);
+                                                   sandbox->require_network_enforced(policy.network);
+                                                   attach_late(root, *sandbox, shown_home.mounts);
                                                }},
                                        std::move(terminal));
-    end.unit_has_ended();
+    end.sandbox_has_ended();
     record_ended(id, ended);
     try { // until what the session left is gone, it counts as a start
         slot = take_start_slot(root, caller.uid);

@@ -38,7 +38,7 @@ void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, Dead
         .number(record.cwd_inode)
         .number(record.umask);
     encode(encoder, record.on_terminal);
-    encoder.texts(record.mount_points);
+    encoder.number(record.filter_calls ? 1 : 0).texts(record.mount_points);
     const bool has_terminal = has_any(record.on_terminal);
     send_record(channel, encoder.bytes(), has_terminal ? std::vector<int>{terminal.get()} : std::vector<int>{}, deadline);
 }
@@ -79,6 +79,7 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     launch.record.umask = static_cast<unsigned>(decoder.number() & 0777U);
     for (bool &on_terminal : launch.record.on_terminal)
         on_terminal = decoder.number() == 1;
+    launch.record.filter_calls = decoder.number() == 1;
     launch.record.mount_points = decoder.texts(list_limit);
     decoder.end();
     if (packet->fds.size() != (has_any(launch.record.on_terminal) ? 1U : 0U)) throw ProtocolError("no launch record came");

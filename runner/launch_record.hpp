@@ -21,6 +21,7 @@ struct LaunchRecord {
     std::uint64_t cwd_inode = 0;          // what the runner's reader opened; must be found again
     unsigned umask = 077;
     OnTerminal on_terminal{};                   // in the place of these comes the session's terminal
+    bool filter_calls = false;                  // by the list of call_names.hpp: nothing else does it
     std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
 };
 

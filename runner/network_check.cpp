@@ -4,7 +4,6 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fd.hpp"
-#include "runner/control_group.hpp"
 
 #include <fcntl.h>
 #include <linux/bpf.h>
@@ -34,8 +33,28 @@ std::uint32_t count_filters(FdRef group, bpf_attach_type direction, const Networ
     return attribute.query.prog_cnt;
 }
 
-void require_filters(const ControlGroup &group, const NetworkPolicy &network)
+} // namespace
+
+void require_own_network(const std::vector<pid_t> &processes, const NetworkPolicy &network)
 {
+    if (!defence_is_on("network-check")) return;
+    struct stat host {};
+    if (stat("/proc/1/ns/net", &host) != 0) throw_errno("reading the host's network namespace");
+    int seen = 0;
+    for (const pid_t pid : processes) {
+        struct stat process {};
+        if (stat(("/proc/" + std::to_string(pid) + "/ns/net").c_str(), &process) != 0) continue; // it has ended
+        if (process.st_dev == host.st_dev && process.st_ino == host.st_ino)
+            refuse(network, "no network namespace was made for the session",
+                   "the kernel needs CONFIG_NET_NS, and what builds the sandbox the right to use it");
+        ++seen;
+    }
+    if (seen == 0) throw Failure(ExitStatus::unavailable, "the session ended before its network could be looked at");
+}
+
+void require_packet_filters(const AsRoot & /*root*/, const ControlGroup &group, const NetworkPolicy &network)
+{
+    if (!defence_is_on("network-check")) return;
     if (!group.is_unified)
         refuse(network, "its control groups are those of version 1, which have no packet filters",
                "start it with systemd.unified_cgroup_hierarchy=1");
@@ -45,35 +64,6 @@ void require_filters(const ControlGroup &group, const NetworkPolicy &network)
         if (count_filters(fd, direction, network) == 0)
             refuse(network, "systemd attached no packet filter to the session",
                    "the kernel needs CONFIG_CGROUP_BPF, and systemd the right to use it");
-}
-
-// All of it: before the agent that is pi-agent-exec and, for a moment, what started it.
-void require_own_namespace(const ControlGroup &group, const NetworkPolicy &network)
-{
-    struct stat host {};
-    if (stat("/proc/1/ns/net", &host) != 0) throw_errno("reading the host's network namespace");
-    int seen = 0;
-    for (const pid_t pid : processes_in(group)) {
-        struct stat process {};
-        if (stat(("/proc/" + std::to_string(pid) + "/ns/net").c_str(), &process) != 0) continue; // it has ended
-        if (process.st_dev == host.st_dev && process.st_ino == host.st_ino)
-            refuse(network, "systemd made no network namespace for the session",
-                   "the kernel needs CONFIG_NET_NS, and systemd the right to use it");
-        ++seen;
-    }
-    if (seen == 0) throw Failure(ExitStatus::unavailable, "the session ended before its network could be looked at");
-}
-
-} // namespace
-
-void require_network_enforced(const AsRoot & /*root*/, const NetworkPolicy &network, const std::string &session_id)
-{
-    if (network.mode == NetworkMode::full || !defence_is_on("network-check")) return;
-    const ControlGroup group = group_of_service(session_id);
-    if (network.mode == NetworkMode::none)
-        require_own_namespace(group, network);
-    else
-        require_filters(group, network);
 }
 
 } // namespace pi_agent

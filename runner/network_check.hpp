@@ -1,15 +1,19 @@
-// Asks the kernel whether it holds a session's unit to the network that the policy gives it. Where systemd cannot attach its packet filter
+// Asks the kernel whether it holds a session to the network that the policy gives it. Where systemd cannot attach its packet filter
 // or may not make a network namespace, it says so in its journal and starts the unit without.
 #pragma once
 
 #include "common/identity.hpp"
 #include "common/policy.hpp"
+#include "runner/control_group.hpp"
 
-#include <string>
+#include <sys/types.h>
+#include <vector>
 
 namespace pi_agent {
 
-// By this process, in the session's scope, once something runs in the unit and before the agent does. Throws Failure(unavailable).
-void require_network_enforced(const AsRoot &root, const NetworkPolicy &network, const std::string &session_id);
+// Both once something runs in the session and before the agent does. They throw Failure(unavailable).
+// `processes`: all of it. Before the agent that is pi-agent-exec and, for a moment, what started it.
+void require_own_network(const std::vector<pid_t> &processes, const NetworkPolicy &network);
+void require_packet_filters(const AsRoot &root, const ControlGroup &group, const NetworkPolicy &network);
 
 } // namespace pi_agent

@@ -3,15 +3,19 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "runner/call_names.hpp"
 
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <memory>
+#include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
+#include <sys/personality.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 namespace pi_agent {
@@ -159,16 +163,55 @@ void deny_terminal_injection(const Filter &filter)
               "ioctl");
 }
 
-} // namespace
-
-void install_seccomp_filter()
+Filter make_filter(std::uint32_t otherwise)
 {
-    if (!defence_is_on("seccomp-filter")) return;
-    const Filter filter(seccomp_init(SCMP_ACT_ALLOW), seccomp_release);
+    Filter filter(seccomp_init(otherwise), seccomp_release);
     if (!filter) throw Failure(ExitStatus::unavailable, "seccomp: no filter could be made");
     // A call made as another architecture (32-bit, x32) ends the process.
     check(seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "architecture");
     check(seccomp_attr_set(filter.get(), SCMP_FLTATR_CTL_NNP, 1), "no_new_privs");
+    return filter;
+}
+
+// Lets `name` through when its argument, of which the kernel looks at the lower half, is `value` in the bits of `mask`.
+void allow_if(const Filter &filter, const char *name, unsigned argument, scmp_datum_t mask, scmp_datum_t value)
+{
+    int number = 0;
+    if (is_known(name, number))
+        check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 1, where(argument, SCMP_CMP_MASKED_EQ, mask, value)), name);
+}
+
+} // namespace
+
+void install_call_filter()
+{
+    if (!defence_is_on("call-filter")) return;
+    constexpr scmp_datum_t whole = 0xffffffff;
+    constexpr scmp_datum_t namespaces =
+        CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+    const Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
+    for (const char *name : allowed_calls) {
+        int number = 0;
+        if (is_known(name, number) && number >= 0) check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
+    }
+    for (const char *name : unknown) {
+        int number = 0;
+        if (is_known(name, number)) check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(ENOSYS), number, 0), name);
+    }
+    allow_if(filter, "clone", 0, namespaces, 0);
+    for (const int family : {AF_UNIX, AF_INET, AF_INET6})
+        allow_if(filter, "socket", 0, whole, static_cast<scmp_datum_t>(family));
+    for (const scmp_datum_t personality : {scmp_datum_t{PER_LINUX}, whole}) // the usual one, and the question which it is
+        allow_if(filter, "personality", 0, whole, personality);
+    for (const int policy : {SCHED_OTHER, SCHED_BATCH, SCHED_IDLE})
+        allow_if(filter, "sched_setscheduler", 1, whole, static_cast<scmp_datum_t>(policy));
+    check(seccomp_load(filter.get()), "installing the list of calls");
+}
+
+void install_seccomp_filter()
+{
+    if (!defence_is_on("seccomp-filter")) return;
+    const Filter filter = make_filter(SCMP_ACT_ALLOW);
     for (const char *name : denied) {
         int number = 0;
         if (is_known(name, number)) check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), number, 0), name);

@@ -72,13 +72,13 @@ void ServiceWatch::process()
     must_ask_ = must_ask_ || count != heard_ - heard_before || count == at_once;
 }
 
-ServiceResult ServiceWatch::result()
+SandboxResult ServiceWatch::result()
 {
     must_ask_ = must_ask_ || has_unexplained_end();
     if (must_ask_ && Clock::now() >= next_question_ && ask_patiently()) process(); // poll(2) knows nothing of what came with the answers
     must_ask_ = must_ask_ || has_unexplained_end();
-    if (must_ask_ && has_ended() && state_.code == 0) return ServiceResult{false, {}, 0, 0}; // not before it is asked
-    return ServiceResult{has_ended(), state_.result, state_.code, state_.status};
+    if (must_ask_ && has_ended() && state_.code == 0) return SandboxResult{false, {}, 0, 0}; // not before it is asked
+    return SandboxResult{has_ended(), state_.result, state_.code, state_.status};
 }
 
 // Believed only from the connection that owns systemd's name: the sender is the one thing that the bus itself writes into a message.

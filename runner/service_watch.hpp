@@ -20,7 +20,7 @@ public:
 
     // Takes what has come over the bus.
     void process();
-    ServiceResult result();
+    SandboxResult result();
     // When to look again though nothing comes over the bus: now or later, at the latest at `otherwise`.
     [[nodiscard]] Deadline next_look(Deadline otherwise) const;
 

@@ -14,7 +14,7 @@ namespace pi_agent {
 void SessionEnd::end_after_failure() noexcept
 {
     try {
-        if (end_unit(systemd_, service_name(id_))) unit_has_ended();
+        if (end_sandbox(sandbox_)) sandbox_has_ended();
     } catch (const std::exception &failure) {
         record_problem(id_, failure.what());
     }
@@ -23,19 +23,17 @@ void SessionEnd::end_after_failure() noexcept
 SessionEnd::~SessionEnd()
 {
     try {
-        if (!unit_may_live_ || !systemd_.unit_exists(service_name(id_))) remove_session_with_scratch(root_, id_);
+        if (!sandbox_may_live_ || !sandbox_.is_there()) remove_session_with_scratch(root_, id_);
     } catch (const std::exception &failure) {
         record_problem(id_, failure.what());
     }
 }
 
-void sweep(const AsRoot &root, SystemdBus &systemd)
+void sweep(const AsRoot &root, Sandbox &sandbox)
 {
     const Deadline deadline = in_seconds(1); // for other users' file systems, too, which need not answer
     for (const auto &orphan : find_orphans(root)) {
-        if (systemd.unit_exists(service_name(orphan)) || systemd.unit_exists(scope_name(orphan)) ||
-            systemd.unit_exists(cleanup_name(orphan)))
-            continue;
+        if (sandbox.may_live(orphan)) continue;
         try { // one user's leftover must not be another's refusal
             // What lies on disk has no session then, and ScratchSweep finds it.
             remove_session(root, orphan, [&](FdRef session) { remove_placeholders(root, orphan, session, deadline); });

@@ -2,36 +2,36 @@
 #pragma once
 
 #include "common/identity.hpp"
-#include "runner/systemd_bus.hpp"
+#include "runner/sandbox.hpp"
 
 #include <string>
 
 namespace pi_agent {
 
-// Removes what the session left, whatever happened; the session's cleanup unit has usually done it already. Borrows both.
+// Removes what the session left, whatever happened; a cleanup unit has usually done it already. Borrows both.
 class SessionEnd {
 public:
-    SessionEnd(const AsRoot &root, SystemdBus &systemd, std::string id) : root_(root), systemd_(systemd), id_(std::move(id)) {}
+    SessionEnd(const AsRoot &root, Sandbox &sandbox, std::string id) : root_(root), sandbox_(sandbox), id_(std::move(id)) {}
     SessionEnd(const SessionEnd &) = delete;
     SessionEnd &operator=(const SessionEnd &) = delete;
     SessionEnd(SessionEnd &&) = delete;
     SessionEnd &operator=(SessionEnd &&) = delete;
-    // From here to unit_has_ended() nothing is taken from under the agent: if it cannot be told to have ended, then this process' end is
-    // its end (BindsTo=), and the cleanup unit's turn.
-    void unit_may_live() noexcept { unit_may_live_ = true; }
-    void unit_has_ended() noexcept { unit_may_live_ = false; }
+    // From here to sandbox_has_ended() nothing is taken from under the agent: if it cannot be told to have ended, then this process' end is
+    // its end, and the turn of whoever cleans up after that.
+    void sandbox_may_live() noexcept { sandbox_may_live_ = true; }
+    void sandbox_has_ended() noexcept { sandbox_may_live_ = false; }
     // The failure that led here is what counts.
     void end_after_failure() noexcept;
     ~SessionEnd();
 
 private:
     const AsRoot &root_;
-    SystemdBus &systemd_;
+    Sandbox &sandbox_;
     std::string id_;
-    bool unit_may_live_ = false;
+    bool sandbox_may_live_ = false;
 };
 
-// Sessions whose runner and unit are both gone: after a crash of the host's systemd, or a cleanup that failed.
-void sweep(const AsRoot &root, SystemdBus &systemd);
+// Sessions whose runner and sandbox are both gone: after a crash of the host's systemd, or a cleanup that failed.
+void sweep(const AsRoot &root, Sandbox &sandbox);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// The session's loop: three peers (wrapper, in-unit launcher, systemd) and the runner's own termination.
+// The session's loop: three peers (wrapper, launcher inside, what confines it) and the runner's own termination.
 #include "runner/supervise.hpp"
 
 #include "common/defence.hpp"
@@ -20,13 +20,13 @@ namespace {
 
 constexpr int start_patience_seconds = 30;
 constexpr int grace_seconds = 2;          // for the agent to end by itself
-constexpr int stop_patience_seconds = 15; // the unit's own stop takes at most 2 s per stage
+constexpr int stop_patience_seconds = 15; // a unit's own stop takes at most 2 s per stage
 constexpr int handover_patience_seconds = 10;
 
 class Supervisor {
 public:
-    Supervisor(SystemdBus &systemd, const Session &session, UniqueFd terminal)
-        : systemd_(systemd), session_(session), terminal_(std::move(terminal))
+    Supervisor(Sandbox &sandbox, const Session &session, UniqueFd terminal)
+        : sandbox_(sandbox), session_(session), terminal_(std::move(terminal))
     {
     }
 
@@ -36,18 +36,16 @@ public:
         for (const auto &message : session_.early)
             obey(message);
         for (;;) {
-            systemd_.process();
-            const ServiceResult result = systemd_.service_result();
+            sandbox_.process();
+            const SandboxResult result = sandbox_.result();
             if (result.ended) return conclude(result);
             if (wait()) continue;
-            if (killing_)
-                throw Failure(ExitStatus::system_failure,
-                              "the session's unit " + session_.service + " does not stop; see: systemctl status " + session_.service);
+            if (killing_) throw Failure(ExitStatus::system_failure, sandbox_.name() + " does not stop" + sandbox_.where_to_look());
             if (!stopping_)
-                problem_ = std::string(launcher_ready_ ? "the wrapper did not set its terminal up" : "the session's unit did not come up") +
+                problem_ = (launcher_ready_ ? "the wrapper did not set its terminal up" : sandbox_.name() + " did not come up") +
                            " within " + std::to_string(start_patience_seconds) + " seconds";
             stopping_ = true;
-            kill_unit();
+            end_all();
         }
     }
 
@@ -56,10 +54,10 @@ private:
     bool wait()
     {
         if (deadline_ && Clock::now() >= *deadline_) return false;
-        const Deadline until = systemd_.next_look(deadline_.value_or(Deadline::max()));
+        const Deadline until = sandbox_.next_look(deadline_.value_or(Deadline::max()));
         const int timeout = until == Deadline::max() ? -1 : milliseconds_left(until);
         // The receiver is its user's to stop, so the end of the wrapper's socket is watched here as well.
-        std::array<pollfd, 5> waits{pollfd{systemd_.fd().get(), POLLIN, 0}, pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
+        std::array<pollfd, 5> waits{pollfd{sandbox_.fd().get(), POLLIN, 0}, pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.receiver.channel().get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.wrapper.get() : -1, POLLRDHUP, 0},
                                     pollfd{session_.termination.get(), POLLIN, 0}};
@@ -88,7 +86,7 @@ private:
                 said_ = *ended;
             hand_over_when_ready();
         } catch (const ProtocolError &) {
-            control_open_ = false; // the agent may have taken its launcher over; systemd's account decides
+            control_open_ = false; // the agent may have taken its launcher over; what is seen from outside decides
         }
     }
 
@@ -178,28 +176,28 @@ private:
         if (read(session_.termination.get(), &information, sizeof information) > 0) stop();
     }
 
-    // First the agent is asked (TERM); the unit is stopped, which kills, when it has not ended within the grace.
+    // First the agent is asked (TERM); the sandbox is stopped, which kills, when it has not ended within the grace.
     void stop()
     {
         if (stopping_) return;
         stopping_ = true;
-        if (!launched_ || !control_open_) return kill_unit();
+        if (!launched_ || !control_open_) return end_all();
         try {
             send_packet(session_.control, encode(WrapperMessage(ForwardSignal{SIGTERM})), {}, in_seconds(1));
             deadline_ = in_seconds(grace_seconds);
         } catch (const Failure &) {
-            return kill_unit();
+            return end_all();
         }
     }
 
-    void kill_unit()
+    void end_all()
     {
         killing_ = true;
         deadline_ = in_seconds(stop_patience_seconds);
-        systemd_.stop_unit(session_.service);
+        sandbox_.stop();
     }
 
-    AgentEnded conclude(const ServiceResult &result)
+    AgentEnded conclude(const SandboxResult &result)
     {
         while (control_open_ && wait_for_input(session_.control, Clock::now()))
             hear_launcher();
@@ -208,18 +206,18 @@ private:
             if (!problem_.empty())
                 text += escape_for_display(problem_);
             else
-                text += "systemd could not prepare the sandbox (" + result.result + ", status " + std::to_string(result.status) + ")";
+                text += sandbox_.explain(result);
             if (stopping_ && problem_.empty()) text = "the session was ended before the agent was started";
             // pi-agent-exec ends with the status of its own failure.
             const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) &&
                                result.status <= static_cast<int>(ExitStatus::configuration);
             throw Failure(launched_ && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable,
-                          text + "; see: journalctl -u " + session_.service);
+                          text + sandbox_.where_to_look());
         }
         return agent_end(result, said_);
     }
 
-    SystemdBus &systemd_;
+    Sandbox &sandbox_;
     const Session &session_;
     std::string problem_;
     UniqueFd terminal_;
@@ -250,20 +248,20 @@ UniqueFd watch_termination()
     return fd;
 }
 
-bool end_unit(SystemdBus &systemd, const std::string &service)
+bool end_sandbox(Sandbox &sandbox)
 {
-    systemd.stop_unit(service);
+    sandbox.stop();
     const Deadline deadline = in_seconds(stop_patience_seconds);
-    for (systemd.process(); !systemd.service_result().ended; systemd.process()) {
+    for (sandbox.process(); !sandbox.result().ended; sandbox.process()) {
         if (Clock::now() >= deadline) return false;
-        wait_for_input(systemd.fd(), systemd.next_look(deadline));
+        wait_for_input(sandbox.fd(), sandbox.next_look(deadline));
     }
     return true;
 }
 
-AgentEnded supervise(SystemdBus &systemd, const Session &session, UniqueFd terminal)
+AgentEnded supervise(Sandbox &sandbox, const Session &session, UniqueFd terminal)
 {
-    return Supervisor(systemd, session, std::move(terminal)).run();
+    return Supervisor(sandbox, session, std::move(terminal)).run();
 }
 
 } // namespace pi_agent

@@ -226,7 +226,7 @@ std::string SystemdBus::version_for_anybody()
     }
 }
 
-ServiceResult SystemdBus::service_result()
+SandboxResult SystemdBus::service_result()
 {
     try {
         return connection_->service().result();

@@ -13,14 +13,6 @@
 
 namespace pi_agent {
 
-// What systemd knows of a service's main process, in the words of systemctl show.
-struct ServiceResult {
-    bool ended;         // ActiveState is inactive or failed
-    std::string result; // "success", "exit-code", "signal", "oom-kill", …
-    int code;           // CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0 when it never ran
-    int status;         // exit code or signal number
-};
-
 struct CompanionUnit {
     std::string name;
     std::vector<UnitProperty> properties;
@@ -50,7 +42,7 @@ public:
     void stop_unit(const std::string &name);
     bool unit_exists(const std::string &name);
     // Of the service that is watched (service_watch.hpp).
-    ServiceResult service_result();
+    SandboxResult service_result();
 
     // For poll(2): wait for input on fd until next_look(), then call process().
     [[nodiscard]] FdRef fd() const;

@@ -18,7 +18,7 @@ constexpr std::uint64_t second = 1'000'000; // microseconds
 
 // ProtectHome=yes would hide a project that lies below a home, so there it is "tmpfs". systemd 252 and 257 make those tmpfs writable
 // for everyone, so each is named again, read-only; the binds are put into them afterwards.
-void add_homes(const UnitPlan &plan, std::vector<UnitProperty> &properties)
+void add_homes(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
     TemporaryFileSystems filesystems{{{"/dev/shm", "mode=1777"}}};
     const bool below_home = std::any_of(plan.binds.begin(), plan.binds.end(), [](const Bind &bind) {
@@ -31,7 +31,7 @@ void add_homes(const UnitPlan &plan, std::vector<UnitProperty> &properties)
     properties.push_back({"TemporaryFileSystem", filesystems});
 }
 
-void add_binds(const UnitPlan &plan, std::vector<UnitProperty> &properties)
+void add_binds(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
     BindList writable;
     BindList read_only;
@@ -42,7 +42,7 @@ void add_binds(const UnitPlan &plan, std::vector<UnitProperty> &properties)
 }
 
 // runner/network_check.cpp asks the kernel whether it came about.
-void add_network(const UnitPlan &plan, std::vector<UnitProperty> &properties)
+void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
     const AddressRanges any{{{{0, 0, 0, 0}, 0}, {std::vector<std::uint8_t>(16), 0}}};
     switch (plan.network.mode) {
@@ -97,7 +97,7 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
     };
 }
 
-std::vector<UnitProperty> service_properties(const UnitPlan &plan)
+std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
 {
     const std::string scope = scope_name(plan.session_id);
     std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
@@ -166,8 +166,8 @@ std::vector<UnitProperty> service_properties(const UnitPlan &plan)
     for (const Gid group : plan.groups)
         groups.push_back(std::to_string(group.value()));
     if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
-    if (plan.systemd.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
-    if (plan.systemd.log_sockets) properties.push_back({"BindLogSockets", false});
+    if (features.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
+    if (features.log_sockets) properties.push_back({"BindLogSockets", false});
     add_homes(plan, properties);
     add_binds(plan, properties);
     add_network(plan, properties);

@@ -3,7 +3,7 @@
 
 #include "common/ids.hpp"
 #include "common/policy.hpp"
-#include "runner/root_tree.hpp"
+#include "runner/sandbox.hpp"
 #include "runner/systemd_features.hpp"
 
 #include <cstdint>
@@ -41,24 +41,10 @@ struct UnitProperty {
     PropertyValue value;
 };
 
-struct UnitPlan {
-    std::string session_id;
-    Uid user; // the caller
-    Uid agent;
-    Gid agent_group;
-    std::vector<Gid> groups; // supplementary: the group that granted the root
-    std::string root_directory;
-    std::vector<Bind> binds;
-    std::string home_path;
-    std::vector<std::string> writable_roots; // of projects, each at its own path
-    SystemdFeatures systemd;
-    NetworkPolicy network;
-};
-
 // pi-agent-uUID.slice: all sessions of one user.
 std::string slice_name(Uid user);
 
-std::vector<UnitProperty> service_properties(const UnitPlan &plan);
+std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
 std::vector<UnitProperty> scope_properties(Uid user);
 // The unit that removes the session's directory when the agent's unit has ended, in the host's own namespaces: as an ExecStopPost= of the
 // agent's unit it would run, as root, among mounts whose targets the agent can move.

@@ -93,7 +93,7 @@ def test_who_is_not_allowed_does_not_reach_a_server_inside(value, network, prove
 
 # What systemd does where it cannot: it goes on without. Taking the property out leaves the unit in that state.
 @pytest.mark.parametrize(("value", "missing", "said"), [
-    ("none", ("unit:PrivateNetwork",), "systemd made no network namespace for the session"),
+    ("none", ("unit:PrivateNetwork",), "no network namespace was made for the session"),
     ("loopback", FILTER, "systemd attached no packet filter to the session"),
     (LIST, FILTER, "systemd attached no packet filter to the session"),
 ])  # fmt: skip

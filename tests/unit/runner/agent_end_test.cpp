@@ -10,7 +10,7 @@ namespace {
 
 AgentEnded judged(int code, int status, const std::optional<ExecEnded> &said)
 {
-    return agent_end(ServiceResult{true, "", code, status}, said);
+    return agent_end(SandboxResult{true, "", code, status}, said);
 }
 
 bool same(const AgentEnded &one, const AgentEnded &other)

@@ -281,3 +281,45 @@ TEST_CASE("the filter holds for what the process starts, and cannot be lifted")
               return std::to_string(::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)) + std::to_string(::prctl(PR_GET_SECCOMP, 0, 0, 0, 0));
           }) == "12");
 }
+
+namespace {
+
+std::string under_call_filter(const std::function<long()> &call)
+{
+    return in_child([&] {
+        const rlimit none{0, 0};
+        ::setrlimit(RLIMIT_CORE, &none);
+        install_call_filter();
+        install_seccomp_filter();
+        errno = 0;
+        return std::to_string(call() < 0 ? errno : 0);
+    });
+}
+
+} // namespace
+
+TEST_CASE("the list of calls lets ordinary work through")
+{
+    CHECK(under_call_filter([] { return static_cast<long>(::getpid()); }) == "0");
+    CHECK(under_call_filter([] { return static_cast<long>(::open("/dev/null", O_RDWR)); }) == "0");
+    CHECK(under_call_filter([] {
+              return ::syscall(SYS_clone, SIGCHLD, nullptr, nullptr, nullptr, nullptr) == 0 ? ::syscall(SYS_exit_group, 0) : 0L;
+          }) == "0");
+    for (const int family : {AF_UNIX, AF_INET, AF_INET6})
+        CHECK_MESSAGE(under_call_filter([&] { return static_cast<long>(::socket(family, SOCK_STREAM, 0)); }) == "0", family);
+    CHECK(under_call_filter([] { return ::syscall(SYS_personality, 0xffffffffL); }) == "0");
+}
+
+TEST_CASE("the list of calls denies what a unit's properties deny, and calls that nobody has heard of")
+{
+    const auto refused = [](const std::function<long()> &call) {
+        return under_call_filter(call) == denied && without_filter(call) != denied;
+    };
+    for (const int family : {AF_NETLINK, AF_VSOCK, AF_ALG})
+        CHECK_MESSAGE(refused([&] { return static_cast<long>(::socket(family, SOCK_SEQPACKET, 99)); }), family);
+    CHECK(refused([] { return ::syscall(SYS_personality, 0x0040000L); })); // ADDR_NO_RANDOMIZE
+    CHECK(refused([] { return ::syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD | CLONE_THREAD, nullptr, nullptr, nullptr, nullptr); }));
+    CHECK(refused([] { return ::syscall(SYS_sched_setscheduler, 0, SCHED_FIFO, nullptr); }));
+    CHECK(refused([] { return ::syscall(9999L); }));
+    CHECK(refused([] { return ::syscall(SYS_ustat, 0, nullptr); }));
+}

@@ -17,21 +17,25 @@ namespace {
 
 const std::string id = "0123456789abcdef0123456789abcdef";
 
-UnitPlan plan_for(const std::string &project)
+SandboxPlan plan_for(const std::string &project)
 {
     const std::string session = "/run/pi-agent/sessions/" + id;
-    return UnitPlan{id,
-                    Uid(1000),
-                    Uid(990),
-                    Gid(991),
-                    {},
-                    session + "/root",
-                    {Bind{session + "/home", "/var/lib/pi-agent/users/alice/home", false}, Bind{session + "/project", project, false},
-                     Bind{session + "/run", "/run", true}},
-                    "/var/lib/pi-agent/users/alice/home",
-                    {project},
-                    systemd_features("252.39-1~deb12u1"),
-                    {}};
+    return SandboxPlan{id,
+                       Uid(1000),
+                       Uid(990),
+                       Gid(991),
+                       {},
+                       session + "/root",
+                       {Bind{session + "/home", "/var/lib/pi-agent/users/alice/home", false}, Bind{session + "/project", project, false},
+                        Bind{session + "/run", "/run", true}},
+                       "/var/lib/pi-agent/users/alice/home",
+                       {project},
+                       {}};
+}
+
+std::vector<UnitProperty> service_properties(const SandboxPlan &plan)
+{
+    return service_properties(plan, systemd_features("252.39-1~deb12u1"));
 }
 
 std::vector<PropertyValue> values_of(const std::vector<UnitProperty> &properties, const std::string &name)
@@ -88,7 +92,7 @@ struct Texts {
 
 TEST_CASE("the network is what the policy says: nothing of it denied, all of it but some ranges, or none of the host's")
 {
-    UnitPlan plan = plan_for("/srv/app");
+    SandboxPlan plan = plan_for("/srv/app");
     for (const char *name : {"IPAddressDeny", "IPAddressAllow", "PrivateNetwork"})
         CHECK_MESSAGE(values_of(service_properties(plan), name).empty(), name);
     plan.network = {NetworkMode::none, {}, {}};
@@ -182,7 +186,7 @@ TEST_CASE("the unit runs as the agent by number, never as a name that could be l
 
 TEST_CASE("the agent carries the group that granted the root, and none without one")
 {
-    UnitPlan plan = plan_for("/srv/app");
+    SandboxPlan plan = plan_for("/srv/app");
     CHECK(values_of(service_properties(plan), "SupplementaryGroups").empty());
     plan.groups = {Gid(1234)};
     CHECK(only<std::vector<std::string>>(service_properties(plan), "SupplementaryGroups") == std::vector<std::string>{"1234"});
@@ -284,7 +288,7 @@ TEST_CASE("the cleanup unit stops with the agent's, and cleans then, in the host
 
 TEST_CASE("no value holds a byte outside the alphabet of properties")
 {
-    UnitPlan plan = plan_for("/home/alice/projects");
+    SandboxPlan plan = plan_for("/home/alice/projects");
     plan.groups = {Gid(5)};
     for (const auto &properties : {service_properties(plan), scope_properties(Uid(4294967294))})
         for (const auto &property : properties)
@@ -312,17 +316,17 @@ TEST_CASE("all sessions of one user share one slice, and no two users do")
 
 TEST_CASE("process numbers of its own and no log of the host where systemd knows the words, and no property that systemd lacks")
 {
-    UnitPlan plan = plan_for("/srv/app");
+    SandboxPlan plan = plan_for("/srv/app");
     CHECK(values_of(service_properties(plan), "PrivatePIDs").empty());
     CHECK(values_of(service_properties(plan), "BindLogSockets").empty());
-    plan.systemd = systemd_features("257.9-1~deb13u1");
-    CHECK(only<std::string>(service_properties(plan), "PrivatePIDs") == "yes");
-    CHECK(only<bool>(service_properties(plan), "BindLogSockets") == false);
+    const auto newer = service_properties(plan, systemd_features("257.9-1~deb13u1"));
+    CHECK(only<std::string>(newer, "PrivatePIDs") == "yes");
+    CHECK(only<bool>(newer, "BindLogSockets") == false);
 }
 
 TEST_CASE("a project in the agent's home needs no other writable path, and no home is shown")
 {
-    UnitPlan plan = plan_for("/home/alice/projects");
+    SandboxPlan plan = plan_for("/home/alice/projects");
     plan.writable_roots.clear();
     plan.binds = {{"/run/pi-agent/sessions/ID/home", plan.home_path, false}};
     const auto properties = service_properties(plan);

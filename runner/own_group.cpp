@@ -1,0 +1,140 @@
+// Making, entering and leaving control groups of version 2.
+#include "runner/own_group.hpp"
+
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "runner/session_directory.hpp"
+
+#include <cerrno>
+#include <dirent.h>
+#include <fcntl.h>
+#include <fstream>
+#include <linux/magic.h>
+#include <memory>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *hierarchy = "/sys/fs/cgroup";
+constexpr const char *top = "/sys/fs/cgroup/pi-agent";
+constexpr const char *leaving = "/sys/fs/cgroup/pi-agent/leaving"; // of processes that remove the group which they were in
+
+std::string group_of(const std::string &session_id)
+{
+    return std::string(top) + "/" + session_id;
+}
+
+bool is_version_2()
+{
+    struct statfs facts {};
+    return statfs(hierarchy, &facts) == 0 && facts.f_type == CGROUP2_SUPER_MAGIC;
+}
+
+UniqueFd open_group(const char *path)
+{
+    return UniqueFd::adopt(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool make_group(const char *path)
+{
+    return mkdir(path, 0755) == 0 || errno == EEXIST;
+}
+
+void remove_groups(const std::string &session_id)
+{
+    for (const char *name : {"/agent", "/runner", ""})
+        rmdir((group_of(session_id) + name).c_str());
+}
+
+// Groups that a runner left which was killed. A live session's runner is in its group, which cannot be removed then.
+void sweep_groups()
+{
+    const std::unique_ptr<DIR, int (*)(DIR *)> directory(opendir(top), closedir);
+    if (!directory) return;
+    for (const dirent *entry = readdir(directory.get()); entry != nullptr; entry = readdir(directory.get())) {
+        const std::string name = static_cast<const char *>(entry->d_name);
+        if (!is_session_id(name)) continue;
+        if (rmdir((group_of(name) + "/runner").c_str()) == 0 || errno == ENOENT) remove_groups(name);
+    }
+}
+
+// The group in which the caller's sudo left this process.
+void require_group_of_root(Uid user)
+{
+    std::ifstream groups("/proc/self/cgroup");
+    for (std::string line; std::getline(groups, line);) {
+        if (line.compare(0, 3, "0::") != 0) continue;
+        struct stat facts {};
+        const std::string path = std::string(hierarchy) + line.substr(3) + "/cgroup.procs";
+        if (stat(path.c_str(), &facts) != 0 || facts.st_uid != user.value() || !defence_is_on("own-group")) continue;
+        throw Failure(ExitStatus::unavailable, "the runner cannot leave the caller's control group: " + std::string(hierarchy) +
+                                                   " cannot be written here, and the group belongs to the caller, who could freeze "
+                                                   "it; give this container a control group hierarchy that root can write, or do not "
+                                                   "delegate groups to users");
+    }
+}
+
+} // namespace
+
+OwnGroup::OwnGroup(const AsRoot & /*root*/, const std::string &session_id, Uid user)
+{
+    if (!defence_is_on("own-group")) return;
+    constexpr int rounds = 10; // another start may sweep a group that nobody has entered yet
+    for (int round = 0; is_version_2() && make_group(top) && round < rounds; ++round) {
+        sweep_groups();
+        const std::string path = group_of(session_id);
+        const std::string agents = path + "/agent";
+        const std::string runner = path + "/runner";
+        if (!make_group(path.c_str()) || !make_group(agents.c_str()) || !make_group(runner.c_str())) continue;
+        path_ = path;
+        agents_ = open_group(agents.c_str());
+        const UniqueFd own = open_group(runner.c_str());
+        if (agents_ && own && enter_group(own) == 0) return;
+    }
+    agents_.reset();
+    path_.clear();
+    require_group_of_root(user);
+}
+
+OwnGroup::~OwnGroup()
+{
+    if (path_.empty()) return;
+    agents_.reset();
+    leave_group(path_.substr(path_.rfind('/') + 1));
+}
+
+void OwnGroup::kill_agents() const noexcept
+{
+    if (!agents_) return;
+    const UniqueFd file = UniqueFd::adopt(openat(agents_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
+    // best_effort: before Linux 5.14 there is no such file, and the end of the first process inside ends all of them anyway.
+    if (file) static_cast<void>(write(file.get(), "1", 1) == 1);
+}
+
+int enter_group(FdRef group) noexcept
+{
+    const UniqueFd file = UniqueFd::adopt(openat(group.get(), "cgroup.procs", O_WRONLY | O_CLOEXEC));
+    return file && write(file.get(), "0", 1) == 1 ? 0 : errno;
+}
+
+void step_aside() noexcept
+{
+    if (access(top, F_OK) != 0 || !make_group(leaving)) return;
+    const UniqueFd group = open_group(leaving);
+    if (group) enter_group(group);
+}
+
+void leave_group(const std::string &session_id) noexcept
+{
+    step_aside();
+    try {
+        remove_groups(session_id);
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort
+    }
+}
+
+} // namespace pi_agent

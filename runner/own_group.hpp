@@ -1,0 +1,45 @@
+// Control groups of a session on a host where systemd does not make them: one for the runner, one for what it confines (cgroups(7)).
+#pragma once
+
+#include "common/fd.hpp"
+#include "common/identity.hpp"
+#include "common/ids.hpp"
+
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace pi_agent {
+
+class OwnGroup {
+public:
+    // Moves this process into a group of the session's own below /sys/fs/cgroup/pi-agent. Where the hierarchy of version 2 cannot be
+    // written (a container, or a host with version 1) this process stays where it is. Throws Failure(unavailable) when `user` owns the
+    // group that it then stays in, and so could freeze or kill it.
+    OwnGroup(const AsRoot &root, const std::string &session_id, Uid user);
+    OwnGroup(const OwnGroup &) = delete;
+    OwnGroup &operator=(const OwnGroup &) = delete;
+    OwnGroup(OwnGroup &&) = delete;
+    OwnGroup &operator=(OwnGroup &&) = delete;
+    // Leaves and removes the groups. best_effort: what is left is empty, and the next session's start removes it.
+    ~OwnGroup();
+
+    // A descriptor of the agent's group, for enter_group in a forked child; none where there are no groups.
+    [[nodiscard]] FdRef agents() const noexcept { return agents_; }
+    // Ends everything in the agent's group at once, where there is one.
+    void kill_agents() const noexcept;
+
+private:
+    std::string path_; // of the session's group; empty where there is none
+    UniqueFd agents_;
+};
+
+// Moves the calling process into it. async-signal-safe; returns errno, or 0.
+int enter_group(FdRef group) noexcept;
+
+// Moves the calling process into a group beside those of the sessions, and removes the groups of `session_id` if they are empty then. The
+// first alone is for who will outlive the session. Both best_effort: where there are no groups there is nothing to leave.
+void step_aside() noexcept;
+void leave_group(const std::string &session_id) noexcept;
+
+} // namespace pi_agent

@@ -1,0 +1,86 @@
+// One way to run the session's launcher (pi-agent-exec) confined: what every method offers the runner. Each method is one file
+// (runner/sandbox_*.cpp); runner/sandbox_methods.cpp alone chooses.
+#pragma once
+
+#include "common/channel.hpp"
+#include "common/fd.hpp"
+#include "common/ids.hpp"
+#include "common/policy.hpp"
+#include "runner/root_tree.hpp"
+
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace pi_agent {
+
+// What a session is to be, whatever the method. A method that cannot honour a part of it says so when the policy is read
+// (common/policy_sandbox.hpp), or refuses to start.
+struct SandboxPlan {
+    std::string session_id;
+    Uid user; // the caller
+    Uid agent;
+    Gid agent_group;
+    std::vector<Gid> groups; // supplementary: the group that granted the root
+    std::string root_directory;
+    std::vector<Bind> binds;
+    std::string home_path;
+    std::vector<std::string> writable_roots; // of projects, each at its own path
+    NetworkPolicy network;
+};
+
+// How the launcher ended, in the words of systemctl show.
+struct SandboxResult {
+    bool ended;         // and nothing of the session runs any more
+    std::string result; // "success", "exit-code", "signal", "oom-kill", …
+    int code;           // CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0 when it never ran
+    int status;         // exit code or signal number
+};
+
+class Sandbox {
+public:
+    Sandbox() = default;
+    Sandbox(const Sandbox &) = delete;
+    Sandbox &operator=(const Sandbox &) = delete;
+    Sandbox(Sandbox &&) = delete;
+    Sandbox &operator=(Sandbox &&) = delete;
+    virtual ~Sandbox() = default;
+
+    // Out of the caller's control group, where the caller could freeze or kill this process (design rule 8): begins, and returns when it
+    // is done. Throws Failure(unavailable), also for a host on which the method cannot work at all.
+    virtual void begin_leaving_callers_group() = 0;
+    virtual void leave_callers_group() = 0;
+
+    // Begins to build it; `launcher` becomes the standard input of pi-agent-exec (borrowed). Once.
+    virtual void start(const SandboxPlan &plan, FdRef launcher) = 0;
+    // Asks for the end of all of it, at once; a session that is gone is fine.
+    virtual void stop() = 0;
+    virtual SandboxResult result() = 0;
+
+    // For poll(2): wait for input on fd until next_look(), then call process().
+    [[nodiscard]] virtual FdRef fd() const = 0;
+    [[nodiscard]] virtual Deadline next_look(Deadline otherwise) const = 0;
+    virtual void process() = 0;
+
+    // Once the launcher is there, and before it has started anything. Throws Failure when there is none of its own.
+    virtual UniqueFd mount_namespace() = 0;
+    // What runs in the sandbox now; one that has just ended may be among them.
+    virtual std::vector<pid_t> processes() = 0;
+    // Throws Failure(unavailable) unless the kernel says that the plan's network is in force.
+    virtual void require_network_enforced(const NetworkPolicy &network) = 0;
+
+    // Whether something of this session's may still run in it; and of another session, whose runner is gone.
+    virtual bool is_there() = 0;
+    virtual bool may_live(const std::string &session_id) = 0;
+
+    // For messages: what is being built ("the session's unit pi-agent-….service"), why it did not come about, and where to read more
+    // ("; see: journalctl -u …", or nothing).
+    [[nodiscard]] virtual std::string name() const = 0;
+    virtual std::string explain(const SandboxResult &result) = 0;
+    [[nodiscard]] virtual std::string where_to_look() const = 0;
+
+    // Whether pi-agent-exec must bring what systemd's properties bring elsewhere: the list of allowed system calls.
+    [[nodiscard]] virtual bool needs_call_filter() const = 0;
+};
+
+} // namespace pi_agent

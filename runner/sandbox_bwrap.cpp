@@ -1,0 +1,224 @@
+// Running bubblewrap as root, and knowing when everything in it is over.
+#include "runner/sandbox_bwrap.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "runner/bwrap_preflight.hpp"
+#include "runner/bwrap_process.hpp"
+#include "runner/network_check.hpp"
+#include "runner/session_keeper.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <fcntl.h>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <poll.h>
+#include <sys/epoll.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t text_limit = 4096; // of what bwrap says
+constexpr int end_patience_seconds = 15;
+constexpr int info_patience_seconds = 5;
+
+UniqueFd open_process(pid_t pid)
+{
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+}
+
+bool has_ended(FdRef process)
+{
+    pollfd wait{process.get(), POLLIN, 0};
+    return poll(&wait, 1, 0) > 0;
+}
+
+pid_t parent_of(pid_t pid)
+{
+    std::ifstream status("/proc/" + std::to_string(pid) + "/status");
+    for (std::string line; std::getline(status, line);)
+        if (line.compare(0, 6, "PPid:\t") == 0) return static_cast<pid_t>(std::strtol(line.c_str() + 6, nullptr, 10));
+    return -1;
+}
+
+// Both ends; the first is read without waiting.
+std::pair<UniqueFd, UniqueFd> make_pipe()
+{
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
+    std::pair<UniqueFd, UniqueFd> pipe{UniqueFd::adopt(ends[0]), UniqueFd::adopt(ends[1])};
+    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) throw_errno("making a pipe");
+    return pipe;
+}
+
+} // namespace
+
+BwrapSandbox::BwrapSandbox(const AsRoot &root, std::string session_id, Uid user) : root_(root), id_(std::move(session_id)), user_(user)
+{
+    require_bwrap(root);
+    events_ = UniqueFd::adopt(epoll_create1(EPOLL_CLOEXEC));
+    if (!events_) throw_errno("watching the sandbox");
+}
+
+BwrapSandbox::~BwrapSandbox()
+{
+    try {
+        if (is_there()) stop();
+        const Deadline deadline = in_seconds(end_patience_seconds);
+        while (is_there() && Clock::now() < deadline)
+            wait_for_input(events_, deadline);
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the end of this process ends it, too
+    }
+    if (keeper_) static_cast<void>(write(keeper_.get(), "x", 1) == 1); // best_effort: it finds nothing to remove then
+}
+
+void BwrapSandbox::begin_leaving_callers_group()
+{
+    group_.emplace(root_, id_, user_);
+}
+
+void BwrapSandbox::start(const SandboxPlan &plan, FdRef launcher)
+{
+    keeper_ = start_session_keeper(root_, id_);
+    auto [info, their_info] = make_pipe();
+    auto [complaint, their_complaint] = make_pipe();
+    bwrap_pid_ = run_bwrap(root_, plan, group_ ? group_->agents() : FdRef(-1), {launcher, their_complaint, their_info});
+    bwrap_ = open_process(bwrap_pid_);
+    if (!bwrap_) throw_errno("watching bwrap");
+    info_ = std::move(info);
+    complaint_ = std::move(complaint);
+    for (const FdRef fd : {FdRef(bwrap_), FdRef(info_), FdRef(complaint_)})
+        watch(fd);
+}
+
+void BwrapSandbox::stop()
+{
+    hear_info();
+    const FdRef victim = first_ ? FdRef(first_) : FdRef(bwrap_);
+    if (victim.get() >= 0 && syscall(SYS_pidfd_send_signal, victim.get(), SIGKILL, nullptr, 0) != 0 && errno != ESRCH)
+        throw_errno("ending the session");
+    if (group_) group_->kill_agents();
+}
+
+SandboxResult BwrapSandbox::result()
+{
+    if (!reaped_ || (first_ && !has_ended(first_))) return {false, "", 0, 0};
+    if (WIFSIGNALED(status_)) return {true, "signal", CLD_KILLED, WTERMSIG(status_)};
+    const int status = WEXITSTATUS(status_);
+    return {true, status == 0 ? "success" : "exit-code", CLD_EXITED, status};
+}
+
+void BwrapSandbox::process()
+{
+    if (!bwrap_) return;
+    hear_info();
+    hear_complaint();
+    hear_end();
+}
+
+UniqueFd BwrapSandbox::mount_namespace()
+{
+    const Deadline deadline = in_seconds(info_patience_seconds);
+    for (hear_info(); !first_ && info_ && Clock::now() < deadline; hear_info())
+        wait_for_input(info_, deadline);
+    UniqueFd found = UniqueFd::adopt(open(("/proc/" + std::to_string(first_pid_) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+    if (!first_ || !found || has_ended(first_)) throw Failure(ExitStatus::unavailable, "bwrap made no mount namespace for the session");
+    return found;
+}
+
+// Of its first process: before the agent all others are that one's children, in the same namespaces.
+std::vector<pid_t> BwrapSandbox::processes()
+{
+    hear_info();
+    return first_ ? std::vector<pid_t>{first_pid_} : std::vector<pid_t>{};
+}
+
+void BwrapSandbox::require_network_enforced(const NetworkPolicy &network)
+{
+    if (network.mode == NetworkMode::none) require_own_network(processes(), network);
+}
+
+bool BwrapSandbox::is_there()
+{
+    process();
+    return bwrap_ && !result().ended;
+}
+
+// The kernel ends it with its runner.
+bool BwrapSandbox::may_live(const std::string & /*session_id*/)
+{
+    return false;
+}
+
+std::string BwrapSandbox::name() const
+{
+    return "the session's sandbox (bwrap, process " + std::to_string(bwrap_pid_) + ")";
+}
+
+std::string BwrapSandbox::explain(const SandboxResult &result)
+{
+    hear_complaint();
+    return "bwrap could not prepare the sandbox (" +
+           (complained_.empty() ? "status " + std::to_string(result.status) : escape_for_display(complained_)) + ")";
+}
+
+void BwrapSandbox::watch(FdRef fd)
+{
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) throw_errno("watching the sandbox");
+}
+
+void BwrapSandbox::hear_info()
+{
+    if (!info_) return;
+    std::array<char, 256> buffer{};
+    ssize_t length = 0;
+    while ((length = read(info_.get(), buffer.data(), buffer.size())) > 0 && said_.size() < text_limit)
+        said_.append(buffer.data(), static_cast<std::size_t>(length));
+    const auto facts = nlohmann::json::parse(said_, nullptr, false);
+    const auto pid = facts.is_object() ? facts.value("child-pid", 0) : 0;
+    if (pid > 0 && !first_) {
+        UniqueFd process = open_process(pid);
+        // bwrap reaps it: whoever has that number and bwrap as a parent, now that it is held, is the one that was meant.
+        if (process && parent_of(pid) == bwrap_pid_) {
+            first_ = std::move(process);
+            first_pid_ = pid;
+            watch(first_);
+        }
+    }
+    if (length == 0 || pid > 0) info_.reset();
+}
+
+void BwrapSandbox::hear_complaint()
+{
+    if (!complaint_) return;
+    std::array<char, 256> buffer{};
+    ssize_t length = 0;
+    while ((length = read(complaint_.get(), buffer.data(), buffer.size())) > 0)
+        if (complained_.size() < text_limit) complained_.append(buffer.data(), static_cast<std::size_t>(length));
+    if (length == 0) complaint_.reset();
+    while (!complained_.empty() && complained_.back() == '\n')
+        complained_.pop_back();
+}
+
+void BwrapSandbox::hear_end()
+{
+    if (reaped_) return;
+    const pid_t reaped = waitpid(bwrap_pid_, &status_, WNOHANG);
+    if (reaped < 0 && errno != EINTR) throw_errno("waiting for bwrap");
+    if (reaped != bwrap_pid_) return;
+    reaped_ = true;
+    if (epoll_ctl(events_.get(), EPOLL_CTL_DEL, bwrap_.get(), nullptr) != 0) throw_errno("watching the sandbox");
+    // What bwrap's end did not end yet.
+    if (first_ && !has_ended(first_)) syscall(SYS_pidfd_send_signal, first_.get(), SIGKILL, nullptr, 0);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,23 @@
+// Where each method begins.
+#include "runner/sandbox_methods.hpp"
+
+#include "common/error.hpp"
+#include "runner/sandbox_bwrap.hpp"
+#include "runner/sandbox_systemd.hpp"
+
+namespace pi_agent {
+
+std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, SandboxMethod method, const std::string &session_id, Uid user)
+{
+    switch (method) {
+    case SandboxMethod::systemd:
+        return std::make_unique<SystemdSandbox>(root, session_id, user);
+    case SandboxMethod::bwrap:
+        return std::make_unique<BwrapSandbox>(root, session_id, user);
+    case SandboxMethod::none:
+        break;
+    }
+    throw Failure(ExitStatus::unavailable, std::string("sandbox.method ") + to_string(method) + " is not built yet; use systemd or bwrap");
+}
+
+} // namespace pi_agent

@@ -1,0 +1,16 @@
+// The one place that turns the policy's method into a sandbox.
+#pragma once
+
+#include "common/identity.hpp"
+#include "common/policy.hpp"
+#include "runner/sandbox.hpp"
+
+#include <memory>
+#include <string>
+
+namespace pi_agent {
+
+// For one session. Throws Failure(unavailable) when this host cannot offer the method; never another one in its place.
+std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, SandboxMethod method, const std::string &session_id, Uid user);
+
+} // namespace pi_agent

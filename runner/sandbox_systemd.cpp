@@ -1,0 +1,122 @@
+// The unit of a session behind the interface that all methods share.
+#include "runner/sandbox_systemd.hpp"
+
+#include "common/error.hpp"
+#include "runner/control_group.hpp"
+#include "runner/network_check.hpp"
+#include "runner/session_directory.hpp"
+#include "runner/unit_properties.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <utility>
+
+namespace pi_agent {
+
+SystemdSandbox::SystemdSandbox(const AsRoot &root, std::string session_id, Uid user)
+    : root_(root), id_(std::move(session_id)), user_(user), bus_(root)
+{
+}
+
+void SystemdSandbox::begin_leaving_callers_group()
+{
+    move_.emplace(bus_, scope_name(id_), user_);
+    bus_.watch_service(service_name(id_));
+    features_ = systemd_features(bus_.version());
+}
+
+void SystemdSandbox::leave_callers_group()
+{
+    move_->wait();
+}
+
+void SystemdSandbox::start(const SandboxPlan &plan, FdRef launcher)
+{
+    bus_.start_service(service_name(id_), service_properties(plan, features_),
+                       CompanionUnit{cleanup_name(id_), cleanup_properties(id_, user_)}, launcher);
+}
+
+void SystemdSandbox::stop()
+{
+    bus_.stop_unit(service_name(id_));
+}
+
+SandboxResult SystemdSandbox::result()
+{
+    return bus_.service_result();
+}
+
+FdRef SystemdSandbox::fd() const
+{
+    return bus_.fd();
+}
+
+Deadline SystemdSandbox::next_look(Deadline otherwise) const
+{
+    return bus_.next_look(otherwise);
+}
+
+void SystemdSandbox::process()
+{
+    bus_.process();
+}
+
+// Of the launcher, which is alone in the unit then, but for what started it and goes.
+UniqueFd SystemdSandbox::mount_namespace()
+{
+    struct stat own {};
+    if (stat("/proc/self/ns/mnt", &own) != 0) throw_errno("reading the own mount namespace");
+    UniqueFd found;
+    for (const pid_t pid : processes()) {
+        UniqueFd one = UniqueFd::adopt(open(("/proc/" + std::to_string(pid) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
+        struct stat facts {};
+        if (!one || fstat(one.get(), &facts) != 0 || facts.st_ino == own.st_ino) continue;
+        if (found) throw Failure(ExitStatus::internal, "the session has more processes than its launcher before its agent starts");
+        const std::vector<pid_t> still = processes(); // and nobody else has its number by now
+        if (std::find(still.begin(), still.end(), pid) != still.end()) found = std::move(one);
+    }
+    if (!found) throw Failure(ExitStatus::unavailable, "systemd made no mount namespace for the session");
+    return found;
+}
+
+std::vector<pid_t> SystemdSandbox::processes()
+{
+    return processes_in(group_of_service(id_));
+}
+
+void SystemdSandbox::require_network_enforced(const NetworkPolicy &network)
+{
+    if (network.mode == NetworkMode::none)
+        require_own_network(processes(), network);
+    else if (network.mode != NetworkMode::full)
+        require_packet_filters(root_, group_of_service(id_), network);
+}
+
+bool SystemdSandbox::is_there()
+{
+    return bus_.unit_exists(service_name(id_));
+}
+
+bool SystemdSandbox::may_live(const std::string &session_id)
+{
+    return bus_.unit_exists(service_name(session_id)) || bus_.unit_exists(scope_name(session_id)) ||
+           bus_.unit_exists(cleanup_name(session_id));
+}
+
+std::string SystemdSandbox::name() const
+{
+    return "the session's unit " + service_name(id_);
+}
+
+std::string SystemdSandbox::explain(const SandboxResult &result)
+{
+    return "systemd could not prepare the sandbox (" + result.result + ", status " + std::to_string(result.status) + ")";
+}
+
+std::string SystemdSandbox::where_to_look() const
+{
+    return "; see: journalctl -u " + service_name(id_);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,15 @@
+// A process that outlives the runner where no systemd does: it removes what a session left whose runner was killed.
+#pragma once
+
+#include "common/fd.hpp"
+#include "common/identity.hpp"
+
+#include <string>
+
+namespace pi_agent {
+
+// Forks it. While the returned descriptor is open it waits; a byte written there sends it away, and the end of this process without one
+// makes it remove the session. Throws SystemFailure.
+UniqueFd start_session_keeper(const AsRoot &root, const std::string &session_id);
+
+} // namespace pi_agent
