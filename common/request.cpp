@@ -104,7 +104,7 @@ std::string encode_request(const Request &request)
     encoder.number(request_type).texts(request.arguments).texts(request.presentation).number(request.umask);
     const WindowSize &window = request.window;
     encode(encoder, request.on_terminal).number(window.rows).number(window.columns).number(window.x_pixels).number(window.y_pixels);
-    encoder.number(request.program == Program::shell ? 1 : 0).text(request.tmpdir).number(request.debug ? 1 : 0);
+    encoder.number(static_cast<std::uint64_t>(request.program)).text(request.tmpdir).number(request.debug ? 1 : 0);
     return encoder.bytes();
 }
 
@@ -120,7 +120,7 @@ Request decode_request(std::string_view bytes)
         on_terminal = bounded(decoder, 1, "terminal flag") == 1;
     for (std::uint16_t *field : {&request.window.rows, &request.window.columns, &request.window.x_pixels, &request.window.y_pixels})
         *field = static_cast<std::uint16_t>(bounded(decoder, 0xffff, "window size"));
-    request.program = bounded(decoder, 1, "program") == 1 ? Program::shell : Program::agent;
+    request.program = static_cast<Program>(bounded(decoder, static_cast<std::uint64_t>(Program::canary), "program"));
     request.tmpdir = decoder.text();
     request.debug = bounded(decoder, 1, "debug flag") == 1;
     decoder.end();

@@ -74,11 +74,11 @@ void add_view(const SandboxPlan &plan, Arguments &arguments)
     arguments.add_if("read-only", {"--remount-ro", "/"});
 }
 
-std::string joined(const std::vector<Gid> &groups)
+std::string joined(const std::vector<gid_t> &groups)
 {
     std::string text;
-    for (const Gid group : groups)
-        text += (text.empty() ? "" : ",") + std::to_string(group.value());
+    for (const gid_t group : groups)
+        text += (text.empty() ? "" : ",") + std::to_string(group);
     return text;
 }
 
@@ -88,10 +88,13 @@ std::vector<std::string> bwrap_command(const SandboxPlan &plan)
 {
     Arguments arguments;
     arguments.add({setpriv_path, "--reuid", std::to_string(plan.agent.value()), "--regid", std::to_string(plan.agent_group.value())});
-    if (plan.groups.empty())
+    std::vector<gid_t> groups = plan.account_groups;
+    for (const Gid group : plan.groups)
+        groups.push_back(group.value());
+    if (groups.empty())
         arguments.add({"--clear-groups"});
     else
-        arguments.add({"--groups", joined(plan.groups)});
+        arguments.add({"--groups", joined(groups)});
     arguments.add_if("no-capabilities", {"--bounding-set", "-all", "--inh-caps", "-all", "--ambient-caps", "-all"});
     arguments.add({"--no-new-privs", "--", PI_AGENT_EXEC_PATH});
     return arguments.take();

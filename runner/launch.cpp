@@ -1,12 +1,14 @@
 // The phases of one session.
 #include "runner/launch.hpp"
 
+#include "build_config.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/admission.hpp"
 #include "runner/agent_account.hpp"
 #include "runner/box_notes.hpp"
+#include "runner/canary.hpp"
 #include "runner/certificate_files.hpp"
 #include "runner/config_sync.hpp"
 #include "runner/env_files.hpp"
@@ -76,7 +78,8 @@ UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &
 SandboxPlan plan_sandbox(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
                          const StateDirectory &state, const RootTree &tree, const NetworkPolicy &network)
 {
-    SandboxPlan plan{id, caller.uid, agent.uid, agent.gid, {}, tree.path, tree.binds, state.home_path, tree.writable_roots, network};
+    SandboxPlan plan{id,        caller.uid, agent.uid,       agent.gid,           {},     agent.groups,
+                     tree.path, tree.binds, state.home_path, tree.writable_roots, network};
     if (project.shown.by_group) plan.groups.push_back(*project.shown.by_group);
     for (const auto &other : project.git_directories)
         if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
@@ -87,9 +90,20 @@ LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environme
                          const std::string &project_path)
 {
     LaunchRecord record;
-    const bool shell = request.program == Program::shell;
-    record.binary = shell ? shell_path : policy.agent.binary;
-    record.arguments = {shell ? "bash" : policy.agent.binary_name};
+    switch (request.program) {
+    case Program::agent:
+        record.binary = policy.agent.binary;
+        record.arguments = {policy.agent.binary_name};
+        break;
+    case Program::shell:
+        record.binary = shell_path;
+        record.arguments = {"bash"};
+        break;
+    case Program::canary:
+        record.binary = PI_AGENT_CANARY_PATH;
+        record.arguments = {"pi-agent-canary"};
+        break;
+    }
     record.arguments.insert(record.arguments.end(), request.arguments.begin(), request.arguments.end());
     record.environment = compose_environment(environment);
     record.project = project_path;
@@ -211,6 +225,9 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
     const Program program = request.program;
+    if (program == Program::canary)
+        request.arguments = canary_arguments({join_path(project_path, project.below), state.home_path, caller.home,
+                                              host_namespaces(sandbox->own_namespaces(policy.network))});
     name_git_config(environment);
     keep_from_downloading(environment, policy.network, missing_search_tools());
     if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});

@@ -21,7 +21,8 @@ struct SandboxPlan {
     Uid user; // the caller
     Uid agent;
     Gid agent_group;
-    std::vector<Gid> groups; // supplementary: the group that granted the root
+    std::vector<Gid> groups;           // supplementary: those that granted the roots
+    std::vector<gid_t> account_groups; // those of the agent's account, which systemd looks up itself
     std::string root_directory;
     std::vector<Bind> binds;
     std::string home_path;
@@ -79,6 +80,8 @@ public:
     virtual std::string explain(const SandboxResult &result) = 0;
     [[nodiscard]] virtual std::string where_to_look() const = 0;
 
+    // The kinds of namespaces (namespaces(7): "mnt", "pid", …) of which a session of this plan gets its own.
+    [[nodiscard]] virtual std::vector<std::string> own_namespaces(const NetworkPolicy &network) const = 0;
     // Whether pi-agent-exec must bring what systemd's properties bring elsewhere: the list of allowed system calls.
     [[nodiscard]] virtual bool needs_call_filter() const = 0;
 };

@@ -169,6 +169,13 @@ std::string BwrapSandbox::explain(const SandboxResult &result)
            (complained_.empty() ? "status " + std::to_string(result.status) : escape_for_display(complained_)) + ")";
 }
 
+std::vector<std::string> BwrapSandbox::own_namespaces(const NetworkPolicy &network) const
+{
+    std::vector<std::string> kinds = {"mnt", "ipc", "uts", "pid"};
+    if (network.mode == NetworkMode::none) kinds.emplace_back("net");
+    return kinds;
+}
+
 void BwrapSandbox::watch(FdRef fd)
 {
     epoll_event event{};

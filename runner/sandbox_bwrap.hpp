@@ -38,6 +38,7 @@ public:
     [[nodiscard]] std::string name() const override;
     std::string explain(const SandboxResult &result) override;
     [[nodiscard]] std::string where_to_look() const override { return ""; }
+    [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const override;
     [[nodiscard]] bool needs_call_filter() const override { return true; }
 
 private:

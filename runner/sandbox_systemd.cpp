@@ -119,4 +119,12 @@ std::string SystemdSandbox::where_to_look() const
     return "; see: journalctl -u " + service_name(id_);
 }
 
+std::vector<std::string> SystemdSandbox::own_namespaces(const NetworkPolicy &network) const
+{
+    std::vector<std::string> kinds = {"mnt", "ipc", "uts", "user"};
+    if (features_.private_pids) kinds.emplace_back("pid");
+    if (network.mode == NetworkMode::none) kinds.emplace_back("net");
+    return kinds;
+}
+
 } // namespace pi_agent

@@ -97,7 +97,7 @@ AgentEnded run(WrapperOptions options)
                     mask,
                     {},
                     {},
-                    options.shell ? Program::shell : Program::agent,
+                    options.program,
                     std::move(options.tmpdir),
                     options.debug};
     if (terminal) {

@@ -12,6 +12,7 @@ administrator's policy describes (/etc/pi-agent/policy.yaml). Every argument goe
   --pi-agent-help         print this and stop; `pi --help` is the agent's own help
   --pi-agent-explain      print what would be launched and why, launch nothing
   --pi-agent-debug        tell on standard error what the wrapper does and what the session gets
+  --pi-agent-canary       start a program in the agent's place that tries what the sandbox is to refuse, and says what it found
   --pi-agent-shell        start bash in the agent's place, with the arguments that follow: what it sees, the agent sees
   --pi-agent-tmpdir=PATH  let TMPDIR be this directory inside the project's root; it is made if need be, and never removed
 
@@ -49,7 +50,9 @@ WrapperOptions parse_options(int argc, const char *const *argv)
         else if (argument == "--pi-agent-debug")
             options.debug = true;
         else if (argument == "--pi-agent-shell")
-            options.shell = true;
+            options.program = Program::shell;
+        else if (argument == "--pi-agent-canary")
+            options.program = Program::canary;
         else if (argument.size() > tmpdir_option.size() && argument.compare(0, tmpdir_option.size(), tmpdir_option) == 0)
             options.tmpdir = argument.substr(tmpdir_option.size());
         else

@@ -1,6 +1,8 @@
 // The wrapper's own options: they begin with --pi-agent- and come first; everything else is the agent's, untouched.
 #pragma once
 
+#include "common/request.hpp"
+
 #include <string>
 #include <vector>
 
@@ -10,9 +12,9 @@ struct WrapperOptions {
     bool help = false;
     bool explain = false;
     bool debug = false;
-    bool shell = false;                       // in the agent's place
+    Program program = Program::agent;
     std::string tmpdir;                       // empty: none was named
-    std::vector<std::string> agent_arguments; // or the shell's
+    std::vector<std::string> agent_arguments; // or those of what is in its place
 };
 
 // Throws Failure(usage).

@@ -16,6 +16,7 @@ SandboxPlan plan_for(const NetworkMode mode)
                        Uid(990),
                        Gid(991),
                        {},
+                       {},
                        session + "/root",
                        {Bind{session + "/project", "/home/alice/projects", false},
                         Bind{session + "/home", "/var/lib/pi-agent/users/alice/home", false}, Bind{session + "/pts", "/dev/pts", false},

@@ -25,6 +25,7 @@ SandboxPlan plan_for(const std::string &project)
                        Uid(990),
                        Gid(991),
                        {},
+                       {},
                        session + "/root",
                        {Bind{session + "/home", "/var/lib/pi-agent/users/alice/home", false}, Bind{session + "/project", project, false},
                         Bind{session + "/run", "/run", true}},

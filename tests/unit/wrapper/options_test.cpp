@@ -58,9 +58,10 @@ TEST_CASE("own options come first, and everything after them is the agent's, unt
 TEST_CASE("a shell in the agent's place gets the arguments that follow")
 {
     const WrapperOptions options = parse({"--pi-agent-shell", "-c", "id"});
-    CHECK(options.shell);
+    CHECK(options.program == Program::shell);
     CHECK(options.agent_arguments == std::vector<std::string>{"-c", "id"});
-    CHECK(!parse({"-c", "--pi-agent-shell"}).shell);
+    CHECK(parse({"-c", "--pi-agent-shell"}).program == Program::agent);
+    CHECK(parse({"--pi-agent-canary"}).program == Program::canary);
 }
 
 TEST_CASE("an own option that does not exist is refused by name, escaped")

@@ -1,0 +1,61 @@
+// The plan on its way from the runner to the canary.
+#include "runner/canary.hpp"
+
+#include "common/error.hpp"
+#include "common/escape.hpp"
+
+#include <string_view>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::string_view namespace_prefix = "host-";
+
+} // namespace
+
+std::map<std::string, std::string> host_namespaces(const std::vector<std::string> &kinds)
+{
+    std::map<std::string, std::string> found;
+    for (const auto &kind : kinds) {
+        struct stat facts {};
+        if (stat(("/proc/1/ns/" + kind).c_str(), &facts) != 0) throw_errno("reading the host's " + kind + " namespace");
+        found[kind] = std::to_string(facts.st_ino);
+    }
+    return found;
+}
+
+std::vector<std::string> canary_arguments(const CanaryPlan &plan)
+{
+    std::vector<std::string> arguments = {"project=" + plan.project, "home=" + plan.home, "user-home=" + plan.user_home};
+    for (const auto &[kind, host] : plan.namespaces)
+        arguments.push_back(std::string(namespace_prefix) + kind + "=" + host);
+    return arguments;
+}
+
+CanaryPlan parse_canary_arguments(const std::vector<std::string> &arguments)
+{
+    CanaryPlan plan;
+    for (const auto &argument : arguments) {
+        const std::size_t equals = argument.find('=');
+        const std::string name = argument.substr(0, equals);
+        const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
+        if (name == "project")
+            plan.project = value;
+        else if (name == "home")
+            plan.home = value;
+        else if (name == "user-home")
+            plan.user_home = value;
+        else if (name.compare(0, namespace_prefix.size(), namespace_prefix) == 0)
+            plan.namespaces[name.substr(namespace_prefix.size())] = value;
+        else
+            throw Failure(ExitStatus::usage,
+                          "pi-agent-canary is started by pi-agent's runner; it knows no " + escape_for_display(argument));
+    }
+    if (plan.project.empty() || plan.home.empty())
+        throw Failure(ExitStatus::usage, "pi-agent-canary is started by pi-agent's runner, in the agent's place: pi --pi-agent-canary");
+    return plan;
+}
+
+} // namespace pi_agent
