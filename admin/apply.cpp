@@ -5,6 +5,7 @@
 #include "admin/agent_binary.hpp"
 #include "admin/check.hpp"
 #include "admin/directories.hpp"
+#include "admin/doctor.hpp"
 #include "admin/program.hpp"
 #include "admin/sudoers.hpp"
 #include "build_config.hpp"
@@ -49,7 +50,7 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
 
 } // namespace
 
-void run_apply(bool dry_run, std::ostream &out, std::ostream &warnings)
+void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &warnings)
 {
     const auto observer = Observer::self();
     if (!observer.root())
@@ -67,6 +68,14 @@ void run_apply(bool dry_run, std::ostream &out, std::ostream &warnings)
         remove_sudoers(root, sudoers_directory, changes);
     }
     if (changes.count() == 0) out << "nothing to do\n";
+    if (dry_run || !try_sandbox || !policy.wrapper.enable) return;
+    out.flush();
+    const auto report = run_canary(policy, observer, std::nullopt);
+    const auto text = to_text(report, policy.sandbox.method);
+    if (report.user.empty())
+        warnings << "pi-agentctl: warning: " << text << '\n';
+    else if (!report.is_good())
+        throw Failure(ExitStatus::unavailable, "the policy is applied, but " + text);
 }
 
 } // namespace pi_agent

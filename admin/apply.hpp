@@ -7,6 +7,8 @@ namespace pi_agent {
 
 // Root only. Says each change on `out`; a second run has nothing to do. Throws before the first change when check finds
 // anything wrong; what fails later leaves the steps before it done, and no new sudo rule.
-void run_apply(bool dry_run, std::ostream &out, std::ostream &warnings);
+// `try_sandbox`: at the end a canary is started as a user of the policy (admin/doctor.hpp). Throws Failure(unavailable) when that finds
+// anything that is not as it is to be: all is applied then.
+void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &warnings);
 
 } // namespace pi_agent

@@ -1,6 +1,7 @@
 // pi-agentctl: the administrators' tool. Reads its command line and runs one command.
 #include "admin/apply.hpp"
 #include "admin/check.hpp"
+#include "admin/doctor.hpp"
 #include "admin/explain.hpp"
 #include "admin/shell.hpp"
 #include "build_config.hpp"
@@ -30,7 +31,7 @@ Command parse_command_line(int argc, char **argv)
     app.set_help_all_flag("--help-all", "Print the help of every command and exit");
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
     app.footer("The policy is " PI_AGENT_POLICY_PATH
-               ". Exit status: 0 done, 64 usage, 71 the system refused, 75 another apply is running,\n"
+               ". Exit status: 0 done, 64 usage, 69 the sandbox does not hold here, 71 the system refused, 75 another apply is running,\n"
                "77 denied, 78 the policy or the host is not valid.");
 
     std::string file;
@@ -41,6 +42,16 @@ Command parse_command_line(int argc, char **argv)
     bool dry_run = false;
     auto *apply = app.add_subcommand("apply", "Make the host follow the policy: accounts, directories, the agent's program, the sudo rule");
     apply->add_flag("--dry-run", dry_run, "Say what would change, and change nothing");
+    bool no_canary = false;
+    apply->add_flag("--no-canary", no_canary,
+                    "Do not try the sandbox afterwards: where no session can run yet, as in an image that is being built");
+
+    bool doctor_json = false;
+    std::string patient;
+    auto *doctor = app.add_subcommand("doctor", "Start a session as a user, in which a program tries what the sandbox is to refuse");
+    const auto *patient_option =
+        doctor->add_option("--user", patient, "As whom; without it the first user who has a root")->type_name("NAME");
+    doctor->add_flag("--json", doctor_json, "Print JSON");
 
     std::string user;
     std::string directory;
@@ -66,9 +77,11 @@ Command parse_command_line(int argc, char **argv)
         throw Failure(ExitStatus::usage, std::string(error.what()) + "; see 'pi-agentctl --help'");
     }
     if (check->parsed()) return [draft = given(file_option, file)] { run_check(draft, std::cout, std::cerr); };
-    if (apply->parsed()) return [dry_run] { run_apply(dry_run, std::cout, std::cerr); };
+    if (apply->parsed()) return [dry_run, no_canary] { run_apply(dry_run, !no_canary, std::cout, std::cerr); };
+    if (doctor->parsed()) return [name = given(patient_option, patient), doctor_json] { run_doctor(name, doctor_json, std::cout); };
     if (shell->parsed()) return [shell_arguments] { become_shell(shell_arguments); };
-    if (!explain->parsed()) throw Failure(ExitStatus::usage, "no command given: check, apply, explain or shell; see 'pi-agentctl --help'");
+    if (!explain->parsed())
+        throw Failure(ExitStatus::usage, "no command given: check, apply, doctor, explain or shell; see 'pi-agentctl --help'");
     return [name = given(user_option, user), cwd = given(directory_option, directory), json] { run_explain(name, cwd, json, std::cout); };
 }
 

@@ -17,6 +17,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
@@ -26,7 +27,7 @@ namespace pi_agent {
 
 namespace {
 
-using Findings = std::vector<Finding>;
+using Findings = std::vector<CanaryFinding>;
 
 std::string word_for(int error)
 {
@@ -88,6 +89,23 @@ void look_at_writing(Findings &findings, const CanaryPlan &plan)
                                      std::string("/var/tmp"), std::string("/dev/shm")}) {
         const int error = try_write(place);
         expect(findings, "write " + place, "done", error == 0 ? "done" : "refused (" + word_for(error) + ")");
+    }
+}
+
+// What the agent may not write for other reasons, too, must not depend on them alone.
+void look_at_mounts(Findings &findings, const CanaryPlan &plan)
+{
+    const auto flag = [](const std::string &path, unsigned long wanted) {
+        struct statvfs facts {};
+        if (statvfs(path.c_str(), &facts) != 0) return std::string("unknown (") + word_for(errno) + ")";
+        return std::string((facts.f_flag & wanted) != 0 ? "yes" : "no");
+    };
+    for (const char *path : {"/", "/etc", "/usr", "/home", "/run", "/dev", "/sys"})
+        expect(findings, std::string(path) + " is read-only", "yes", flag(path, ST_RDONLY));
+    for (const std::string &path :
+         {plan.project, plan.home, std::string("/tmp"), std::string("/var/tmp"), std::string("/dev/shm"), std::string("/usr")}) {
+        expect(findings, path + " is without setuid programs", "yes", flag(path, ST_NOSUID));
+        expect(findings, path + " is without devices", "yes", flag(path, ST_NODEV));
     }
 }
 
@@ -213,10 +231,11 @@ void look_at_calls(Findings &findings, const CanaryPlan &plan)
 
 } // namespace
 
-std::vector<Finding> look_around(const CanaryPlan &plan)
+std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
 {
     Findings findings;
     look_at_writing(findings, plan);
+    look_at_mounts(findings, plan);
     look_at_sight(findings, plan);
     look_at_processes(findings);
     look_at_identity(findings);

@@ -15,7 +15,7 @@ struct CanaryPlan {
     std::map<std::string, std::string> namespaces; // that are not to be the host's: kind, and the host's own (stat(2) st_ino)
 };
 
-struct Finding {
+struct CanaryFinding {
     std::string what;     // "write /etc"
     std::string expected; // "refused"
     std::string seen;     // "refused (EROFS)", "done"
@@ -30,6 +30,6 @@ std::vector<std::string> canary_arguments(const CanaryPlan &plan);
 CanaryPlan parse_canary_arguments(const std::vector<std::string> &arguments);
 
 // Leaves nothing behind.
-std::vector<Finding> look_around(const CanaryPlan &plan);
+std::vector<CanaryFinding> look_around(const CanaryPlan &plan);
 
 } // namespace pi_agent

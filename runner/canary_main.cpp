@@ -13,11 +13,12 @@ int main(int argc, char **argv)
 {
     try {
         const auto findings = pi_agent::look_around(pi_agent::parse_canary_arguments({argv + std::min(argc, 1), argv + argc}));
-        const bool all = std::all_of(findings.begin(), findings.end(), [](const pi_agent::Finding &finding) { return finding.is_right; });
+        const bool all =
+            std::all_of(findings.begin(), findings.end(), [](const pi_agent::CanaryFinding &finding) { return finding.is_right; });
         nlohmann::json list = nlohmann::json::array();
         for (const auto &finding : findings)
             list.push_back({{"what", finding.what}, {"expected", finding.expected}, {"seen", finding.seen}, {"right", finding.is_right}});
-        std::cout << nlohmann::json{{"right", all}, {"findings", list}}.dump(1, ' ', false, nlohmann::json::error_handler_t::replace)
+        std::cout << nlohmann::json{{"right", all}, {"findings", list}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)
                   << '\n'
                   << std::flush;
         return std::cout && all ? 0 : 1;

@@ -275,7 +275,7 @@ class Machine:
     def install_policy(self, text):
         """Makes `text` the policy and applies it."""
         self.write("/etc/pi-agent/policy.yaml", text)
-        return self.root(["pi-agentctl", "apply"], check=True)
+        return self.root(["pi-agentctl", "apply", "--no-canary"], check=True)
 
     def model_requests(self):
         """What the agent sent to the scripted model since the last forget_model_requests()."""
