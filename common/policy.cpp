@@ -17,8 +17,6 @@ const char *to_string(SandboxMethod method)
         return "systemd";
     case SandboxMethod::bwrap:
         return "bwrap";
-    case SandboxMethod::none:
-        return "none";
     }
     return "unknown";
 }

@@ -44,7 +44,6 @@ struct WrapperPolicy {
 enum class SandboxMethod {
     systemd, // a hardened unit
     bwrap,   // bubblewrap, where systemd is not PID 1
-    none,    // the agent's own account, and nothing else
 };
 
 struct SandboxPolicy {

@@ -8,7 +8,7 @@ namespace pi_agent {
 
 void read_sandbox(const PolicyValue &section, Policy &policy, Problems &problems);
 
-// Reports each key of the policy `root` that the method of `policy` cannot honour: nothing is ever dropped in silence.
-void refuse_what_method_cannot(const YamlNode &root, const Policy &policy, Problems &problems);
+// Reports each key that the method cannot honour: nothing is ever dropped in silence.
+void refuse_what_method_cannot(const Policy &policy, Problems &problems);
 
 } // namespace pi_agent

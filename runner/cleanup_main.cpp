@@ -1,9 +1,10 @@
-// pi-agent-cleanup: removes what a session left, run by the session's unit as it stops. Root; one argument, the session id, set by the
-// runner.
+// pi-agent-cleanup: removes what a session left. Root; run by a unit of the session as that stops, with the session id as its argument,
+// or where there is no systemd by the runner, to wait for the runner's end.
 #include "common/error.hpp"
 #include "common/identity.hpp"
 #include "runner/cleanup.hpp"
 #include "runner/session_directory.hpp"
+#include "runner/session_keeper.hpp"
 
 #include "runner/record.hpp"
 
@@ -13,13 +14,18 @@
 
 int main(int argc, char **argv)
 {
-    const std::string id = argc == 2 ? argv[1] : "(none)";
+    const bool waits = argc == 3 && std::string(argv[1]) == "--when-runner-ends";
+    const std::string id = waits ? argv[2] : argc == 2 ? argv[1] : "(none)";
     try {
-        // --- root from here: started by systemd, with nothing of a user's in sight ---
+        // --- root from here: started by systemd or the runner, with nothing of a user's in sight ---
         if (clearenv() != 0) throw pi_agent::Failure(pi_agent::ExitStatus::system_failure, "the environment could not be emptied");
         const pi_agent::AsRoot root = pi_agent::AsRoot::claim();
-        if (!pi_agent::is_session_id(id)) throw pi_agent::Failure(pi_agent::ExitStatus::usage, "usage: pi-agent-cleanup SESSION-ID");
-        pi_agent::clean_up_after_unit(root, id);
+        if (!pi_agent::is_session_id(id))
+            throw pi_agent::Failure(pi_agent::ExitStatus::usage, "usage: pi-agent-cleanup [--when-runner-ends] SESSION-ID");
+        if (waits)
+            pi_agent::keep_session(root, id);
+        else
+            pi_agent::clean_up_after_unit(root, id);
         return 0;
     } catch (const pi_agent::Failure &failure) {
         pi_agent::record_problem(id, std::string("cleanup: ") + failure.what());

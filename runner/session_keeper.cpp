@@ -1,9 +1,10 @@
 // The process that stays when a runner is killed.
 #include "runner/session_keeper.hpp"
 
-#include "common/channel.hpp"
+#include "build_config.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/exec_pointers.hpp"
 #include "runner/own_group.hpp"
 #include "runner/record.hpp"
 #include "runner/scratch_removal.hpp"
@@ -14,52 +15,60 @@
 #include <linux/close_range.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <vector>
 
 namespace pi_agent {
 
 namespace {
 
-// Twice forked, so that nobody has to wait for it, and the runner's own waiting never meets it.
-[[noreturn]] void keep(const AsRoot &root, const std::string &session_id, int end_of_runner)
+// Twice forked, so that nobody has to wait for it. The session's lock is among what is closed: it must end with the runner.
+[[noreturn]] void become_keeper(const std::vector<char *> &arguments, int end_of_runner)
 {
-    // The session's lock is among what is closed: it must end with the runner.
     if (dup2(end_of_runner, STDIN_FILENO) < 0 || close_range(3, ~0U, 0) != 0) _exit(1);
-    if (fork() != 0) _exit(0);
+    const pid_t pid = fork();
+    if (pid != 0) _exit(pid < 0 ? 1 : 0);
     setsid();
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    char *const no_environment[] = {nullptr};
+    execve(PI_AGENT_CLEANUP_PATH, arguments.data(), no_environment);
+    _exit(1);
+}
+
+} // namespace
+
+UniqueFd start_session_keeper(const AsRoot & /*root*/, const std::string &session_id)
+{
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
+    const UniqueFd theirs = UniqueFd::adopt(ends[0]);
+    UniqueFd own = UniqueFd::adopt(ends[1]);
+    const std::vector<std::string> arguments = {PI_AGENT_CLEANUP_PATH, "--when-runner-ends", session_id};
+    const std::vector<char *> pointers = exec_pointers(arguments);
+    const pid_t pid = fork();
+    if (pid < 0) throw_errno("starting the session's keeper");
+    if (pid == 0) become_keeper(pointers, theirs.get());
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (status != 0) throw Failure(ExitStatus::system_failure, "the session's keeper could not be started");
+    return own;
+}
+
+void keep_session(const AsRoot &root, const std::string &session_id)
+{
     step_aside();
     char told = 0;
     ssize_t length = 0;
     do {
         length = read(STDIN_FILENO, &told, 1);
     } while (length < 0 && errno == EINTR);
-    if (length == 1 || !defence_is_on("session-keeper")) _exit(0);
+    if (length == 1 || !defence_is_on("session-keeper")) return;
     // What ran inside has been killed by the kernel, or is being: nothing of it can stop that any more.
-    try {
-        remove_session_with_scratch(root, session_id);
-        record_problem(session_id, "its runner was killed; what the session left was removed");
-    } catch (const std::exception &failure) {
-        record_problem(session_id, failure.what());
-    }
+    remove_session_with_scratch(root, session_id);
     leave_group(session_id);
-    _exit(0);
-}
-
-} // namespace
-
-UniqueFd start_session_keeper(const AsRoot &root, const std::string &session_id)
-{
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    const UniqueFd theirs = UniqueFd::adopt(ends[0]);
-    UniqueFd own = UniqueFd::adopt(ends[1]);
-    const pid_t pid = fork();
-    if (pid < 0) throw_errno("starting the session's keeper");
-    if (pid == 0) keep(root.for_child(), session_id, theirs.get());
-    int status = 0;
-    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-    }
-    if (status != 0) throw Failure(ExitStatus::system_failure, "the session's keeper could not be started");
-    return own;
+    record_problem(session_id, "its runner was killed; what the session left was removed");
 }
 
 } // namespace pi_agent

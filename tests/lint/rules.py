@@ -45,12 +45,13 @@ HOMES = (
     ("namespaces", _call("setns", "unshare"), ("runner/canary.cpp", "runner/mounts.cpp"),
      "everything of ours stays in the namespaces that it was started in, but for one thread that mounts what nobody is to see"),
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
-    ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/bwrap_process.cpp", "runner/canary.cpp", "runner/child.cpp", "runner/session_keeper.cpp", "runner/hook_process.cpp", "runner/agent_process.cpp", "runner/host_program.cpp",
-      "runner/id_map.cpp", "admin/program.cpp"),
+    ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/bwrap_process.cpp", "runner/canary.cpp", "runner/child.cpp",
+      "runner/session_keeper.cpp", "runner/hook_process.cpp", "runner/agent_process.cpp", "runner/host_program.cpp", "runner/id_map.cpp",
+      "admin/program.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
      ("wrapper/runner_process.cpp", "wrapper/main.cpp", "runner/agent_process.cpp", "runner/bwrap_process.cpp", "runner/hook_process.cpp", "runner/host_program.cpp",
-      "admin/shell.cpp"),
+      "runner/session_keeper.cpp", "admin/shell.cpp"),
      "argv and environment of another program are built where they can be read"),
 )
 

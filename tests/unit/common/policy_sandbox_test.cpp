@@ -29,8 +29,7 @@ TEST_CASE("the method is systemd unless the policy says another, by its name")
     CHECK(method_of("") == SandboxMethod::systemd);
     CHECK(method_of("sandbox: {method: systemd}\n") == SandboxMethod::systemd);
     CHECK(method_of("sandbox: {method: bwrap}\n") == SandboxMethod::bwrap);
-    CHECK(method_of("sandbox: {method: none}\n") == SandboxMethod::none);
-    for (const auto method : {SandboxMethod::systemd, SandboxMethod::bwrap, SandboxMethod::none})
+    for (const auto method : {SandboxMethod::systemd, SandboxMethod::bwrap})
         CHECK(method_of(std::string("sandbox: {method: ") + to_string(method) + "}\n") == method);
     CHECK(to_string(parse(head + "sandbox:\n  method: bwrap\n").sandbox.where) == "p.yaml:4:11");
 }
@@ -39,7 +38,7 @@ TEST_CASE("no method is dropped, guessed or put in the place of another")
 {
     for (const auto *name : {"auto", "Systemd", "bubblewrap", "", "[systemd]", "~"})
         CHECK_MESSAGE(contains(problems_with(std::string("sandbox: {method: ") + name + "}\n"), "sandbox.method"), name);
-    for (const auto *name : {"podman", "docker"})
+    for (const auto *name : {"podman", "docker", "none"})
         CHECK_MESSAGE(contains(problems_with(std::string("sandbox: {method: ") + name + "}\n"), "not supported yet"), name);
 }
 
@@ -51,16 +50,4 @@ TEST_CASE("what bwrap cannot honour is refused with the key's place")
                       network);
     for (const auto *network : {"full", "none"})
         CHECK_MESSAGE(problems_with(std::string("sandbox: {method: bwrap}\nnetwork: ") + network + "\n").empty(), network);
-}
-
-TEST_CASE("what none cannot honour is refused, and what asks for nothing is not")
-{
-    for (const auto *line : {"network: none", "view: minimal", "view_paths: [/opt]", "toolchains: {readable: default}", "scratch: tmpfs",
-                             "settings_lock: true", "projects: {paths: alias}", "projects: {scope: project}", "projects: {mask: [.env]}",
-                             "projects: {protect: [.git/hooks]}"})
-        CHECK_MESSAGE(
-            contains(problems_with("sandbox: {method: none}\n" + std::string(line) + "\n"), "cannot do this: it confines nothing"), line);
-    for (const auto *line : {"network: full", "view: host", "view_paths: []", "scratch: disk", "settings_lock: false",
-                             "projects: {paths: host}", "projects: {mask: []}", "projects: {aftermath: true}"})
-        CHECK_MESSAGE(problems_with("sandbox: {method: none}\n" + std::string(line) + "\n").empty(), line);
 }

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <linux/mount.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -139,4 +140,14 @@ TEST_CASE("a directory descriptor from outside the view leads nowhere" * doctest
         skipped("this place makes no detached mounts");
     else
         CHECK(answer == "0 " + std::to_string(EACCES) + " " + std::to_string(EACCES));
+}
+
+TEST_CASE("a file in memory as stdio is no reason to refuse, and stays usable" * doctest::skip(not_root()))
+{
+    CHECK(in_child([&] {
+              ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+              const std::array<UniqueFd, 3> stdio{UniqueFd::adopt(::memfd_create("input", 0)), UniqueFd(), UniqueFd()};
+              restrict_with_landlock(stdio);
+              return std::string(::write(stdio[0].get(), "x", 1) == 1 ? "written" : "not written");
+          }) == "written");
 }

@@ -1,0 +1,119 @@
+"""What only bubblewrap's sandbox needs: there is no systemd that binds lifetimes, makes groups and takes keyrings away."""
+
+import time
+
+import pytest
+from target import SESSIONS, Outcome
+
+BWRAP = "sandbox: {method: bwrap}"
+SECONDS = 6
+# Deaf to what asks it to end, and with a grandchild in a session of its own.
+STUBBORN = ("sh", "-c", "trap '' TERM HUP; setsid sh -c 'trap \"\" TERM HUP; exec sleep 4321' & echo $PI_AGENT_SESSION; exec sleep 4321")
+
+
+@pytest.fixture(autouse=True)
+def method_bwrap(product, weak):
+    with product.policy_with(BWRAP), weak.policy_with(BWRAP):
+        yield
+    weak.machine.root(["pkill", "-9", "-x", "sleep"])
+
+
+def sleepers(target):
+    return target.machine.root(["pgrep", "-f", "^sleep 4321"]).stdout.split()
+
+
+def wait_for(look):
+    """What `look` still finds when it must find nothing."""
+    until = time.monotonic() + SECONDS
+    while (found := look()) and time.monotonic() < until:
+        time.sleep(0.05)
+    return found
+
+
+def runner_of(target):
+    return target.machine.root("pgrep -u root -f ^/usr/libexec/pi-agent/pi-agent-runner | tail -1", check=True).stdout.decode().strip()
+
+
+def start(target):
+    session = target.session(*STUBBORN)
+    assert len(sleepers(target)) == 2, "the agent and its grandchild"
+    return session
+
+
+@pytest.mark.parametrize("signal", ["KILL", "SEGV"])
+def test_no_agent_survives_its_runner(prove, signal):
+    def attack(target):
+        start(target)
+        target.machine.root(["pkill", f"-{signal}", "-f", "^/usr/libexec/pi-agent/pi-agent-runner"], check=True)
+        left = wait_for(lambda: sleepers(target))
+        target.machine.root("pkill -9 -x sleep; true")
+        return Outcome(bool(left), left)
+
+    prove(attack, "bwrap:die-with-parent", "runner-eof", quick=True)
+
+
+def test_what_a_killed_runner_leaves_is_removed_without_another_start(prove):
+    def attack(target):
+        session = start(target)
+        target.machine.root(["pkill", "-KILL", "-f", "^/usr/libexec/pi-agent/pi-agent-runner"], check=True)
+        places = [f"{SESSIONS}/{session.id}", f"/var/lib/pi-agent/sessions/{session.id}", f"/sys/fs/cgroup/pi-agent/{session.id}"]
+        left = wait_for(lambda: [place for place in places if target.machine.root(["test", "-e", place]).returncode == 0])
+        return Outcome(bool(left), left)
+
+    prove(attack, "session-keeper", quick=True)
+
+
+def test_the_callers_control_group_is_frozen(prove):
+    """As under systemd: the runner leaves it, here by its own hand."""
+
+    def attack(target):
+        session = start(target)
+        wrapper = str(session.wrapper_pid())
+        (session.process.group.path / "cgroup.freeze").write_text("1")
+        target.machine.root(["kill", "-KILL", wrapper], check=True)
+        left = wait_for(lambda: sleepers(target))
+        session.end()
+        target.machine.root("pkill -9 -x sleep; true")
+        return Outcome(bool(left), left)
+
+    prove(attack, "own-group", quick=True)
+
+
+def test_the_runner_is_in_no_group_of_its_caller(prove):
+    def attack(target):
+        start(target)
+        group = target.machine.root(f"cat /proc/{runner_of(target)}/cgroup", check=True).stdout.decode().strip().splitlines()[-1]
+        target.machine.root("pkill -9 -x sleep; true")
+        return Outcome("/pi-agent/" not in group, group)
+
+    prove(attack, "own-group")
+
+
+KEYS = """
+import ctypes, os, sys
+libc = ctypes.CDLL(None, use_errno=True)
+def call(*arguments):
+    result = libc.syscall(*arguments)
+    return result if result >= 0 else -ctypes.get_errno()
+SESSION = -3
+"""
+ADD_KEY = KEYS + """
+key = call(248, b"user", b"of-alice", b"quokka-key", 10, SESSION)
+assert key > 0, key
+assert call(250, 5, key, 0x3f3f0000 | 0x3f3f) == 0  # KEYCTL_SETPERM: possessor and user
+os.execvp("pi", ["pi", *sys.argv[1:]])
+"""
+READ_KEY = KEYS + """
+key = call(250, 10, SESSION, b"user", b"of-alice", 0)  # KEYCTL_SEARCH
+text = ctypes.create_string_buffer(64)
+size = call(250, 11, key, text, 64) if key > 0 else key  # KEYCTL_READ
+print(text.raw[:size].decode() if size > 0 else f"error {-size}")
+"""
+
+
+def test_the_callers_keyring_stays_outside(prove):
+    def attack(target):
+        done = target.machine.run(["python3", "-c", ADD_KEY, "python3", "-c", READ_KEY], user="alice", cwd="/home/alice/projects/demo")
+        return Outcome(b"quokka-key" in done.stdout, done)
+
+    prove(attack, "bwrap:own-keyring", "call-filter", "seccomp-filter")

@@ -1,0 +1,83 @@
+"""The canary sees what is missing: for each defence that can be seen from inside, taking it out makes it fail, and says where."""
+
+import json
+
+import pytest
+from test_inside import ALL_FILTERS, FILTERS, NO_SUID_BITS
+
+# (what the policy says besides, defences that are taken out, an answer that is wrong then)
+OF_SYSTEMD = (
+    ("", ("unit:ProtectSystem",), "/ is read-only"),
+    ("", ("unit:PrivateUsers",), "user namespace"),
+    ("", ("unit:PrivateIPC",), "ipc namespace"),
+    ("", ("unit:ProtectHostname",), "uts namespace"),
+    ("network: none", ("unit:PrivateNetwork", "network-check"), "net namespace"),
+    ("", ("unit:CapabilityBoundingSet",), "capabilities (CapBnd)"),
+    ("", (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock"), "no new privileges"),
+    ("", (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock"), "system call filter"),
+    ("", FILTERS, "io_uring_setup"),
+    ("", FILTERS, "ptrace"),
+    ("", FILTERS, "keyctl"),
+    ("", (*FILTERS, "unit:RestrictNamespaces"), "a user namespace (unshare)"),
+    ("", (*FILTERS, "unit:RestrictNamespaces"), "a user namespace (clone)"),
+    ("", ("unit:LockPersonality",), "another personality"),
+    ("", ("unit:RestrictAddressFamilies",), "a netlink socket"),
+    ("", ("seccomp-filter",), "a key pressed for the terminal (TIOCSTI)"),
+    ("", NO_SUID_BITS, "a setuid file in the project"),
+    ("", (*FILTERS, "unit:RestrictSUIDSGID"), "openat2"),
+    ("", ("unit:RootDirectory", "unit:BindReadOnlyPaths"), "find /run/dbus/system_bus_socket"),
+    ("", ("unit:RootDirectory", "unit:BindReadOnlyPaths"), "find /run/systemd/journal/socket"),
+)
+OF_BWRAP = (
+    ("", ("bwrap:read-only",), "/ is read-only"),
+    ("", ("bwrap:read-only",), "/home is read-only"),
+    ("", ("bwrap:own-processes",), "pid namespace"),
+    ("", ("bwrap:own-processes",), "the host's first process"),
+    ("", ("bwrap:own-ipc",), "ipc namespace"),
+    ("network: none", ("bwrap:own-network", "network-check"), "net namespace"),
+    ("", ("bwrap:no-capabilities",), "capabilities (CapBnd)"),
+    ("", ("call-filter",), "another personality"),
+    ("", ("call-filter",), "a netlink socket"),
+    ("", ("call-filter",), "a user namespace (clone)"),
+    ("", ("call-filter", "seccomp-filter"), "system call filter"),
+    ("", ("call-filter", "seccomp-filter"), "io_uring_setup"),
+    ("", ("seccomp-filter",), "a key pressed for the terminal (TIOCSTI)"),
+    ("", ("seccomp-filter",), "a setuid file in the project"),
+)
+CASES = [("systemd", *case) for case in OF_SYSTEMD] + [("bwrap", *case) for case in OF_BWRAP]
+
+
+def canary(target, method, section):
+    """What is wrong by the canary's own word, and how `pi` ended."""
+    with target.policy_with(f"sandbox: {{method: {method}}}\n{section}"):
+        done = target.machine.run(["pi", "--pi-agent-canary"], user="alice", cwd="/home/alice/projects/demo")
+    lines = [line for line in done.stdout.splitlines() if line.startswith(b"{")]
+    assert lines, done
+    report = json.loads(lines[0])
+    return {finding["what"]: finding for finding in report["findings"] if not finding["right"]}, done.returncode
+
+
+@pytest.mark.parametrize("method", ["systemd", "bwrap"])
+def test_nothing_is_wrong_while_every_defence_is_in(product, weak, method):
+    for target in (product, weak):
+        assert canary(target, method, "") == ({}, 0)
+        assert canary(target, method, "network: none") == ({}, 0)
+
+
+@pytest.mark.parametrize(("method", "section", "defences", "answer"), CASES, ids=[f"{case[0]}-{'+'.join(case[2][:2])}-{case[3]}" for case in CASES])
+def test_a_defence_that_is_out_is_found(weak, method, section, defences, answer):
+    with weak.without(*defences):
+        wrong, status = canary(weak, method, section)
+    assert answer in wrong and status == 1, wrong
+
+
+def test_apply_and_doctor_refuse_a_host_that_does_not_hold(weak):
+    with weak.without("unit:PrivateIPC"):
+        for command in (["doctor"], ["apply"]):
+            done = weak.machine.root(["pi-agentctl", *command])
+            assert done.returncode == 69, done
+            for word in (b"the sandbox (systemd) was tried as alice", b"1 of ", b"ipc namespace: expected its own, found the host's"):
+                assert word in done.stderr, done
+        assert weak.machine.root(["pi-agentctl", "apply", "--no-canary"]).returncode == 0
+    for command in (["doctor"], ["apply"]):
+        assert weak.machine.root(["pi-agentctl", *command]).returncode == 0

@@ -1,0 +1,143 @@
+"""Hosts on which a method cannot work: refused before anything is mounted, with the cause and what to do, and never another method instead."""
+
+import contextlib
+
+import pytest
+from launching import DEMO, PLAYING_POLICY, assert_refused, leftovers, pi
+
+UNAVAILABLE = 69
+# A container: process 1 is no systemd, and there is none of its sockets. What follows is run as root in it.
+CONTAINER = ["unshare", "--mount", "--pid", "--fork", "--cgroup", "--kill-child", "--mount-proc"]
+
+
+@pytest.fixture(params=["systemd", "bwrap"])
+def method(request, playing):
+    playing.install_policy(PLAYING_POLICY + f"sandbox: {{method: {request.param}}}\n")
+    yield request.param
+    playing.install_policy(PLAYING_POLICY)
+
+
+@pytest.fixture
+def bwrap(playing):
+    playing.install_policy(PLAYING_POLICY + "sandbox: {method: bwrap}\n")
+    yield playing
+    playing.install_policy(PLAYING_POLICY)
+
+
+def in_container(machine, script, prepare="", capabilities=(), user="alice"):
+    """Runs `script` as a user in a container of this machine; `capabilities` are those that its root lacks."""
+    inside = f"mount -t tmpfs none /run && {prepare or 'true'} && runuser -u {user} -- sh -c 'cd {DEMO} && {script}'; exit $?"
+    lacking = ["setpriv", "--bounding-set", ",".join(f"-{name}" for name in capabilities)] if capabilities else []
+    return machine.root([*CONTAINER, "sh", "-c", f"mount --make-rprivate / && exec {' '.join([*lacking, 'sh', '-c'])} \"$1\"", "sh", inside])
+
+
+@contextlib.contextmanager
+def replaced(machine, path, text=None, mode="0755"):
+    """Another file in the place of `path`, or none."""
+    machine.root(["mv", path, f"{path}.away"], check=True)
+    try:
+        if text is not None:
+            machine.write(path, text, mode=int(mode, 8))
+        yield
+    finally:
+        machine.root(f"rm -f {path}; mv {path}.away {path}", check=True)
+
+
+def refused(machine, *words):
+    done = pi(machine, "sh", "echo ran")
+    assert_refused(done, UNAVAILABLE, *words)
+    assert leftovers(machine) == []
+
+
+@pytest.mark.parametrize(("path", "package"), [("/usr/bin/bwrap", "bubblewrap"), ("/usr/bin/setpriv", "util-linux")])
+def test_a_program_that_bwrap_needs_is_missing(bwrap, path, package):
+    with replaced(bwrap, path):
+        refused(bwrap, f"sandbox.method bwrap needs {path}", "No such file or directory", f"install the package {package}")
+
+
+def test_a_bwrap_that_somebody_else_can_change_is_not_run(bwrap):
+    with replaced(bwrap, "/usr/bin/bwrap", "#!/bin/sh\necho ran\n", mode="0777"):
+        done = pi(bwrap, "sh", "echo ran")
+    assert done.returncode == 78 and done.stdout == b"" and b"/usr/bin/bwrap" in done.stderr, done
+
+
+def test_what_bwrap_complains_of_is_told(bwrap):
+    with replaced(bwrap, "/usr/bin/bwrap", '#!/bin/sh\necho "bwrap: No permissions to create a new namespace" >&2\nexit 1\n'):
+        refused(bwrap, "bwrap could not prepare the sandbox", "No permissions to create a new namespace")
+
+
+def test_a_bwrap_that_runs_the_command_without_a_sandbox_runs_no_agent(bwrap):
+    """It makes no namespace and tells no first process: nothing is handed to what runs there."""
+    with replaced(bwrap, "/usr/bin/bwrap", '#!/bin/sh\nshift 3; exec "$@"\n'):
+        done = pi(bwrap, "sh", "echo ran", cwd="/srv/shared/app")
+    assert done.returncode == UNAVAILABLE and b"ran" not in done.stdout and b"bwrap made no mount namespace" in done.stderr, done
+
+
+def test_root_of_a_container_may_not_mount(bwrap):
+    done = in_container(bwrap, "pi sh true", capabilities=("sys_admin",))
+    assert done.returncode == UNAVAILABLE, done
+    for word in (b"no CAP_SYS_ADMIN", b"choose another method"):
+        assert word in done.stderr, done
+
+
+def test_the_callers_control_group_cannot_be_left(bwrap):
+    """Its owner could freeze the runner."""
+    prepare = "mkdir -p /sys/fs/cgroup/of-alice && chown alice: /sys/fs/cgroup/of-alice/cgroup.procs && echo 1 >/sys/fs/cgroup/of-alice/cgroup.procs"
+    prepare += " && mount -o remount,bind,ro /sys/fs/cgroup"
+    done = in_container(bwrap, "pi sh true", prepare=prepare)
+    bwrap.root("for i in 1 2 3 4 5; do rmdir /sys/fs/cgroup/of-alice && break; sleep 0.2; done", check=True)
+    assert done.returncode == UNAVAILABLE and b"cannot leave the caller's control group" in done.stderr, done
+
+
+def test_a_container_has_no_systemd_and_the_policy_asks_for_it(playing):
+    done = in_container(playing, "pi sh true")
+    assert done.returncode == UNAVAILABLE, done
+    for word in (b"connecting to systemd failed", b"does this host run systemd and its system bus?"):
+        assert word in done.stderr, done
+
+
+def test_a_container_where_bwrap_works(bwrap):
+    done = in_container(bwrap, "pi sh \"touch made; id -un; cat /proc/1/comm\" && stat -c %U made && rm made")
+    assert (done.returncode, done.stdout.decode().split()) == (0, ["pi-agent-alice", "bwrap", "alice"]), done
+
+
+def test_the_canary_of_a_container(bwrap):
+    done = in_container(bwrap, "pi --pi-agent-canary >/dev/null")
+    assert (done.returncode, done.stderr) == (0, b""), done
+
+
+def test_the_place_of_sessions_is_taken(method, playing):
+    playing.root("umount -l /run/pi-agent/sessions; mv /run/pi-agent /run/pi-agent.away; echo x >/run/pi-agent", check=True)
+    try:
+        done = pi(playing, "sh", "echo ran")
+    finally:
+        playing.root("rm /run/pi-agent; rm -rf /run/pi-agent.away", check=True)
+    assert done.returncode in (71, 78) and done.stdout == b"" and b"/run/pi-agent" in done.stderr, done
+
+
+def test_a_project_on_a_file_system_that_cannot_map_ids(method, playing):
+    """Each method needs it, and says so by the mount's name."""
+    script = "mkdir -p /srv/shared/app/.old && mount -t proc none /srv/shared/app && mkdir -p /tmp/x"
+    playing.root(script, check=True)
+    try:
+        done = pi(playing, "sh", "echo ran", cwd="/srv/shared/app")
+    finally:
+        playing.root("umount /srv/shared/app; rmdir /srv/shared/app/.old /tmp/x", check=True)
+    assert done.returncode in (UNAVAILABLE, 77) and done.stdout == b"" and b"/srv/shared/app" in done.stderr, done
+
+
+def test_systemds_bus_is_silent(playing):
+    """Its socket is there and nobody answers."""
+    playing.root("mv /run/dbus/system_bus_socket /run/dbus/away; mv /run/systemd/private /run/systemd/away", check=True)
+    try:
+        done = pi(playing, "sh", "echo ran")
+    finally:
+        playing.root("mv /run/dbus/away /run/dbus/system_bus_socket; mv /run/systemd/away /run/systemd/private", check=True)
+    assert_refused(done, UNAVAILABLE, "connecting to systemd failed", "systemctl status")
+
+
+def test_a_masked_launcher_unit_directory(playing):
+    """pi-agent-exec is not there: systemd cannot run it, and says so."""
+    with replaced(playing, "/usr/libexec/pi-agent/pi-agent-exec"):
+        done = pi(playing, "sh", "echo ran")
+    assert done.returncode == UNAVAILABLE and done.stdout == b"" and b"could not prepare the sandbox" in done.stderr, done
