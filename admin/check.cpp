@@ -3,6 +3,7 @@
 
 #include "admin/accounts.hpp"
 #include "admin/agent_binary.hpp"
+#include "admin/explain_limits.hpp"
 #include "common/escape.hpp"
 #include "common/fd.hpp"
 #include "common/policy_env.hpp"
@@ -149,6 +150,7 @@ Unverified check_host(const Policy &policy, const Observer &observer, Problems &
     check_agent_accounts(policy, needed_agent_accounts(policy, group_members), problems);
     check_env_files(policy, observer, problems, unverified);
     check_view(policy, observer, problems, unverified);
+    check_limits(policy, problems);
     return unverified;
 }
 
@@ -178,6 +180,7 @@ void run_check(const std::optional<std::string> &draft, std::ostream &out, std::
                        policy.wrapper.enable ? "" : ", but the wrapper is disabled: nobody can start pi");
     for (const auto &text : unverified)
         out << "not verified: " << text << '\n';
+    out << idle_defaults(policy);
 }
 
 } // namespace pi_agent

@@ -81,6 +81,7 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
     }
     explanation.environment = explain_environment(policy, *rules, observer, user, explanation.home);
     explanation.missing_tools = missing_search_tools();
+    explanation.limits = explain_limits(policy);
     explanation.toolchains = explain_toolchains(policy.toolchains, observer, user);
     explanation.account_exists = find_account(rules->agent_account).has_value();
     if (directory) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "admin/explain_environment.hpp"
+#include "admin/explain_limits.hpp"
 #include "admin/explain_toolchains.hpp"
 #include "admin/user_view.hpp"
 #include "common/access_rules.hpp"
@@ -54,6 +55,7 @@ struct Explanation {
     ProjectsPolicy projects;
     std::vector<std::string> missing_tools = {}; // "fd", "rg"
     ExplainedToolchains toolchains = {};
+    ExplainedLimits limits = {};
 };
 
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,

@@ -163,7 +163,7 @@ nlohmann::json projects_json(const ProjectsPolicy &projects)
 std::string box_text(const Explanation &explanation)
 {
     return scratch_text(explanation) + view_text(explanation) + projects_text(explanation.projects) + to_text(explanation.toolchains) +
-           network_text(explanation.network) + told_text(explanation) + tools_text(explanation);
+           network_text(explanation.network) + to_text(explanation.limits) + told_text(explanation) + tools_text(explanation);
 }
 
 void add_box(const Explanation &explanation, nlohmann::json &json)
@@ -175,6 +175,7 @@ void add_box(const Explanation &explanation, nlohmann::json &json)
     json["projects"] = projects_json(explanation.projects);
     json["toolchains"] = to_json(explanation.toolchains);
     json["network"] = network_json(explanation.network);
+    json["limits"] = to_json(explanation.limits);
     json["scratch"] = name_of(explanation.scratch);
 }
 

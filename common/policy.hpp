@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/ip_range.hpp"
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -118,6 +119,23 @@ struct ToolchainsPolicy {
     HomeDirectories caches;   // inside a copy that ends with the session
 };
 
+// A limit that the policy says, with the words and the place of it.
+struct SaidLimit {
+    std::uint64_t amount = 0;
+    std::string text;
+    Position where;
+};
+
+// What is unset has the default of runner/limits.hpp, or no limit.
+struct LimitsPolicy {
+    std::optional<SaidLimit> memory;       // of a session, bytes
+    std::optional<SaidLimit> memory_share; // or in its place: percent of the host's
+    std::optional<SaidLimit> tasks;        // processes and threads of a session
+    std::optional<SaidLimit> cpu;          // of a session, percent of one processor
+    std::optional<SaidLimit> runtime;      // of a session, seconds
+    std::optional<SaidLimit> sessions;     // of one user at once
+};
+
 struct Policy {
     AgentPolicy agent;
     WrapperPolicy wrapper;
@@ -135,6 +153,7 @@ struct Policy {
     View view = View::minimal;
     std::vector<PolicyPath> view_paths; // shown besides, read-only; absolute
     ScratchKind scratch = ScratchKind::disk;
+    LimitsPolicy limits;
     ToolchainsPolicy toolchains; // as read_toolchains (common/policy_toolchains.hpp) leaves it; the loader puts the defaults there
     Environment env;             // managed
     EnvironmentPlaces env_where;

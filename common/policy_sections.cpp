@@ -2,6 +2,7 @@
 #include "common/policy_sections.hpp"
 
 #include "common/policy_env.hpp"
+#include "common/policy_limits.hpp"
 #include "common/policy_network.hpp"
 #include "common/policy_paths.hpp"
 #include "common/policy_projects.hpp"
@@ -172,7 +173,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"view", section(read_view)},
                   {"view_paths", [&](const PolicyValue &value) { policy.view_paths = read_paths(value, problem_of_view_path, problems); }},
                   {"scratch", section(read_scratch)},
-                  {"limits", later},
+                  {"limits", section(read_limits)},
                   {"hardening", later}},
                  problems);
     refuse_what_method_cannot(policy, problems);

@@ -44,12 +44,15 @@ OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, co
     return std::move(project);
 }
 
-void require_room(const AsRoot &root, const Account &caller)
+void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy &limits)
 {
-    if (count_sessions(root, caller.uid) <= session_limit || !defence_is_on("session-limit")) return;
-    throw Failure(ExitStatus::limit, "limit: " + caller.name + " has " + std::to_string(session_limit) +
-                                         " sessions, and no user may have more at once; end one, or look for them with: "
-                                         "systemctl list-units 'pi-agent-*.service'");
+    const std::size_t allowed = limits.sessions ? limits.sessions->amount : session_limit;
+    if (count_sessions(root, caller.uid) <= allowed || !defence_is_on("session-limit")) return;
+    const std::string place =
+        limits.sessions ? "limits.sessions, " + to_string(limits.sessions->where) : "the default of limits.sessions in the policy";
+    throw Failure(ExitStatus::limit, "limit: " + caller.name + " has " + std::to_string(allowed) +
+                                         (allowed == 1 ? " session" : " sessions") + ", and no user may have more at once (" + place +
+                                         "); end one, or look for them with: systemctl list-units 'pi-agent-*.service'");
 }
 
 void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id)

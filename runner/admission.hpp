@@ -20,8 +20,8 @@ AccessRules authorise(const Policy &policy, const Account &caller);
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
                                    const ProjectsPolicy &projects);
 
-// No user has more than session_limit sessions; that of the caller is there already.
-void require_room(const AsRoot &root, const Account &caller);
+// No user has more sessions than the policy allows; that of the caller is there already.
+void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy &limits);
 
 // Under settings_lock. In a session without the lock nothing is mounted over the settings: there the agent could move or remove what holds
 // them, and with it the lock of every other session.

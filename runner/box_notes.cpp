@@ -91,11 +91,24 @@ std::string scratch_limit(ScratchKind kind)
     return kind == ScratchKind::tmpfs ? std::string("in memory, at most ") + scratch_memory_share + " of the host's, " : "";
 }
 
+std::string limits_line(const BoxFacts &facts)
+{
+    if (!facts.limited) return "";
+    const LimitsPolicy &limits = facts.limits;
+    constexpr auto memory_percent = (std::uint64_t{session_memory_share} * 100 + UINT32_MAX / 2) / UINT32_MAX;
+    const std::string memory =
+        limits.memory ? limits.memory->text + " of memory"
+                      : std::to_string(limits.memory_share ? limits.memory_share->amount : memory_percent) + " % of the host's memory";
+    return "- Limits of the session: " + std::to_string(limits.tasks ? limits.tasks->amount : session_tasks) + " processes and threads, " +
+           memory + (limits.cpu ? ", " + limits.cpu->text + " of one processor" : "") +
+           (limits.runtime ? ", " + limits.runtime->text + " of time" : "") +
+           ". A process that takes too much memory is killed (status 137): use fewer parallel jobs then.\n";
+}
+
 } // namespace
 
 std::string box_notes(const BoxFacts &facts)
 {
-    constexpr auto memory_percent = (std::uint64_t{session_memory_share} * 100 + UINT32_MAX / 2) / UINT32_MAX;
     return "# The sandbox you work in (pi-agent)\n\n"
            "- You are the account `" +
            facts.account + "`. Files that you make in the project belong to the user.\n- You can write to the project `" +
@@ -111,9 +124,8 @@ std::string box_notes(const BoxFacts &facts)
            "- `sudo` gives no rights: it runs the command as you. System packages cannot be installed.\n"
            "- pip, npm -g, cargo install and go install put programs into ~/.local, which is kept" +
            (facts.caches.empty() ? ", as are their caches" : "") + ".\n" + toolchain_lines(facts) +
-           "- There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git commit`.\n"
-           "- Limits: " +
-           std::to_string(session_tasks) + " processes and threads, " + std::to_string(memory_percent) + " % of the host's memory.\n" +
+           "- There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git "
+           "commit`.\n" limits_line(facts) +
            (facts.settings_lock ? "- The settings.json of the agent is locked by the administrator.\n" : "");
 }
 

@@ -22,6 +22,8 @@ struct BoxFacts {
     bool masked = false;                      // some of it cannot be read
     std::vector<std::string> toolchains = {}; // of the user's, read-only: paths as the agent sees them; any bytes
     std::vector<std::string> caches = {};     // copies of the user's, whose changes are not kept: the same
+    LimitsPolicy limits = {};
+    bool limited = true; // the sandbox holds the session to limits at all
 };
 
 // A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.

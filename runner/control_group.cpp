@@ -8,6 +8,13 @@
 
 namespace pi_agent {
 
+namespace {
+
+const std::string hierarchies = "/sys/fs/cgroup";
+const std::string named_hierarchy = hierarchies + "/systemd";
+
+} // namespace
+
 std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::string &own_unit, const std::string &sibling)
 {
     const std::string own = "/" + own_unit;
@@ -18,7 +25,7 @@ std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::
         const bool named = line.find(":name=systemd:") < path;
         if (!named && line.compare(0, path, "0::") != 0) continue;
         const std::string group = line.substr(path, line.size() - own.size() - path) + "/" + sibling;
-        return ControlGroup{(named ? "/sys/fs/cgroup/systemd" : "/sys/fs/cgroup") + group, !named};
+        return ControlGroup{(named ? named_hierarchy : hierarchies) + group, !named};
     }
     return std::nullopt;
 }
@@ -29,6 +36,11 @@ ControlGroup group_of_service(const std::string &session_id)
     const auto group = find_sibling_group(own, scope_name(session_id), service_name(session_id));
     if (!group) throw Failure(ExitStatus::internal, "the runner is not in its scope");
     return *group;
+}
+
+std::string directory_of(const ControlGroup &group, const std::string &controller)
+{
+    return group.is_unified ? group.path : hierarchies + "/" + controller + group.path.substr(named_hierarchy.size());
 }
 
 std::vector<pid_t> processes_in(const ControlGroup &group)

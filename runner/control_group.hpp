@@ -21,6 +21,9 @@ std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::
 // The group of a session's service, for its runner.
 ControlGroup group_of_service(const std::string &session_id);
 
+// Where a controller has its files of the group: version 2 has one place for all, version 1 the same path in each hierarchy.
+std::string directory_of(const ControlGroup &group, const std::string &controller);
+
 // Who is in it now; one that has just ended may be among them.
 std::vector<pid_t> processes_in(const ControlGroup &group);
 

@@ -60,6 +60,15 @@ ExecEnded run(FdRef control)
     return wait_for_agent(agent, control);
 }
 
+// With this process the unit ends, and with the unit the kernel's account of its limits, which the runner reads first.
+void wait_for_answer(FdRef control)
+{
+    try {
+        receive_packet(control, in_seconds(1));
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: without it a notice may be missing
+    }
+}
+
 } // namespace
 
 int main()
@@ -72,6 +81,7 @@ int main()
         block_signals();
         const ExecEnded ended = run(control);
         send_packet(control, encode(ExecMessage(ended)), {}, in_seconds(1));
+        wait_for_answer(control);
         end_like(ended);
     } catch (const std::exception &failure) {
         const auto *known = dynamic_cast<const Failure *>(&failure);

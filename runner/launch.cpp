@@ -17,6 +17,8 @@
 #include "runner/home_mounts.hpp"
 #include "runner/host_files.hpp"
 #include "runner/host_view.hpp"
+#include "runner/limit_controllers.hpp"
+#include "runner/limit_events.hpp"
 #include "runner/migrations.hpp"
 #include "runner/placeholder_removal.hpp"
 #include "runner/process_state.hpp"
@@ -76,10 +78,10 @@ UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &
 }
 
 SandboxPlan plan_sandbox(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
-                         const StateDirectory &state, const RootTree &tree, const NetworkPolicy &network)
+                         const StateDirectory &state, const RootTree &tree, const Policy &policy)
 {
-    SandboxPlan plan{id,        caller.uid, agent.uid,       agent.gid,           {},     agent.groups,
-                     tree.path, tree.binds, state.home_path, tree.writable_roots, network};
+    SandboxPlan plan{id,         caller.uid,      agent.uid,           agent.gid,      {},           agent.groups, tree.path,
+                     tree.binds, state.home_path, tree.writable_roots, policy.network, policy.limits};
     if (project.shown.by_group) plan.groups.push_back(*project.shown.by_group);
     for (const auto &other : project.git_directories)
         if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
@@ -132,6 +134,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
 
     // Decide again; only this decision counts.
     const AccessRules rules = authorise(policy, caller);
+    require_limit_controllers(root, policy.limits);
     const Account agent = find_agent(policy, rules, caller);
     const Account worker = without_other_groups(agent); // for our own programs: what the groups are is judged later
     EnvironmentInput environment{
@@ -148,7 +151,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
     SessionEnd end(root, *sandbox, id);
     sweep(root, *sandbox);
-    require_room(root, caller);
+    require_room(root, caller, policy.limits);
     slot.reset(); // from here it is a session, and counted as one
     Progress progress(wrapper);
     EarlyMessages early(receiver);
@@ -188,7 +191,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     GitIdentityReader git_identity(root, caller, project, policy.git_identity);
     auto [control, launcher] = make_channel();
     end.sandbox_may_live();
-    sandbox->start(plan_sandbox(id, caller, agent, project, state, tree, policy.network), launcher);
+    const auto begun = Clock::now();
+    sandbox->start(plan_sandbox(id, caller, agent, project, state, tree, policy), launcher);
     launcher.reset();
     guards.end_search();
     ScratchSweep leftovers(root, policy.agent.state_dir);
@@ -199,7 +203,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         shown_home = home_mounts.make(caller, worker, state, defaults, scratch);
         if (policy.box_notes)
             show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
-                                     policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches});
+                                     policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches,
+                                     policy.limits, policy.sandbox.method == SandboxMethod::systemd});
         if (!locked_settings) bring_config_in();
         show_accounts(session, view, caller, agent, state.home_path, project.shown.by_group);
         tell_all(wrapper, host_files.show(session));
@@ -237,12 +242,15 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
         record.mount_points.push_back(join_path(late.top, late.place));
     tell(wrapper, SessionBegun{id});
     record_started(id, caller, agent, project.shown.path(), program);
+    LimitEvents reached;
     const AgentEnded ended = supervise(*sandbox,
                                        Session{wrapper, receiver, control, termination, record, early.messages(),
                                                [&] {
                                                    sandbox->require_network_enforced(policy.network);
+                                                   sandbox->require_limits_enforced(policy.limits);
                                                    attach_late(root, *sandbox, shown_home.mounts);
-                                               }},
+                                               },
+                                               [&] { reached = look_at_limits(*sandbox, control); }},
                                        std::move(terminal));
     end.sandbox_has_ended();
     record_ended(id, ended);
@@ -253,6 +261,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     }
     for (const auto &notice : {nearly_full(state.home, state.home_path), nearly_full(scratch, "the session's /tmp")})
         if (notice) tell_all(wrapper, {*notice});
+    tell_all(wrapper, limit_notices(policy.limits, reached, ended, sandbox->result().result, Clock::now() - begun));
     // What concerns the user's repository is over before they hear of the end: git stops where a commondir goes while it looks.
     release_project(root, tree);
     remove_placeholders(root, id, session.fd(), in_seconds(1));

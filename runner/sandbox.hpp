@@ -6,6 +6,7 @@
 #include "common/fd.hpp"
 #include "common/ids.hpp"
 #include "common/policy.hpp"
+#include "runner/limit_events.hpp"
 #include "runner/root_tree.hpp"
 
 #include <string>
@@ -28,6 +29,7 @@ struct SandboxPlan {
     std::string home_path;
     std::vector<std::string> writable_roots; // of projects, each at its own path
     NetworkPolicy network;
+    LimitsPolicy limits = {};
 };
 
 // How the launcher ended, in the words of systemctl show.
@@ -69,6 +71,10 @@ public:
     virtual std::vector<pid_t> processes() = 0;
     // Throws Failure(unavailable) unless the kernel says that the plan's network is in force.
     virtual void require_network_enforced(const NetworkPolicy &network) = 0;
+    // The same for the plan's limits, and what the kernel counted of them while anything of the session is there. A method that can hold
+    // nobody to limits has neither: the policy cannot say any for it.
+    virtual void require_limits_enforced(const LimitsPolicy & /*limits*/) {}
+    virtual LimitEvents limit_events() { return {}; }
 
     // Whether something of this session's may still run in it; and of another session, whose runner is gone.
     virtual bool is_there() = 0;

@@ -1,8 +1,11 @@
 // The unit of a session behind the interface that all methods share.
 #include "runner/sandbox_systemd.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/policy_limits.hpp"
 #include "runner/control_group.hpp"
+#include "runner/limits_check.hpp"
 #include "runner/network_check.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/unit_properties.hpp"
@@ -91,6 +94,17 @@ void SystemdSandbox::require_network_enforced(const NetworkPolicy &network)
         require_own_network(processes(), network);
     else if (network.mode != NetworkMode::full)
         require_packet_filters(root_, group_of_service(id_), network);
+}
+
+void SystemdSandbox::require_limits_enforced(const LimitsPolicy &limits)
+{
+    const bool said = said_memory(limits) || limits.tasks || limits.cpu;
+    if (said && defence_is_on("limits-check")) require_limits_in(group_of_service(id_), limits);
+}
+
+LimitEvents SystemdSandbox::limit_events()
+{
+    return read_limit_events(group_of_service(id_));
 }
 
 bool SystemdSandbox::is_there()

@@ -33,6 +33,8 @@ public:
     UniqueFd mount_namespace() override;
     std::vector<pid_t> processes() override;
     void require_network_enforced(const NetworkPolicy &network) override;
+    void require_limits_enforced(const LimitsPolicy &limits) override;
+    LimitEvents limit_events() override;
     bool is_there() override;
     bool may_live(const std::string &session_id) override;
     [[nodiscard]] std::string name() const override;

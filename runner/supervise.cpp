@@ -83,11 +83,18 @@ private:
             else if (const auto *failed = std::get_if<ExecFailed>(&message))
                 problem_ = failed->text;
             else if (const auto *ended = std::get_if<ExecEnded>(&message))
-                said_ = *ended;
+                hear_end(*ended);
             hand_over_when_ready();
         } catch (const ProtocolError &) {
             control_open_ = false; // the agent may have taken its launcher over; what is seen from outside decides
         }
+    }
+
+    // The launcher waits for the answer, and with it all that ends with the sandbox.
+    void hear_end(const ExecEnded &ended)
+    {
+        said_ = ended;
+        session_.agent_has_ended();
     }
 
     // The agent starts when its launcher waits for it and, where it has a terminal, when that is set up.

@@ -23,6 +23,8 @@ struct Session {
     std::vector<WrapperMessage> early; // what the wrapper said before
     // Once the launcher runs, before anything of the agent's is sent in; a Failure of it ends the sandbox.
     std::function<void()> require_enforced;
+    // pi-agent-exec has said that the agent ended, and waits: the sandbox is still there.
+    std::function<void()> agent_has_ended;
 };
 
 // Ends a sandbox in which no agent has been started. False when it does not end in time.

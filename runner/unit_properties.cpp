@@ -59,6 +59,25 @@ void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     }
 }
 
+// runner/limits_check.cpp asks the kernel whether those that are said came about.
+void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
+{
+    if (limits.memory)
+        properties.push_back({"MemoryMax", limits.memory->amount});
+    else
+        properties.push_back({"MemoryMaxScale", limits.memory_share ? share_of_memory(limits.memory_share->amount) : session_memory_share});
+    // A session that may have 8G and pushes 80 into the host's swap has not been held to 8G, and slows everybody down. Without a limit that
+    // is said it stays as the host has it.
+    if (limits.memory || limits.memory_share) properties.push_back({"MemorySwapMax", std::uint64_t{0}});
+    // What the kernel kills is one process, mostly a build's. systemd's default would end the session for it.
+    properties.push_back({"OOMPolicy", std::string("continue")});
+    // The runner is in the same slice: when that, or the host, is short of memory, it is never the one to go before the agent's processes.
+    properties.push_back({"OOMScoreAdjust", SignedNumber{agent_oom_score}});
+    properties.push_back({"TasksMax", limits.tasks ? limits.tasks->amount : session_tasks});
+    if (limits.cpu) properties.push_back({"CPUQuotaPerSecUSec", limits.cpu->amount * (second / 100)});
+    if (limits.runtime) properties.push_back({"RuntimeMaxUSec", limits.runtime->amount * second});
+}
+
 // Beyond @system-service, which allows them: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into
 // other processes, keyrings or file handles. pi-agent-exec adds what needs arguments (runner/seccomp_filter.cpp).
 const NameFilter denied_calls{false,
@@ -131,9 +150,6 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"KeyringMode", std::string("private")},
         {"RemoveIPC", true},
         {"LimitCORE", std::uint64_t{0}},
-        // Limits.
-        {"TasksMax", session_tasks},
-        {"MemoryMaxScale", session_memory_share},
         // File system.
         {"RootDirectory", plan.root_directory},
         {"ProtectSystem", std::string("strict")},
@@ -171,6 +187,7 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
     add_homes(plan, properties);
     add_binds(plan, properties);
     add_network(plan, properties);
+    add_limits(plan.limits, properties);
     return properties;
 }
 

@@ -3,6 +3,8 @@
     with Machine("mine") as m:
         m.create(); m.install(Build("bookworm")); m.boot()
         m.run("id -un; pwd", cwd="/home/alice/projects/demo").stdout
+
+Machine("mine", legacy=True) has control groups of version 1, and what limits need of them (legacy.py).
 """
 
 import atexit
@@ -13,6 +15,7 @@ import os
 import subprocess
 import time
 
+import legacy as legacy_boot
 from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_tree, files_below, machine_root, remove_tree, toolchains_tree
 from cgroup import Cgroup
 from progress import say
@@ -69,7 +72,7 @@ def read_status(pid):
 
 
 class Machine:
-    def __init__(self, name, recipe="bookworm"):
+    def __init__(self, name, recipe="bookworm", legacy=False):
         self.name = name
         self.recipe = recipe
         self.hostname = f"pi-{name}"[:63]
@@ -77,6 +80,7 @@ class Machine:
         self.filesystem = self.directory / "root"  # as this host sees it: without mounts made inside
         self.console = self.directory / "console.log"
         self.cgroup = Cgroup.for_tests(f"{recipe}-{name}")
+        self.legacy = legacy_boot.LegacyGroups(f"{recipe}-{name}") if legacy else None
         self.leader = None  # PID 1 of the machine, in the numbers of this host
         self._nspawn = None
         self._lock = None
@@ -126,17 +130,18 @@ class Machine:
 
     def boot(self, keep=False):
         """Starts it and waits until systemd says that it is up. It ends with this process unless `keep`."""
-        nspawn = ["systemd-nspawn", "-q", "-D", self.filesystem, "-b", "--register=no", "--keep-unit"]
+        nspawn = ["systemd-nspawn", "-q", "-D", self.filesystem, "--register=no", "--keep-unit"]
         nspawn += ["--private-network", "--capability=all"]
         nspawn += [f"--machine={self.recipe}-{self.name}", f"--hostname={self.hostname}"]
         nspawn += ["--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only"]
+        nspawn += ["-b"] if not self.legacy else self.legacy.booting(self.filesystem)
         if not keep:
             atexit.register(self.destroy)
         with open(self.console, "wb") as console:
             self._nspawn = subprocess.Popen(
-                self.cgroup.entering(nspawn, bound=not keep),
+                self.cgroup.entering(self.legacy.entering(nspawn) if self.legacy else nspawn, bound=not keep),
                 stdin=subprocess.DEVNULL, stdout=console, stderr=console, start_new_session=True,
-                env=NSPAWN_ENVIRONMENT,
+                env={**NSPAWN_ENVIRONMENT, **(legacy_boot.ENVIRONMENT if self.legacy else {})},
             )  # fmt: skip
         until = time.monotonic() + BOOT_SECONDS
         while not self._is_up():
@@ -177,6 +182,8 @@ class Machine:
         self.cgroup.kill()
         if self._nspawn:
             self._nspawn.wait()
+        if self.legacy:
+            self.legacy.remove()
         self._nspawn = self.leader = None
 
     def _is_up(self):

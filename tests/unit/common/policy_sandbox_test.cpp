@@ -51,3 +51,14 @@ TEST_CASE("what bwrap cannot honour is refused with the key's place")
     for (const auto *network : {"full", "none"})
         CHECK_MESSAGE(problems_with(std::string("sandbox: {method: bwrap}\nnetwork: ") + network + "\n").empty(), network);
 }
+
+TEST_CASE("limits that need a unit are refused without one, the number of sessions is not")
+{
+    for (const std::string method : {"bwrap"}) {
+        for (const std::string limit : {"memory: 8G", "memory: 50%", "tasks: 100", "cpu: 50%", "runtime: 1h"})
+            CHECK_MESSAGE(contains(problems_with("sandbox: {method: " + method + "}\nlimits: {" + limit + "}\n"),
+                                   ": only sandbox.method systemd can hold a session to this (p.yaml:3:19 says another)"),
+                          limit);
+        CHECK(problems_with("sandbox: {method: " + method + "}\nlimits: {sessions: 2}\n").empty());
+    }
+}

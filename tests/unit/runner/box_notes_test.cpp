@@ -29,6 +29,22 @@ TEST_CASE("the notes name account, project, home and limits of this session, in 
     CHECK_FALSE(contains(text, "settings.json"));
 }
 
+TEST_CASE("limits that the policy says take the place of the defaults, and a sandbox that has none says none")
+{
+    BoxFacts facts = plain;
+    facts.limits.memory = SaidLimit{std::uint64_t{8} << 30U, "8G", {}};
+    facts.limits.tasks = SaidLimit{128, "128", {}};
+    facts.limits.cpu = SaidLimit{150, "150%", {}};
+    facts.limits.runtime = SaidLimit{43200, "12h", {}};
+    CHECK(contains(box_notes(facts),
+                   "- Limits of the session: 128 processes and threads, 8G of memory, 150% of one processor, 12h of time."));
+    facts.limits = {};
+    facts.limits.memory_share = SaidLimit{50, "50%", {}};
+    CHECK(contains(box_notes(facts), "4096 processes and threads, 50 % of the host's memory."));
+    facts.limited = false;
+    CHECK_FALSE(contains(box_notes(facts), "Limits"));
+}
+
 TEST_CASE("a lock on the settings and hidden file systems are told")
 {
     BoxFacts facts = plain;

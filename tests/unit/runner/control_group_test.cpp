@@ -31,6 +31,12 @@ TEST_CASE("where systemd uses version 1, its own hierarchy names the group")
     CHECK(sibling_in("4:memory:/a/run.scope\n") == "none");
 }
 
+TEST_CASE("a controller's files are in the group itself, and under version 1 at the same path of the controller's hierarchy")
+{
+    CHECK(directory_of({"/sys/fs/cgroup/a/agent.service", true}, "memory") == "/sys/fs/cgroup/a/agent.service");
+    CHECK(directory_of({"/sys/fs/cgroup/systemd/a/agent.service", false}, "memory") == "/sys/fs/cgroup/memory/a/agent.service");
+}
+
 TEST_CASE("a process in another unit has no sibling, whatever its group is called")
 {
     for (const char *text :

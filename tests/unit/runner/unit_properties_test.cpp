@@ -151,6 +151,44 @@ TEST_CASE("numbers of the hardening leave nothing")
     CHECK(only<SignedNumber>(properties, "SystemCallErrorNumber").value == EPERM);
 }
 
+TEST_CASE("limits that the policy says take the place of the defaults")
+{
+    SandboxPlan plan = plan_for("/srv/app");
+    auto properties = service_properties(plan);
+    for (const std::string name : {"MemoryMax", "MemorySwapMax", "CPUQuotaPerSecUSec", "RuntimeMaxUSec"})
+        CHECK_MESSAGE(values_of(properties, name).empty(), name);
+    plan.limits.memory = SaidLimit{std::uint64_t{8} << 30U, "8G", {}};
+    plan.limits.tasks = SaidLimit{128, "128", {}};
+    plan.limits.cpu = SaidLimit{250, "250%", {}};
+    plan.limits.runtime = SaidLimit{90, "90s", {}};
+    properties = service_properties(plan);
+    CHECK(only<std::uint64_t>(properties, "MemoryMax") == std::uint64_t{8} << 30U);
+    CHECK(values_of(properties, "MemoryMaxScale").empty());
+    CHECK(only<std::uint64_t>(properties, "MemorySwapMax") == 0);
+    CHECK(only<std::uint64_t>(properties, "TasksMax") == 128);
+    CHECK(only<std::uint64_t>(properties, "CPUQuotaPerSecUSec") == 2'500'000);
+    CHECK(only<std::uint64_t>(properties, "RuntimeMaxUSec") == 90'000'000);
+}
+
+TEST_CASE("a share of memory stays one, as systemd counts it")
+{
+    SandboxPlan plan = plan_for("/srv/app");
+    plan.limits.memory_share = SaidLimit{50, "50%", {}};
+    const auto properties = service_properties(plan);
+    CHECK(only<std::uint32_t>(properties, "MemoryMaxScale") == UINT32_MAX / 2);
+    CHECK(values_of(properties, "MemoryMax").empty());
+    CHECK(only<std::uint64_t>(properties, "MemorySwapMax") == 0);
+}
+
+TEST_CASE("the agent's processes are killed for want of memory before the runner, one at a time; the runner's scope has no limit")
+{
+    const auto properties = service_properties(plan_for("/srv/app"));
+    CHECK(only<SignedNumber>(properties, "OOMScoreAdjust").value == 500);
+    CHECK(only<std::string>(properties, "OOMPolicy") == "continue");
+    for (const std::string name : {"MemoryMax", "MemoryMaxScale", "TasksMax", "CPUQuotaPerSecUSec", "RuntimeMaxUSec", "OOMScoreAdjust"})
+        CHECK_MESSAGE(values_of(scope_properties(Uid(1000)), name).empty(), name);
+}
+
 TEST_CASE("the unit has no property that breaks the agent or loosens the sandbox")
 {
     const auto properties = service_properties(plan_for("/home/alice/projects"));

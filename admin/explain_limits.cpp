@@ -1,0 +1,85 @@
+// The limits in force, with whose words they are, and which of them hold nobody here.
+#include "admin/explain_limits.hpp"
+
+#include "common/policy_limits.hpp"
+#include "runner/limits.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace pi_agent {
+
+namespace {
+
+std::string said_or(const std::optional<SaidLimit> &said, const std::string &otherwise)
+{
+    return said ? fmt::format("{} ({})", said->text, to_string(said->where)) : otherwise;
+}
+
+nlohmann::json limit_json(const std::optional<SaidLimit> &said, const nlohmann::json &otherwise)
+{
+    if (!said) return {{"value", otherwise}, {"where", nullptr}};
+    return {{"value", said->text}, {"where", to_string(said->where)}};
+}
+
+const std::string default_memory = "80%";
+
+} // namespace
+
+ExplainedLimits explain_limits(const Policy &policy)
+{
+    ExplainedLimits explained{
+        policy.limits, policy.sandbox.method == SandboxMethod::systemd, {}, problem_of_share(policy.limits, host_memory())};
+    if (explained.by_unit) explained.idle = idle_limits(policy.limits, host_controllers());
+    return explained;
+}
+
+std::string to_text(const ExplainedLimits &explained)
+{
+    const auto &limits = explained.limits;
+    const std::string sessions = said_or(limits.sessions, fmt::format("{} (default)", session_limit));
+    if (!explained.by_unit) return fmt::format("limits:   none of a session with this sandbox.method; sessions at once: {}\n", sessions);
+    std::string text = fmt::format("limits:   a session: memory {}, tasks {}, cpu {}, runtime {};\n          sessions at once: {}\n",
+                                   said_or(said_memory(limits), default_memory + " of the host's (default)"),
+                                   said_or(limits.tasks, fmt::format("{} (default)", session_tasks)), said_or(limits.cpu, "not limited"),
+                                   said_or(limits.runtime, "not limited"), sessions);
+    for (const auto &idle : explained.idle)
+        text += fmt::format("          {}: {}: {}\n", idle.said ? "no start is possible" : "not enforced", to_string(idle), idle.reason);
+    if (!explained.problem.empty()) text += fmt::format("          no start is possible: {}\n", explained.problem);
+    return text;
+}
+
+nlohmann::json to_json(const ExplainedLimits &explained)
+{
+    const auto &limits = explained.limits;
+    nlohmann::json json = {{"memory", limit_json(said_memory(limits), explained.by_unit ? nlohmann::json(default_memory) : nullptr)},
+                           {"tasks", limit_json(limits.tasks, explained.by_unit ? nlohmann::json(std::to_string(session_tasks)) : nullptr)},
+                           {"cpu", limit_json(limits.cpu, nullptr)},
+                           {"runtime", limit_json(limits.runtime, nullptr)},
+                           {"sessions", limit_json(limits.sessions, std::to_string(session_limit))},
+                           {"not_enforced", nlohmann::json::array()}};
+    for (const auto &idle : explained.idle)
+        json["not_enforced"].push_back({{"limit", idle.key}, {"said", idle.said.has_value()}, {"reason", idle.reason}});
+    if (!explained.problem.empty()) json["reason"] = explained.problem;
+    return json;
+}
+
+void check_limits(const Policy &policy, Problems &problems)
+{
+    const ExplainedLimits explained = explain_limits(policy);
+    if (!explained.problem.empty()) problems.add(policy.limits.memory_share->where, "limits.memory", explained.problem, "");
+    for (const auto &idle : explained.idle)
+        if (idle.said)
+            problems.add(idle.said->where, idle.key, idle.said->text + " cannot be enforced on this host: " + idle.reason,
+                         "or leave the key out");
+}
+
+std::string idle_defaults(const Policy &policy)
+{
+    std::string text;
+    for (const auto &idle : explain_limits(policy).idle)
+        if (!idle.said) text += fmt::format("not enforced: {}: {}\n", to_string(idle), idle.reason);
+    return text;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,94 @@
+// Control groups of this host, held against the limits.
+#include "runner/limit_controllers.hpp"
+
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "common/policy_limits.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <linux/magic.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *hierarchies = "/sys/fs/cgroup";
+
+bool is_filesystem(const std::string &path, unsigned long kind)
+{
+    struct statfs facts {};
+    return statfs(path.c_str(), &facts) == 0 && static_cast<unsigned long>(facts.f_type) == kind;
+}
+
+std::string reason_for(const std::string &controller, const HostControllers &host)
+{
+    const std::string lack = host.is_unified
+                                 ? "its control groups (version 2, /sys/fs/cgroup/cgroup.controllers) have no controller " + controller
+                                 : "no control groups of version 1 with the controller " + controller + " are mounted in /sys/fs/cgroup";
+    const std::string words = controller == "memory" ? "without cgroup_disable=memory, on some boards with cgroup_enable=memory"
+                                                     : "without cgroup_disable=" + controller;
+    return lack + "; start its kernel with it (" + words + "), or, in a container, have it delegated";
+}
+
+} // namespace
+
+HostControllers host_controllers()
+{
+    HostControllers host{is_filesystem(hierarchies, CGROUP2_SUPER_MAGIC), {}};
+    if (host.is_unified) {
+        std::ifstream file(std::string(hierarchies) + "/cgroup.controllers");
+        for (std::string name; file >> name;)
+            host.names.insert(name);
+        return host;
+    }
+    for (const char *name : {"memory", "pids", "cpu"})
+        if (is_filesystem(std::string(hierarchies) + "/" + name, CGROUP_SUPER_MAGIC)) host.names.insert(name);
+    return host;
+}
+
+std::string to_string(const IdleLimit &limit)
+{
+    return limit.said ? limit.key + ": " + limit.said->text + " (" + to_string(limit.said->where) + ")" : "the default of " + limit.key;
+}
+
+std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControllers &host)
+{
+    std::vector<IdleLimit> idle;
+    const auto look = [&](const char *key, const std::optional<SaidLimit> &said, const char *controller) {
+        if (host.names.count(controller) == 0) idle.push_back({key, said, reason_for(controller, host)});
+    };
+    look("limits.memory", said_memory(limits), "memory");
+    look("limits.tasks", limits.tasks, "pids");
+    if (limits.cpu) look("limits.cpu", limits.cpu, "cpu"); // without a default
+    return idle;
+}
+
+std::string problem_of_share(const LimitsPolicy &limits, std::uint64_t host_memory)
+{
+    if (!limits.memory_share) return "";
+    const std::uint64_t bytes = host_memory / 100 * limits.memory_share->amount;
+    if (bytes >= least_memory) return "";
+    return limits.memory_share->text + " of this host's memory are " + std::to_string(bytes >> 20U) + "M, and the agent needs at least " +
+           std::to_string(least_memory >> 20U) + "M; say more, or an amount";
+}
+
+std::uint64_t host_memory()
+{
+    return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+void require_limit_controllers(const AsRoot & /*root*/, const LimitsPolicy &limits)
+{
+    const std::string share = problem_of_share(limits, host_memory());
+    if (!share.empty()) throw Failure(ExitStatus::configuration, to_string(limits.memory_share->where) + ": limits.memory: " + share);
+    const std::vector<IdleLimit> idle = idle_limits(limits, host_controllers());
+    const auto said = std::find_if(idle.begin(), idle.end(), [](const IdleLimit &limit) { return limit.said.has_value(); });
+    if (said == idle.end() || !defence_is_on("limit-controllers")) return;
+    throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's " + to_string(*said) + ": " + said->reason +
+                                               "; or leave the key out of the policy");
+}
+
+} // namespace pi_agent
