@@ -125,8 +125,8 @@ std::string box_notes(const BoxFacts &facts)
            "- pip, npm -g, cargo install and go install put programs into ~/.local, which is kept" +
            (facts.caches.empty() ? ", as are their caches" : "") + ".\n" + toolchain_lines(facts) +
            "- There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git "
-           "commit`.\n" limits_line(facts) +
-           (facts.settings_lock ? "- The settings.json of the agent is locked by the administrator.\n" : "");
+           "commit`.\n" +
+           limits_line(facts) + (facts.settings_lock ? "- The settings.json of the agent is locked by the administrator.\n" : "");
 }
 
 void show_box_notes(const SessionDirectory &session, const BoxFacts &facts)

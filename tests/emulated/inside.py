@@ -77,24 +77,58 @@ def what_systemd_set():
     return found
 
 
+HOG = "import os\nheld = []\nwhile True: held.append(os.urandom(1 << 12) * (1 << 12))"
+
+
+def with_limits(limits, *command):
+    """pi under the policy with a section of limits."""
+    policy = POLICY.read_text()
+    POLICY.write_text(policy + f"limits: {limits}\n")
+    started = time.monotonic()
+    try:
+        return {**pi(*command), "lasted": time.monotonic() - started}
+    finally:
+        POLICY.write_text(policy)
+
+
+def said_memory():
+    """A command's, and then the agent's own."""
+    child = with_limits("{memory: 192M}", "sh", "-c", f"python3 -c '{HOG}'; echo status $?; cat /AGENTS.md")
+    return {"child": child, "agent": with_limits("{memory: 192M}", "python3", "-c", HOG)}
+
+
+def said_tasks():
+    return with_limits("{tasks: 64}", "python3", "-c", BOMB)
+
+
+def said_runtime():
+    return with_limits("{runtime: 15s}", "sh", "-c", "trap '' TERM; echo begun; sleep 100; echo not here")
+
+
+def said_processor():
+    spin = "import os, time\nuntil = time.monotonic() + 4\nwhile time.monotonic() < until: pass\nprint(os.times().user + os.times().system)"
+    return with_limits("{cpu: 50%}", "python3", "-c", spin)
+
+
 def too_much_memory():
-    hog = "import os\nheld = []\nwhile True: held.append(os.urandom(1 << 12) * (1 << 12))"
     before = entries(GROUPS / "memory.events") if GROUPS.exists() else {}
-    done = pi("python3", "-c", hog)
+    done = pi("python3", "-c", HOG)
     journal = subprocess.run(["journalctl", "--no-pager", "-o", "cat", "-u", "pi-agent-*.service"], capture_output=True).stdout.decode()
     after = pi("sh", "-c", "echo still here")
-    return {**done, "before": before, "oom": "oom-kill" in journal, "after": after["out"]}
+    return {**done, "before": before, "oom": "killed by the OOM killer" in journal, "after": after["out"]}
+
+
+BOMB = (
+    "import threading, time\nthreading.stack_size(32768)\ncount = 0\n"
+    "try:\n while count < 10000:\n  threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); count += 1\n"
+    "except RuntimeError: pass\n"
+    "print(count, flush=True)\nimport os; os._exit(0)"
+)
 
 
 def too_many_tasks():
-    bomb = (
-        "import threading, time\nthreading.stack_size(32768)\ncount = 0\n"
-        "try:\n while count < 10000:\n  threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); count += 1\n"
-        "except RuntimeError: pass\n"
-        "print(count, flush=True)\nimport os; os._exit(0)"
-    )
     outside = []
-    process = subprocess.Popen(pi_command("python3", "-c", bomb), cwd=DEMO, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    process = subprocess.Popen(pi_command("python3", "-c", BOMB), cwd=DEMO, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     while process.poll() is None:
         outside.append(subprocess.run(["true"]).returncode)  # others can still start programs
         time.sleep(0.2)
@@ -114,7 +148,8 @@ def main():
     policy = POLICY.read_text()
     applied = subprocess.run(["pi-agentctl", "apply"], capture_output=True)
     say({"case": "apply", "status": applied.returncode, "err": applied.stderr.decode(), "policy": len(policy)})
-    for case in (the_machine, a_launch, id_mapped_files, a_cache_and_a_toolchain, what_systemd_set, too_many_tasks, too_much_memory, a_home_on_tmpfs):
+    limits = (what_systemd_set, too_many_tasks, too_much_memory, said_memory, said_tasks, said_processor, said_runtime)
+    for case in (the_machine, a_launch, id_mapped_files, a_cache_and_a_toolchain, *limits, a_home_on_tmpfs):
         started = time.monotonic()
         try:
             found = case()

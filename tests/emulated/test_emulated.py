@@ -76,6 +76,30 @@ def test_an_agent_cannot_start_more_tasks_than_its_user_may_have(said):
     assert set(tasks["outside"]) == {0}, tasks
 
 
+def test_a_memory_that_the_policy_says_is_held_and_told(said):
+    child, agent = said["said_memory"]["child"], said["said_memory"]["agent"]
+    assert child["status"] == 0 and child["out"].startswith("status 137\n"), child
+    assert "pi: out of memory: the session reached its limit of 192M (limits.memory, /etc/pi-agent/policy.yaml:6:18)" in child["err"], child
+    assert "and the agent went on" in child["err"] and "192M of memory" in child["out"], child
+    assert agent["status"] == KILLED and "killed the agent, or what it ran" in agent["err"], agent
+
+
+def test_tasks_that_the_policy_says_are_held_and_told(said):
+    tasks = said["said_tasks"]
+    assert tasks["status"] == 0 and 20 < int(tasks["out"]) < 64, tasks
+    assert "pi: out of processes: the session reached its limit of 64 (limits.tasks, " in tasks["err"], tasks
+
+
+def test_a_processor_that_the_policy_says_is_held(said):
+    assert 0.5 < float(said["said_processor"]["out"]) < 3, said["said_processor"]
+
+
+def test_a_time_that_the_policy_says_ends_the_session_in_words(said):
+    runtime = said["said_runtime"]
+    assert (runtime["status"], runtime["out"]) == (KILLED, "begun\n") and runtime["lasted"] < 60, runtime
+    assert "pi: out of time: a session may last 15s (limits.runtime, " in runtime["err"], runtime
+
+
 def test_a_home_on_a_file_system_without_id_maps_is_refused_with_the_mount_and_the_remedy(said):
     home = said["a_home_on_tmpfs"]
     assert (home["status"], home["out"]) == (UNAVAILABLE, ""), home

@@ -58,6 +58,6 @@ class Cgroup:
             if time.monotonic() > until:
                 raise RuntimeError(f"{self.path} still has processes: {self.pids()}")
             time.sleep(0.01)
-        # Where the host has the old named hierarchy too, systemd-nspawn makes the same directories there.
-        for mount_point in mount_points(lambda _, options: "name=systemd" in options):
+        # Where the host has hierarchies of version 1 too: systemd-nspawn makes the same directories in the named one, legacy.py in others.
+        for mount_point in mount_points(lambda kind, _: kind == "cgroup"):
             remove_empty(mount_point / self.path.relative_to(unified_hierarchy()))

@@ -7,7 +7,7 @@ import contextlib
 import subprocess
 from pathlib import Path
 
-from cgroup import mount_points, remove_empty
+from cgroup import mount_points
 
 CONTROLLERS = ("cpu", "memory", "pids")
 NAMED = "name=systemd"  # the one in which systemd keeps its units
@@ -48,7 +48,7 @@ def hierarchy(controller):
 
 
 class LegacyGroups:
-    """One group of a name in each hierarchy."""
+    """One group of a name in each hierarchy; Cgroup.kill() of that name removes them."""
 
     def __init__(self, name):
         top = [hierarchy(controller) for controller in (*CONTROLLERS, NAMED)]
@@ -68,8 +68,3 @@ class LegacyGroups:
         init.write_text(INIT_SCRIPT)
         init.chmod(0o755)
         return ["--kill-signal=SIGRTMIN+3", f"--setenv={FORCE}", *ARGUMENTS]
-
-    def remove(self):
-        """Once nothing runs in them."""
-        for path in self.paths:
-            remove_empty(path)

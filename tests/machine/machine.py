@@ -182,8 +182,6 @@ class Machine:
         self.cgroup.kill()
         if self._nspawn:
             self._nspawn.wait()
-        if self.legacy:
-            self.legacy.remove()
         self._nspawn = self.leader = None
 
     def _is_up(self):

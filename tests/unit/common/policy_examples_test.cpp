@@ -57,4 +57,6 @@ TEST_CASE("the strict example shows one repository under an alias, masks secrets
     CHECK_FALSE(policy.projects.protect.has_value());
     CHECK(policy.network.mode == NetworkMode::listed);
     CHECK(policy.scratch == ScratchKind::tmpfs);
+    const auto &limits = policy.limits;
+    CHECK((limits.memory && limits.tasks && limits.cpu && limits.runtime && limits.sessions));
 }

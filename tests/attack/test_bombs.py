@@ -1,0 +1,136 @@
+"""Bombs of every kind against the limits of the policy, on a machine that has the controllers; and hosts that would not enforce them."""
+
+import os
+
+import pytest
+from cache import WITH_SEAMS, Build
+from legacy import NoLegacyHierarchy
+from machine import Machine
+from target import ATTACK_POLICY, Outcome, Target, prepare
+
+UNAVAILABLE = 69
+DROP_IN = "/etc/systemd/system/pi-agent-.slice.d/attack.conf"
+
+MEMORY = "held = [bytearray(b'x' * (8 << 20)) for _ in range(64)]; print('held')"  # half a GiB
+TASKS = """
+import os, threading, time
+threading.stack_size(32768)
+count = 0
+try:
+    while count < 400: threading.Thread(target=time.sleep, args=(600,), daemon=True).start(); count += 1
+except RuntimeError: pass
+print(count, flush=True)
+os._exit(0)
+"""
+PROCESSOR = """
+import os, time
+until = time.monotonic() + 3
+while time.monotonic() < until: pass
+print(os.times().user + os.times().system)
+"""
+TIME = "import time; time.sleep(13); print('still there')"
+
+
+@pytest.fixture(scope="module")
+def limited(machine_name):
+    """The build with seams on the legacy boot."""
+    try:
+        machine = Machine(f"limited-{os.getpid()}", machine_name, legacy=True)
+    except NoLegacyHierarchy as reason:
+        pytest.skip(str(reason))
+    with machine as booted:
+        booted.create(agent=None)
+        booted.install(Build(machine_name, **WITH_SEAMS))
+        booted.boot()
+        prepare(booted)
+        booted.install_policy(ATTACK_POLICY.read_text())
+        target = Target(booted, has_seams=True)
+        target.warm_up()
+        yield target
+        target.end_all()
+        booted.stop()
+
+
+@pytest.fixture
+def prove_limit(limited):
+    """prove_limit(limits, attack, *defences): the attack fails under these limits, and works when the defences are out."""
+
+    def prove(limits, attack, *defences):
+        with limited.policy_with(f"limits: {limits}"):
+            on = attack(limited)
+            assert not on.succeeded, f"the attack works: {on}"
+            with limited.without(*defences):
+                off = attack(limited)
+            assert off.succeeded, f"without {', '.join(defences)} the attack should work, so this test proves nothing: {off}"
+        return on
+
+    return prove
+
+
+def run(script, worked):
+    def attack(target):
+        done = target.pi("python3", "-c", script)
+        return Outcome(worked(done), done)
+
+    return attack
+
+
+def test_memory_beyond_the_limit(prove_limit):
+    on = prove_limit("{memory: 256M}", run(MEMORY, lambda done: done.stdout == b"held\n"), "unit:MemoryMax", "limits-check")
+    assert b"pi: out of memory: the session reached its limit of 256M" in on.seen.stderr, on
+
+
+def test_tasks_beyond_the_limit(prove_limit):
+    on = prove_limit("{tasks: 64}", run(TASKS, lambda done: int(done.stdout or 0) == 400), "unit:TasksMax", "limits-check")
+    assert 20 < int(on.seen.stdout) < 64, on
+
+
+def test_processor_beyond_the_limit(prove_limit):
+    prove_limit("{cpu: 20%}", run(PROCESSOR, lambda done: float(done.stdout) > 1.2), "unit:CPUQuotaPerSecUSec", "limits-check")
+
+
+def test_a_session_beyond_its_time(prove_limit):
+    on = prove_limit("{runtime: 10s}", run(TIME, lambda done: done.stdout == b"still there\n"), "unit:RuntimeMaxUSec")
+    assert b"pi: out of time: a session may last 10s" in on.seen.stderr, on
+
+
+def test_more_sessions_than_the_policy_says(prove_limit):
+    def attack(target):
+        first = target.session("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 60")
+        done = target.pi("true")
+        first.end()
+        return Outcome(done.returncode == 0, done)
+
+    on = prove_limit("{sessions: 1}", attack, "session-limit")
+    assert b"pi: limit: alice has 1 session, and no user may have more at once (limits.sessions, " in on.seen.stderr, on
+
+
+@pytest.mark.parametrize(("limits", "controller", "named"), [
+    ("{memory: 256M}", "memory", b"limits.memory: 256M"),
+    ("{tasks: 64}", "pids", b"limits.tasks: 64"),
+    ("{cpu: 20%}", "cpu", b"limits.cpu: 20%"),
+])  # fmt: skip
+def test_no_agent_starts_where_systemd_leaves_a_limit_out(limits, controller, named, prove_limit, limited):
+    """systemd only notes in its journal that it does not use a controller; here because a slice forbids it."""
+    slices = "systemctl stop pi-agent-u1000.slice pi-agent-u1001.slice; systemctl daemon-reload"
+    limited.machine.write(DROP_IN, f"[Slice]\nDisableControllers={controller}\n")
+    limited.machine.root(slices, check=True)
+    try:
+        on = prove_limit(limits, run("print('started')", lambda done: done.stdout == b"started\n"), "limits-check")
+    finally:
+        limited.machine.root(f"rm {DROP_IN}; {slices}", check=True)
+    assert on.seen.returncode == UNAVAILABLE and b"this host does not enforce the policy's " + named in on.seen.stderr, on
+
+
+def test_no_agent_starts_where_the_kernel_has_no_such_controller(prove, product):
+    """The usual machines have none at all."""
+    if b"memory" in product.machine.read("/sys/fs/cgroup/cgroup.controllers"):
+        pytest.skip("this host's unified hierarchy has controllers, so the machine lacks none")
+
+    def attack(target):
+        with target.policy_with("limits: {memory: 256M}"):
+            done = target.pi("sh", "-c", "echo started")
+        return Outcome(done.stdout == b"started\n", done)
+
+    on, _ = prove(attack, "limit-controllers", "limits-check")
+    assert on.seen.returncode == UNAVAILABLE and b"this host cannot enforce the policy's limits.memory: 256M" in on.seen.stderr, on
