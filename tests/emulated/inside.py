@@ -1,5 +1,6 @@
 """Runs in the emulated machine as root: starts pi as its users, and prints one JSON object for each case, and "done" at the end."""
 
+import contextlib
 import json
 import os
 import shutil
@@ -65,49 +66,64 @@ def a_cache_and_a_toolchain():
     return {**done, "outside": outside}
 
 
-def what_systemd_set():
-    """The limits of a session that runs, as the kernel has them."""
+def limits_of_a_session(*names):
+    """Of one that runs, as the kernel has them."""
     process = subprocess.Popen(pi_command("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 60"), cwd=DEMO, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     session = process.stdout.readline().decode().strip()
     service = GROUPS / f"pi-agent-{session}.service"
-    found = {name: (service / name).read_text().strip() for name in ("pids.max", "memory.max")}
-    found["slice"] = {name: (GROUPS / name).read_text().strip() for name in ("pids.max", "memory.max")}
+    found = {name: (service / name).read_text().strip() for name in names}
     process.terminate()
     process.wait()
     return found
 
 
+def what_systemd_set():
+    names = ("pids.max", "memory.max")
+    return {**limits_of_a_session(*names), "slice": {name: (GROUPS / name).read_text().strip() for name in names}}
+
+
 HOG = "import os\nheld = []\nwhile True: held.append(os.urandom(1 << 12) * (1 << 12))"
 
 
-def with_limits(limits, *command):
-    """pi under the policy with a section of limits."""
+@contextlib.contextmanager
+def limits(section):
+    """The policy with a section of limits."""
     policy = POLICY.read_text()
-    POLICY.write_text(policy + f"limits: {limits}\n")
-    started = time.monotonic()
+    POLICY.write_text(policy + f"limits: {section}\n")
     try:
-        return {**pi(*command), "lasted": time.monotonic() - started}
+        yield
     finally:
         POLICY.write_text(policy)
 
 
+def what_the_policy_set():
+    with limits("{memory: 192M, tasks: 64, cpu: 50%}"):
+        return limits_of_a_session("memory.max", "memory.swap.max", "pids.max", "cpu.max")
+
+
 def said_memory():
     """A command's, and then the agent's own."""
-    child = with_limits("{memory: 192M}", "sh", "-c", f"python3 -c '{HOG}'; echo status $?; cat /AGENTS.md")
-    return {"child": child, "agent": with_limits("{memory: 192M}", "python3", "-c", HOG)}
+    with limits("{memory: 192M}"):
+        child = pi("sh", "-c", f"python3 -c '{HOG}'; echo status $?; cat /AGENTS.md")
+        return {"child": child, "agent": pi("python3", "-c", HOG)}
 
 
 def said_tasks():
-    return with_limits("{tasks: 64}", "python3", "-c", BOMB)
+    with limits("{tasks: 64}"):
+        return pi("python3", "-c", BOMB)
 
 
 def said_runtime():
-    return with_limits("{runtime: 15s}", "sh", "-c", "trap '' TERM; echo begun; sleep 100; echo not here")
+    started = time.monotonic()
+    with limits("{runtime: 15s}"):
+        done = pi("sh", "-c", "trap '' TERM; echo begun; sleep 100; echo not here")
+    return {**done, "lasted": time.monotonic() - started}
 
 
 def said_processor():
     spin = "import os, time\nuntil = time.monotonic() + 4\nwhile time.monotonic() < until: pass\nprint(os.times().user + os.times().system)"
-    return with_limits("{cpu: 50%}", "python3", "-c", spin)
+    with limits("{cpu: 50%}"):
+        return pi("python3", "-c", spin)
 
 
 def too_much_memory():
@@ -148,8 +164,9 @@ def main():
     policy = POLICY.read_text()
     applied = subprocess.run(["pi-agentctl", "apply"], capture_output=True)
     say({"case": "apply", "status": applied.returncode, "err": applied.stderr.decode(), "policy": len(policy)})
-    limits = (what_systemd_set, too_many_tasks, too_much_memory, said_memory, said_tasks, said_processor, said_runtime)
-    for case in (the_machine, a_launch, id_mapped_files, a_cache_and_a_toolchain, *limits, a_home_on_tmpfs):
+    defaults = (what_systemd_set, too_many_tasks, too_much_memory)
+    said = (what_the_policy_set, said_memory, said_tasks, said_processor, said_runtime)
+    for case in (the_machine, a_launch, id_mapped_files, a_cache_and_a_toolchain, *defaults, *said, a_home_on_tmpfs):
         started = time.monotonic()
         try:
             found = case()

@@ -76,6 +76,11 @@ def test_an_agent_cannot_start_more_tasks_than_its_user_may_have(said):
     assert set(tasks["outside"]) == {0}, tasks
 
 
+def test_the_kernel_has_the_limits_that_the_policy_says(said):
+    limits = said["what_the_policy_set"]
+    assert limits == {"memory.max": str(192 << 20), "memory.swap.max": "0", "pids.max": "64", "cpu.max": "50000 100000"}, limits
+
+
 def test_a_memory_that_the_policy_says_is_held_and_told(said):
     child, agent = said["said_memory"]["child"], said["said_memory"]["agent"]
     assert child["status"] == 0 and child["out"].startswith("status 137\n"), child
