@@ -7,6 +7,7 @@
 #include "admin/directories.hpp"
 #include "admin/doctor.hpp"
 #include "admin/program.hpp"
+#include "admin/session_ends.hpp"
 #include "admin/sudoers.hpp"
 #include "build_config.hpp"
 #include "common/fd.hpp"
@@ -48,6 +49,16 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
     install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH), changes);
 }
 
+void require_ended(const std::vector<std::string> &living)
+{
+    if (living.empty()) return;
+    std::string units;
+    for (const auto &session : living)
+        units += " pi-agent-" + session + ".service";
+    throw Failure(ExitStatus::system_failure,
+                  "sessions that the policy does not allow any more do not end; look at them: systemctl status" + units);
+}
+
 } // namespace
 
 void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &warnings)
@@ -59,14 +70,19 @@ void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &
     const auto lock = take_lock(root);
     const auto policy = load_policy(policy_path);
     Changes changes(dry_run, out);
+    std::vector<std::string> living;
     if (policy.wrapper.enable) {
+        // First: what may be wrong with the host keeps no session alive.
+        living = end_unauthorised_sessions(root, policy, changes);
         enable(root, policy, observer, changes);
         warn(policy, warnings);
     } else {
         // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes.
         out << to_string(policy.wrapper.where) << ": wrapper.enable is false: nobody may start pi\n";
         remove_sudoers(root, sudoers_directory, changes);
+        living = end_unauthorised_sessions(root, policy, changes);
     }
+    require_ended(living);
     if (changes.count() == 0) out << "nothing to do\n";
     if (dry_run || !try_sandbox || !policy.wrapper.enable) return;
     out.flush();

@@ -7,7 +7,9 @@
 #include "common/trusted_file.hpp"
 #include "common/yaml_tree.hpp"
 
+#include <fmt/format.h>
 #include <map>
+#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -98,6 +100,11 @@ std::vector<std::string> list_directory(const std::string &path, Problems &probl
     return paths;
 }
 
+std::string directory_beside(const std::string &main_file)
+{
+    return main_file.substr(0, main_file.rfind('/') + 1) + "policy.d";
+}
+
 } // namespace
 
 Policy parse_policy(const std::vector<PolicySource> &sources)
@@ -110,12 +117,28 @@ Policy parse_policy(const std::vector<PolicySource> &sources)
     return policy;
 }
 
+std::string policy_stamp(const std::string &main_file)
+{
+    const auto directory = directory_beside(main_file);
+    std::vector<std::string> paths = {main_file, directory};
+    for (const auto &name : list_trusted_directory(directory, ".yaml", "policy directory"))
+        paths.push_back(directory + "/" + name);
+    std::string stamp;
+    for (const auto &path : paths) {
+        struct stat status {};
+        if (::stat(path.c_str(), &status) != 0) status = {}; // what is missing is found out by who reads it
+        stamp +=
+            fmt::format("{}:{}:{}:{}.{} ", status.st_dev, status.st_ino, status.st_size, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
+    }
+    return stamp;
+}
+
 Policy load_policy(const std::string &main_file)
 {
     Problems problems;
     std::vector<PolicySource> sources;
     add_source(main_file, sources, problems);
-    const auto directory = main_file.substr(0, main_file.rfind('/') + 1) + "policy.d";
+    const auto directory = directory_beside(main_file);
     for (const auto &path : list_directory(directory, problems))
         add_source(path, sources, problems);
     problems.throw_if_any();

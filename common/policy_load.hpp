@@ -21,4 +21,7 @@ Policy parse_policy(const std::vector<PolicySource> &sources);
 // Throws PolicyError (also for a file that others can write) or SystemFailure.
 Policy load_policy(const std::string &main_file);
 
+// What tells these files from changed ones: which they are, their sizes and times. Taken before they are read.
+std::string policy_stamp(const std::string &main_file);
+
 } // namespace pi_agent

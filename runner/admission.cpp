@@ -8,7 +8,7 @@
 #include "common/policy_load.hpp"
 #include "common/privileged_groups.hpp"
 #include "runner/limits.hpp"
-#include "runner/session_directory.hpp"
+#include "runner/session_list.hpp"
 
 namespace pi_agent {
 
@@ -19,6 +19,12 @@ Policy load_enabled_policy()
         throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) +
                                               ", wrapper.enable: false)");
     return policy;
+}
+
+void require_same_policy(const std::string &stamp)
+{
+    if (policy_stamp(policy_path) == stamp || !defence_is_on("same-policy")) return;
+    throw Failure(ExitStatus::limit, "the policy was changed while this was started; try again");
 }
 
 AccessRules authorise(const Policy &policy, const Account &caller)

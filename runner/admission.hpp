@@ -15,6 +15,9 @@ namespace pi_agent {
 // The installed policy; refuses while wrapper.enable is false.
 Policy load_enabled_policy();
 
+// Once the session can be seen by others: one that a changed policy does not allow any more is either refused here, or ended by `apply`.
+void require_same_policy(const std::string &stamp);
+
 AccessRules authorise(const Policy &policy, const Account &caller);
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,

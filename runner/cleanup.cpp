@@ -7,6 +7,7 @@
 #include "runner/control_group.hpp"
 #include "runner/scratch_removal.hpp"
 #include "runner/session_directory.hpp"
+#include "runner/session_record.hpp"
 
 #include <chrono>
 #include <csignal>
@@ -59,6 +60,7 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
             throw Failure(ExitStatus::system_failure, "the session still has processes; its directory is left to the next sweep");
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
+    record_end_of_killed(root, session_id); // else it would never be: what is left then, the next sweep removes
     remove_session_with_scratch(root, session_id);
 }
 

@@ -4,9 +4,11 @@
 #include "build_config.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/policy_load.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/admission.hpp"
 #include "runner/agent_account.hpp"
+#include "runner/asked_end.hpp"
 #include "runner/box_notes.hpp"
 #include "runner/canary.hpp"
 #include "runner/certificate_files.hpp"
@@ -24,7 +26,6 @@
 #include "runner/process_state.hpp"
 #include "runner/progress.hpp"
 #include "runner/project_alias.hpp"
-#include "runner/record.hpp"
 #include "runner/root_tree.hpp"
 #include "runner/sandbox_methods.hpp"
 #include "runner/scratch.hpp"
@@ -33,6 +34,7 @@
 #include "runner/seed_defaults.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_end.hpp"
+#include "runner/session_record.hpp"
 #include "runner/session_terminal.hpp"
 #include "runner/session_watch.hpp"
 #include "runner/ssh_key.hpp"
@@ -77,6 +79,17 @@ UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &
     return std::move(terminal.slave);
 }
 
+// The agent has ended whatever comes of this.
+void record_end(SessionRecord &record, const AgentEnded &ended, Sandbox &sandbox, FdRef wrapper)
+{
+    try {
+        if (!record.knows_usage()) record.take_usage(sandbox.usage());
+        record.ended(ended);
+    } catch (const Failure &failure) {
+        tell_all(wrapper, {std::string("the end of this session is not recorded: ") + failure.what()});
+    }
+}
+
 SandboxPlan plan_sandbox(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
                          const StateDirectory &state, const RootTree &tree, const Policy &policy)
 {
@@ -116,15 +129,18 @@ LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environme
     return record;
 }
 
-void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
+void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
 {
     require_host_namespaces(root);
 
     // Out of the caller's control group before anything that others share. Until then only what concerns the process itself, asks systemd,
     // or is read from root's own files: the caller can freeze or kill it.
     const std::string id = make_session_id();
+    record.names(id);
     UniqueFd slot = take_start_slot(root, caller.uid);
+    const std::string stamp = policy_stamp(policy_path);
     const Policy policy = load_enabled_policy();
+    record.runs_in(policy.sandbox.method);
     const std::unique_ptr<Sandbox> sandbox = make_sandbox(root, policy.sandbox.method, id, caller.uid);
     reset_process_state(root);
     const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave a scope behind
@@ -150,6 +166,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     // Prepare what the sandbox needs.
     const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
     SessionEnd end(root, *sandbox, id);
+    AskedEnd asked(session, record, [&](const std::string &text) { tell_all(wrapper, {text}); });
+    require_same_policy(stamp);
     sweep(root, *sandbox);
     require_room(root, caller, policy.limits);
     slot.reset(); // from here it is a session, and counted as one
@@ -236,24 +254,28 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
     name_git_config(environment);
     keep_from_downloading(environment, policy.network, missing_search_tools());
     if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
-    LaunchRecord record = plan_launch(policy, environment, std::move(request), project, project_path);
-    record.filter_calls = sandbox->needs_call_filter();
+    LaunchRecord launch = plan_launch(policy, environment, std::move(request), project, project_path);
+    launch.filter_calls = sandbox->needs_call_filter();
     for (const auto &late : shown_home.mounts)
-        record.mount_points.push_back(join_path(late.top, late.place));
+        launch.mount_points.push_back(join_path(late.top, late.place));
     tell(wrapper, SessionBegun{id});
-    record_started(id, caller, agent, project.shown.path(), program);
+    record.started(session, agent, project.shown.path(), program);
     LimitEvents reached;
     const AgentEnded ended = supervise(*sandbox,
-                                       Session{wrapper, receiver, control, termination, record, early.messages(),
+                                       Session{wrapper, receiver, control, termination, launch, early.messages(),
                                                [&] {
                                                    sandbox->require_network_enforced(policy.network);
                                                    sandbox->require_limits_enforced(policy.limits);
                                                    attach_late(root, *sandbox, shown_home.mounts);
                                                },
-                                               [&] { reached = look_at_limits(*sandbox, control); }},
+                                               [&] {
+                                                   record.take_usage(sandbox->usage());
+                                                   reached = look_at_limits(*sandbox, control);
+                                               }},
                                        std::move(terminal));
     end.sandbox_has_ended();
-    record_ended(id, ended);
+    asked.explain();
+    record_end(record, ended, *sandbox, wrapper);
     try { // until what the session left is gone, it counts as a start
         slot = take_start_slot(root, caller.uid);
         session.unlock();
@@ -271,12 +293,12 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper)
 
 } // namespace
 
-void run_session(const AsRoot &root, const Account &caller, FdRef wrapper)
+void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
 {
     try {
-        prepare_and_run(root, caller, wrapper);
+        prepare_and_run(root, caller, wrapper, record);
     } catch (const EndedBySignal &asked) {
-        record_refused(caller.name, "ended by a signal before the agent was started");
+        record.failed(ExitStatus::system_failure, "ended by a signal before the agent was started");
         tell(wrapper, AgentEnded{true, asked.number});
     }
 }

@@ -4,11 +4,12 @@
 #include "common/account.hpp"
 #include "common/fd.hpp"
 #include "common/identity.hpp"
+#include "runner/session_record.hpp"
 
 namespace pi_agent {
 
-// Tells the wrapper how the agent ended. Throws Failure for everything that ends before the agent has run. Leaves nothing mounted or on
-// disk but the agent's own state.
-void run_session(const AsRoot &root, const Account &caller, FdRef wrapper);
+// Tells the wrapper how the agent ended. Throws Failure for everything that ends before the agent has run, which is not recorded yet then.
+// Leaves nothing mounted or on disk but the agent's own state.
+void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record);
 
 } // namespace pi_agent

@@ -6,7 +6,7 @@
 #include "runner/authenticate.hpp"
 #include "runner/launch.hpp"
 #include "runner/process_state.hpp"
-#include "runner/record.hpp"
+#include "runner/session_record.hpp"
 
 #include <csignal>
 #include <cstdio>
@@ -18,10 +18,22 @@ namespace {
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
 
-// Before the caller is known there is only standard error, which may be anything: a pipe that nobody reads must not keep root.
-int refuse_on_stderr(const Failure &failure)
+// "", or why this is recorded nowhere.
+std::string record_failure(SessionRecord &record, const Failure &failure)
 {
-    signal(SIGALRM, SIG_DFL); // the caller may ignore it
+    try {
+        record.failed(failure.status(), failure.what());
+        return "";
+    } catch (const std::exception &unrecorded) {
+        return unrecorded.what();
+    }
+}
+
+// Before the caller is known there is only standard error, which may be anything: a pipe that nobody reads must not keep root.
+int refuse_on_stderr(SessionRecord &record, const Failure &failure)
+{
+    if (geteuid() == 0) record_failure(record, failure); // else nobody was let in, and nothing is root's to record
+    signal(SIGALRM, SIG_DFL);                            // the caller may ignore it
     sigset_t alarm_only;
     sigemptyset(&alarm_only);
     sigaddset(&alarm_only, SIGALRM);
@@ -31,25 +43,27 @@ int refuse_on_stderr(const Failure &failure)
     return static_cast<int>(failure.status());
 }
 
-int report(FdRef wrapper, const Account &caller, const Failure &failure)
+int report(FdRef wrapper, SessionRecord &record, const Failure &failure)
 {
-    record_refused(caller.name, failure.what());
+    std::string text = failure.what();
+    const std::string unrecorded = record_failure(record, failure);
+    if (!unrecorded.empty() && unrecorded != text) text += "\n" + unrecorded;
     try {
-        send_packet(wrapper, encode(RunnerMessage(FailureReport{failure.status(), failure.what()})), {}, in_seconds(1));
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: the wrapper is gone, the journal has it
+        send_packet(wrapper, encode(RunnerMessage(FailureReport{failure.status(), text})), {}, in_seconds(1));
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: the wrapper is gone, the record has it
     }
     return static_cast<int>(failure.status());
 }
 
-int serve(const AsRoot &root, const Account &caller, FdRef wrapper)
+int serve(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
 {
     try {
-        run_session(root, caller, wrapper);
+        run_session(root, caller, wrapper, record);
         return 0;
     } catch (const Failure &failure) {
-        return report(wrapper, caller, failure);
+        return report(wrapper, record, failure);
     } catch (const std::exception &failure) {
-        return report(wrapper, caller, Failure(ExitStatus::internal, std::string("internal error: ") + failure.what()));
+        return report(wrapper, record, Failure(ExitStatus::internal, std::string("internal error: ") + failure.what()));
     }
 }
 
@@ -57,18 +71,21 @@ int serve(const AsRoot &root, const Account &caller, FdRef wrapper)
 
 int main(int argc, char ** /*argv*/)
 {
+    SessionRecord record;
     try {
         // --- root from here: everything that the caller chose is taken back or checked, in this order ---
         reset_timer_slack();
         const std::optional<std::string> sudo_uid = take_sudo_uid();
         const AsRoot root = AsRoot::claim();
+        if (sudo_uid) record.concerns(parse_uid(*sudo_uid));
         if (argc != 1 && defence_is_on("no-arguments")) throw Failure(ExitStatus::denied, "denied: this program takes no arguments");
         const Account caller = authenticate(root, FdRef(STDIN_FILENO), sudo_uid);
+        record.concerns(caller);
         const UniqueFd wrapper = take_channel(root);
-        return serve(root, caller, wrapper);
+        return serve(root, caller, wrapper, record);
     } catch (const Failure &failure) {
-        return refuse_on_stderr(failure);
+        return refuse_on_stderr(record, failure);
     } catch (const std::exception &failure) {
-        return refuse_on_stderr(Failure(ExitStatus::internal, failure.what()));
+        return refuse_on_stderr(record, Failure(ExitStatus::internal, failure.what()));
     }
 }

@@ -9,6 +9,7 @@
 #include "runner/placeholders.hpp"
 #include "runner/record.hpp"
 #include "runner/session_directory.hpp"
+#include "runner/session_list.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

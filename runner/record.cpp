@@ -1,44 +1,40 @@
-// Journal entries of the runner, through spdlog's systemd sink.
+// The journal first, then the file.
 #include "runner/record.hpp"
 
-#include "common/escape.hpp"
-
-#include <spdlog/sinks/systemd_sink.h>
-#include <spdlog/spdlog.h>
-
-#include <memory>
+#include "common/defence.hpp"
+#include "runner/record_file.hpp"
 
 namespace pi_agent {
 
 namespace {
 
-spdlog::logger &journal()
-{
-    static spdlog::logger logger("pi-agent-runner", std::make_shared<spdlog::sinks::systemd_sink_st>("pi-agent-runner"));
-    return logger;
-}
+constexpr int journal_patience_milliseconds = 1000;
+constexpr const char *identifier = "pi-agent-runner";
 
 } // namespace
 
-void record_started(const std::string &id, const Account &user, const Account &agent, const std::string &project, Program program)
+void record_event(const RecordSubject &subject, const RecordEvent &event)
 {
-    journal().info("session {} started: user {}, agent account {}, project {}{}", id, user.name, agent.name, escape_for_display(project),
-                   program == Program::shell ? ", a shell in the agent's place" : "");
+    const std::vector<JournalField> fields = record_fields(subject, event, identifier);
+    if (send_to_journal(fields, journal_patience_milliseconds)) return;
+    try {
+        append_to_record_file(fields);
+    } catch (const Failure &failure) {
+        if (!defence_is_on("record-required")) return;
+        throw Failure(ExitStatus::system_failure, std::string("nothing can be recorded: the journal takes no entry (see: systemctl status "
+                                                              "systemd-journald), and the file in its place cannot be written: ") +
+                                                      failure.what() + "; the administrator mends one of them");
+    }
 }
 
-void record_ended(const std::string &id, const AgentEnded &ended)
+void record_problem(const std::string &id, const std::string &text) noexcept
 {
-    journal().info("session {} ended: {} {}", id, ended.by_signal ? "signal" : "exit code", ended.value);
-}
-
-void record_refused(const std::string &user, const std::string &text)
-{
-    journal().warn("refused {}: {}", escape_for_display(user), escape_for_display(text));
-}
-
-void record_problem(const std::string &id, const std::string &text)
-{
-    journal().error("session {}: {}", id, escape_for_display(text));
+    try {
+        RecordSubject subject;
+        subject.session = id;
+        record_event(subject, ProblemEvent{text});
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): there is nobody else to tell
+    }
 }
 
 } // namespace pi_agent

@@ -1,17 +1,16 @@
-// What the runner writes to the journal: events of sessions, no prompts, no values, every foreign byte escaped.
+// Where the runner's events go: the journal, or where there is none a file of root's. No prompts, no values, every foreign byte escaped.
 #pragma once
 
-#include "common/account.hpp"
-#include "common/request.hpp"
+#include "common/record_event.hpp"
 
 #include <string>
 
 namespace pi_agent {
 
-void record_started(const std::string &id, const Account &user, const Account &agent, const std::string &project, Program program);
-void record_ended(const std::string &id, const AgentEnded &ended);
-// The caller's name and why; the text is escaped here.
-void record_refused(const std::string &user, const std::string &text);
-void record_problem(const std::string &id, const std::string &text);
+// Throws Failure(system_failure) when neither takes it.
+void record_event(const RecordSubject &subject, const RecordEvent &event);
+
+// best_effort: what went wrong beside a session. `id` is the session's, or names what else it is about.
+void record_problem(const std::string &id, const std::string &text) noexcept;
 
 } // namespace pi_agent

@@ -8,6 +8,7 @@
 #include "common/policy.hpp"
 #include "runner/limit_events.hpp"
 #include "runner/root_tree.hpp"
+#include "runner/unit_usage.hpp"
 
 #include <string>
 #include <sys/types.h>
@@ -64,6 +65,9 @@ public:
     [[nodiscard]] virtual FdRef fd() const = 0;
     [[nodiscard]] virtual Deadline next_look(Deadline otherwise) const = 0;
     virtual void process() = 0;
+
+    // What it has used until now, also after its end. What neither kernel nor method tells is left out.
+    virtual UnitUsage usage() = 0;
 
     // Once the launcher is there, and before it has started anything. Throws Failure when there is none of its own.
     virtual UniqueFd mount_namespace() = 0;

@@ -123,6 +123,13 @@ void BwrapSandbox::process()
     hear_end();
 }
 
+// Nothing where it has no control group of its own.
+UnitUsage BwrapSandbox::usage()
+{
+    if (!group_ || group_->agents().get() < 0) return {};
+    return usage_of({"/proc/self/fd/" + std::to_string(group_->agents().get()), true});
+}
+
 UniqueFd BwrapSandbox::mount_namespace()
 {
     const Deadline deadline = in_seconds(info_patience_seconds);

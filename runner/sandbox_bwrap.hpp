@@ -30,6 +30,7 @@ public:
     [[nodiscard]] FdRef fd() const override { return events_; }
     [[nodiscard]] Deadline next_look(Deadline otherwise) const override { return otherwise; }
     void process() override;
+    UnitUsage usage() override;
     UniqueFd mount_namespace() override;
     std::vector<pid_t> processes() override;
     void require_network_enforced(const NetworkPolicy &network) override;

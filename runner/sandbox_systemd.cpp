@@ -65,6 +65,13 @@ void SystemdSandbox::process()
     bus_.process();
 }
 
+// The kernel's word while there is a group: systemd's takes long where it matters (service_watch.hpp).
+UnitUsage SystemdSandbox::usage()
+{
+    const UnitUsage usage = usage_of(group_of_service(id_));
+    return usage.cpu_usec ? usage : bus_.service_usage();
+}
+
 // Of the launcher, which is alone in the unit then, but for what started it and goes.
 UniqueFd SystemdSandbox::mount_namespace()
 {

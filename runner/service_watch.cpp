@@ -81,6 +81,21 @@ SandboxResult ServiceWatch::result()
     return SandboxResult{has_ended(), state_.result, state_.code, state_.status};
 }
 
+UnitUsage ServiceWatch::usage()
+{
+    const auto ask_for = [&](const char *name) -> std::optional<std::uint64_t> {
+        try {
+            const auto value = read_property<std::uint64_t>(*unit_, service_interface, name);
+            return value == UINT64_MAX ? std::nullopt : std::optional<std::uint64_t>(value); // all ones: not known
+        } catch (const sdbus::Error &) {                                                     // no such property
+            return std::nullopt;
+        }
+    };
+    UnitUsage usage{ask_for("MemoryPeak"), ask_for("CPUUsageNSec")};
+    if (usage.cpu_usec) *usage.cpu_usec /= 1000;
+    return usage;
+}
+
 // Believed only from the connection that owns systemd's name: the sender is the one thing that the bus itself writes into a message.
 void ServiceWatch::hear(sdbus::Signal &signal)
 {

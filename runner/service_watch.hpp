@@ -21,6 +21,8 @@ public:
     // Takes what has come over the bus.
     void process();
     SandboxResult result();
+    // In systemd's words, also after the end. What it does not count, or does not know yet (MemoryPeak: from 255 on), is left out.
+    UnitUsage usage();
     // When to look again though nothing comes over the bus: now or later, at the latest at `otherwise`.
     [[nodiscard]] Deadline next_look(Deadline otherwise) const;
 

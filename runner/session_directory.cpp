@@ -24,17 +24,12 @@
 namespace pi_agent {
 
 const char *const sessions_directory = "/run/pi-agent/sessions";
+const char *const user_link = "user";
+const char *const runner_link = "runner";
 
 namespace {
 
 constexpr const char *parent_directory = "/run/pi-agent";
-constexpr const char *user_link = "user"; // leads nowhere: its text is the uid whose session this is
-
-// Opened on the shared tmpfs and nowhere else.
-UniqueFd open_sessions()
-{
-    return open_trusted(sessions_directory, O_RDONLY | O_DIRECTORY, "directory of sessions");
-}
 
 bool is_tmpfs_of_its_own(FdRef sessions)
 {
@@ -61,11 +56,6 @@ void mount_sessions(const AsRoot &root)
         root, "tmpfs", {{"source", "pi-agent-sessions"}, {"mode", "0700"}, {"size", "256m"}, {"nr_inodes", "200000"}}, false);
     attach(root, tmpfs, sessions);
     make_shared(root, sessions_directory);
-}
-
-UniqueFd try_open_session(FdRef sessions, const std::string &id)
-{
-    return UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
 }
 
 // Never through a link, nor into what is mounted there: openat2 refuses to cross. None when it cannot be opened (errno).
@@ -113,20 +103,17 @@ void unmount_all(const AsRoot &root, const std::string &path)
     }
 }
 
-// Those of `user` whose runners live.
-void for_each_session(Uid user, const std::function<void(const std::string &id, FdRef session)> &visit)
+} // namespace
+
+UniqueFd open_sessions()
 {
-    const std::string wanted = std::to_string(user.value());
-    const UniqueFd sessions = open_sessions();
-    for (const auto &name : names_in(sessions)) {
-        const UniqueFd session = is_session_id(name) ? try_open_session(sessions, name) : UniqueFd();
-        if (!session) continue;
-        if (read_session_link(session, user_link) != wanted) continue;
-        if (flock(session.get(), LOCK_SH | LOCK_NB) != 0) visit(name, session); // held by its runner
-    }
+    return open_trusted(sessions_directory, O_RDONLY | O_DIRECTORY, "directory of sessions");
 }
 
-} // namespace
+UniqueFd try_open_session(FdRef sessions, const std::string &id)
+{
+    return UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
 
 UniqueFd open_runtime_directory()
 {
@@ -175,6 +162,7 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
     while (flock(session.fd_.get(), LOCK_EX) != 0)
         if (errno != EINTR) throw_errno("locking the session directory");
     session.make_link(user_link, std::to_string(user.value()));
+    session.make_link(runner_link, std::to_string(getpid()));
     return session;
 }
 
@@ -225,16 +213,6 @@ std::string read_session_link(FdRef session, const char *name)
     return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
 }
 
-Uid session_user(FdRef session)
-{
-    const std::string text = read_session_link(session, user_link);
-    uid_t user = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), user);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || user == 0)
-        throw Failure(ExitStatus::internal, "a session's directory does not say whose it is");
-    return Uid(user);
-}
-
 bool session_exists(const AsRoot & /*root*/, const std::string &id)
 {
     return faccessat(open_sessions().get(), id.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -255,35 +233,6 @@ void remove_session(const AsRoot &root, const std::string &id, const std::functi
         remove_skeleton(session);
     }
     if (unlinkat(sessions.get(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing the session directory");
-}
-
-std::size_t count_sessions(const AsRoot & /*root*/, Uid user)
-{
-    std::size_t count = 0;
-    for_each_session(user, [&](const std::string & /*id*/, FdRef /*session*/) { ++count; });
-    return count;
-}
-
-bool has_unlocked_session(const AsRoot & /*root*/, Uid user, const std::string &id)
-{
-    bool found = false;
-    for_each_session(user, [&](const std::string &other, FdRef session) {
-        const auto has = [&](const char *name) { return faccessat(session.get(), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; };
-        found = found || (other != id && has("home") && !has("settings.json"));
-    });
-    return found;
-}
-
-std::vector<std::string> find_orphans(const AsRoot & /*root*/)
-{
-    std::vector<std::string> orphans;
-    const UniqueFd sessions = open_sessions();
-    for (const auto &name : names_in(sessions)) {
-        if (!is_session_id(name)) continue;
-        const UniqueFd session = try_open_session(sessions, name);
-        if (session && flock(session.get(), LOCK_EX | LOCK_NB) == 0) orphans.push_back(name);
-    }
-    return orphans;
 }
 
 } // namespace pi_agent

@@ -15,6 +15,14 @@ namespace pi_agent {
 UniqueFd open_runtime_directory();
 
 extern const char *const sessions_directory; // /run/pi-agent/sessions
+// Links of a session's directory that lead nowhere: their texts are the uid whose session it is, and the process id of its runner.
+extern const char *const user_link;
+extern const char *const runner_link;
+
+// The directory of all sessions, on the tmpfs that they share and nowhere else; ENOENT before the first one since boot.
+UniqueFd open_sessions();
+// That of one; none when there is none (errno).
+UniqueFd try_open_session(FdRef sessions, const std::string &id);
 
 // 128 random bits in hex: part of unit names and paths, so its alphabet is fixed.
 std::string make_session_id();
@@ -51,19 +59,5 @@ bool session_exists(const AsRoot &root, const std::string &id);
 
 // The text of a link that make_link made in a session's directory; empty when there is none.
 std::string read_session_link(FdRef session, const char *name);
-
-// Whose session it is.
-Uid session_user(FdRef session);
-
-// Sessions of a user whose runners live, the caller's own included. Takes no lock that anybody waits for: each start makes its directory
-// and then counts, so of those that start at once the last to come sees all the others.
-std::size_t count_sessions(const AsRoot &root, Uid user);
-
-// True when a session of `user` other than `id` is prepared, or runs, without settings of its own that are locked (make_file
-// "settings.json"). Under the lock of the user's state, in which sessions are prepared.
-bool has_unlocked_session(const AsRoot &root, Uid user, const std::string &id);
-
-// Sessions whose runner is gone (their lock is free).
-std::vector<std::string> find_orphans(const AsRoot &root);
 
 } // namespace pi_agent

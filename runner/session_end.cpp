@@ -7,6 +7,8 @@
 #include "runner/record.hpp"
 #include "runner/scratch_removal.hpp"
 #include "runner/session_directory.hpp"
+#include "runner/session_list.hpp"
+#include "runner/session_record.hpp"
 #include "runner/supervise.hpp"
 
 namespace pi_agent {
@@ -36,6 +38,7 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
         if (sandbox.may_live(orphan)) continue;
         try { // one user's leftover must not be another's refusal
             // What lies on disk has no session then, and ScratchSweep finds it.
+            record_end_of_killed(root, orphan);
             remove_session(root, orphan, [&](FdRef session) { remove_placeholders(root, orphan, session, deadline); });
             record_problem(orphan, "a session directory without a session was removed");
         } catch (const Failure &failure) {

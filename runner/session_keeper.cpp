@@ -8,6 +8,7 @@
 #include "runner/own_group.hpp"
 #include "runner/record.hpp"
 #include "runner/scratch_removal.hpp"
+#include "runner/session_record.hpp"
 
 #include <array>
 #include <csignal>
@@ -66,6 +67,7 @@ void keep_session(const AsRoot &root, const std::string &session_id)
     } while (length < 0 && errno == EINTR);
     if (length == 1 || !defence_is_on("session-keeper")) return;
     // What ran inside has been killed by the kernel, or is being: nothing of it can stop that any more.
+    record_end_of_killed(root, session_id);
     remove_session_with_scratch(root, session_id);
     leave_group(session_id);
     record_problem(session_id, "its runner was killed; what the session left was removed");

@@ -235,6 +235,11 @@ SandboxResult SystemdBus::service_result()
     }
 }
 
+UnitUsage SystemdBus::service_usage()
+{
+    return connection_->service().usage();
+}
+
 Deadline SystemdBus::next_look(Deadline otherwise) const
 {
     return connection_->service().next_look(otherwise);

@@ -43,6 +43,7 @@ public:
     bool unit_exists(const std::string &name);
     // Of the service that is watched (service_watch.hpp).
     SandboxResult service_result();
+    UnitUsage service_usage();
 
     // For poll(2): wait for input on fd until next_look(), then call process().
     [[nodiscard]] FdRef fd() const;

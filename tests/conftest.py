@@ -11,6 +11,7 @@ sys.dont_write_bytecode = True  # nothing is written into the checkout
 MACHINE_DIRECTORY = Path(__file__).resolve().parent / "machine"
 sys.path.insert(0, str(MACHINE_DIRECTORY))
 
+import record_check  # noqa: E402
 from cache import Build  # noqa: E402
 from machine import Machine  # noqa: E402
 from recipes import MACHINES  # noqa: E402
@@ -54,6 +55,7 @@ def machine(machine_name):
         booted.boot()
         booted.install_policy(STANDARD_POLICY)
         yield booted
+        record_check.require_valid(booted)
         booted.stop()
 
 

@@ -3,15 +3,12 @@
 
 #include "common/defence.hpp"
 #include "common/escape.hpp"
-#include "common/fd.hpp"
+#include "common/journal.hpp"
 #include "common/policy_paths.hpp"
 #include "wrapper/aftermath.hpp"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <sys/socket.h>
-#include <sys/time.h>
-#include <sys/un.h>
 
 namespace pi_agent {
 
@@ -21,7 +18,7 @@ constexpr std::size_t line_limit = 10;            // findings
 constexpr std::size_t name_limit = 200;           // bytes of a name in a line
 constexpr std::size_t recorded_limit = 300;       // findings
 constexpr std::size_t recorded_bytes = 64 * 1024; // of paths: an entry is one datagram
-constexpr suseconds_t journal_patience_microseconds = 500'000;
+constexpr int journal_patience_milliseconds = 500;
 // What the journal finds these entries by; docs/projects.md tells it.
 constexpr const char *message_id = "52af8656c170442e831913a168dda90c";
 
@@ -90,22 +87,16 @@ std::string aftermath_json(const std::vector<Finding> &findings)
     return list.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
 
-// The journal's own protocol, one datagram of NAME=VALUE lines (systemd.io, native journal protocol): its library would cost every start of
-// `pi` more than the whole look does. A journal with much to do has a full queue for a while (unix(7): of net.unix.max_dgram_qlen entries).
 bool record_aftermath(const std::vector<Finding> &findings, const std::string &session)
 {
-    const std::string entry = "MESSAGE=session " + session + " left " + std::to_string(findings.size()) +
-                              " things that run code outside later\nMESSAGE_ID=" + message_id +
-                              "\nPRIORITY=5\nSYSLOG_IDENTIFIER=pi\nPI_AGENT_SESSION=" + session +
-                              "\nPI_AGENT_AFTERMATH=" + aftermath_json(findings) + "\n";
-    const UniqueFd socket = UniqueFd::adopt(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
-    sockaddr_un address{};
-    address.sun_family = AF_UNIX;
-    std::string_view("/run/systemd/journal/socket").copy(address.sun_path, sizeof address.sun_path - 1);
-    const timeval patience{0, journal_patience_microseconds};
-    if (!socket || setsockopt(socket.get(), SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience) != 0) return false;
-    return sendto(socket.get(), entry.data(), entry.size(), MSG_NOSIGNAL, reinterpret_cast<const sockaddr *>(&address), sizeof address) >=
-           0;
+    const std::string message = "session " + session + " left " + std::to_string(findings.size()) + " things that run code outside later";
+    return send_to_journal({{"MESSAGE", message},
+                            {"MESSAGE_ID", message_id},
+                            {"PRIORITY", "5"},
+                            {"SYSLOG_IDENTIFIER", "pi"},
+                            {"PI_AGENT_SESSION", session},
+                            {"PI_AGENT_AFTERMATH", aftermath_json(findings)}},
+                           journal_patience_milliseconds);
 }
 
 } // namespace pi_agent

@@ -2,7 +2,6 @@
 #include "build_config.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
-#include "common/escape.hpp"
 #include "common/policy_load.hpp"
 #include "common/request.hpp"
 #include "wrapper/aftermath.hpp"
@@ -16,7 +15,6 @@
 #include <cstring>
 #include <exception>
 #include <fcntl.h>
-#include <filesystem>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -62,17 +60,6 @@ int explain()
 {
     execl(PI_AGENT_CTL_PATH, "pi-agentctl", "explain", static_cast<char *>(nullptr));
     throw_errno(std::string("running ") + PI_AGENT_CTL_PATH);
-}
-
-UniqueFd open_cwd()
-{
-    UniqueFd cwd = UniqueFd::adopt(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (cwd) return cwd;
-    if (errno != EACCES) throw_errno("opening the working directory");
-    std::error_code unknown; // the kernel tells the path even so, unless the directory was deleted
-    const std::string path = std::filesystem::current_path(unknown).string();
-    throw Failure(ExitStatus::denied,
-                  "denied: you may not enter " + (path.empty() ? "the working directory" : escape_for_display(path)) + "; cd to another");
 }
 
 Aftermath begin_aftermath(const EarlyLook &look)
@@ -140,6 +127,9 @@ int main(int argc, char **argv)
         if (options.help) return std::fputs(wrapper_help, stdout) < 0 ? static_cast<int>(ExitStatus::system_failure) : 0;
         if (options.explain) return explain();
         end_as(run(std::move(options)));
+    } catch (const EarlyRefusal &refusal) {
+        record_refusal(refusal);
+        return report(refusal.status(), refusal.what());
     } catch (const Failure &failure) {
         return report(failure.status(), failure.what());
     } catch (const std::exception &failure) {

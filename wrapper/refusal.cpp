@@ -7,8 +7,11 @@
 #include "common/escape.hpp"
 #include "common/path_walk.hpp"
 #include "common/policy_load.hpp"
+#include "common/record_event.hpp"
 #include "common/root_path.hpp"
 
+#include <fcntl.h>
+#include <filesystem>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,9 +39,7 @@ Account find_caller()
     return *caller;
 }
 
-} // namespace
-
-EarlyLook refuse_early(FdRef cwd)
+EarlyLook look_early(FdRef cwd)
 {
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
         throw Failure(ExitStatus::unavailable, "this shell may gain no privileges (no_new_privs), so sudo cannot work; are you inside an "
@@ -64,6 +65,52 @@ EarlyLook refuse_early(FdRef cwd)
     const std::string &root = candidates[std::get<Allowed>(decision).root].path;
     return {"allowed: " + escape_for_display(path) + " lies in the root " + root + " (" + rules.entry + ", " + to_string(rules.where) + ")",
             path, root, caller.home, policy.projects};
+}
+
+UniqueFd try_cwd()
+{
+    UniqueFd cwd = UniqueFd::adopt(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (cwd) return cwd;
+    if (errno != EACCES) throw_errno("opening the working directory");
+    std::error_code unknown; // the kernel tells the path even so, unless the directory was deleted
+    const std::string path = std::filesystem::current_path(unknown).string();
+    throw Failure(ExitStatus::denied,
+                  "denied: you may not enter " + (path.empty() ? "the working directory" : escape_for_display(path)) + "; cd to another");
+}
+
+// Every refusal of its own, from wherever, is the kind that is recorded.
+template <typename Look>
+auto refusing(const Look &look)
+{
+    try {
+        return look();
+    } catch (const Failure &failure) {
+        throw EarlyRefusal(failure);
+    }
+}
+
+} // namespace
+
+UniqueFd open_cwd()
+{
+    return refusing(try_cwd);
+}
+
+EarlyLook refuse_early(FdRef cwd)
+{
+    return refusing([cwd] { return look_early(cwd); });
+}
+
+void record_refusal(const EarlyRefusal &refusal) noexcept
+{
+    constexpr int patience_milliseconds = 500;
+    try {
+        RecordSubject subject;
+        subject.uid = Uid(getuid());
+        if (const auto account = find_account(*subject.uid)) subject.user = account->name;
+        send_to_journal(record_fields(subject, DeniedEvent{refusal.status(), refusal.what()}, "pi"), patience_milliseconds);
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the user is told in any case
+    }
 }
 
 } // namespace pi_agent

@@ -1,6 +1,7 @@
 // The wrapper's own look at the policy: refuses early and in friendly words. The runner decides again, and only that counts.
 #pragma once
 
+#include "common/error.hpp"
 #include "common/fd.hpp"
 #include "common/policy.hpp"
 
@@ -17,7 +18,17 @@ struct EarlyLook {
     ProjectsPolicy projects;
 };
 
-// Throws Failure: denied, configuration or unavailable.
+// A refusal that the runner knows nothing of, so that the wrapper records it. Whatever the runner refuses, it has recorded.
+class EarlyRefusal : public Failure {
+public:
+    explicit EarlyRefusal(const Failure &failure) : Failure(failure.status(), failure.what()) {}
+};
+
+// Opens the working directory and looks. Throws EarlyRefusal: denied, configuration or unavailable.
+UniqueFd open_cwd();
 EarlyLook refuse_early(FdRef cwd);
+
+// best_effort: the user's own entry in the journal, which says by its _UID whose word it is. In a session there is no journal.
+void record_refusal(const EarlyRefusal &refusal) noexcept;
 
 } // namespace pi_agent

@@ -5,6 +5,7 @@
 #include "common/channel.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "wrapper/refusal.hpp"
 
 #include <algorithm>
 #include <array>
@@ -102,9 +103,12 @@ void RunnerProcess::explain_silence()
     require_orderly_end();
     const int code = WEXITSTATUS(status_);
     if (code == exec_failed)
-        throw Failure(ExitStatus::unavailable, std::string(PI_AGENT_SUDO_PATH) + " could not be run; the administrator installs sudo");
+        throw EarlyRefusal(
+            Failure(ExitStatus::unavailable, std::string(PI_AGENT_SUDO_PATH) + " could not be run; the administrator installs sudo"));
     if (complaint.find("pi-agent-runner:") != std::string::npos) throw Failure(ExitStatus::denied, "the runner refused" + words);
-    if (code == 1) throw Failure(ExitStatus::denied, "sudo did not run the runner" + words + "; the administrator runs: pi-agentctl apply");
+    if (code == 1)
+        throw EarlyRefusal(
+            Failure(ExitStatus::denied, "sudo did not run the runner" + words + "; the administrator runs: pi-agentctl apply"));
     throw Failure(ExitStatus::system_failure,
                   "the runner ended without a word (status " + std::to_string(code) + ")" + words + "; see: journalctl -t pi-agent-runner");
 }

@@ -3,6 +3,7 @@
 import os
 
 import pytest
+import record_check
 from cache import WITH_SEAMS, Build
 from machine import Machine
 from target import ATTACK_POLICY, Outcome, Target, prepare
@@ -18,6 +19,7 @@ def weak_machine(machine_name):
         booted.install(Build(machine_name, **WITH_SEAMS))
         booted.boot()
         yield booted
+        record_check.require_valid(booted, forms=False)
         booted.stop()
 
 

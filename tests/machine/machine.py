@@ -20,6 +20,7 @@ from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_t
 from cgroup import Cgroup
 from progress import say
 from recipes import DEFAULT_AGENT
+from record_check import refusal_in
 
 PIPE = subprocess.PIPE
 REQUESTS = "/run/scripted-model/requests.jsonl"
@@ -85,6 +86,7 @@ class Machine:
         self._nspawn = None
         self._lock = None
         self._count = 0
+        self.refusals = []  # what pi has told its users: (user, reason), for record_check.py
 
     def __enter__(self):
         return self
@@ -244,6 +246,8 @@ class Machine:
                 raise
         with contextlib.suppress(OSError):
             process.group.path.rmdir()  # stays while a background process of the command lives
+        if command[0] == "pi" and (reason := refusal_in(process.returncode, err or b"")):
+            self.refusals.append((user, reason))
         if check and process.returncode != 0:
             said = f"stdout: {out!r}\nstderr: {err!r}"
             raise MachineError(f"status {process.returncode} from {command!r} as {user}\n{said}")

@@ -1,75 +1,148 @@
-// What reaches the journal, seen by a journal of the test's own: runner/record.hpp
+// Where events go: runner/record.hpp, runner/record_file.hpp
 #include "runner/record.hpp"
 
-#include "support/accounts.hpp"
-#include "support/private_run.hpp"
+#include "runner/record_file.hpp"
+#include "support/failure.hpp"
+#include "support/fake_journal.hpp"
 #include "support/skipped.hpp"
 
-#include <array>
+#include <doctest/doctest.h>
 #include <filesystem>
-#include <sys/socket.h>
-#include <sys/un.h>
+#include <fstream>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
 
 namespace {
 
-// The one entry that `act` makes, as it is sent (systemd.io/JOURNAL_NATIVE_PROTOCOL): NAME=VALUE lines.
-std::string entry_of(const std::function<void()> &act)
+const RecordSubject somebody{"ID", "alice", Uid(1000), "pi-agent", "/srv/a\nb", "systemd", "pi-agent-ID.service", "agent", ""};
+constexpr const char *directory = "/var/log/pi-agent";
+
+void check_logs(const std::string &wanted, const std::function<std::string()> &task)
 {
-    const std::string entry = in_private_run([&]() -> std::string {
-        std::filesystem::create_directories("/run/systemd/journal");
-        const int server = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
-        sockaddr_un address{};
-        address.sun_family = AF_UNIX;
-        const std::string path = "/run/systemd/journal/socket";
-        path.copy(address.sun_path, sizeof address.sun_path - 1);
-        if (::bind(server, reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0) return "set-up failed";
-        act();
-        std::array<char, 65'536> buffer{};
-        const ssize_t length = ::recv(server, buffer.data(), buffer.size(), MSG_DONTWAIT);
-        if (length <= 0) return "nothing was sent";
-        std::string text(buffer.data(), static_cast<std::size_t>(length));
-        if (::recv(server, buffer.data(), buffer.size(), MSG_DONTWAIT) >= 0) text += "and a second entry\n";
-        return text;
-    });
-    return entry;
+    const std::string said = in_private_logs(task);
+    if (said == no_private_run) return skipped("this place makes no mount namespaces");
+    CHECK(said == wanted);
 }
 
-void check_entry(const std::function<void()> &act, const std::string &message, const std::string &priority)
+std::vector<std::string> lines()
 {
-    const std::string entry = entry_of(act);
-    if (entry == no_private_run) return skipped("this place makes no mount namespaces");
-    const std::string lines = "\n" + entry;
-    CAPTURE(entry);
-    CHECK(lines.find("\nMESSAGE=" + message + "\n") != std::string::npos);
-    CHECK(lines.find("\nSYSLOG_IDENTIFIER=pi-agent-runner\n") != std::string::npos);
-    CHECK(lines.find("\nPRIORITY=" + priority + "\n") != std::string::npos);
-    CHECK(lines.find("and a second entry") == std::string::npos);
+    std::vector<std::string> found;
+    std::ifstream file(record_file_path);
+    for (std::string line; std::getline(file, line);)
+        found.push_back(line);
+    return found;
+}
+
+// "recorded", or the status and the words of the refusal that matter.
+std::string attempt(const std::string &words)
+{
+    const Caught caught = failure_of([] {
+        record_event(somebody, StartedEvent{});
+        return 0;
+    });
+    if (caught.status == 0) return "recorded";
+    return std::to_string(caught.status) +
+           (has(caught.text, "nothing can be recorded") && has(caught.text, words) ? ", named" : caught.text);
+}
+
+std::string mode_of(const std::string &path)
+{
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0) return "none";
+    return std::to_string(status.st_uid) + " " + std::to_string((status.st_mode & 0700U) >> 6U) + std::to_string(status.st_mode & 077U);
 }
 
 } // namespace
 
-TEST_CASE("a session's start and end are recorded with who and where, and nothing of what was said" * doctest::skip(not_root()))
+TEST_CASE("where there is a journal, it alone gets the entry" * doctest::skip(not_root()))
 {
-    const Account user{"alice", Uid(1000), Gid(1000), "/home/alice", {}};
-    const Account agent{"pi-agent", Uid(990), Gid(990), "/", {}};
-    check_entry([&] { record_started("ID", user, agent, "/srv/a", Program::agent); },
-                "session ID started: user alice, agent account pi-agent, project /srv/a", "6");
-    check_entry([&] { record_started("ID", user, agent, "/srv/a", Program::shell); },
-                "session ID started: user alice, agent account pi-agent, project /srv/a, a shell in the agent's place", "6");
-    check_entry([] { record_ended("ID", AgentEnded{false, 3}); }, "session ID ended: exit code 3", "6");
-    check_entry([] { record_ended("ID", AgentEnded{true, 9}); }, "session ID ended: signal 9", "6");
+    check_logs("MESSAGE=session ID started, no file", []() -> std::string {
+        FakeJournal journal;
+        record_event(somebody, StartedEvent{});
+        return journal.entry().substr(0, 26) + (std::filesystem::exists(directory) ? ", a file" : ", no file");
+    });
 }
 
-TEST_CASE("no byte that a caller chose ends a line or begins another field" * doctest::skip(not_root()))
+TEST_CASE("where there is none, each event is a line of JSON in a file that only root reads" * doctest::skip(not_root()))
 {
-    const Account user{"alice", Uid(1000), Gid(1000), "/home/alice", {}};
-    const std::string evil = "x\nPRIORITY=0\n\x1b[2J\xff";
-    const std::string harmless = "x\\x0aPRIORITY=0\\x0a\\x1b[2J\\xff";
-    check_entry([&] { record_started("ID", user, user, evil, Program::agent); },
-                "session ID started: user alice, agent account alice, project " + harmless, "6");
-    check_entry([&] { record_refused(evil, evil); }, "refused " + harmless + ": " + harmless, "4");
-    check_entry([&] { record_problem("ID", evil); }, "session ID: " + harmless, "3");
+    check_logs("0 70 0 60 same same 2", []() -> std::string {
+        record_event(somebody, StartedEvent{});
+        record_event(somebody, EndedEvent{AgentEnded{false, 0}, "", {}, {}, {}});
+        std::string text = mode_of(directory) + " " + mode_of(record_file_path);
+        const auto found = lines();
+        const std::vector<RecordEvent> events = {StartedEvent{}, EndedEvent{AgentEnded{false, 0}, "", {}, {}, {}}};
+        for (std::size_t index = 0; index < std::min(found.size(), events.size()); ++index) {
+            auto line = nlohmann::json::parse(found[index]);
+            const bool timed = line.erase("__REALTIME_TIMESTAMP") == 1;
+            nlohmann::json wanted;
+            for (const auto &field : record_fields(somebody, events[index], "pi-agent-runner"))
+                wanted[field.name] = field.value;
+            text += timed && line == wanted ? " same" : " other";
+        }
+        return text + " " + std::to_string(found.size());
+    });
+}
+
+TEST_CASE("half a line, left by a death in the middle, is not gone on with" * doctest::skip(not_root()))
+{
+    check_logs("{\"half, whole", []() -> std::string {
+        std::filesystem::create_directory(directory);
+        std::ofstream(record_file_path) << "{\"half";
+        record_event(somebody, StartedEvent{});
+        const auto found = lines();
+        return found.at(0) + (found.size() == 2 && nlohmann::json::accept(found[1]) ? ", whole" : ", broken");
+    });
+}
+
+TEST_CASE("what others could have made or written is not written to" * doctest::skip(not_root()))
+{
+    const std::map<std::string, std::function<void()>> traps = {
+        {"can write", [] { std::filesystem::create_directory(directory), ::chmod(directory, 0777); }},
+        {"somebody else", [] { std::filesystem::create_directory(directory), ::chown(directory, 65534, 65534); }},
+        {"opening /var/log/pi-agent", [] { std::filesystem::create_directory_symlink("/run", directory); }},
+        {"opening /var/log/pi-agent/record.jsonl",
+         [] { std::filesystem::create_directory(directory), std::filesystem::create_symlink("/run/elsewhere", record_file_path); }},
+        {"no regular file", [] { std::filesystem::create_directory(directory), ::mkfifo(record_file_path, 0600); }},
+        {"cannot be trusted", [] { ::chmod("/var/log", 0777); }},
+    };
+    for (const auto &[words, trap] : traps)
+        check_logs("71, named", [&words = words, &trap = trap] {
+            trap();
+            return attempt(words) + (std::filesystem::exists("/run/elsewhere") ? ", followed" : "");
+        });
+}
+
+TEST_CASE("a full disk is a refusal, and leaves no half line" * doctest::skip(not_root()))
+{
+    check_logs("recorded 71, named, whole recorded", []() -> std::string {
+        std::filesystem::create_directory(directory);
+        if (::mount("none", directory, "tmpfs", 0, "mode=0700,size=8k") != 0) return no_private_run;
+        std::string text = attempt("") + " ";
+        const std::string filler = std::string(directory) + "/filler";
+        std::ofstream(filler) << std::string(4096, 'x') << std::flush;
+        while (attempt("") == "recorded") {
+        } // until the last page is full
+        text += attempt("No space left");
+        bool whole = true;
+        for (const auto &line : lines())
+            whole = whole && nlohmann::json::accept(line);
+        text += whole ? ", whole " : ", broken ";
+        std::filesystem::remove(filler);
+        return text + attempt("");
+    });
+}
+
+TEST_CASE("a problem is recorded, and where that cannot be it ends nothing" * doctest::skip(not_root()))
+{
+    check_logs("MESSAGE=session ID: bad\\x0a", []() -> std::string {
+        std::filesystem::create_directory_symlink("/run", directory);
+        record_problem("ID", "nobody hears it");
+        FakeJournal journal;
+        record_problem("ID", "bad\n");
+        return journal.entry().substr(0, 27);
+    });
 }

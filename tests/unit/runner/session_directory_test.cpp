@@ -1,5 +1,6 @@
 // The form of a session's id, the names made of it, and its directory from making to removal: runner/session_directory.hpp
 #include "runner/session_directory.hpp"
+#include "runner/session_list.hpp"
 
 #include "common/escape.hpp"
 #include "support/failure.hpp"

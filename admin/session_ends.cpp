@@ -1,0 +1,55 @@
+// Judging each live session by the policy as it is now.
+#include "admin/session_ends.hpp"
+
+#include "common/access_rules.hpp"
+#include "common/defence.hpp"
+#include "common/escape.hpp"
+#include "common/policy_load.hpp"
+
+#include <algorithm>
+#include <variant>
+
+namespace pi_agent {
+
+namespace {
+
+// "" while the session may go on.
+std::string reason_to_end(const Policy &policy, Uid uid, const FindAccount &find)
+{
+    if (!policy.wrapper.enable)
+        return "the administrator has switched the agent off (" + to_string(policy.wrapper.where) + ", wrapper.enable: false)";
+    const std::optional<Account> user = find(uid);
+    if (!user) return "uid " + std::to_string(uid.value()) + " is not in the user database any more";
+    try {
+        if (std::holds_alternative<AccessRules>(find_access_rules(policy, *user, policy_path))) return "";
+    } catch (const PolicyError &) { // it contradicts itself about this user: starts are refused until it is mended
+        return "";
+    }
+    return std::string("the policy ") + policy_path + " does not authorise " + escape_for_display(user->name) + " any more";
+}
+
+} // namespace
+
+std::vector<EndOrder> sessions_to_end(const Policy &policy, const std::vector<LiveSession> &sessions, const FindAccount &find)
+{
+    std::vector<EndOrder> orders;
+    for (const auto &session : sessions) {
+        const std::string reason = reason_to_end(policy, session.user, find);
+        if (!reason.empty()) orders.push_back({session.id, reason});
+    }
+    return orders;
+}
+
+std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    if (!defence_is_on("end-unauthorised")) return {};
+    const auto orders = sessions_to_end(policy, live_sessions(root), [](Uid uid) { return find_account(uid); });
+    if (orders.empty()) return {};
+    const auto left = changes.dry_run() ? std::vector<std::string>() : end_sessions(root, orders); // all at once: each may take seconds
+    for (const auto &order : orders)
+        if (std::find(left.begin(), left.end(), order.session) == left.end())
+            changes.make("end the session " + order.session + ": " + order.reason, [] {});
+    return left;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,24 @@
+// Ends the sessions of users whom the policy does not authorise any more; all of them under the emergency stop.
+#pragma once
+
+#include "admin/changes.hpp"
+#include "common/account.hpp"
+#include "common/policy.hpp"
+#include "runner/asked_end.hpp"
+#include "runner/session_list.hpp"
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+namespace pi_agent {
+
+using FindAccount = std::function<std::optional<Account>(Uid)>;
+
+// Which of these sessions have to end, and why.
+std::vector<EndOrder> sessions_to_end(const Policy &policy, const std::vector<LiveSession> &sessions, const FindAccount &find);
+
+// Returns the sessions that do not end.
+std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Policy &policy, Changes &changes);
+
+} // namespace pi_agent

@@ -1,0 +1,89 @@
+// Signals to runners, by descriptor: a number could be another process by now.
+#include "runner/asked_end.hpp"
+
+#include "common/channel.hpp"
+#include "common/error.hpp"
+#include "runner/process_state.hpp"
+#include "runner/session_list.hpp"
+
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <sys/file.h>
+#include <sys/syscall.h>
+#include <thread>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *reason_link = "asked-end"; // leads nowhere: its text is the reason
+constexpr int end_patience_seconds = 20;         // the runner's own: two seconds of grace, and the unit's stop
+constexpr int kill_patience_seconds = 20;        // systemd's stop of the unit, and the cleanup
+
+// The runner itself, none when it is gone. It holds the session's lock for as long as it lives, so a process that has its number while
+// somebody holds the lock is the runner.
+UniqueFd open_runner(FdRef session)
+{
+    UniqueFd runner = UniqueFd::adopt(static_cast<int>(syscall(SYS_pidfd_open, session_runner(session), 0)));
+    if (!runner && errno != ESRCH) throw_errno("looking at a session's runner");
+    if (runner && flock(session.get(), LOCK_SH | LOCK_NB) == 0) return {};
+    return runner;
+}
+
+void send_signal(FdRef sessions, const EndOrder &order, int number)
+{
+    const UniqueFd session = try_open_session(sessions, order.session);
+    if (!session) return; // over
+    if (symlinkat(order.reason.c_str(), session.get(), reason_link) != 0 && errno != EEXIST) {
+        if (errno == ENOENT) return; // just removed
+        throw_errno("telling a session why it ends");
+    }
+    const UniqueFd runner = open_runner(session);
+    if (runner && syscall(SYS_pidfd_send_signal, runner.get(), number, nullptr, 0) != 0 && errno != ESRCH) throw_errno("ending a session");
+}
+
+// Those that are still there at the end.
+std::vector<EndOrder> wait_for_ends(FdRef sessions, std::vector<EndOrder> orders, int seconds)
+{
+    const Deadline deadline = in_seconds(seconds);
+    for (;;) {
+        std::erase_if(orders, [&](const EndOrder &order) { return !try_open_session(sessions, order.session) && errno == ENOENT; });
+        if (orders.empty() || Clock::now() >= deadline) return orders;
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+    }
+}
+
+} // namespace
+
+std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders)
+{
+    require_host_namespaces(root); // in others, the numbers of processes mean something else
+    const UniqueFd sessions = open_sessions();
+    for (const auto &order : orders)
+        send_signal(sessions, order, SIGTERM);
+    std::vector<EndOrder> left = wait_for_ends(sessions, orders, end_patience_seconds);
+    for (const auto &order : left)
+        send_signal(sessions, order, SIGKILL);
+    left = wait_for_ends(sessions, std::move(left), kill_patience_seconds);
+    std::vector<std::string> names;
+    for (const auto &order : left)
+        names.push_back(order.session);
+    return names;
+}
+
+void AskedEnd::explain() noexcept
+{
+    try {
+        const std::string reason = explained_ ? "" : read_session_link(session_.fd(), reason_link);
+        if (reason.empty()) return;
+        explained_ = true;
+        record_.because(reason);
+        tell_("the session was ended: " + reason);
+    } catch (const std::exception &failure) { // best_effort: it ends all the same
+        record_problem("", failure.what());
+    }
+}
+
+} // namespace pi_agent

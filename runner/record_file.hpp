@@ -1,0 +1,16 @@
+// The record where there is no journal: one JSON line an event, in a file that only root can read.
+#pragma once
+
+#include "common/journal.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+extern const char *const record_file_path; // /var/log/pi-agent/record.jsonl
+
+// Appends one event. Throws Failure when it is not there as a whole afterwards.
+void append_to_record_file(const std::vector<JournalField> &fields);
+
+} // namespace pi_agent

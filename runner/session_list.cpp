@@ -1,0 +1,101 @@
+// Looking at the directories of sessions. A live runner holds the lock of its session's.
+#include "runner/session_list.hpp"
+
+#include "common/error.hpp"
+#include "runner/beneath.hpp"
+#include "runner/session_directory.hpp"
+
+#include <charconv>
+#include <fcntl.h>
+#include <functional>
+#include <sys/file.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+template <typename Number>
+Number read_number(FdRef session, const char *name)
+{
+    const std::string text = read_session_link(session, name);
+    Number number = 0;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number <= 0)
+        throw Failure(ExitStatus::internal, std::string("a session's directory does not say who its ") + name + " is");
+    return number;
+}
+
+// Of all users, those whose runners live.
+void for_each_live(FdRef sessions, const std::function<void(const std::string &id, FdRef session)> &visit)
+{
+    for (const auto &name : names_in(sessions)) {
+        const UniqueFd session = is_session_id(name) ? try_open_session(sessions, name) : UniqueFd();
+        if (session && flock(session.get(), LOCK_SH | LOCK_NB) != 0) visit(name, session); // held by its runner
+    }
+}
+
+void for_each_session(Uid user, const std::function<void(const std::string &id, FdRef session)> &visit)
+{
+    const std::string wanted = std::to_string(user.value());
+    for_each_live(open_sessions(), [&](const std::string &id, FdRef session) {
+        if (read_session_link(session, user_link) == wanted) visit(id, session);
+    });
+}
+
+} // namespace
+
+Uid session_user(FdRef session)
+{
+    return Uid(read_number<uid_t>(session, user_link));
+}
+
+pid_t session_runner(FdRef session)
+{
+    return read_number<pid_t>(session, runner_link);
+}
+
+std::size_t count_sessions(const AsRoot & /*root*/, Uid user)
+{
+    std::size_t count = 0;
+    for_each_session(user, [&](const std::string & /*id*/, FdRef /*session*/) { ++count; });
+    return count;
+}
+
+bool has_unlocked_session(const AsRoot & /*root*/, Uid user, const std::string &id)
+{
+    bool found = false;
+    for_each_session(user, [&](const std::string &other, FdRef session) {
+        const auto has = [&](const char *name) { return faccessat(session.get(), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; };
+        found = found || (other != id && has("home") && !has("settings.json"));
+    });
+    return found;
+}
+
+std::vector<std::string> find_orphans(const AsRoot & /*root*/)
+{
+    std::vector<std::string> orphans;
+    const UniqueFd sessions = open_sessions();
+    for (const auto &name : names_in(sessions)) {
+        if (!is_session_id(name)) continue;
+        const UniqueFd session = try_open_session(sessions, name);
+        if (session && flock(session.get(), LOCK_EX | LOCK_NB) == 0) orphans.push_back(name);
+    }
+    return orphans;
+}
+
+std::vector<LiveSession> live_sessions(const AsRoot & /*root*/)
+{
+    std::vector<LiveSession> found;
+    try {
+        for_each_live(open_sessions(), [&](const std::string &id, FdRef session) {
+            // One that has not come to writing this down will compare the policy after it (require_same_policy).
+            if (!read_session_link(session, user_link).empty()) found.push_back({id, session_user(session)});
+        });
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw; // no session since boot
+    }
+    return found;
+}
+
+} // namespace pi_agent

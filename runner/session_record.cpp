@@ -1,0 +1,180 @@
+// A session's own file, locked by its runner, stands for the `ended` that is still to be recorded. The kernel gives the lock away when the
+// runner dies, however it does: who gets it then, and finds the file still there, records it.
+#include "runner/session_record.hpp"
+
+#include "common/channel.hpp"
+
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *file_name = "record";
+constexpr const char *unfinished_name = "record.new";
+constexpr std::size_t note_limit = 64 * 1024;
+constexpr auto usage_patience = std::chrono::milliseconds(250);
+constexpr int patience_seconds = 10; // for a runner that lives: it records before all that can take long
+
+// The same clock for all processes of this boot, and it goes on while the host sleeps.
+std::uint64_t now_usec()
+{
+    timespec now{};
+    if (clock_gettime(CLOCK_BOOTTIME, &now) != 0) throw_errno("reading the clock");
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+}
+
+std::string encode(const RecordSubject &subject, std::uint64_t started_usec)
+{
+    Encoder encoder;
+    encoder.number(started_usec).number(subject.uid ? subject.uid->value() : 0);
+    for (const auto *text : {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit,
+                             &subject.program, &subject.agent_version})
+        encoder.text(*text);
+    return encoder.bytes();
+}
+
+std::pair<RecordSubject, std::uint64_t> decode(std::string_view bytes)
+{
+    Decoder decoder(bytes);
+    std::pair<RecordSubject, std::uint64_t> known;
+    RecordSubject &subject = known.first;
+    known.second = decoder.number();
+    subject.uid = Uid(static_cast<uid_t>(decoder.number()));
+    for (auto *text : {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit,
+                       &subject.program, &subject.agent_version})
+        *text = decoder.text();
+    decoder.end();
+    return known;
+}
+
+// Under its name only once it is complete and locked.
+UniqueFd make_file(FdRef session, const std::string &content)
+{
+    UniqueFd file = UniqueFd::adopt(openat(session.get(), unfinished_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file) throw_errno("noting that the session's end is to be recorded");
+    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) throw_errno("locking the note of the session's end");
+    if (write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
+        renameat(session.get(), unfinished_name, session.get(), file_name) != 0)
+        throw_errno("noting that the session's end is to be recorded");
+    return file;
+}
+
+bool lock(FdRef file)
+{
+    const Deadline deadline = in_seconds(patience_seconds);
+    while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking the note of the session's end");
+        if (Clock::now() >= deadline) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return true;
+}
+
+bool is_recorded(FdRef file)
+{
+    struct stat status {};
+    if (fstat(file.get(), &status) != 0) throw_errno("examining the note of the session's end");
+    return status.st_nlink == 0;
+}
+
+} // namespace
+
+void SessionRecord::concerns(const Account &caller)
+{
+    subject_.user = caller.name;
+    subject_.uid = caller.uid;
+}
+
+void SessionRecord::runs_in(SandboxMethod method)
+{
+    subject_.method = to_string(method);
+    if (method == SandboxMethod::systemd) subject_.unit = service_name(subject_.session);
+}
+
+void SessionRecord::take_usage(const UnitUsage &usage)
+{
+    usage_ = usage;
+    usage_counts_until_ = Clock::now() + usage_patience;
+}
+
+bool SessionRecord::knows_usage() const
+{
+    return usage_.cpu_usec && Clock::now() < usage_counts_until_;
+}
+
+void SessionRecord::started(const SessionDirectory &session, const Account &agent, const std::string &project, Program program)
+{
+    subject_.account = agent.name;
+    subject_.project = project;
+    subject_.program = program == Program::shell ? "shell" : "agent";
+    started_usec_ = now_usec();
+    // Opened anew: a copy of the session's own descriptor would keep the session's lock.
+    directory_ = UniqueFd::adopt(openat(session.fd().get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory_) throw_errno("opening the session directory");
+    open_end_ = make_file(directory_, encode(subject_, started_usec_));
+    try {
+        record_event(subject_, StartedEvent{});
+    } catch (const Failure &) { // then it does not start, and is a refusal
+        unlinkat(directory_.get(), file_name, 0);
+        open_end_.reset();
+        throw;
+    }
+    started_ = true;
+}
+
+void SessionRecord::end(EndedEvent event)
+{
+    if (!open_end_) return; // recorded, or in other hands
+    const UniqueFd ours = std::move(open_end_);
+    event.duration_usec = now_usec() - started_usec_;
+    event.memory_peak = usage_.memory_peak;
+    event.cpu_usec = usage_.cpu_usec;
+    record_event(subject_, event); // where that fails, the note stays for who cleans up: it may have more luck
+    unlinkat(directory_.get(), file_name, 0);
+    flock(ours.get(), LOCK_UN); // whatever child still has a copy of it
+}
+
+void SessionRecord::ended(const AgentEnded &how)
+{
+    end({how, asked_, {}, {}, {}});
+}
+
+void SessionRecord::failed(ExitStatus status, const std::string &reason)
+{
+    const std::string &why = asked_.empty() ? reason : asked_;
+    if (!started_)
+        record_event(subject_, DeniedEvent{status, why});
+    else if (open_end_)
+        end({std::nullopt, why, {}, {}, {}});
+    else
+        record_event(subject_, ProblemEvent{reason});
+}
+
+void record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id)
+{
+    const UniqueFd session = try_open_session(open_sessions(), session_id);
+    const UniqueFd note = session ? UniqueFd::adopt(openat(session.get(), file_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC)) : UniqueFd();
+    if (!note && errno == ENOENT) return; // nothing had started, or all is recorded
+    if (!note) throw_errno("opening the note of the session's end");
+    if (!lock(note))
+        throw Failure(ExitStatus::system_failure,
+                      "the runner lives, and does not record the session's end; what is left of it is left to the next sweep");
+    if (is_recorded(note)) return;
+    std::array<char, note_limit> content{};
+    const ssize_t length = pread(note.get(), content.data(), content.size(), 0);
+    if (length < 0) throw_errno("reading the note of the session's end");
+    const auto [subject, started_usec] = decode({content.data(), static_cast<std::size_t>(length)});
+    record_event(subject,
+                 EndedEvent{std::nullopt, "the runner was killed, and the session ended with it", now_usec() - started_usec, {}, {}});
+    unlinkat(session.get(), file_name, 0);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,62 @@
+// What is recorded of one start: that it was refused, or that a session started and, once, that it ended.
+#pragma once
+
+#include "common/account.hpp"
+#include "common/channel.hpp"
+#include "common/identity.hpp"
+#include "common/policy.hpp"
+#include "runner/record.hpp"
+#include "runner/session_directory.hpp"
+#include "runner/unit_usage.hpp"
+
+#include <string>
+
+namespace pi_agent {
+
+// Of the runner. What it has begun and cannot end, because it was killed, record_end_of_killed() ends.
+class SessionRecord {
+public:
+    SessionRecord() = default;
+    SessionRecord(const SessionRecord &) = delete;
+    SessionRecord &operator=(const SessionRecord &) = delete;
+    SessionRecord(SessionRecord &&) = delete;
+    SessionRecord &operator=(SessionRecord &&) = delete;
+    ~SessionRecord() = default;
+
+    // Known as it goes on; what is not known yet when a start is refused is not in the entry.
+    void concerns(std::optional<Uid> uid) { subject_.uid = uid; } // sudo's word alone
+    void concerns(const Account &caller);
+    void names(const std::string &session_id) { subject_.session = session_id; }
+    void runs_in(SandboxMethod method);
+    // Why it ends, where somebody asked for that; said instead of what came of it.
+    void because(const std::string &reason) { asked_ = reason; }
+
+    // Right before the agent starts. Throws Failure when that can be recorded nowhere: then it must not start.
+    void started(const SessionDirectory &session, const Account &agent, const std::string &project, Program program);
+    // What the sandbox has used until now. What its launcher says of the agent's end is a hostile peer's hint: a look that it brought about
+    // counts only where the end has followed at once.
+    void take_usage(const UnitUsage &usage);
+    [[nodiscard]] bool knows_usage() const;
+    // How the session ended. Throws Failure when that can be recorded nowhere.
+    void ended(const AgentEnded &how);
+    // Why there was no session, or why the one that started is over. Throws as above.
+    void failed(ExitStatus status, const std::string &reason);
+
+private:
+    void end(EndedEvent event);
+
+    RecordSubject subject_;
+    std::string asked_;
+    UnitUsage usage_;
+    Deadline usage_counts_until_{};
+    UniqueFd directory_; // of the session
+    UniqueFd open_end_;  // locked as long as `ended` is ours to record
+    bool started_ = false;
+    std::uint64_t started_usec_ = 0;
+};
+
+// Records the end of a session whose runner is gone, unless that is recorded already. A runner that lives is waited for, since it knows
+// more; throws Failure when it does not get to it.
+void record_end_of_killed(const AsRoot &root, const std::string &session_id);
+
+} // namespace pi_agent

@@ -1,0 +1,105 @@
+"""Feeds records to the check of the record: a wrong one must never pass."""
+
+import unittest
+
+from record_check import IDS, findings_in_form, findings_in_refusals, findings_in_sessions, refusal_in
+
+BOOT = "b" * 32
+NAME = "0123456789abcdef0123456789abcdef"
+OTHER = "f" * 32
+
+
+def entry(event, session=NAME, **changes):
+    """A right one; a change to None takes the field away."""
+    made = {
+        "MESSAGE": "words", "MESSAGE_ID": IDS[event], "PRIORITY": "6", "SYSLOG_IDENTIFIER": "pi-agent-runner", "PI_AGENT_EVENT": event,
+        "PI_AGENT_VERSION": "0.1.0", "PI_AGENT_SESSION": session, "_UID": "0", "_PID": "7", "_BOOT_ID": BOOT,
+    }  # fmt: skip
+    if event != "problem":
+        made.update({
+            "PI_AGENT_USER": "alice", "PI_AGENT_UID": "1000", "PI_AGENT_ACCOUNT": "pi-agent-alice", "PI_AGENT_PROJECT": "/srv/a",
+            "SANDBOX_SELECT": "systemd", "PI_AGENT_UNIT": f"pi-agent-{session}.service", "PI_AGENT_PROGRAM": "agent",
+        })  # fmt: skip
+    if event == "ended":
+        made.update({"PI_AGENT_EXIT_CODE": "0", "PI_AGENT_DURATION_USEC": "12"})
+    if event == "denied":
+        made.update({"PI_AGENT_STATUS": "77", "PI_AGENT_REASON": "denied: no"})
+    if event == "problem":
+        made.update({"PI_AGENT_REASON": "bad"})
+    made.update(changes)
+    return {name: value for name, value in made.items() if value is not None}
+
+
+class Form(unittest.TestCase):
+    def test_right_entries_pass(self):
+        for event in IDS:
+            self.assertEqual(findings_in_form(entry(event)), [])
+        self.assertEqual(findings_in_form(entry("ended", PI_AGENT_EXIT_CODE=None, PI_AGENT_REASON="killed")), [])
+        self.assertEqual(findings_in_form(entry("denied", session=None, PI_AGENT_UNIT=None)), [])
+        own = {"SYSLOG_IDENTIFIER": "pi", "_UID": "1000"}
+        self.assertEqual(findings_in_form(entry("denied", session=None, PI_AGENT_UNIT=None, **own)), [])
+
+    def test_wrong_ones_do_not(self):
+        wrong = [
+            entry("started", PI_AGENT_USER=None),
+            entry("started", PI_AGENT_SESSION="x"),
+            entry("started", PI_AGENT_PROJECT="/srv/a\nb"),
+            entry("started", PI_AGENT_PROJECT=[47, 255]),  # bytes that are no text
+            entry("started", PI_AGENT_USER=["alice", "root"]),  # the field twice
+            entry("started", PI_AGENT_PROMPT="secret"),
+            entry("started", PI_AGENT_EXIT_CODE="0"),
+            entry("started", MESSAGE_ID=IDS["ended"]),
+            entry("started", PI_AGENT_EVENT="begun"),
+            entry("started", SANDBOX_SELECT="docker"),
+            entry("started", SYSLOG_IDENTIFIER="pi", _UID="1000"),
+            entry("ended", PI_AGENT_EXIT_CODE=None),
+            entry("ended", PI_AGENT_EXIT_SIGNAL="9"),
+            entry("ended", PI_AGENT_DURATION_USEC="-1"),
+            entry("denied", PI_AGENT_REASON=None),
+            entry("denied", PI_AGENT_STATUS="0"),
+            entry("denied", SYSLOG_IDENTIFIER="pi", _UID="1001"),
+        ]
+        for one in wrong:
+            self.assertNotEqual(findings_in_form(one), [], one)
+
+
+class Sessions(unittest.TestCase):
+    def found(self, *entries, living=()):
+        return findings_in_sessions(entries, BOOT, living)
+
+    def test_one_started_and_one_ended_is_right_and_a_refusal_is_neither(self):
+        pair = entry("started"), entry("ended")
+        self.assertEqual(self.found(*pair, entry("denied", OTHER)), [])
+        self.assertEqual(self.found(entry("started"), living=[NAME]), [])
+        self.assertEqual(self.found(entry("started", _BOOT_ID="a" * 32)), [])
+
+    def test_too_few_and_too_many_are_not(self):
+        self.assertIn("never ended", self.found(entry("started"))[0])
+        self.assertIn("never started", self.found(entry("ended"))[0])
+        self.assertIn("has 2 started", self.found(entry("started"), entry("started"), entry("ended"))[0])
+        self.assertIn("has 2 ended", self.found(entry("started"), entry("ended"), entry("ended"))[0])
+        self.assertIn("has 2 denied", self.found(entry("denied"), entry("denied", _PID="8"))[0])
+        self.assertIn("process 7 has 2 denied", self.found(entry("denied"), entry("denied", OTHER))[0])
+        self.assertIn("was refused, and started", self.found(entry("started"), entry("ended"), entry("denied"))[0])
+
+    def test_the_end_is_of_the_same_session(self):
+        self.assertIn("another PI_AGENT_USER", self.found(entry("started"), entry("ended", PI_AGENT_USER="bob"))[0])
+
+
+class Refusals(unittest.TestCase):
+    def test_what_a_user_was_told_must_be_there_as_often(self):
+        told = ("alice", "denied: no")
+        self.assertEqual(findings_in_refusals([entry("denied")], [told]), [])
+        self.assertEqual(len(findings_in_refusals([entry("denied")], [told, told])), 1)
+        self.assertEqual(len(findings_in_refusals([], [told])), 1)
+        self.assertEqual(len(findings_in_refusals([entry("denied", PI_AGENT_USER="bob")], [told])), 1)
+
+    def test_only_a_refusal_of_pi_itself_counts(self):
+        self.assertEqual(refusal_in(77, b"pi: denied: a\\x0ab\n"), "denied: a\\x5cx0ab")
+        self.assertEqual(refusal_in(78, b"pi: /etc/pi-agent/policy.yaml: one\npi: two\n"), "/etc/pi-agent/policy.yaml: one\\x0atwo")
+        for status, said in ((0, b"pi: denied: a\n"), (77, b"denied: a\n"), (77, b"pi: denied: a\nmore\n"), (77, b"")):
+            self.assertIsNone(refusal_in(status, said))
+
+
+if __name__ == "__main__":
+    unittest.main()
