@@ -21,6 +21,8 @@ struct EventName {
 constexpr EventName denied_name{"7bf4d9228dc9412783564f72533c539c", "denied", LOG_WARNING};
 constexpr EventName started_name{"66c98c44df044d42bb1c1db95e628542", "started", LOG_INFO};
 constexpr EventName ended_name{"1473189816fb46f78756d779503e642b", "ended", LOG_INFO};
+constexpr EventName passed_name{"17fc8ec4217144418246ed895f08a192", "preflight", LOG_INFO};
+constexpr EventName failed_name{passed_name.message_id, passed_name.name, LOG_ERR};
 constexpr EventName problem_name{"6b13904c28cc477ab38d0614f010c115", "problem", LOG_ERR};
 
 class Entry {
@@ -89,6 +91,15 @@ void add_event(Entry &entry, const RecordSubject &subject, const EndedEvent &eve
     entry.add("PI_AGENT_CPU_USEC", event.cpu_usec);
 }
 
+void add_event(Entry &entry, const RecordSubject &subject, const PreflightEvent &event)
+{
+    const bool passed = event.problem.empty();
+    entry.begin(passed ? passed_name : failed_name,
+                "preflight of sandbox.method " + shown(subject.method) + (passed ? " passed" : " failed: " + shown(event.problem)));
+    entry.add("PI_AGENT_RESULT", passed ? "passed" : "failed");
+    entry.add("PI_AGENT_REASON", event.problem);
+}
+
 void add_event(Entry &entry, const RecordSubject &subject, const ProblemEvent &event)
 {
     const std::string where = subject.session.empty() ? "" : "session " + subject.session + ": ";
@@ -112,7 +123,6 @@ std::vector<JournalField> record_fields(const RecordSubject &subject, const Reco
     entry.add("SANDBOX_SELECT", subject.method);
     entry.add("PI_AGENT_UNIT", subject.unit);
     entry.add("PI_AGENT_PROGRAM", subject.program);
-    entry.add("PI_AGENT_AGENT_VERSION", subject.agent_version);
     return entry.take();
 }
 

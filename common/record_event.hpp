@@ -24,7 +24,6 @@ struct RecordSubject {
     std::string method; // sandbox.method
     std::string unit;
     std::string program; // "agent" or "shell"
-    std::string agent_version;
 };
 
 struct DeniedEvent { // nothing was started
@@ -39,10 +38,13 @@ struct EndedEvent {     // exactly one for each started
     std::optional<std::uint64_t> memory_peak; // bytes
     std::optional<std::uint64_t> cpu_usec;
 };
+struct PreflightEvent {  // a whole try of the sandbox, without an agent
+    std::string problem; // why it failed; empty when it passed
+};
 struct ProblemEvent { // something of ours failed
     std::string text;
 };
-using RecordEvent = std::variant<DeniedEvent, StartedEvent, EndedEvent, ProblemEvent>;
+using RecordEvent = std::variant<DeniedEvent, StartedEvent, EndedEvent, PreflightEvent, ProblemEvent>;
 
 // The entry of an event, every value made harmless and bounded. `identifier` names the program that says so.
 std::vector<JournalField> record_fields(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier);

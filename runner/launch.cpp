@@ -79,6 +79,21 @@ UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &
     return std::move(terminal.slave);
 }
 
+// Before what the session left is removed: who removes it must find no end that is still to be recorded.
+AgentEnded record_failure_of(SessionRecord &record, AskedEnd &asked, const std::function<AgentEnded()> &run)
+{
+    try {
+        return run();
+    } catch (const Failure &failure) {
+        asked.explain();
+        try {
+            record.failed(failure.status(), failure.what());
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): main tries again, and tells the user
+        }
+        throw;
+    }
+}
+
 // The agent has ended whatever comes of this.
 void record_end(SessionRecord &record, const AgentEnded &ended, Sandbox &sandbox, FdRef wrapper)
 {
@@ -261,18 +276,19 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     tell(wrapper, SessionBegun{id});
     record.started(session, agent, project.shown.path(), program);
     LimitEvents reached;
-    const AgentEnded ended = supervise(*sandbox,
-                                       Session{wrapper, receiver, control, termination, launch, early.messages(),
-                                               [&] {
-                                                   sandbox->require_network_enforced(policy.network);
-                                                   sandbox->require_limits_enforced(policy.limits);
-                                                   attach_late(root, *sandbox, shown_home.mounts);
-                                               },
-                                               [&] {
-                                                   record.take_usage(sandbox->usage());
-                                                   reached = look_at_limits(*sandbox, control);
-                                               }},
-                                       std::move(terminal));
+    const AgentEnded ended = record_failure_of(record, asked, [&] {
+        return supervise(*sandbox,
+                         Session{wrapper, receiver, control, termination, launch, early.messages(),
+                                 [&] {
+                                     sandbox->require_network_enforced(policy.network);
+                                     attach_late(root, *sandbox, shown_home.mounts);
+                                 },
+                                 [&] {
+                                      record.take_usage(sandbox->usage());
+                                      reached = look_at_limits(*sandbox, control);
+                                  }},
+                         std::move(terminal));
+    });
     end.sandbox_has_ended();
     asked.explain();
     record_end(record, ended, *sandbox, wrapper);

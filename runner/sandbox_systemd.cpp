@@ -68,8 +68,12 @@ void SystemdSandbox::process()
 // The kernel's word while there is a group: systemd's takes long where it matters (service_watch.hpp).
 UnitUsage SystemdSandbox::usage()
 {
-    const UnitUsage usage = usage_of(group_of_service(id_));
-    return usage.cpu_usec ? usage : bus_.service_usage();
+    try {
+        const UnitUsage usage = usage_of(group_of_service(id_));
+        return usage.cpu_usec ? usage : bus_.service_usage();
+    } catch (const Failure &) { // best_effort: it is only for the record, which is complete without it
+        return {};
+    }
 }
 
 // Of the launcher, which is alone in the unit then, but for what started it and goes.

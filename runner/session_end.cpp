@@ -25,6 +25,8 @@ void SessionEnd::end_after_failure() noexcept
 SessionEnd::~SessionEnd()
 {
     try {
+        const UniqueFd session = try_open_session(open_sessions(), id_);
+        if (session && has_open_end(session)) return; // nothing took that entry: the next sweep tries again
         if (!sandbox_may_live_ || !sandbox_.is_there()) remove_session_with_scratch(root_, id_);
     } catch (const std::exception &failure) {
         record_problem(id_, failure.what());

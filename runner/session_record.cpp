@@ -19,6 +19,7 @@ namespace {
 
 constexpr const char *file_name = "record";
 constexpr const char *unfinished_name = "record.new";
+constexpr const char *unheard = "its runner did not record how: it was killed, or nothing took the entry";
 constexpr std::size_t note_limit = 64 * 1024;
 constexpr auto usage_patience = std::chrono::milliseconds(250);
 constexpr int patience_seconds = 10; // for a runner that lives: it records before all that can take long
@@ -35,8 +36,8 @@ std::string encode(const RecordSubject &subject, std::uint64_t started_usec)
 {
     Encoder encoder;
     encoder.number(started_usec).number(subject.uid ? subject.uid->value() : 0);
-    for (const auto *text : {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit,
-                             &subject.program, &subject.agent_version})
+    for (const auto *text :
+         {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit, &subject.program})
         encoder.text(*text);
     return encoder.bytes();
 }
@@ -48,8 +49,8 @@ std::pair<RecordSubject, std::uint64_t> decode(std::string_view bytes)
     RecordSubject &subject = known.first;
     known.second = decoder.number();
     subject.uid = Uid(static_cast<uid_t>(decoder.number()));
-    for (auto *text : {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit,
-                       &subject.program, &subject.agent_version})
+    for (auto *text :
+         {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit, &subject.program})
         *text = decoder.text();
     decoder.end();
     return known;
@@ -149,13 +150,20 @@ void SessionRecord::ended(const AgentEnded &how)
 
 void SessionRecord::failed(ExitStatus status, const std::string &reason)
 {
-    const std::string &why = asked_.empty() ? reason : asked_;
+    const std::string why = asked_.empty() ? reason : asked_;
+    if (recorded_failure_ == reason) return;
     if (!started_)
         record_event(subject_, DeniedEvent{status, why});
     else if (open_end_)
         end({std::nullopt, why, {}, {}, {}});
     else
         record_event(subject_, ProblemEvent{reason});
+    recorded_failure_ = reason;
+}
+
+bool has_open_end(FdRef session)
+{
+    return faccessat(session.get(), file_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
 }
 
 void record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id)
@@ -172,8 +180,7 @@ void record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id
     const ssize_t length = pread(note.get(), content.data(), content.size(), 0);
     if (length < 0) throw_errno("reading the note of the session's end");
     const auto [subject, started_usec] = decode({content.data(), static_cast<std::size_t>(length)});
-    record_event(subject,
-                 EndedEvent{std::nullopt, "the runner was killed, and the session ended with it", now_usec() - started_usec, {}, {}});
+    record_event(subject, EndedEvent{std::nullopt, unheard, now_usec() - started_usec, {}, {}});
     unlinkat(session.get(), file_name, 0);
 }
 

@@ -39,7 +39,7 @@ public:
     [[nodiscard]] bool knows_usage() const;
     // How the session ended. Throws Failure when that can be recorded nowhere.
     void ended(const AgentEnded &how);
-    // Why there was no session, or why the one that started is over. Throws as above.
+    // Why there was no session, or why the one that started is over; the same reason once. Throws as above.
     void failed(ExitStatus status, const std::string &reason);
 
 private:
@@ -47,6 +47,7 @@ private:
 
     RecordSubject subject_;
     std::string asked_;
+    std::string recorded_failure_;
     UnitUsage usage_;
     Deadline usage_counts_until_{};
     UniqueFd directory_; // of the session
@@ -54,6 +55,9 @@ private:
     bool started_ = false;
     std::uint64_t started_usec_ = 0;
 };
+
+// Whether the end of a session is still to be recorded.
+bool has_open_end(FdRef session);
 
 // Records the end of a session whose runner is gone, unless that is recorded already. A runner that lives is waited for, since it knows
 // more; throws Failure when it does not get to it.

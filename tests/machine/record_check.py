@@ -10,6 +10,7 @@ IDS = {
     "denied": "7bf4d9228dc9412783564f72533c539c",
     "started": "66c98c44df044d42bb1c1db95e628542",
     "ended": "1473189816fb46f78756d779503e642b",
+    "preflight": "17fc8ec4217144418246ed895f08a192",
     "problem": "6b13904c28cc477ab38d0614f010c115",
 }
 TEXT, NUMBER, POSITIVE = r"[^\x00-\x1f\x7f]+", r"\d{1,20}", r"[1-9]\d{0,19}"
@@ -29,9 +30,9 @@ FORMS = {
     "SANDBOX_SELECT": r"systemd|bwrap|none",
     "PI_AGENT_UNIT": rf"pi-agent-{SESSION}\.service",
     "PI_AGENT_PROGRAM": r"agent|shell",
-    "PI_AGENT_AGENT_VERSION": r"[0-9A-Za-z.+-]+",
     "PI_AGENT_STATUS": r"69|7[01578]",
     "PI_AGENT_REASON": TEXT,
+    "PI_AGENT_RESULT": r"passed|failed",
     "PI_AGENT_EXIT_CODE": r"\d{1,3}",
     "PI_AGENT_EXIT_SIGNAL": r"[1-9]\d?",
     "PI_AGENT_DURATION_USEC": NUMBER,
@@ -40,7 +41,7 @@ FORMS = {
 }
 ALWAYS = {"MESSAGE", "PRIORITY", "SYSLOG_IDENTIFIER", "PI_AGENT_EVENT", "PI_AGENT_VERSION"}
 SUBJECT = {"PI_AGENT_SESSION", "PI_AGENT_USER", "PI_AGENT_UID", "PI_AGENT_ACCOUNT", "PI_AGENT_PROJECT", "SANDBOX_SELECT", "PI_AGENT_PROGRAM"}
-OPTIONAL_SUBJECT = {"PI_AGENT_UNIT", "PI_AGENT_AGENT_VERSION"}
+OPTIONAL_SUBJECT = {"PI_AGENT_UNIT"}
 # event: what it must have, and what it may have.
 FIELDS = {
     "started": (SUBJECT, OPTIONAL_SUBJECT),
@@ -50,6 +51,7 @@ FIELDS = {
         | {"PI_AGENT_EXIT_CODE", "PI_AGENT_EXIT_SIGNAL", "PI_AGENT_REASON", "PI_AGENT_MEMORY_PEAK", "PI_AGENT_CPU_USEC"},
     ),
     "denied": ({"PI_AGENT_STATUS", "PI_AGENT_REASON"}, SUBJECT | OPTIONAL_SUBJECT),
+    "preflight": ({"PI_AGENT_RESULT", "SANDBOX_SELECT"}, {"PI_AGENT_REASON"}),
     "problem": ({"PI_AGENT_REASON"}, {"PI_AGENT_SESSION"}),
 }
 SETTLE_SECONDS = 15

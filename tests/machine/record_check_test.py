@@ -15,7 +15,9 @@ def entry(event, session=NAME, **changes):
         "MESSAGE": "words", "MESSAGE_ID": IDS[event], "PRIORITY": "6", "SYSLOG_IDENTIFIER": "pi-agent-runner", "PI_AGENT_EVENT": event,
         "PI_AGENT_VERSION": "0.1.0", "PI_AGENT_SESSION": session, "_UID": "0", "_PID": "7", "_BOOT_ID": BOOT,
     }  # fmt: skip
-    if event != "problem":
+    if event == "preflight":
+        made.update({"PI_AGENT_RESULT": "passed", "SANDBOX_SELECT": "systemd", "PI_AGENT_SESSION": None})
+    elif event != "problem":
         made.update({
             "PI_AGENT_USER": "alice", "PI_AGENT_UID": "1000", "PI_AGENT_ACCOUNT": "pi-agent-alice", "PI_AGENT_PROJECT": "/srv/a",
             "SANDBOX_SELECT": "systemd", "PI_AGENT_UNIT": f"pi-agent-{session}.service", "PI_AGENT_PROGRAM": "agent",

@@ -391,6 +391,31 @@ TEST_CASE("root's own policy and policy.d load in lexical order" * doctest::skip
     }
 }
 
+TEST_CASE("whatever is changed in a policy changes its stamp" * doctest::skip(not_root()))
+{
+    const TemporaryDirectory directory("/run");
+    const auto file = directory.write("policy.yaml", head);
+    directory.make("policy.d");
+    directory.write("policy.d/10-a.yaml", alice);
+    std::string before = policy_stamp(file);
+    CHECK(policy_stamp(file) == before);
+    const auto check_changed = [&](const char *what) {
+        const std::string now = policy_stamp(file);
+        CHECK_MESSAGE(now != before, what);
+        before = now;
+    };
+    directory.write("policy.yaml", head + "\n");
+    check_changed("the file");
+    directory.write("policy.d/10-a.yaml", alice + "\n");
+    check_changed("a further file");
+    directory.write("policy.d/20-b.yaml", "");
+    check_changed("one more");
+    REQUIRE(::unlink((directory / "policy.d/10-a.yaml").c_str()) == 0);
+    check_changed("one less");
+    REQUIRE(::unlink((directory / "policy.yaml").c_str()) == 0);
+    check_changed("none at all");
+}
+
 TEST_CASE("classes, managed documents and the lock of the settings are read")
 {
     const auto policy = parse(head + alice + R"(config:

@@ -12,7 +12,7 @@ using namespace pi_agent;
 
 namespace {
 
-const RecordSubject somebody{"ID", "alice", Uid(1000), "pi-agent", "/srv/a", "systemd", "pi-agent-ID.service", "agent", "1.2.3"};
+const RecordSubject somebody{"ID", "alice", Uid(1000), "pi-agent", "/srv/a", "systemd", "pi-agent-ID.service", "agent"};
 
 std::map<std::string, std::string> fields_of(const RecordSubject &subject, const RecordEvent &event)
 {
@@ -35,7 +35,6 @@ const std::map<std::string, std::string> common = {
     {"SANDBOX_SELECT", "systemd"},
     {"PI_AGENT_UNIT", "pi-agent-ID.service"},
     {"PI_AGENT_PROGRAM", "agent"},
-    {"PI_AGENT_AGENT_VERSION", "1.2.3"},
 };
 
 void check_fields(const RecordEvent &event, std::map<std::string, std::string> wanted)
@@ -71,6 +70,20 @@ TEST_CASE("each event has its id, its words and its fields")
                                        {"PRIORITY", "3"},
                                        {"PI_AGENT_EVENT", "problem"},
                                        {"PI_AGENT_REASON", "bad"}});
+}
+
+TEST_CASE("a preflight passes, or fails with a reason")
+{
+    RecordSubject subject;
+    subject.method = "bwrap";
+    auto fields = fields_of(subject, PreflightEvent{""});
+    CHECK(fields["MESSAGE_ID"] == "17fc8ec4217144418246ed895f08a192");
+    CHECK(fields["MESSAGE"] + " " + fields["PRIORITY"] + " " + fields["PI_AGENT_RESULT"] ==
+          "preflight of sandbox.method bwrap passed 6 passed");
+    fields = fields_of(subject, PreflightEvent{"no bwrap"});
+    CHECK(fields["MESSAGE"] == "preflight of sandbox.method bwrap failed: no bwrap");
+    CHECK(fields["PRIORITY"] + " " + fields["PI_AGENT_RESULT"] + " " + fields["PI_AGENT_REASON"] == "3 failed no bwrap");
+    CHECK(fields["SANDBOX_SELECT"] == "bwrap");
 }
 
 TEST_CASE("how a session ended is a code, a signal, or a reason alone")

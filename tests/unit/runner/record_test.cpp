@@ -18,7 +18,7 @@ using namespace pi_agent::test;
 
 namespace {
 
-const RecordSubject somebody{"ID", "alice", Uid(1000), "pi-agent", "/srv/a\nb", "systemd", "pi-agent-ID.service", "agent", ""};
+const RecordSubject somebody{"ID", "alice", Uid(1000), "pi-agent", "/srv/a\nb", "systemd", "pi-agent-ID.service", "agent"};
 constexpr const char *directory = "/var/log/pi-agent";
 
 void check_logs(const std::string &wanted, const std::function<std::string()> &task)

@@ -121,7 +121,7 @@ TEST_CASE("what fails after it is that session's end, and later failures are no 
 
 TEST_CASE("the end of a session whose runner was killed is recorded by who comes next, once" * doctest::skip(not_root()))
 {
-    check_record("started; ended the runner was killed, and the session ended with it", [](const Scene &scene) {
+    check_record("started; ended its runner did not record how: it was killed, or nothing took the entry", [](const Scene &scene) {
         run_and_kill(scene);
         record_end_of_killed(scene.root, scene.id);
         record_end_of_killed(scene.root, scene.id);
@@ -169,7 +169,7 @@ TEST_CASE("a start that can be recorded nowhere fails, and leaves no end to reco
 
 TEST_CASE("an end that can be recorded nowhere fails, and whoever cleans up tries once more" * doctest::skip(not_root()))
 {
-    check_record("started; ended the runner was killed, and the session ended with it", [](const Scene &scene) {
+    check_record("started; ended its runner did not record how: it was killed, or nothing took the entry", [](const Scene &scene) {
         scene.start();
         std::filesystem::create_directory_symlink("/run", "/var/log/pi-agent");
         std::filesystem::rename("/run/systemd/journal/socket", "/run/systemd/journal/away");

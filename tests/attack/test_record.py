@@ -1,0 +1,102 @@
+"""Nobody runs unrecorded, writes the past, or goes on under a policy that does not know them any more."""
+
+import contextlib
+import time
+
+from target import ATTACK_POLICY, POLICY_FILE, PRELUDE, Outcome
+
+JOURNAL = "/run/systemd/journal/socket"
+LOGS = "/var/log/pi-agent"
+WORK = "/home/bob/work/demo"
+WITHOUT_BOB = ATTACK_POLICY.read_text().replace("  bob:\n    roots: [~/work]\n", "").replace('  "%devs":\n    roots: [/srv/devs]\n', "")
+assert "bob" not in WITHOUT_BOB and "devs" not in WITHOUT_BOB
+
+
+@contextlib.contextmanager
+def without_journal(target, prepare):
+    """The journal takes nothing, and what stands in the place of the file's directory is what `prepare` makes."""
+    keep = f"rm -rf {LOGS}-kept; test ! -e {LOGS} || mv {LOGS} {LOGS}-kept"
+    target.machine.root(f"mv {JOURNAL} {JOURNAL}-away && {keep} && {prepare}", check=True)
+    try:
+        yield
+    finally:
+        restore = f"mv {JOURNAL}-away {JOURNAL}; rm -rf {LOGS}; test ! -e {LOGS}-kept || mv {LOGS}-kept {LOGS}"
+        target.machine.root(restore, check=True)
+
+
+@contextlib.contextmanager
+def without_bob(target):
+    """An administrator takes bob out of the policy, and applies it."""
+    target.machine.write(POLICY_FILE, WITHOUT_BOB)
+    try:
+        yield target.machine.root(["pi-agentctl", "apply"])
+    finally:
+        target.machine.install_policy(ATTACK_POLICY.read_text())
+
+
+def test_no_session_runs_unrecorded(prove):
+    def attack(target):
+        with without_journal(target, f"touch {LOGS}"):
+            done = target.pi("echo", "ran")
+        return Outcome(done.stdout == b"ran\n", done)
+
+    on, _ = prove(attack, "record-required")
+    assert on.seen.returncode == 71 and b"nothing can be recorded" in on.seen.stderr, on
+
+
+def test_no_record_is_kept_where_somebody_else_can_write_it_anew(prove):
+    def attack(target):
+        with without_journal(target, f"install -d -o alice {LOGS} && install -o alice -m 0666 /dev/null {LOGS}/record.jsonl"):
+            done = target.pi("echo", "ran")
+            target.machine.run(f": >{LOGS}/record.jsonl", user="alice")
+        return Outcome(done.stdout == b"ran\n", done)
+
+    prove(attack, "record-trust")
+
+
+def test_a_removed_users_session_that_is_deaf_to_signals_is_gone_after_apply_and_no_other_starts(prove):
+    deaf = "trap '' TERM HUP INT; echo $PI_AGENT_SESSION; while :; do sleep 1; done"
+
+    def attack(target):
+        session = target.session("sh", "-c", deaf, user="bob", cwd=WORK)
+        with without_bob(target) as applied:
+            lives = target.machine.root(["systemctl", "is-active", session.service]).returncode == 0
+            another = target.pi("echo", "ran", user="bob", cwd=WORK)
+        session.end()
+        assert another.stdout == b"", another
+        return Outcome(lives, applied)
+
+    on, _ = prove(attack, "end-unauthorised")
+    assert on.seen.returncode == 0 and b"does not authorise bob any more" in on.seen.stdout, on
+
+
+STRETCHED = PRELUDE + """
+def late(channel, stdio):
+    while not os.path.exists("/tmp/go"):
+        time.sleep(0.05)
+    ask(channel, stdio, arguments=["echo", "ran"], cwd="/home/bob/work/demo")
+answer = call(late)
+print(json.dumps(answer))
+"""
+
+
+def test_a_start_that_its_user_stretches_does_not_outlive_the_policy_that_it_began_under(prove):
+    """The runner has read the policy and waits for the request; no session is there yet that `apply` could end."""
+
+    def attack(target):
+        target.machine.root("rm -f /tmp/go", check=True)
+        starting = target.machine.popen(["python3", "-c", STRETCHED], user="bob")
+        listing = ["systemctl", "list-units", "--plain", "--no-legend", "pi-agent-run-*.scope"]
+        until = time.monotonic() + 20
+        while not target.machine.root(listing, check=True).stdout and time.monotonic() < until:
+            time.sleep(0.05)
+        time.sleep(1)  # between its scope and its waiting there are milliseconds
+        with without_bob(target):
+            target.machine.root("touch /tmp/go", check=True)
+            out, err = starting.communicate(timeout=40)
+        target.machine.root("rm -f /tmp/go", check=True)
+        assert out, err
+        return Outcome(b'"out": "ran' in out, out)
+
+    on, _ = prove(attack, "same-policy")
+    assert b"the policy was changed while this was started" in on.seen, on

@@ -1,0 +1,197 @@
+"""The record: what is refused, started and ended is in the journal once each, with who, where and how, and in a file where there is none."""
+
+import contextlib
+import json
+
+import pytest
+from launching import (
+    DEMO, DENIED, POLICY_FILE, assert_refused, finish, leftovers, messages, pi, session, wait_until_empty, written_policy,
+)  # fmt: skip
+from record_check import FILE, IDS, findings, read_entries
+
+pytestmark = pytest.mark.usefixtures("playing")
+
+JOURNAL = "/run/systemd/journal/socket"
+RUNNER = "pkill -9 -f ^/usr/libexec/pi-agent/pi-agent-runner"
+CLEANUP = "/usr/libexec/pi-agent/pi-agent-cleanup"
+
+
+class Since:
+    """The entries that a test brought about."""
+
+    def __init__(self, machine):
+        self.machine = machine
+        self.before = len(self._all())
+
+    def _all(self):
+        return [(entry["__REALTIME_TIMESTAMP"], json.dumps(entry, sort_keys=True)) for entry in read_entries(self.machine)]
+
+    def entries(self):
+        return [json.loads(entry) for _, entry in sorted(self._all())[self.before :]]
+
+    def one(self, event):
+        (entry,) = [entry for entry in self.entries() if entry["PI_AGENT_EVENT"] == event]
+        return entry
+
+    def events(self):
+        return [entry["PI_AGENT_EVENT"] for entry in self.entries()]
+
+
+@pytest.fixture
+def since(machine):
+    return Since(machine)
+
+
+@contextlib.contextmanager
+def without_journal(machine):
+    machine.root(["mv", JOURNAL, f"{JOURNAL}-away"], check=True)
+    try:
+        yield
+    finally:
+        machine.root(["mv", f"{JOURNAL}-away", JOURNAL], check=True)
+
+
+@contextlib.contextmanager
+def without_file(machine):
+    """What stands where the directory of the file belongs is in the way."""
+    machine.root("rm -rf /var/log/pi-agent-kept; mv /var/log/pi-agent /var/log/pi-agent-kept; touch /var/log/pi-agent")
+    try:
+        yield
+    finally:
+        machine.root("rm /var/log/pi-agent; mv /var/log/pi-agent-kept /var/log/pi-agent; true", check=True)
+
+
+def test_a_session_is_recorded_with_who_where_and_how_and_not_with_what_was_said(machine, since):
+    assert pi(machine, "sh", "exit 3 # a secret prompt", env={"TERM": "secret-value"}).returncode == 3
+    started, ended = since.entries()
+    name = started["PI_AGENT_SESSION"]
+    for entry, event in ((started, "started"), (ended, "ended")):
+        assert entry["MESSAGE_ID"] == IDS[event] and entry["_UID"] == "0"
+        expected = {
+            "PI_AGENT_USER": "alice", "PI_AGENT_UID": "1000", "PI_AGENT_ACCOUNT": "pi-agent-alice", "PI_AGENT_SESSION": name,
+            "PI_AGENT_PROJECT": "/home/alice/projects", "SANDBOX_SELECT": "systemd", "PI_AGENT_UNIT": f"pi-agent-{name}.service",
+            "PI_AGENT_PROGRAM": "agent",
+        }  # fmt: skip
+        assert {key: entry[key] for key in expected} == expected
+        assert "secret" not in json.dumps(entry)
+    assert ended["PI_AGENT_EXIT_CODE"] == "3" and "PI_AGENT_REASON" not in ended
+    assert 0 < int(ended["PI_AGENT_DURATION_USEC"]) < 30_000_000
+
+
+def test_what_the_processors_worked_is_in_the_record(machine, since):
+    assert pi(machine, "sh", "timeout 0.5 sh -c 'while :; do :; done'; true").returncode == 0
+    ended = since.one("ended")
+    assert 400_000 < int(ended["PI_AGENT_CPU_USEC"]) < 5_000_000, ended
+    assert int(ended["PI_AGENT_DURATION_USEC"]) >= 500_000
+    if machine.root(["test", "-e", "/sys/fs/cgroup/pi.slice/memory.peak"]).returncode == 0:
+        assert int(ended["PI_AGENT_MEMORY_PEAK"]) > 1_000_000
+
+
+def test_also_where_the_agent_was_killed_with_its_launcher(machine, since):
+    """Nobody inside says that it ends; systemd still knows what it used."""
+    with session(machine, "sh", "timeout 0.5 sh -c 'while :; do :; done'; echo ready; sleep 1000") as running:
+        machine.root("pkill -9 -x pi-agent-exec", check=True)
+        finish(running)
+    ended = since.one("ended")
+    assert ended["PI_AGENT_EXIT_SIGNAL"] == "9" and 400_000 < int(ended["PI_AGENT_CPU_USEC"]) < 5_000_000, ended
+
+
+def test_a_shell_in_the_agents_place_is_recorded_as_one(machine, since):
+    assert machine.run(["pi", "--pi-agent-shell", "-c", "true"], cwd=DEMO).returncode == 0
+    assert [entry["PI_AGENT_PROGRAM"] for entry in since.entries()] == ["shell", "shell"]
+
+
+def test_a_session_whose_runner_was_killed_has_one_end(machine, since):
+    with session(machine, "sh", "echo ready; sleep 1000") as running:
+        machine.root(RUNNER, check=True)
+        finish(running)
+        wait_until_empty(lambda: leftovers(machine))
+    assert since.events() == ["started", "ended"]
+    ended = since.one("ended")
+    assert "PI_AGENT_EXIT_CODE" not in ended and "did not record how: it was killed" in ended["PI_AGENT_REASON"], ended
+
+
+def test_so_it_has_where_the_cleanup_does_not_come_either_and_the_next_start_sweeps(machine, since):
+    machine.root(["mv", CLEANUP, f"{CLEANUP}-away"], check=True)
+    try:
+        with session(machine, "sh", "echo ready; sleep 1000") as running:
+            machine.root(RUNNER, check=True)
+            finish(running)
+            wait_until_empty(lambda: [line for line in leftovers(machine) if not line.startswith(("directory", "temporary", "mount"))])
+        assert since.events() == ["started"]
+    finally:
+        machine.root(["mv", f"{CLEANUP}-away", CLEANUP], check=True)
+    assert pi(machine, "sh", "true").returncode == 0
+    assert sorted(since.events()) == ["ended", "ended", "problem", "problem", "started", "started"], since.entries()
+    assert findings(machine) == []
+
+
+def test_a_refusal_of_the_wrapper_is_recorded_once_and_says_whose_word_it_is(machine, since):
+    assert_refused(pi(machine, "sh", "echo ran", cwd="/home/alice"), DENIED, "denied: ")
+    (entry,) = since.entries()
+    assert (entry["PI_AGENT_EVENT"], entry["_UID"], entry["SYSLOG_IDENTIFIER"]) == ("denied", "1000", "pi")
+    assert entry["PI_AGENT_STATUS"] == "77" and entry["PI_AGENT_REASON"].startswith("denied: /home/alice is outside")
+
+
+def test_a_refusal_of_the_runner_is_recorded_once_and_by_root(machine, since):
+    """Another file system inside a root: only the runner looks for that."""
+    machine.run("mkdir mounted", cwd=DEMO, check=True)
+    machine.root(["mount", "-t", "tmpfs", "-o", "uid=1000,gid=1000", "inner", f"{DEMO}/mounted"], check=True)
+    try:
+        assert_refused(pi(machine, "sh", "echo ran", cwd=f"{DEMO}/mounted"), DENIED, "lies on another file system")
+    finally:
+        machine.root(f"umount {DEMO}/mounted; rmdir {DEMO}/mounted", check=True)
+    (entry,) = since.entries()
+    assert (entry["PI_AGENT_EVENT"], entry["_UID"], entry["SYSLOG_IDENTIFIER"]) == ("denied", "0", "pi-agent-runner")
+    assert len(entry["PI_AGENT_SESSION"]) == 32 and entry["SANDBOX_SELECT"] == "systemd"
+
+
+def test_a_runner_that_is_called_in_another_way_records_that(machine, since):
+    done = machine.run("sudo -n /usr/libexec/pi-agent/pi-agent-runner </dev/null")
+    assert done.returncode == DENIED, done
+    (entry,) = since.entries()
+    assert (entry["PI_AGENT_EVENT"], entry["_UID"], entry["PI_AGENT_UID"]) == ("denied", "0", "1000"), entry
+
+
+def test_whoever_sudo_refuses_is_recorded_by_the_wrapper(machine, since):
+    machine.root(["mv", "/etc/sudoers.d/pi-agent", "/root/rule"], check=True)
+    try:
+        assert_refused(pi(machine, "sh", "echo ran"), DENIED, "sudo did not run the runner")
+    finally:
+        machine.root(["mv", "/root/rule", "/etc/sudoers.d/pi-agent"], check=True)
+    (entry,) = since.entries()
+    assert (entry["PI_AGENT_EVENT"], entry["_UID"]) == ("denied", "1000")
+
+
+def test_without_a_journal_a_file_of_roots_has_it_all(machine, since):
+    with without_journal(machine):
+        assert pi(machine, "sh", "exit 4").returncode == 4
+        with session(machine, "sh", "echo ready; sleep 1000") as running:
+            machine.root(RUNNER, check=True)
+            finish(running)
+            wait_until_empty(lambda: leftovers(machine))
+    modes = machine.root(["stat", "--format=%U %a", "/var/log/pi-agent", FILE], check=True).stdout.decode().split()
+    assert modes == ["root", "700", "root", "600"]
+    lines = [json.loads(line) for line in machine.read(FILE).splitlines()]
+    assert [line["PI_AGENT_EVENT"] for line in lines[-4:]] == ["started", "ended", "started", "ended"]
+    assert lines[-3]["PI_AGENT_EXIT_CODE"] == "4" and "did not record how" in lines[-1]["PI_AGENT_REASON"]
+    assert since.events() == ["started", "ended"] * 2 and findings(machine) == []
+
+
+def test_where_nothing_can_be_recorded_nothing_starts(machine, since):
+    with without_journal(machine), without_file(machine):
+        done = pi(machine, "sh", "echo ran")
+        wait_until_empty(lambda: leftovers(machine))
+    assert_refused(done, 71, "nothing can be recorded", "systemd-journald", "/var/log/pi-agent")
+    assert len(messages(done)) == 1, done  # not once more that the refusal is not recorded
+    assert since.events() == []
+
+
+def test_an_end_that_cannot_be_recorded_is_told_and_recorded_by_the_next_start(machine, since):
+    with session(machine, "sh", "echo ready; cat") as running, without_journal(machine), without_file(machine):
+        status, _, said = finish(running)
+    assert status == 0 and b"pi: the end of this session is not recorded: nothing can be recorded" in said, said
+    assert since.events() == ["started"]
+    assert pi(machine, "sh", "true").returncode == 0
+    wait_until_empty(lambda: leftovers(machine))
+    assert [event for event in since.events() if event != "problem"].count("ended") == 2 and findings(machine) == []
