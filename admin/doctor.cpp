@@ -8,6 +8,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
+#include "runner/record.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
@@ -108,6 +109,9 @@ CanaryReport run_canary(const Policy &policy, const Observer &observer, const st
                      "--init-groups", "--reset-env", "env", "--chdir=" + place->directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-canary"});
     report.status = result.status;
     read_output(result.output, report);
+    RecordSubject subject;
+    subject.method = to_string(policy.sandbox.method);
+    record_event(subject, PreflightEvent{report.is_good() ? "" : to_text(report, policy.sandbox.method)}, "pi-agentctl");
     return report;
 }
 

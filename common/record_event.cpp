@@ -66,6 +66,12 @@ std::string words_of(const EndedEvent &event)
     return text;
 }
 
+std::string in_agents_place(const std::string &program)
+{
+    if (program == "shell") return ", a shell in the agent's place";
+    return program == "canary" ? ", a canary in the agent's place" : "";
+}
+
 void add_event(Entry &entry, const RecordSubject &subject, const DeniedEvent &event)
 {
     entry.begin(denied_name, "refused " + shown(subject.user.empty() ? "somebody" : subject.user) + ": " + shown(event.reason));
@@ -76,8 +82,7 @@ void add_event(Entry &entry, const RecordSubject &subject, const DeniedEvent &ev
 void add_event(Entry &entry, const RecordSubject &subject, const StartedEvent & /*event*/)
 {
     entry.begin(started_name, "session " + subject.session + " started: user " + shown(subject.user) + ", agent account " +
-                                  shown(subject.account) + ", project " + shown(subject.project) +
-                                  (subject.program == "shell" ? ", a shell in the agent's place" : ""));
+                                  shown(subject.account) + ", project " + shown(subject.project) + in_agents_place(subject.program));
 }
 
 void add_event(Entry &entry, const RecordSubject &subject, const EndedEvent &event)

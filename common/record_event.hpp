@@ -23,7 +23,7 @@ struct RecordSubject {
     std::string project;
     std::string method; // sandbox.method
     std::string unit;
-    std::string program; // "agent" or "shell"
+    std::string program; // "agent", "shell" or "canary"
 };
 
 struct DeniedEvent { // nothing was started

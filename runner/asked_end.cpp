@@ -19,7 +19,7 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *reason_link = "asked-end"; // leads nowhere: its text is the reason
-constexpr int end_patience_seconds = 20;         // the runner's own: two seconds of grace, and the unit's stop
+constexpr int end_patience_seconds = 10;         // the runner's own: two seconds of grace, and the unit's stop
 constexpr int kill_patience_seconds = 20;        // systemd's stop of the unit, and the cleanup
 
 // The runner itself, none when it is gone. It holds the session's lock for as long as it lives, so a process that has its number while

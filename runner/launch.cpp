@@ -8,7 +8,6 @@
 #include "common/policy_paths.hpp"
 #include "runner/admission.hpp"
 #include "runner/agent_account.hpp"
-#include "runner/asked_end.hpp"
 #include "runner/box_notes.hpp"
 #include "runner/canary.hpp"
 #include "runner/certificate_files.hpp"
@@ -26,6 +25,7 @@
 #include "runner/process_state.hpp"
 #include "runner/progress.hpp"
 #include "runner/project_alias.hpp"
+#include "runner/recorded_run.hpp"
 #include "runner/root_tree.hpp"
 #include "runner/sandbox_methods.hpp"
 #include "runner/scratch.hpp"
@@ -34,7 +34,6 @@
 #include "runner/seed_defaults.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_end.hpp"
-#include "runner/session_record.hpp"
 #include "runner/session_terminal.hpp"
 #include "runner/session_watch.hpp"
 #include "runner/ssh_key.hpp"
@@ -77,32 +76,6 @@ UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &
     SessionTerminal terminal = open_session_terminal(root, tree.devpts, agent, request.window);
     send_packet(wrapper, encode(RunnerMessage(TerminalOpened{})), {terminal.master.get()}, in_seconds(terminal_patience_seconds));
     return std::move(terminal.slave);
-}
-
-// Before what the session left is removed: who removes it must find no end that is still to be recorded.
-AgentEnded record_failure_of(SessionRecord &record, AskedEnd &asked, const std::function<AgentEnded()> &run)
-{
-    try {
-        return run();
-    } catch (const Failure &failure) {
-        asked.explain();
-        try {
-            record.failed(failure.status(), failure.what());
-        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): main tries again, and tells the user
-        }
-        throw;
-    }
-}
-
-// The agent has ended whatever comes of this.
-void record_end(SessionRecord &record, const AgentEnded &ended, Sandbox &sandbox, FdRef wrapper)
-{
-    try {
-        if (!record.knows_usage()) record.take_usage(sandbox.usage());
-        record.ended(ended);
-    } catch (const Failure &failure) {
-        tell_all(wrapper, {std::string("the end of this session is not recorded: ") + failure.what()});
-    }
 }
 
 SandboxPlan plan_sandbox(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
@@ -181,7 +154,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     // Prepare what the sandbox needs.
     const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
     SessionEnd end(root, *sandbox, id);
-    AskedEnd asked(session, record, [&](const std::string &text) { tell_all(wrapper, {text}); });
+    const auto notify = [&](const std::string &notice) { tell_all(wrapper, {notice}); };
+    AskedEnd asked(session, record, notify);
     require_same_policy(stamp);
     sweep(root, *sandbox);
     require_room(root, caller, policy.limits);
@@ -201,7 +175,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     // As user and agent, under the user's lock.
     const UniqueFd defaults = open_defaults(root);
     const auto show = [&](const std::string &doing) { progress.show(doing); };
-    migrate_home(root, worker, state, {watch, [&](const std::string &notice) { tell_all(wrapper, {notice}); }, show});
+    migrate_home(root, worker, state, {watch, notify, show});
     const auto bring_config_in = [&] {
         SyncPlan plan = plan_sync(policy, rules, caller, managed_environment(environment));
         plan.defaults = defaults;
@@ -276,22 +250,26 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     tell(wrapper, SessionBegun{id});
     record.started(session, agent, project.shown.path(), program);
     LimitEvents reached;
-    const AgentEnded ended = record_failure_of(record, asked, [&] {
-        return supervise(*sandbox,
-                         Session{wrapper, receiver, control, termination, launch, early.messages(),
-                                 [&] {
-                                     sandbox->require_network_enforced(policy.network);
-                                     attach_late(root, *sandbox, shown_home.mounts);
-                                 },
-                                 [&] {
-                                      record.take_usage(sandbox->usage());
-                                      reached = look_at_limits(*sandbox, control);
-                                  }},
-                         std::move(terminal));
+    const AgentEnded ended = run_recorded(record, asked, *sandbox, notify, [&] {
+        const Session watched{wrapper,
+                              receiver,
+                              control,
+                              termination,
+                              launch,
+                              early.messages(),
+                              [&] {
+                                  sandbox->require_network_enforced(policy.network);
+                                  sandbox->require_limits_enforced(policy.limits);
+                                  attach_late(root, *sandbox, shown_home.mounts);
+                              },
+                              [&] {
+                                  record.take_usage(sandbox->usage());
+                                  reached = look_at_limits(*sandbox, control);
+                              }};
+        const AgentEnded seen = supervise(*sandbox, watched, std::move(terminal));
+        end.sandbox_has_ended();
+        return seen;
     });
-    end.sandbox_has_ended();
-    asked.explain();
-    record_end(record, ended, *sandbox, wrapper);
     try { // until what the session left is gone, it counts as a start
         slot = take_start_slot(root, caller.uid);
         session.unlock();

@@ -9,11 +9,10 @@ namespace pi_agent {
 namespace {
 
 constexpr int journal_patience_milliseconds = 1000;
-constexpr const char *identifier = "pi-agent-runner";
 
 } // namespace
 
-void record_event(const RecordSubject &subject, const RecordEvent &event)
+void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier)
 {
     const std::vector<JournalField> fields = record_fields(subject, event, identifier);
     if (send_to_journal(fields, journal_patience_milliseconds)) return;

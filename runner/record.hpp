@@ -7,8 +7,8 @@
 
 namespace pi_agent {
 
-// Throws Failure(system_failure) when neither takes it.
-void record_event(const RecordSubject &subject, const RecordEvent &event);
+// Throws Failure(system_failure) when neither takes it. `identifier` is the program that says so.
+void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier = "pi-agent-runner");
 
 // best_effort: what went wrong beside a session. `id` is the session's, or names what else it is about.
 void record_problem(const std::string &id, const std::string &text) noexcept;

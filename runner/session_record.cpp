@@ -115,7 +115,7 @@ void SessionRecord::started(const SessionDirectory &session, const Account &agen
 {
     subject_.account = agent.name;
     subject_.project = project;
-    subject_.program = program == Program::shell ? "shell" : "agent";
+    subject_.program = program == Program::agent ? "agent" : program == Program::shell ? "shell" : "canary";
     started_usec_ = now_usec();
     // Opened anew: a copy of the session's own descriptor would keep the session's lock.
     directory_ = UniqueFd::adopt(openat(session.fd().get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));

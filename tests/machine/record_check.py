@@ -19,7 +19,7 @@ SESSION = r"[0-9a-f]{32}"
 FORMS = {
     "MESSAGE": TEXT,
     "PRIORITY": r"[346]",
-    "SYSLOG_IDENTIFIER": r"pi-agent-runner|pi",
+    "SYSLOG_IDENTIFIER": r"pi-agent-runner|pi|pi-agentctl",
     "PI_AGENT_EVENT": "|".join(IDS),
     "PI_AGENT_VERSION": r"\d+\.\d+\.\d+",
     "PI_AGENT_SESSION": SESSION,
@@ -29,7 +29,7 @@ FORMS = {
     "PI_AGENT_PROJECT": r"/[^\x00-\x1f\x7f]*",
     "SANDBOX_SELECT": r"systemd|bwrap|none",
     "PI_AGENT_UNIT": rf"pi-agent-{SESSION}\.service",
-    "PI_AGENT_PROGRAM": r"agent|shell",
+    "PI_AGENT_PROGRAM": r"agent|shell|canary",
     "PI_AGENT_STATUS": r"69|7[01578]",
     "PI_AGENT_REASON": TEXT,
     "PI_AGENT_RESULT": r"passed|failed",
@@ -134,7 +134,8 @@ def read_entries(machine):
     entries = [json.loads(line) for line in lines]
     entries = [entry for entry in entries if entry.get("_UID") == "0" or entry.get("SYSLOG_IDENTIFIER") == "pi"]
     kept = machine.root(["cat", FILE])
-    return entries + [json.loads(line) for line in kept.stdout.splitlines()]
+    entries += [json.loads(line) for line in kept.stdout.splitlines()]
+    return sorted(entries, key=lambda entry: int(entry["__REALTIME_TIMESTAMP"]))
 
 
 def findings(machine, forms=True):

