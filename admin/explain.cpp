@@ -56,6 +56,7 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                             policy.agent.state_dir + "/users/" + user.name + "/home",
                             policy.agent.binary,
                             {},
+                            policy.sandbox,
                             policy.git_identity,
                             policy.box_notes,
                             policy.scratch,
@@ -100,7 +101,7 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
     const auto asked = directory || user_name ? directory : std::optional<std::string>(".");
     auto explanation = explain(policy, policy_path, observer, user, asked);
     try {
-        explanation.systemd = systemd_features(SystemdBus::version_for_anybody());
+        if (policy.sandbox.method == SandboxMethod::systemd) explanation.systemd = systemd_features(SystemdBus::version_for_anybody());
     } catch (const Failure &failure) { // a part of the explanation
         explanation.systemd = failure;
     }

@@ -45,6 +45,7 @@ struct Explanation {
     std::string home;                                               // of the agent
     std::string program;                                            // the agent's
     std::variant<std::monostate, SystemdFeatures, Failure> systemd; // of this host, when it was asked
+    SandboxPolicy sandbox;
     bool git_identity = true;
     bool box_notes = true;
     ScratchKind scratch = ScratchKind::disk;

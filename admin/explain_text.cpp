@@ -52,12 +52,17 @@ std::string directory_text(const ExplainedDirectory &directory)
     return fmt::format("in:       {}\n          {}: {}\n", escape_for_display(directory.path), verdict, reason);
 }
 
-std::string unit_text(const Explanation &explanation, const AccessRules &rules)
+std::string start_text(const Explanation &explanation, const AccessRules &rules)
 {
+    const char *sandbox = explanation.sandbox.method == SandboxMethod::systemd
+                              ? "in the hardened unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);"
+                              : "in namespaces of its own that bubblewrap makes, and that end with the runner;";
     return fmt::format("a start:  runs {} as {} with HOME={},\n"
-                       "          in the hardened unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);\n"
-                       "          writable there: that home, a temporary directory of its own, and the project's root\n",
-                       explanation.program, rules.agent_account, explanation.home);
+                       "          {}\n"
+                       "          writable there: that home, a temporary directory of its own, and the project's root\n"
+                       "sandbox:  {}{}; try it: sudo pi-agentctl doctor\n",
+                       explanation.program, rules.agent_account, explanation.home, sandbox, to_string(explanation.sandbox.method),
+                       explanation.sandbox.where.line > 0 ? " (" + to_string(explanation.sandbox.where) + ")" : " (default)");
 }
 
 struct SystemdText {
@@ -105,7 +110,7 @@ std::string to_text(const Explanation &explanation)
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + unit_text(explanation, rules) + box_text(explanation) + to_text(explanation.environment) +
+    return text + start_text(explanation, rules) + box_text(explanation) + to_text(explanation.environment) +
            std::visit(SystemdText{}, explanation.systemd);
 }
 
@@ -133,9 +138,11 @@ nlohmann::json to_json(const Explanation &explanation)
     json["roots"] = nlohmann::json::array();
     for (const auto &root : explanation.roots)
         json["roots"].push_back(root_json(root));
+    json["sandbox"] = {{"method", to_string(explanation.sandbox.method)}, {"where", to_string(explanation.sandbox.where)}};
     json["systemd"] = std::visit(SystemdJson{}, explanation.systemd);
     add_box(explanation, json);
-    json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
+    if (explanation.sandbox.method == SandboxMethod::systemd)
+        json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
     if (const auto &directory = explanation.directory) {
         json["directory"] = {{"path", directory->path}, {directory->allowed.value_or(false) ? "root" : "reason", directory->text}};
         json["directory"]["allowed"] = directory->allowed ? nlohmann::json(*directory->allowed) : nlohmann::json(nullptr);
