@@ -258,8 +258,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
                               launch,
                               early.messages(),
                               [&] {
-                                  sandbox->require_network_enforced(policy.network);
-                                  sandbox->require_limits_enforced(policy.limits);
+                                  require_enforced(*sandbox, policy);
                                   attach_late(root, *sandbox, shown_home.mounts);
                               },
                               [&] {

@@ -73,6 +73,8 @@ public:
     virtual UniqueFd mount_namespace() = 0;
     // What runs in the sandbox now; one that has just ended may be among them.
     virtual std::vector<pid_t> processes() = 0;
+    // Throws Failure(unavailable) unless the kernel says that what runs there sees other mounts than the host's.
+    virtual void require_confined() = 0;
     // Throws Failure(unavailable) unless the kernel says that the plan's network is in force.
     virtual void require_network_enforced(const NetworkPolicy &network) = 0;
     // The same for the plan's limits, and what the kernel counted of them while anything of the session is there. A method that can hold

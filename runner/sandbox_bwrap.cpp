@@ -1,6 +1,7 @@
 // Running bubblewrap as root, and knowing when everything in it is over.
 #include "runner/sandbox_bwrap.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/bwrap_preflight.hpp"
@@ -16,6 +17,7 @@
 #include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -138,6 +140,20 @@ UniqueFd BwrapSandbox::mount_namespace()
     UniqueFd found = UniqueFd::adopt(open(("/proc/" + std::to_string(first_pid_) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
     if (!first_ || !found || has_ended(first_)) throw Failure(ExitStatus::unavailable, "bwrap made no mount namespace for the session");
     return found;
+}
+
+void BwrapSandbox::require_confined()
+{
+    if (!defence_is_on("bwrap:require-confined")) return;
+    mount_namespace();
+    for (const char *kind : {"mnt", "pid", "ipc"}) {
+        struct stat host {};
+        struct stat inside {};
+        const std::string suffix = std::string("/ns/") + kind;
+        if (stat(("/proc/1" + suffix).c_str(), &host) != 0) throw_errno("reading the host's namespaces");
+        if (stat(("/proc/" + std::to_string(first_pid_) + suffix).c_str(), &inside) != 0 || inside.st_ino == host.st_ino)
+            throw Failure(ExitStatus::unavailable, std::string("bwrap made no namespace of its own for the session (") + kind + ")");
+    }
 }
 
 // Of its first process: before the agent all others are that one's children, in the same namespaces.

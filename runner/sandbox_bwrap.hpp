@@ -33,6 +33,7 @@ public:
     UnitUsage usage() override;
     UniqueFd mount_namespace() override;
     std::vector<pid_t> processes() override;
+    void require_confined() override;
     void require_network_enforced(const NetworkPolicy &network) override;
     bool is_there() override;
     bool may_live(const std::string &session_id) override;

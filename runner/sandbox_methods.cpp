@@ -18,4 +18,11 @@ std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, SandboxMethod method, 
     throw Failure(ExitStatus::internal, "a sandbox method without a sandbox");
 }
 
+void require_enforced(Sandbox &sandbox, const Policy &policy)
+{
+    sandbox.require_confined();
+    sandbox.require_network_enforced(policy.network);
+    sandbox.require_limits_enforced(policy.limits);
+}
+
 } // namespace pi_agent

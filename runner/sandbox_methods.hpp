@@ -13,4 +13,7 @@ namespace pi_agent {
 // For one session. Throws Failure(unavailable) when this host cannot offer the method; never another one in its place.
 std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, SandboxMethod method, const std::string &session_id, Uid user);
 
+// Once the launcher is there, before anything of the agent's is sent in: what the kernel says of it. Throws Failure(unavailable).
+void require_enforced(Sandbox &sandbox, const Policy &policy);
+
 } // namespace pi_agent

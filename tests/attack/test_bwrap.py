@@ -117,3 +117,22 @@ def test_the_callers_keyring_stays_outside(prove):
         return Outcome(b"quokka-key" in done.stdout, done)
 
     prove(attack, "bwrap:own-keyring", "call-filter", "seccomp-filter")
+
+
+# Runs its command and makes nothing around it.
+NO_SANDBOX = '#!/bin/sh\nshift 3; exec "$@"\n'
+
+
+def test_nothing_is_handed_to_a_launcher_without_a_sandbox(prove):
+    """A host whose /usr/bin/bwrap does nothing: a broken package, or an administrator's way around an error."""
+
+    def attack(target):
+        target.machine.root("mv /usr/bin/bwrap /usr/bin/bwrap.away", check=True)
+        try:
+            target.machine.write("/usr/bin/bwrap", NO_SANDBOX, mode=0o755)
+            done = target.pi("sh", "-c", "echo ran outside", cwd="/srv/shared/app")
+        finally:
+            target.machine.root("mv /usr/bin/bwrap.away /usr/bin/bwrap", check=True)
+        return Outcome(b"ran outside" in done.stdout, done)
+
+    prove(attack, "bwrap:require-confined")

@@ -31,9 +31,9 @@ OF_SYSTEMD = (
 OF_BWRAP = (
     ("", ("bwrap:read-only",), "/ is read-only"),
     ("", ("bwrap:read-only",), "/home is read-only"),
-    ("", ("bwrap:own-processes",), "pid namespace"),
-    ("", ("bwrap:own-processes",), "the host's first process"),
-    ("", ("bwrap:own-ipc",), "ipc namespace"),
+    ("", ("bwrap:own-processes", "bwrap:require-confined"), "pid namespace"),
+    ("", ("bwrap:own-processes", "bwrap:require-confined"), "the host's first process"),
+    ("", ("bwrap:own-ipc", "bwrap:require-confined"), "ipc namespace"),
     ("network: none", ("bwrap:own-network", "network-check"), "net namespace"),
     ("", ("bwrap:no-capabilities",), "capabilities (CapBnd)"),
     ("", ("call-filter",), "another personality"),

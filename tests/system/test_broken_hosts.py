@@ -26,9 +26,9 @@ def bwrap(playing):
 
 def in_container(machine, script, prepare="", capabilities=(), user="alice"):
     """Runs `script` as a user in a container of this machine; `capabilities` are those that its root lacks."""
-    inside = f"mount -t tmpfs none /run && {prepare or 'true'} && runuser -u {user} -- sh -c 'cd {DEMO} && {script}'; exit $?"
-    lacking = ["setpriv", "--bounding-set", ",".join(f"-{name}" for name in capabilities)] if capabilities else []
-    return machine.root([*CONTAINER, "sh", "-c", f"mount --make-rprivate / && exec {' '.join([*lacking, 'sh', '-c'])} \"$1\"", "sh", inside])
+    lacking = f"setpriv --bounding-set {','.join(f'-{name}' for name in capabilities)}" if capabilities else ""
+    make = f"mount --make-rprivate / && mount -t tmpfs -o mode=0755 none /run && {prepare or 'true'}"
+    return machine.root([*CONTAINER, "sh", "-c", f'{make} && {lacking} runuser -u {user} -- sh -c "cd {DEMO} && $1"; exit $?', "sh", script])
 
 
 def replaced(machine, path, text=None, mode="0755", cwd=DEMO):
