@@ -44,12 +44,20 @@ void send_signal(FdRef sessions, const EndOrder &order, int number)
     if (runner && syscall(SYS_pidfd_send_signal, runner.get(), number, nullptr, 0) != 0 && errno != ESRCH) throw_errno("ending a session");
 }
 
+// Nothing of it runs, and that is recorded. What it left may still be about to be removed.
+bool is_over(FdRef sessions, const std::string &id)
+{
+    const UniqueFd session = try_open_session(sessions, id);
+    if (!session) return errno == ENOENT;
+    return flock(session.get(), LOCK_SH | LOCK_NB) == 0 && !has_open_end(session);
+}
+
 // Those that are still there at the end.
 std::vector<EndOrder> wait_for_ends(FdRef sessions, std::vector<EndOrder> orders, int seconds)
 {
     const Deadline deadline = in_seconds(seconds);
     for (;;) {
-        std::erase_if(orders, [&](const EndOrder &order) { return !try_open_session(sessions, order.session) && errno == ENOENT; });
+        std::erase_if(orders, [&](const EndOrder &order) { return is_over(sessions, order.session); });
         if (orders.empty() || Clock::now() >= deadline) return orders;
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
