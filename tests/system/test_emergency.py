@@ -59,7 +59,7 @@ def test_one_that_is_deaf_to_signals_ends_all_the_same(machine):
     with of_bob(machine, "sh", "trap '' TERM HUP INT; (setsid sleep 4802 &) ; echo ready; while :; do sleep 1; done") as running:
         with policy_written(machine, WITHOUT_BOB):
             apply(machine)
-            assert machine.root(["pgrep", "-f", "sleep 4802"]).returncode == 1
+            assert machine.root(["pgrep", "-f", "^sleep 4802"]).returncode == 1
             status, _, said = finish(running)
             assert status == -9 and WHY.encode() in said, (status, said)
 
