@@ -206,8 +206,9 @@ class Build:
     def compile(self, everything=False):
         """Builds what is installed; `everything`: the unit tests too."""
         self.setup()
-        targets = [] if everything else self._installed_targets()
         with locked(self.directory):
+            self._quietly(["ninja", "-C", "/build", "build.ninja"])  # there may be programs since it was configured
+            targets = [] if everything else self._installed_targets()
             self._quietly(["ninja", "-C", "/build", "-j", str(os.cpu_count()), *targets])
 
     def compile_target(self, target):
