@@ -22,7 +22,7 @@ nlohmann::json limit_json(const std::optional<SaidLimit> &said, const nlohmann::
     return {{"value", said->text}, {"where", to_string(said->where)}};
 }
 
-const std::string default_memory = "80%";
+constexpr const char *default_memory = "80%";
 
 } // namespace
 
@@ -40,7 +40,7 @@ std::string to_text(const ExplainedLimits &explained)
     const std::string sessions = said_or(limits.sessions, fmt::format("{} (default)", session_limit));
     if (!explained.by_unit) return fmt::format("limits:   none of a session with this sandbox.method; sessions at once: {}\n", sessions);
     std::string text = fmt::format("limits:   a session: memory {}, tasks {}, cpu {}, runtime {};\n          sessions at once: {}\n",
-                                   said_or(said_memory(limits), default_memory + " of the host's (default)"),
+                                   said_or(said_memory(limits), std::string(default_memory) + " of the host's (default)"),
                                    said_or(limits.tasks, fmt::format("{} (default)", session_tasks)), said_or(limits.cpu, "not limited"),
                                    said_or(limits.runtime, "not limited"), sessions);
     for (const auto &idle : explained.idle)

@@ -30,7 +30,7 @@ constexpr std::uint64_t most_memory = std::uint64_t{1} << 50U; // far from what 
 constexpr std::uint64_t most_tasks = std::uint64_t{1} << 22U;  // the most numbers of processes that the kernel has
 constexpr std::uint64_t most_cpu = 100'000;
 constexpr std::uint64_t hour = 3600;
-constexpr std::uint64_t most_runtime = 365 * 24 * hour;
+constexpr std::uint64_t most_runtime = hour * 24 * 365;
 
 const Measure &memory_measure()
 {
@@ -51,12 +51,11 @@ const Measure &share_measure()
 
 const Measure &tasks_measure()
 {
-    static const Measure measure{
-        {},
-        least_tasks,
-        most_tasks,
-        "a whole number of processes and threads, e.g. 4096",
-        "at least 32, as the agent itself takes a dozen, and at most 4194304"};
+    static const Measure measure{{},
+                                 least_tasks,
+                                 most_tasks,
+                                 "a whole number of processes and threads, e.g. 4096",
+                                 "at least 32, as the agent itself takes a dozen, and at most 4194304"};
     return measure;
 }
 
@@ -72,7 +71,7 @@ const Measure &cpu_measure()
 
 const Measure &runtime_measure()
 {
-    static const Measure measure{{{'s', 1}, {'m', 60}, {'h', hour}, {'d', 24 * hour}},
+    static const Measure measure{{{'s', 1}, {'m', 60}, {'h', hour}, {'d', hour * 24}},
                                  least_runtime,
                                  most_runtime,
                                  "a whole number with s, m, h or d, e.g. 12h",

@@ -5,13 +5,14 @@
 #include "runner/session_directory.hpp"
 
 #include <fstream>
+#include <string_view>
 
 namespace pi_agent {
 
 namespace {
 
-const std::string hierarchies = "/sys/fs/cgroup";
-const std::string named_hierarchy = hierarchies + "/systemd";
+constexpr const char *hierarchies = "/sys/fs/cgroup";
+constexpr std::string_view named_hierarchy = "/sys/fs/cgroup/systemd";
 
 } // namespace
 
@@ -25,7 +26,7 @@ std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::
         const bool named = line.find(":name=systemd:") < path;
         if (!named && line.compare(0, path, "0::") != 0) continue;
         const std::string group = line.substr(path, line.size() - own.size() - path) + "/" + sibling;
-        return ControlGroup{(named ? named_hierarchy : hierarchies) + group, !named};
+        return ControlGroup{std::string(named ? named_hierarchy : hierarchies) + group, !named};
     }
     return std::nullopt;
 }
@@ -40,7 +41,7 @@ ControlGroup group_of_service(const std::string &session_id)
 
 std::string directory_of(const ControlGroup &group, const std::string &controller)
 {
-    return group.is_unified ? group.path : hierarchies + "/" + controller + group.path.substr(named_hierarchy.size());
+    return group.is_unified ? group.path : std::string(hierarchies) + "/" + controller + group.path.substr(named_hierarchy.size());
 }
 
 std::vector<pid_t> processes_in(const ControlGroup &group)

@@ -58,7 +58,7 @@ std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControl
 {
     std::vector<IdleLimit> idle;
     const auto look = [&](const char *key, const std::optional<SaidLimit> &said, const char *controller) {
-        if (host.names.count(controller) == 0) idle.push_back({key, said, reason_for(controller, host)});
+        if (!host.names.contains(controller)) idle.push_back({key, said, reason_for(controller, host)});
     };
     look("limits.memory", said_memory(limits), "memory");
     look("limits.tasks", limits.tasks, "pids");

@@ -84,11 +84,12 @@ std::vector<std::string> limit_notices(const LimitsPolicy &limits, const LimitEv
         notices.push_back("out of time: a session may last " + said_or_default("runtime", limits.runtime, "") +
                           ", and this one was ended; start pi again to go on, or ask the administrator for more");
     if (events.killed > 0 || result == "oom-kill") notices.push_back(memory_notice(limits, events, killed));
-    if (events.refused_tasks > 0)
+    if (events.refused_tasks > 0) {
         notices.push_back(
             "out of processes: the session reached its limit of " + said_or_default("tasks", limits.tasks, std::to_string(session_tasks)) +
             ", or all your sessions together theirs, and " + std::to_string(events.refused_tasks) +
             " starts of processes or threads failed inside (EAGAIN); let it do less at once, or ask the administrator for more");
+    }
     return notices;
 }
 
