@@ -200,8 +200,6 @@ class Build:
                 remove_tree(self.directory)
                 self.directory.mkdir()
                 self._quietly(["meson", "setup", "/build", "/src", *self.options])
-            else:  # what is to be installed is asked for below: it may be more than last time
-                self._quietly(["ninja", "-C", "/build", "build.ninja"])
 
     def compile(self, everything=False):
         """Builds what is installed; `everything`: the unit tests too."""
