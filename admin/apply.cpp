@@ -67,7 +67,7 @@ void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &
     if (!observer.root())
         throw Failure(ExitStatus::denied, "apply changes the host, so only root can run it; try 'sudo pi-agentctl apply'");
     const auto &root = *observer.root();
-    const auto lock = take_lock(root);
+    auto lock = take_lock(root);
     const auto policy = load_policy(policy_path);
     Changes changes(dry_run, out);
     std::vector<std::string> living;
@@ -86,6 +86,7 @@ void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &
     if (changes.count() == 0) out << "nothing to do\n";
     if (dry_run || !try_sandbox || !policy.wrapper.enable) return;
     out.flush();
+    lock.reset(); // what follows is a process of a user's: it keeps no other apply, and no emergency stop, waiting
     const auto report = run_canary(policy, observer, std::nullopt);
     const auto text = to_text(report, policy.sandbox.method);
     if (report.user.empty())

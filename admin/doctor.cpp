@@ -10,13 +10,19 @@
 #include "common/policy_load.hpp"
 #include "runner/record.hpp"
 
+#include <cerrno>
 #include <fmt/format.h>
+#include <linux/keyctl.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace pi_agent {
 
 namespace {
+
+constexpr int canary_patience_seconds = 120;
 
 struct Place {
     Account user;
@@ -76,10 +82,15 @@ void read_output(const std::string &output, CanaryReport &report)
             report.said.push_back(escape_for_display(line));
             continue;
         }
-        for (const auto &finding : answer["findings"]) {
-            ++report.answers;
-            if (!finding.value("right", false))
-                report.wrong.push_back({finding.value("what", ""), finding.value("expected", ""), finding.value("seen", "")});
+        try {
+            for (const auto &finding : answer["findings"]) {
+                ++report.answers;
+                if (!finding.value("right", false))
+                    report.wrong.push_back({finding.value("what", ""), finding.value("expected", ""), finding.value("seen", "")});
+            }
+        } catch (const nlohmann::json::exception &) { // the line came through a process of the user's
+            report.answers = 0;
+            report.said.push_back(escape_for_display(line));
         }
     }
 }
@@ -104,9 +115,10 @@ CanaryReport run_canary(const Policy &policy, const Observer &observer, const st
     report.user = place->user.name;
     report.directory = place->directory;
     // Not by a child of ours that becomes the user: it would have no_new_privs, and sudo could do nothing.
-    const auto result =
-        run_program({"setpriv", "--reuid", std::to_string(place->user.uid.value()), "--regid", std::to_string(place->user.gid.value()),
-                     "--init-groups", "--reset-env", "env", "--chdir=" + place->directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-canary"});
+    const auto result = run_program_apart({"setpriv", "--reuid", std::to_string(place->user.uid.value()), "--regid",
+                                           std::to_string(place->user.gid.value()), "--init-groups", "--reset-env", "env",
+                                           "--chdir=" + place->directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-canary"},
+                                          canary_patience_seconds);
     report.status = result.status;
     read_output(result.output, report);
     RecordSubject subject;

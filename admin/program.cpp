@@ -1,12 +1,14 @@
 // Starting visudo and systemd-sysusers.
 #include "admin/program.hpp"
 
+#include "common/channel.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/exec_pointers.hpp"
 #include "common/fd.hpp"
 
 #include <array>
+#include <csignal>
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
@@ -63,8 +65,27 @@ private:
     posix_spawn_file_actions_t actions_{};
 };
 
-pid_t start(const std::vector<std::string> &arguments, FdRef input, FdRef output)
+class Attributes {
+public:
+    explicit Attributes(bool own_session)
+    {
+        if (::posix_spawnattr_init(&attributes_) != 0 || (own_session && ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID) != 0))
+            throw Failure(ExitStatus::system_failure, "cannot prepare a program");
+    }
+    ~Attributes() { ::posix_spawnattr_destroy(&attributes_); }
+    Attributes(const Attributes &) = delete;
+    Attributes &operator=(const Attributes &) = delete;
+    Attributes(Attributes &&) = delete;
+    Attributes &operator=(Attributes &&) = delete;
+    [[nodiscard]] const posix_spawnattr_t *get() const noexcept { return &attributes_; }
+
+private:
+    posix_spawnattr_t attributes_{};
+};
+
+pid_t start(const std::vector<std::string> &arguments, FdRef input, FdRef output, bool own_session)
 {
+    const Attributes attributes(own_session);
     const auto path = find_program(arguments.front());
     FileActions actions;
     actions.give(input, STDIN_FILENO);
@@ -74,16 +95,18 @@ pid_t start(const std::vector<std::string> &arguments, FdRef input, FdRef output
     std::array<std::string, 2> variables = {program_path_variable, "LC_ALL=C"};
     const std::array<char *, 3> environment = {variables[0].data(), variables[1].data(), nullptr};
     pid_t pid = -1;
-    const int error = ::posix_spawn(&pid, path.c_str(), actions.get(), nullptr, argv.data(), environment.data());
+    const int error = ::posix_spawn(&pid, path.c_str(), actions.get(), attributes.get(), argv.data(), environment.data());
     if (error != 0) throw SystemFailure(error, "cannot start " + path);
     return pid;
 }
 
-std::string read_all(FdRef fd)
+// Throws Failure(unavailable) at the deadline.
+std::string read_all(FdRef fd, Deadline deadline)
 {
     std::string text;
     std::array<char, 4096> chunk{};
     for (;;) {
+        if (!wait_for_input(fd, deadline)) throw Failure(ExitStatus::unavailable, "a program did not end in time");
         const auto count = ::read(fd.get(), chunk.data(), chunk.size());
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) throw_errno("cannot read the output of a program");
@@ -118,17 +141,37 @@ std::string one_line(const std::string &output)
     return escape_for_display(line);
 }
 
-ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input)
+namespace {
+
+ProgramResult run(const std::vector<std::string> &arguments, std::string_view input, bool own_session, Deadline deadline)
 {
     const auto standard_input = make_input(input);
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
     const auto output = UniqueFd::adopt(ends[0]);
     auto their_end = UniqueFd::adopt(ends[1]);
-    const auto pid = start(arguments, standard_input, their_end);
+    const auto pid = start(arguments, standard_input, their_end, own_session);
     their_end.reset(); // or its end would never be seen
-    auto text = read_all(output);
-    return {wait_for(pid), std::move(text)};
+    try {
+        auto text = read_all(output, deadline);
+        return {wait_for(pid), std::move(text)};
+    } catch (const Failure &) {
+        ::kill(own_session ? -pid : pid, SIGKILL);
+        wait_for(pid);
+        throw;
+    }
+}
+
+} // namespace
+
+ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input)
+{
+    return run(arguments, input, false, Deadline::max());
+}
+
+ProgramResult run_program_apart(const std::vector<std::string> &arguments, int patience_seconds)
+{
+    return run(arguments, {}, true, in_seconds(patience_seconds));
 }
 
 } // namespace pi_agent

@@ -16,6 +16,10 @@ struct ProgramResult {
 // Throws Failure(configuration) when it is not installed.
 ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input = {});
 
+// The same for a program that becomes a user: in a session of its own, without a terminal, and killed with its group when it is not done,
+// or its output not at its end, in time. Throws Failure(unavailable) then.
+ProgramResult run_program_apart(const std::vector<std::string> &arguments, int patience_seconds);
+
 // Throws Failure(configuration) when the program is not installed: to be called before a first change, not after it.
 void require_program(const std::string &name);
 

@@ -21,10 +21,13 @@ Policy load_enabled_policy()
     return policy;
 }
 
-void require_same_policy(const std::string &stamp)
+void require_same_policy(const std::string &stamp, const Account &caller)
 {
-    if (policy_stamp(policy_path) == stamp || !defence_is_on("same-policy")) return;
-    throw Failure(ExitStatus::limit, "the policy was changed while this was started; try again");
+    if (!defence_is_on("same-policy")) return;
+    if (policy_stamp(policy_path) != stamp) throw Failure(ExitStatus::limit, "the policy was changed while this was started; try again");
+    const auto now = find_account(caller.uid);
+    if (!now || now->name != caller.name || now->gid.value() != caller.gid.value() || now->groups != caller.groups)
+        throw Failure(ExitStatus::limit, "your account or its groups were changed while this was started; try again");
 }
 
 AccessRules authorise(const Policy &policy, const Account &caller)

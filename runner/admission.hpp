@@ -16,7 +16,7 @@ namespace pi_agent {
 Policy load_enabled_policy();
 
 // Once the session can be seen by others: one that a changed policy does not allow any more is either refused here, or ended by `apply`.
-void require_same_policy(const std::string &stamp);
+void require_same_policy(const std::string &stamp, const Account &caller);
 
 AccessRules authorise(const Policy &policy, const Account &caller);
 

@@ -32,16 +32,20 @@ UniqueFd open_runner(FdRef session)
     return runner;
 }
 
-void send_signal(FdRef sessions, const EndOrder &order, int number)
+// One session's trouble keeps no other alive: whoever does not hear of it is among those that are left.
+void send_signal(FdRef sessions, const EndOrder &order, int number) noexcept
 {
-    const UniqueFd session = try_open_session(sessions, order.session);
-    if (!session) return; // over
-    if (symlinkat(order.reason.c_str(), session.get(), reason_link) != 0 && errno != EEXIST) {
-        if (errno == ENOENT) return; // just removed
-        throw_errno("telling a session why it ends");
+    try {
+        const UniqueFd session = try_open_session(sessions, order.session);
+        if (!session) return; // over
+        const UniqueFd runner = open_runner(session);
+        if (!runner) return;
+        // best_effort: without it the session ends all the same, and its user is not told why.
+        static_cast<void>(symlinkat(order.reason.c_str(), session.get(), reason_link) == 0);
+        if (syscall(SYS_pidfd_send_signal, runner.get(), number, nullptr, 0) != 0 && errno != ESRCH) throw_errno("ending a session");
+    } catch (const std::exception &failure) {
+        record_problem(order.session, failure.what());
     }
-    const UniqueFd runner = open_runner(session);
-    if (runner && syscall(SYS_pidfd_send_signal, runner.get(), number, nullptr, 0) != 0 && errno != ESRCH) throw_errno("ending a session");
 }
 
 // Nothing of it runs, and that is recorded. What it left may still be about to be removed.

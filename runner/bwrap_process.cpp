@@ -6,6 +6,7 @@
 #include "common/exec_pointers.hpp"
 #include "runner/bwrap_arguments.hpp"
 #include "runner/bwrap_preflight.hpp"
+#include "runner/limits.hpp"
 #include "runner/own_group.hpp"
 
 #include <array>
@@ -60,8 +61,13 @@ UniqueFd as_file(const std::vector<std::string> &arguments)
     if (defence_is_on("bwrap:die-with-parent") && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         fail("asking for the parent-death signal");
     if (getppid() != parent) _exit(static_cast<int>(ExitStatus::system_failure));
+    const UniqueFd oom = UniqueFd::adopt(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+    const std::string score = std::to_string(agent_oom_score);
+    if (!oom || write(oom.get(), score.data(), score.size()) < 0) fail("setting oom_score_adj");
     // The caller's session keyring came along through sudo (session-keyring(7)).
-    if (defence_is_on("bwrap:own-keyring") && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0 && errno != ENOSYS)
+    // Where a filter around this host forbids keyrings (EPERM), it forbids the caller's, too.
+    if (defence_is_on("bwrap:own-keyring") && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0 && errno != ENOSYS &&
+        !(errno == EPERM && syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0) < 0 && errno == EPERM))
         fail("taking a keyring of its own");
     signal(SIGPIPE, SIG_DFL);
     sigset_t none;

@@ -156,7 +156,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     SessionEnd end(root, *sandbox, id);
     const auto notify = [&](const std::string &notice) { tell_all(wrapper, {notice}); };
     AskedEnd asked(session, record, notify);
-    require_same_policy(stamp);
+    require_same_policy(stamp, caller);
     sweep(root, *sandbox);
     require_room(root, caller, policy.limits);
     slot.reset(); // from here it is a session, and counted as one

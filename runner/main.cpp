@@ -75,6 +75,7 @@ int main(int argc, char ** /*argv*/)
     try {
         // --- root from here: everything that the caller chose is taken back or checked, in this order ---
         reset_timer_slack();
+        signal(SIGXFSZ, SIG_IGN); // a caller's limit of file sizes ends no record and no runner; all limits go later
         const std::optional<std::string> sudo_uid = take_sudo_uid();
         const AsRoot root = AsRoot::claim();
         if (sudo_uid) record.concerns(parse_uid(*sudo_uid));

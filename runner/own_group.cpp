@@ -6,6 +6,7 @@
 #include "runner/session_directory.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <dirent.h>
 #include <fcntl.h>
 #include <fstream>
@@ -13,6 +14,7 @@
 #include <memory>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <thread>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -58,23 +60,45 @@ void sweep_groups()
     for (const dirent *entry = readdir(directory.get()); entry != nullptr; entry = readdir(directory.get())) {
         const std::string name = static_cast<const char *>(entry->d_name);
         if (!is_session_id(name)) continue;
-        if (rmdir((group_of(name) + "/runner").c_str()) == 0 || errno == ENOENT) remove_groups(name);
+        if (rmdir((group_of(name) + "/runner").c_str()) == 0) remove_groups(name);
     }
 }
 
-// The group in which the caller's sudo left this process.
-void require_group_of_root(Uid user)
+[[noreturn]] void refuse_to_stay(const std::string &why)
 {
+    throw Failure(ExitStatus::unavailable, "the runner cannot leave the caller's control group: " + std::string(hierarchy) +
+                                               " cannot be written here, and " + why +
+                                               "; give this container a hierarchy that root can write, or delegate no groups to users");
+}
+
+// Whoever may write a group, or one above it, may freeze or move what is in it.
+void require_not_owned(const std::string &mount, std::string group, Uid user)
+{
+    struct stat facts {};
+    if (stat(mount.c_str(), &facts) != 0 && errno == ENOENT) return; // not there: nobody writes it
+    for (;; group.resize(group.rfind('/'))) {
+        if (stat((mount + group + "/cgroup.procs").c_str(), &facts) != 0)
+            refuse_to_stay(SystemFailure(errno, "looking at the group " + group).what());
+        if (facts.st_uid == user.value()) refuse_to_stay("the group " + group + " belongs to the caller, who could freeze it");
+        if (group.empty() || group == "/") return;
+    }
+}
+
+// The groups in which the caller's sudo left this process: of version 2, and the one of version 1 that freezes (cgroups(7)).
+void require_groups_of_others(Uid user)
+{
+    if (!defence_is_on("own-group")) return;
     std::ifstream groups("/proc/self/cgroup");
     for (std::string line; std::getline(groups, line);) {
-        if (line.compare(0, 3, "0::") != 0) continue;
-        struct stat facts {};
-        const std::string path = std::string(hierarchy) + line.substr(3) + "/cgroup.procs";
-        if (stat(path.c_str(), &facts) != 0 || facts.st_uid != user.value() || !defence_is_on("own-group")) continue;
-        throw Failure(ExitStatus::unavailable, "the runner cannot leave the caller's control group: " + std::string(hierarchy) +
-                                                   " cannot be written here, and the group belongs to the caller, who could freeze "
-                                                   "it; give this container a control group hierarchy that root can write, or do not "
-                                                   "delegate groups to users");
+        const std::size_t first = line.find(':');
+        const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+        if (second == std::string::npos) continue;
+        const std::string controllers = line.substr(first + 1, second - first - 1);
+        const std::string group = line.substr(second + 1);
+        if (controllers.empty())
+            require_not_owned(is_version_2() ? hierarchy : std::string(hierarchy) + "/unified", group, user);
+        else if (controllers == "freezer")
+            require_not_owned(std::string(hierarchy) + "/freezer", group, user);
     }
 }
 
@@ -93,11 +117,11 @@ OwnGroup::OwnGroup(const AsRoot & /*root*/, const std::string &session_id, Uid u
         path_ = path;
         agents_ = open_group(agents.c_str());
         const UniqueFd own = open_group(runner.c_str());
-        if (agents_ && own && enter_group(own) == 0) return;
+        if (agents_ && own && enter_group(own) == 0 && faccessat(agents_.get(), "cgroup.procs", W_OK, 0) == 0) return;
     }
     agents_.reset();
     path_.clear();
-    require_group_of_root(user);
+    require_groups_of_others(user);
 }
 
 OwnGroup::~OwnGroup()
@@ -119,6 +143,19 @@ int enter_group(FdRef group) noexcept
 {
     const UniqueFd file = UniqueFd::adopt(openat(group.get(), "cgroup.procs", O_WRONLY | O_CLOEXEC));
     return file && write(file.get(), "0", 1) == 1 ? 0 : errno;
+}
+
+bool end_agents(const std::string &session_id, Deadline deadline)
+{
+    const std::string group = group_of(session_id) + "/agent";
+    for (;;) {
+        std::ifstream file(group + "/cgroup.procs");
+        pid_t pid = 0;
+        if (!(file >> pid)) return true;
+        std::ofstream(group + "/cgroup.kill") << "1" << std::flush; // best_effort: since Linux 5.14; who is left is seen above
+        if (Clock::now() >= deadline) return false;
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
 }
 
 void step_aside() noexcept

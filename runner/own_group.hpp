@@ -1,6 +1,7 @@
 // Control groups of a session on a host where systemd does not make them: one for the runner, one for what it confines (cgroups(7)).
 #pragma once
 
+#include "common/channel.hpp"
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 #include "common/ids.hpp"
@@ -39,6 +40,9 @@ int enter_group(FdRef group) noexcept;
 
 // Moves the calling process into a group beside those of the sessions, and removes the groups of `session_id` if they are empty then. The
 // first alone is for who will outlive the session. Both best_effort: where there are no groups there is nothing to leave.
+// Ends everything that the session's sandbox holds, and waits for that; where there are no groups the kernel has done it. False at the
+// deadline.
+bool end_agents(const std::string &session_id, Deadline deadline);
 void step_aside() noexcept;
 void leave_group(const std::string &session_id) noexcept;
 

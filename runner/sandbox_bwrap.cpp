@@ -7,6 +7,7 @@
 #include "runner/bwrap_preflight.hpp"
 #include "runner/bwrap_process.hpp"
 #include "runner/network_check.hpp"
+#include "runner/session_directory.hpp"
 #include "runner/session_keeper.hpp"
 
 #include <array>
@@ -78,7 +79,10 @@ BwrapSandbox::~BwrapSandbox()
             wait_for_input(events_, deadline);
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the end of this process ends it, too
     }
-    if (keeper_) static_cast<void>(write(keeper_.get(), "x", 1) == 1); // best_effort: it finds nothing to remove then
+    try { // while something is left, it is the keeper's: this end is the runner's, too
+        if (keeper_ && !session_exists(root_, id_)) static_cast<void>(write(keeper_.get(), "x", 1) == 1);
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): then the keeper looks
+    }
 }
 
 void BwrapSandbox::begin_leaving_callers_group()
@@ -102,7 +106,8 @@ void BwrapSandbox::start(const SandboxPlan &plan, FdRef launcher)
 
 void BwrapSandbox::stop()
 {
-    hear_info();
+    // The first process inside waits for bwrap's word before it is bound to bwrap's life: it has to be known first.
+    wait_for_info(in_seconds(info_patience_seconds));
     const FdRef victim = first_ ? FdRef(first_) : FdRef(bwrap_);
     if (victim.get() >= 0 && syscall(SYS_pidfd_send_signal, victim.get(), SIGKILL, nullptr, 0) != 0 && errno != ESRCH)
         throw_errno("ending the session");
@@ -134,9 +139,7 @@ UnitUsage BwrapSandbox::usage()
 
 UniqueFd BwrapSandbox::mount_namespace()
 {
-    const Deadline deadline = in_seconds(info_patience_seconds);
-    for (hear_info(); !first_ && info_ && Clock::now() < deadline; hear_info())
-        wait_for_input(info_, deadline);
+    wait_for_info(in_seconds(info_patience_seconds));
     UniqueFd found = UniqueFd::adopt(open(("/proc/" + std::to_string(first_pid_) + "/ns/mnt").c_str(), O_RDONLY | O_CLOEXEC));
     if (!first_ || !found || has_ended(first_)) throw Failure(ExitStatus::unavailable, "bwrap made no mount namespace for the session");
     return found;
@@ -204,6 +207,12 @@ void BwrapSandbox::watch(FdRef fd)
     epoll_event event{};
     event.events = EPOLLIN;
     if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) throw_errno("watching the sandbox");
+}
+
+void BwrapSandbox::wait_for_info(Deadline deadline)
+{
+    for (hear_info(); !first_ && info_ && Clock::now() < deadline; hear_info())
+        wait_for_input(info_, deadline);
 }
 
 void BwrapSandbox::hear_info()

@@ -45,6 +45,7 @@ public:
 
 private:
     void watch(FdRef fd);
+    void wait_for_info(Deadline deadline);
     void hear_info();
     void hear_complaint();
     void hear_end();

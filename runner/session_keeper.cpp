@@ -22,6 +22,8 @@ namespace pi_agent {
 
 namespace {
 
+constexpr int patience_seconds = 5;
+
 // Twice forked, so that nobody has to wait for it. The session's lock is among what is closed: it must end with the runner.
 [[noreturn]] void become_keeper(const std::vector<char *> &arguments, int end_of_runner)
 {
@@ -66,7 +68,9 @@ void keep_session(const AsRoot &root, const std::string &session_id)
         length = read(STDIN_FILENO, &told, 1);
     } while (length < 0 && errno == EINTR);
     if (length == 1 || !defence_is_on("session-keeper")) return;
-    // What ran inside has been killed by the kernel, or is being: nothing of it can stop that any more.
+    // What ran inside has been killed by the kernel, or is being.
+    if (!end_agents(session_id, in_seconds(patience_seconds)))
+        throw Failure(ExitStatus::system_failure, "the session still has processes; its directory is left to the next sweep");
     record_end_of_killed(root, session_id);
     remove_session_with_scratch(root, session_id);
     leave_group(session_id);

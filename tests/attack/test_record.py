@@ -74,24 +74,35 @@ STRETCHED = PRELUDE + """
 def late(channel, stdio):
     while not os.path.exists("/tmp/go"):
         time.sleep(0.05)
-    ask(channel, stdio, arguments=["echo", "ran"], cwd="/home/bob/work/demo")
+    ask(channel, stdio, arguments=["echo", "ran"], cwd=sys.argv[1])
 answer = call(late)
 print(json.dumps(answer))
 """
 
 
-def test_a_start_that_its_user_stretches_does_not_outlive_the_policy_that_it_began_under(prove):
-    """The runner has read the policy and waits for the request; no session is there yet that `apply` could end."""
+@contextlib.contextmanager
+def without_carol(target):
+    """carol is out of the group that the policy names; nothing in the policy changes."""
+    target.machine.root(["gpasswd", "--delete", "carol", "devs"], check=True)
+    try:
+        yield target.machine.root(["pi-agentctl", "apply", "--no-canary"])
+    finally:
+        target.machine.root(["gpasswd", "--add", "carol", "devs"], check=True)
+
+
+@pytest.mark.parametrize(("user", "place", "revoked"), [("bob", "/home/bob/work/demo", without_bob), ("carol", "/srv/devs", without_carol)])
+def test_a_start_that_its_user_stretches_does_not_outlive_what_it_began_under(prove, user, place, revoked):
+    """The runner has read the policy and the caller's groups, and waits for the request; no session is there yet that `apply` could end."""
 
     def attack(target):
         target.machine.root("rm -f /tmp/go", check=True)
-        starting = target.machine.popen(["python3", "-c", STRETCHED], user="bob")
+        starting = target.machine.popen(["python3", "-c", STRETCHED, place], user=user)
         listing = ["systemctl", "list-units", "--plain", "--no-legend", "pi-agent-run-*.scope"]
         until = time.monotonic() + 20
         while not target.machine.root(listing, check=True).stdout and time.monotonic() < until:
             time.sleep(0.05)
         time.sleep(1)  # between its scope and its waiting there are milliseconds
-        with without_bob(target):
+        with revoked(target):
             target.machine.root("touch /tmp/go", check=True)
             out, err = starting.communicate(timeout=40)
         target.machine.root("rm -f /tmp/go", check=True)

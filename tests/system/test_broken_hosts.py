@@ -7,7 +7,7 @@ from launching import DEMO, PLAYING_POLICY, assert_refused, pi
 
 UNAVAILABLE = 69
 # A container: process 1 is no systemd, and there is none of its sockets. What follows is run as root in it.
-CONTAINER = ["unshare", "--mount", "--pid", "--fork", "--cgroup", "--kill-child", "--mount-proc"]
+CONTAINER = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 @pytest.fixture(params=["systemd", "bwrap"])
@@ -28,7 +28,9 @@ def in_container(machine, script, prepare="", capabilities=(), user="alice"):
     """Runs `script` as a user in a container of this machine; `capabilities` are those that its root lacks."""
     lacking = f"setpriv --bounding-set {','.join(f'-{name}' for name in capabilities)}" if capabilities else ""
     make = f"mount --make-rprivate / && mount -t tmpfs -o mode=0755 none /run && {prepare or 'true'}"
-    return machine.root([*CONTAINER, "sh", "-c", f'{make} && {lacking} runuser -u {user} -- sh -c "cd {DEMO} && $1"; exit $?', "sh", script])
+    # The container ends with its first process, and what a session left is removed after `pi` has ended.
+    end = "status=$?; while pgrep -f ^/usr/libexec/pi-agent/ >/dev/null; do sleep 0.05; done; exit $status"
+    return machine.root([*CONTAINER, "sh", "-c", f'{make} && {lacking} runuser -u {user} -- sh -c "cd {DEMO} && $1"; {end}', "sh", script])
 
 
 def replaced(machine, path, text=None, mode="0755", cwd=DEMO):
