@@ -34,6 +34,15 @@ TEST_CASE("where systemd knows of no end the launcher's word counts, and without
     CHECK_THROWS_AS(static_cast<void>(judged(0, 0, std::nullopt)), Failure);
 }
 
+TEST_CASE("where systemd knows that it killed the session, and of no end, the agent was killed")
+{
+    for (const char *result : {"timeout", "oom-kill"}) {
+        CHECK(same(agent_end({true, result, 0, 0}, std::nullopt), AgentEnded{true, SIGKILL}));
+        CHECK(same(agent_end({true, result, 0, 0}, ExecEnded{false, 7}), AgentEnded{false, 7}));
+    }
+    CHECK_THROWS_AS(static_cast<void>(agent_end({true, "success", 0, 0}, std::nullopt)), Failure);
+}
+
 TEST_CASE("an agent that exits with 143 was not killed")
 {
     CHECK(same(judged(CLD_EXITED, 143, ExecEnded{false, 143}), AgentEnded{false, 143}));
