@@ -3,6 +3,7 @@
 import os
 
 import pytest
+import record_check
 from cache import WITH_SEAMS, Build
 from legacy import NoLegacyHierarchy
 from machine import Machine
@@ -53,6 +54,7 @@ def limited(machine_name):
         target.warm_up()
         yield target
         target.end_all()
+        record_check.require_valid(booted, forms=False)
         booted.stop()
 
 

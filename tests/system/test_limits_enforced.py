@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 import pytest
+import record_check
 from cache import Build
 from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, assert_refused, finish, leftovers, pi, place_of, session, wait_until_empty, written_policy
 from legacy import NoLegacyHierarchy
@@ -56,6 +57,7 @@ def legacy(machine_name):
         booted.install_policy(PLAYING_POLICY)
         yield booted
         wait_until_empty(lambda: left(booted))
+        record_check.require_valid(booted)
         booted.stop()
 
 
