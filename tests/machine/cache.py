@@ -157,7 +157,7 @@ def agent_tree(version):
 
 # How the product is built for what, as keywords of Build.
 PRODUCT = {"options": ("-Ddebug=false",)}  # optimised as it is for users; the debug information took a third of the time to make
-SANITIZED = {"variant": "sanitized", "options": ("-Doptimization=0", "-Ddebug=false", "-Dcpp_args=-g1", "-Db_sanitize=address,undefined", "-Db_lundef=false")}
+SANITIZED = {"variant": "sanitized", "options": ("-Doptimization=0", "-Ddebug=false", "-Db_sanitize=address,undefined", "-Db_lundef=false")}
 # A test can take a defence out of it. Unoptimised, because no user gets it.
 WITH_SEAMS = {"variant": "weak", "options": ("-Dtest_seams=true", "-Doptimization=0", "-Ddebug=false")}
 LINT = {"variant": "lint", "tools": True}
