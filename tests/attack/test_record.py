@@ -3,6 +3,7 @@
 import contextlib
 import time
 
+import pytest
 from target import ATTACK_POLICY, POLICY_FILE, PRELUDE, Outcome
 
 JOURNAL = "/run/systemd/journal/socket"
