@@ -77,7 +77,7 @@ def test_an_agent_cannot_start_more_tasks_than_its_user_may_have(said):
 
 
 def test_the_kernel_has_the_limits_that_the_policy_says(said):
-    limits = said["what_the_policy_set"]
+    limits = {name: value for name, value in said["what_the_policy_set"].items() if name != "seconds"}
     assert limits == {"memory.max": str(192 << 20), "memory.swap.max": "0", "pids.max": "64", "cpu.max": "50000 100000"}, limits
 
 
@@ -96,7 +96,7 @@ def test_tasks_that_the_policy_says_are_held_and_told(said):
 
 
 def test_a_processor_that_the_policy_says_is_held(said):
-    assert 0.5 < float(said["said_processor"]["out"]) < 3, said["said_processor"]
+    assert 0.3 < float(said["said_processor"]["out"]) < 2.6, said["said_processor"]  # of four seconds, the half
 
 
 def test_a_time_that_the_policy_says_ends_the_session_in_words(said):
