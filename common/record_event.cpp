@@ -10,7 +10,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t value_limit = 8 * 1024; // bytes of a value: an entry is one datagram
+constexpr std::size_t value_limit = 8192; // bytes of a value: an entry is one datagram
 
 // What the journal finds them by. They never change; an event that means something else gets another one.
 struct EventName {

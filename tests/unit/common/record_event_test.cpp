@@ -111,8 +111,10 @@ TEST_CASE("what is not known is no field")
 {
     const auto fields = fields_of({}, DeniedEvent{ExitStatus::denied, "denied: no"});
     CHECK(fields.at("MESSAGE") == "refused somebody: denied: no");
-    for (const auto &[name, value] : common)
+    for (const auto &field : common) {
+        const std::string &name = field.first;
         CHECK_MESSAGE((fields.count(name) == 1) == (name == "SYSLOG_IDENTIFIER" || name == "PI_AGENT_VERSION"), name);
+    }
 }
 
 TEST_CASE("no byte that somebody chose ends a line or reaches a terminal, and no value is long")
@@ -126,6 +128,8 @@ TEST_CASE("no byte that somebody chose ends a line or reaches a terminal, and no
     CHECK(fields["MESSAGE"] == "session ID started: user " + harmless + ", agent account pi-agent, project " + harmless);
     fields = fields_of(subject, DeniedEvent{ExitStatus::denied, std::string(100'000, '\n')});
     CHECK(encode_journal_entry(record_fields(subject, DeniedEvent{ExitStatus::denied, std::string(100'000, '\n')}, "pi")).size() < 100'000);
-    for (const auto &[name, value] : fields)
-        CHECK_MESSAGE(std::none_of(value.begin(), value.end(), [](char byte) { return byte == '\n' || byte == '\x1b'; }), name);
+    for (const auto &field : fields) {
+        const std::string &value = field.second;
+        CHECK_MESSAGE(std::none_of(value.begin(), value.end(), [](char byte) { return byte == '\n' || byte == '\x1b'; }), field.first);
+    }
 }
