@@ -16,8 +16,8 @@ struct EndOrder {
     std::string reason; // told to the user, and recorded
 };
 
-// Ends sessions and returns when nothing of them runs any more: their runners ask the agents to end and kill them two seconds later. A runner
-// that does not get to it is killed, and its session ends with it (design rule 9). Returns the sessions that do not end even so.
+// Ends sessions and returns when nothing of them runs any more: their runners ask the agents to end and kill them two seconds later. A
+// runner that does not get to it is killed, and its session ends with it (design rule 9). Returns the sessions that do not end even so.
 std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders);
 
 // In the runner: tells the user, and the record, why the session ends, where somebody asked for it. Once, and at the latest when this ends.
