@@ -92,6 +92,14 @@ void look_at_writing(Findings &findings, const CanaryPlan &plan)
     }
 }
 
+// 0 when something is there; an empty directory is nothing.
+int try_find(const std::string &path)
+{
+    struct stat facts {};
+    if (stat(path.c_str(), &facts) != 0) return errno;
+    return S_ISDIR(facts.st_mode) && names_in(path).empty() ? ENOENT : 0;
+}
+
 // What the agent may not write for other reasons, too, must not depend on them alone.
 void look_at_mounts(Findings &findings, const CanaryPlan &plan)
 {
@@ -119,10 +127,7 @@ void look_at_sight(Findings &findings, const CanaryPlan &plan)
     for (const char *path : {"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/systemd/notify", "/run/systemd/journal/socket",
                              "/run/systemd/journal/dev-log", "/run/docker.sock", "/run/podman/podman.sock",
                              "/run/containerd/containerd.sock", "/sys/fs/cgroup/cgroup.procs", "/sys/kernel/debug", "/boot", "/run/sudo"})
-        expect_refusal(findings, std::string("find ") + path,
-                       access(path, F_OK) == 0 && !names_in(path).empty() ? 0
-                       : access(path, F_OK) != 0                          ? errno
-                                                                          : ENOENT);
+        expect_refusal(findings, std::string("find ") + path, try_find(path));
     for (const char *path : {".ssh", ".gnupg", ".bash_history", ".config"})
         expect_refusal(findings, "find " + plan.user_home + "/" + path,
                        access((plan.user_home + "/" + path).c_str(), F_OK) == 0 ? 0 : errno);

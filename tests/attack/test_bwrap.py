@@ -49,7 +49,7 @@ def test_no_agent_survives_its_runner(prove, signal):
         target.machine.root("pkill -9 -x sleep; true")
         return Outcome(bool(left), left)
 
-    prove(attack, "bwrap:die-with-parent", "runner-eof", quick=True)
+    prove(attack, "bwrap:die-with-parent", "runner-eof", "session-keeper", quick=True)
 
 
 def test_what_a_killed_runner_leaves_is_removed_without_another_start(prove):
