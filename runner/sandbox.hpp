@@ -73,7 +73,7 @@ public:
     virtual UniqueFd mount_namespace() = 0;
     // What runs in the sandbox now; one that has just ended may be among them.
     virtual std::vector<pid_t> processes() = 0;
-    // Throws Failure(unavailable) unless the kernel says that what runs there sees other mounts than the host's.
+    // Throws Failure(unavailable) unless what runs there is in namespaces of its own by the kernel's word, where nothing else makes sure.
     virtual void require_confined() = 0;
     // Throws Failure(unavailable) unless the kernel says that the plan's network is in force.
     virtual void require_network_enforced(const NetworkPolicy &network) = 0;

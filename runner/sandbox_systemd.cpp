@@ -99,11 +99,6 @@ std::vector<pid_t> SystemdSandbox::processes()
     return processes_in(group_of_service(id_));
 }
 
-void SystemdSandbox::require_confined()
-{
-    mount_namespace();
-}
-
 void SystemdSandbox::require_network_enforced(const NetworkPolicy &network)
 {
     if (network.mode == NetworkMode::none)
