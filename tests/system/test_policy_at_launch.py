@@ -31,7 +31,7 @@ BROKEN = [
     ("relative root", changed(ALICE, "    roots: [/srv/shared/app, projects]"), "projects]", ["roots[1]: 'projects' is not absolute"]),
     ("root with a line break", changed(ALICE, '    roots: ["/srv/a\\nb"]'), '"/srv', ["users.alice.roots[0]: holds a control character"]),
     ("root with a space", changed(ALICE, '    roots: ["/srv/a b"]'), '"/srv', ["users.alice.roots[0]", "holds a character other than"]),
-    ("later feature", PLAYING_POLICY + "limits: {memory: 8G}\n", "{memory", ["limits: not supported yet; remove it"]),
+    ("later feature", PLAYING_POLICY + "hardening: {umask: 77}\n", "{umask", ["hardening: not supported yet; remove it"]),
     ("no such method", PLAYING_POLICY + "sandbox: {method: noop}\n", "noop", ["sandbox.method: unknown value 'noop'; did you mean 'none'?"]),
     ("not a boolean", PLAYING_POLICY + "wrapper: {enable: yes}\n", "yes}", ["wrapper.enable: must be true or false"]),
     ("another version", changed("version: 1", "version: 2"), "2", ["version: must be the number 1"]),
@@ -57,10 +57,10 @@ def test_a_broken_policy_stops_every_launch_at_its_place(machine, text, mark, wo
 
 
 def test_every_mistake_is_named_at_once_each_on_a_line_of_its_own(machine):
-    text = changed(ALICE, "    roots: [/]").replace("  bob:\n", "  bob:\n    rots: 1\n") + "limits: {}\nnonsense: 1\n"
+    text = changed(ALICE, "    roots: [/]").replace("  bob:\n", "  bob:\n    rots: 1\n") + "hardening: {}\nnonsense: 1\n"
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
-    assert_refused(done, INVALID, "users.alice.roots[0]", "users.bob.rots", "limits", "nonsense")
+    assert_refused(done, INVALID, "users.alice.roots[0]", "users.bob.rots", "hardening", "nonsense")
     assert done.stderr.count(f"pi: {POLICY_FILE}:".encode()) == 4
 
 
