@@ -137,7 +137,8 @@ child.kill()
 
 def test_nothing_of_the_callers_state_reaches_the_agent(worst):
     agent, runner = worst.agent, worst.runner
-    assert (agent["nice"], agent["policy"], agent["oom_score_adj"]) == (worst.init["nice"], 0, 0)  # systemd's own niceness
+    # systemd's own niceness, and the score of the unit: the agent goes before the runner when memory runs out
+    assert (agent["nice"], agent["policy"], agent["oom_score_adj"]) == (worst.init["nice"], 0, 500)
     assert agent["processors"] == worst.init["processors"]
     assert (agent["ignored"], agent["blocked"]) == (0, 0)
     assert "Max core file size: 0 0" in agent["limits"]
