@@ -10,13 +10,9 @@
 #include "common/policy_load.hpp"
 #include "runner/record.hpp"
 
-#include <cerrno>
 #include <fmt/format.h>
-#include <linux/keyctl.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
-#include <sys/syscall.h>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -114,13 +110,19 @@ CanaryReport run_canary(const Policy &policy, const Observer &observer, const st
     if (!place) return report;
     report.user = place->user.name;
     report.directory = place->directory;
-    // Not by a child of ours that becomes the user: it would have no_new_privs, and sudo could do nothing.
-    const auto result = run_program_apart({"setpriv", "--reuid", std::to_string(place->user.uid.value()), "--regid",
-                                           std::to_string(place->user.gid.value()), "--init-groups", "--reset-env", "env",
-                                           "--chdir=" + place->directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-canary"},
-                                          canary_patience_seconds);
-    report.status = result.status;
-    read_output(result.output, report);
+    // Not by a child of ours that becomes the user: it would have no_new_privs, and sudo could do nothing. So the user can trace this
+    // process (ptrace(2)), and what it holds is the user's.
+    try {
+        const auto result = run_program_apart({"setpriv", "--reuid", std::to_string(place->user.uid.value()), "--regid",
+                                               std::to_string(place->user.gid.value()), "--init-groups", "--reset-env", "env",
+                                               "--chdir=" + place->directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-canary"},
+                                              canary_patience_seconds);
+        report.status = result.status;
+        read_output(result.output, report);
+    } catch (const Failure &failure) { // the user kept it from its end
+        report.status = static_cast<int>(failure.status());
+        report.said.emplace_back(failure.what());
+    }
     RecordSubject subject;
     subject.method = to_string(policy.sandbox.method);
     record_event(subject, PreflightEvent{report.is_good() ? "" : to_text(report, policy.sandbox.method)}, "pi-agentctl");

@@ -1,7 +1,8 @@
-// Starting visudo and systemd-sysusers.
+// Starting visudo, systemd-sysusers, and for the canary a program that becomes a user.
 #include "admin/program.hpp"
 
 #include "common/channel.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/exec_pointers.hpp"
@@ -10,8 +11,10 @@
 #include <array>
 #include <csignal>
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <spawn.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -115,13 +118,25 @@ std::string read_all(FdRef fd, Deadline deadline)
     }
 }
 
-int wait_for(pid_t pid)
+// Throws Failure(unavailable) at the deadline.
+int wait_for(pid_t pid, Deadline deadline)
 {
+    const auto process = UniqueFd::adopt(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    if (!process) throw_errno("cannot wait for a program");
+    if (!wait_for_input(process, deadline)) throw Failure(ExitStatus::unavailable, "a program did not end in time");
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR) throw_errno("cannot wait for a program");
     }
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+// The keyring that a program inherits with its session: root's own must not reach one that becomes a user.
+void leave_session_keyring()
+{
+    // Where a filter around this host forbids keyrings (EPERM), or the kernel has none, there is none to leave.
+    if (::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0 && errno != ENOSYS && errno != EPERM)
+        throw_errno("cannot take a new keyring");
 }
 
 } // namespace
@@ -154,10 +169,10 @@ ProgramResult run(const std::vector<std::string> &arguments, std::string_view in
     their_end.reset(); // or its end would never be seen
     try {
         auto text = read_all(output, deadline);
-        return {wait_for(pid), std::move(text)};
+        return {wait_for(pid, deadline), std::move(text)};
     } catch (const Failure &) {
         ::kill(own_session ? -pid : pid, SIGKILL);
-        wait_for(pid);
+        wait_for(pid, Deadline::max());
         throw;
     }
 }
@@ -171,7 +186,9 @@ ProgramResult run_program(const std::vector<std::string> &arguments, std::string
 
 ProgramResult run_program_apart(const std::vector<std::string> &arguments, int patience_seconds)
 {
-    return run(arguments, {}, true, in_seconds(patience_seconds));
+    const bool apart = defence_is_on("canary-apart");
+    if (apart) leave_session_keyring();
+    return run(arguments, {}, apart, in_seconds(patience_seconds));
 }
 
 } // namespace pi_agent

@@ -16,8 +16,9 @@ struct ProgramResult {
 // Throws Failure(configuration) when it is not installed.
 ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input = {});
 
-// The same for a program that becomes a user: in a session of its own, without a terminal, and killed with its group when it is not done,
-// or its output not at its end, in time. Throws Failure(unavailable) then.
+// The same for a program that becomes a user, who can trace it from then on: in a session without a terminal (setsid(2)) and with a session
+// keyring of its own (session-keyring(7)), and killed with its process group when it, or its output, is not at the end in time. Throws
+// Failure(unavailable) then.
 ProgramResult run_program_apart(const std::vector<std::string> &arguments, int patience_seconds);
 
 // Throws Failure(configuration) when the program is not installed: to be called before a first change, not after it.

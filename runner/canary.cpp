@@ -1,6 +1,8 @@
 // The canary's questions. Each is one that the kernel answers otherwise when a defence is missing.
 #include "runner/canary.hpp"
 
+#include "runner/process_namespace.hpp"
+
 #include <array>
 #include <cerrno>
 #include <csignal>
@@ -180,9 +182,8 @@ void look_at_identity(Findings &findings)
 void look_at_namespaces(Findings &findings, const CanaryPlan &plan)
 {
     for (const auto &[kind, host] : plan.namespaces) {
-        struct stat facts {};
-        const bool known = stat(("/proc/self/ns/" + kind).c_str(), &facts) == 0;
-        expect(findings, kind + " namespace", "its own", known && std::to_string(facts.st_ino) != host ? "its own" : "the host's");
+        const auto own = namespace_of("self", kind);
+        expect(findings, kind + " namespace", "its own", own && std::to_string(own->inode) != host ? "its own" : "the host's");
     }
 }
 

@@ -3,9 +3,9 @@
 
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "runner/process_namespace.hpp"
 
 #include <string_view>
-#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -19,9 +19,9 @@ std::map<std::string, std::string> host_namespaces(const std::vector<std::string
 {
     std::map<std::string, std::string> found;
     for (const auto &kind : kinds) {
-        struct stat facts {};
-        if (stat(("/proc/1/ns/" + kind).c_str(), &facts) != 0) throw_errno("reading the host's " + kind + " namespace");
-        found[kind] = std::to_string(facts.st_ino);
+        const auto host = namespace_of("1", kind);
+        if (!host) throw_errno("reading the host's " + kind + " namespace");
+        found[kind] = std::to_string(host->inode);
     }
     return found;
 }

@@ -1,17 +1,23 @@
 // Reading /proc/self/cgroup and cgroup.procs.
 #include "runner/control_group.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "runner/session_directory.hpp"
 
+#include <chrono>
+#include <csignal>
 #include <fstream>
 #include <string_view>
+#include <sys/vfs.h>
+#include <thread>
 
 namespace pi_agent {
 
+const char *const control_groups = "/sys/fs/cgroup";
+
 namespace {
 
-constexpr const char *hierarchies = "/sys/fs/cgroup";
 constexpr std::string_view named_hierarchy = "/sys/fs/cgroup/systemd";
 
 } // namespace
@@ -26,7 +32,7 @@ std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::
         const bool named = line.find(":name=systemd:") < path;
         if (!named && line.compare(0, path, "0::") != 0) continue;
         const std::string group = line.substr(path, line.size() - own.size() - path) + "/" + sibling;
-        return ControlGroup{std::string(named ? named_hierarchy : hierarchies) + group, !named};
+        return ControlGroup{std::string(named ? named_hierarchy : control_groups) + group, !named};
     }
     return std::nullopt;
 }
@@ -41,7 +47,31 @@ ControlGroup group_of_service(const std::string &session_id)
 
 std::string directory_of(const ControlGroup &group, const std::string &controller)
 {
-    return group.is_unified ? group.path : std::string(hierarchies) + "/" + controller + group.path.substr(named_hierarchy.size());
+    return group.is_unified ? group.path : std::string(control_groups) + "/" + controller + group.path.substr(named_hierarchy.size());
+}
+
+bool is_mounted_as(const std::string &path, unsigned long type)
+{
+    struct statfs facts {};
+    return statfs(path.c_str(), &facts) == 0 && static_cast<unsigned long>(facts.f_type) == type;
+}
+
+void kill_group(const ControlGroup &group)
+{
+    std::ofstream kill_all(group.path + "/cgroup.kill");
+    if (kill_all << "1" << std::flush) return;
+    for (const pid_t pid : processes_in(group))
+        kill(pid, SIGKILL);
+}
+
+void empty_group(const ControlGroup &group, Deadline deadline)
+{
+    while (!processes_in(group).empty()) {
+        if (defence_is_on("cleanup-kills")) kill_group(group);
+        if (Clock::now() >= deadline)
+            throw Failure(ExitStatus::system_failure, "the session still has processes; its directory is left to the next sweep");
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
 }
 
 std::vector<pid_t> processes_in(const ControlGroup &group)

@@ -1,6 +1,8 @@
 // Where the control group of a session's unit is, seen from another unit of the session (they are siblings), and who is in it.
 #pragma once
 
+#include "common/channel.hpp"
+
 #include <istream>
 #include <optional>
 #include <string>
@@ -23,6 +25,16 @@ ControlGroup group_of_service(const std::string &session_id);
 
 // Where a controller has its files of the group: version 2 has one place for all, version 1 the same path in each hierarchy.
 std::string directory_of(const ControlGroup &group, const std::string &controller);
+
+// Where the hierarchies are mounted, and whether what is mounted at `path` is a file system of this type (statfs(2) f_type).
+extern const char *const control_groups;
+bool is_mounted_as(const std::string &path, unsigned long type);
+
+// Kills what is in it. In one step where the kernel can (5.14), so that no fork escapes. best_effort: whoever is left is counted again.
+void kill_group(const ControlGroup &group);
+
+// Returns when nobody is in it any more, or it is gone. Throws Failure(system_failure) at the deadline.
+void empty_group(const ControlGroup &group, Deadline deadline);
 
 // Who is in it now; one that has just ended may be among them.
 std::vector<pid_t> processes_in(const ControlGroup &group);

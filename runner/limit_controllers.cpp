@@ -4,24 +4,16 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/policy_limits.hpp"
+#include "runner/control_group.hpp"
 
 #include <algorithm>
 #include <fstream>
 #include <linux/magic.h>
-#include <sys/vfs.h>
 #include <unistd.h>
 
 namespace pi_agent {
 
 namespace {
-
-constexpr const char *hierarchies = "/sys/fs/cgroup";
-
-bool is_filesystem(const std::string &path, unsigned long kind)
-{
-    struct statfs facts {};
-    return statfs(path.c_str(), &facts) == 0 && static_cast<unsigned long>(facts.f_type) == kind;
-}
 
 std::string reason_for(const std::string &controller, const HostControllers &host)
 {
@@ -37,15 +29,15 @@ std::string reason_for(const std::string &controller, const HostControllers &hos
 
 HostControllers host_controllers()
 {
-    HostControllers host{is_filesystem(hierarchies, CGROUP2_SUPER_MAGIC), {}};
+    HostControllers host{is_mounted_as(control_groups, CGROUP2_SUPER_MAGIC), {}};
     if (host.is_unified) {
-        std::ifstream file(std::string(hierarchies) + "/cgroup.controllers");
+        std::ifstream file(std::string(control_groups) + "/cgroup.controllers");
         for (std::string name; file >> name;)
             host.names.insert(name);
         return host;
     }
     for (const char *name : {"memory", "pids", "cpu"})
-        if (is_filesystem(std::string(hierarchies) + "/" + name, CGROUP_SUPER_MAGIC)) host.names.insert(name);
+        if (is_mounted_as(std::string(control_groups) + "/" + name, CGROUP_SUPER_MAGIC)) host.names.insert(name);
     return host;
 }
 

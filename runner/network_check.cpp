@@ -4,10 +4,10 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fd.hpp"
+#include "runner/process_namespace.hpp"
 
 #include <fcntl.h>
 #include <linux/bpf.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -38,13 +38,13 @@ std::uint32_t count_filters(FdRef group, bpf_attach_type direction, const Networ
 void require_own_network(const std::vector<pid_t> &processes, const NetworkPolicy &network)
 {
     if (!defence_is_on("network-check")) return;
-    struct stat host {};
-    if (stat("/proc/1/ns/net", &host) != 0) throw_errno("reading the host's network namespace");
+    const auto host = namespace_of("1", "net");
+    if (!host) throw_errno("reading the host's network namespace");
     int seen = 0;
     for (const pid_t pid : processes) {
-        struct stat process {};
-        if (stat(("/proc/" + std::to_string(pid) + "/ns/net").c_str(), &process) != 0) continue; // it has ended
-        if (process.st_dev == host.st_dev && process.st_ino == host.st_ino)
+        const auto own = namespace_of(std::to_string(pid), "net");
+        if (!own) continue; // it has ended
+        if (own == host)
             refuse(network, "no network namespace was made for the session",
                    "the kernel needs CONFIG_NET_NS, and what builds the sandbox the right to use it");
         ++seen;

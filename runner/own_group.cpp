@@ -3,25 +3,22 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "runner/beneath.hpp"
+#include "runner/control_group.hpp"
 #include "runner/session_directory.hpp"
 
 #include <cerrno>
-#include <chrono>
-#include <dirent.h>
 #include <fcntl.h>
 #include <fstream>
 #include <linux/magic.h>
-#include <memory>
 #include <sys/stat.h>
-#include <sys/vfs.h>
-#include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
 namespace {
 
-constexpr const char *hierarchy = "/sys/fs/cgroup";
 constexpr const char *top = "/sys/fs/cgroup/pi-agent";
 constexpr const char *leaving = "/sys/fs/cgroup/pi-agent/leaving"; // of processes that remove the group which they were in
 
@@ -32,8 +29,12 @@ std::string group_of(const std::string &session_id)
 
 bool is_version_2()
 {
-    struct statfs facts {};
-    return statfs(hierarchy, &facts) == 0 && facts.f_type == CGROUP2_SUPER_MAGIC;
+    return is_mounted_as(control_groups, CGROUP2_SUPER_MAGIC);
+}
+
+ControlGroup agents_of(const std::string &session_id)
+{
+    return {group_of(session_id) + "/agent", true};
 }
 
 UniqueFd open_group(const char *path)
@@ -55,10 +56,9 @@ void remove_groups(const std::string &session_id)
 // Groups that a runner left which was killed. A live session's runner is in its group, which cannot be removed then.
 void sweep_groups()
 {
-    const std::unique_ptr<DIR, int (*)(DIR *)> directory(opendir(top), closedir);
+    const UniqueFd directory = open_group(top);
     if (!directory) return;
-    for (const dirent *entry = readdir(directory.get()); entry != nullptr; entry = readdir(directory.get())) {
-        const std::string name = static_cast<const char *>(entry->d_name);
+    for (const auto &name : names_in(directory)) {
         if (!is_session_id(name)) continue;
         if (rmdir((group_of(name) + "/runner").c_str()) == 0) remove_groups(name);
     }
@@ -66,7 +66,7 @@ void sweep_groups()
 
 [[noreturn]] void refuse_to_stay(const std::string &why)
 {
-    throw Failure(ExitStatus::unavailable, "the runner cannot leave the caller's control group: " + std::string(hierarchy) +
+    throw Failure(ExitStatus::unavailable, "the runner cannot leave the caller's control group: " + std::string(control_groups) +
                                                " cannot be written here, and " + why +
                                                "; give this container a hierarchy that root can write, or delegate no groups to users");
 }
@@ -87,7 +87,6 @@ void require_not_owned(const std::string &mount, std::string group, Uid user)
 // The groups in which the caller's sudo left this process: of version 2, and the one of version 1 that freezes (cgroups(7)).
 void require_groups_of_others(Uid user)
 {
-    if (!defence_is_on("own-group")) return;
     std::ifstream groups("/proc/self/cgroup");
     for (std::string line; std::getline(groups, line);) {
         const std::size_t first = line.find(':');
@@ -96,47 +95,42 @@ void require_groups_of_others(Uid user)
         const std::string controllers = line.substr(first + 1, second - first - 1);
         const std::string group = line.substr(second + 1);
         if (controllers.empty())
-            require_not_owned(is_version_2() ? hierarchy : std::string(hierarchy) + "/unified", group, user);
+            require_not_owned(is_version_2() ? control_groups : std::string(control_groups) + "/unified", group, user);
         else if (controllers == "freezer")
-            require_not_owned(std::string(hierarchy) + "/freezer", group, user);
+            require_not_owned(std::string(control_groups) + "/freezer", group, user);
     }
 }
 
 } // namespace
 
-OwnGroup::OwnGroup(const AsRoot & /*root*/, const std::string &session_id, Uid user)
+OwnGroup::OwnGroup(const AsRoot & /*root*/, std::string session_id, Uid user) : id_(std::move(session_id))
 {
     if (!defence_is_on("own-group")) return;
     constexpr int rounds = 10; // another start may sweep a group that nobody has entered yet
     for (int round = 0; is_version_2() && make_group(top) && round < rounds; ++round) {
         sweep_groups();
-        const std::string path = group_of(session_id);
+        const std::string path = group_of(id_);
         const std::string agents = path + "/agent";
         const std::string runner = path + "/runner";
         if (!make_group(path.c_str()) || !make_group(agents.c_str()) || !make_group(runner.c_str())) continue;
-        path_ = path;
         agents_ = open_group(agents.c_str());
         const UniqueFd own = open_group(runner.c_str());
         if (agents_ && own && enter_group(own) == 0 && faccessat(agents_.get(), "cgroup.procs", W_OK, 0) == 0) return;
     }
     agents_.reset();
-    path_.clear();
     require_groups_of_others(user);
 }
 
 OwnGroup::~OwnGroup()
 {
-    if (path_.empty()) return;
+    if (!agents_) return;
     agents_.reset();
-    leave_group(path_.substr(path_.rfind('/') + 1));
+    leave_group(id_);
 }
 
-void OwnGroup::kill_agents() const noexcept
+void OwnGroup::kill_agents() const
 {
-    if (!agents_) return;
-    const UniqueFd file = UniqueFd::adopt(openat(agents_.get(), "cgroup.kill", O_WRONLY | O_CLOEXEC));
-    // best_effort: before Linux 5.14 there is no such file, and the end of the first process inside ends all of them anyway.
-    if (file) static_cast<void>(write(file.get(), "1", 1) == 1);
+    if (agents_) kill_group(agents_of(id_));
 }
 
 int enter_group(FdRef group) noexcept
@@ -145,17 +139,9 @@ int enter_group(FdRef group) noexcept
     return file && write(file.get(), "0", 1) == 1 ? 0 : errno;
 }
 
-bool end_agents(const std::string &session_id, Deadline deadline)
+void end_agents(const std::string &session_id, Deadline deadline)
 {
-    const std::string group = group_of(session_id) + "/agent";
-    for (;;) {
-        std::ifstream file(group + "/cgroup.procs");
-        pid_t pid = 0;
-        if (!(file >> pid)) return true;
-        std::ofstream(group + "/cgroup.kill") << "1" << std::flush; // best_effort: since Linux 5.14; who is left is seen above
-        if (Clock::now() >= deadline) return false;
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+    empty_group(agents_of(session_id), deadline);
 }
 
 void step_aside() noexcept

@@ -16,8 +16,8 @@ class OwnGroup {
 public:
     // Moves this process into a group of the session's own below /sys/fs/cgroup/pi-agent. Where the hierarchy of version 2 cannot be
     // written (a container, or a host with version 1) this process stays where it is. Throws Failure(unavailable) when `user` owns the
-    // group that it then stays in, and so could freeze or kill it.
-    OwnGroup(const AsRoot &root, const std::string &session_id, Uid user);
+    // group that it then stays in, or one above it, and so could freeze or kill it.
+    OwnGroup(const AsRoot &root, std::string session_id, Uid user);
     OwnGroup(const OwnGroup &) = delete;
     OwnGroup &operator=(const OwnGroup &) = delete;
     OwnGroup(OwnGroup &&) = delete;
@@ -28,21 +28,22 @@ public:
     // A descriptor of the agent's group, for enter_group in a forked child; none where there are no groups.
     [[nodiscard]] FdRef agents() const noexcept { return agents_; }
     // Ends everything in the agent's group at once, where there is one.
-    void kill_agents() const noexcept;
+    void kill_agents() const;
 
 private:
-    std::string path_; // of the session's group; empty where there is none
-    UniqueFd agents_;
+    std::string id_;
+    UniqueFd agents_; // none where there are no groups
 };
 
 // Moves the calling process into it. async-signal-safe; returns errno, or 0.
 int enter_group(FdRef group) noexcept;
 
+// Ends everything that the session's sandbox holds; where there are no groups the kernel has done it. Throws Failure(system_failure) at the
+// deadline.
+void end_agents(const std::string &session_id, Deadline deadline);
+
 // Moves the calling process into a group beside those of the sessions, and removes the groups of `session_id` if they are empty then. The
 // first alone is for who will outlive the session. Both best_effort: where there are no groups there is nothing to leave.
-// Ends everything that the session's sandbox holds, and waits for that; where there are no groups the kernel has done it. False at the
-// deadline.
-bool end_agents(const std::string &session_id, Deadline deadline);
 void step_aside() noexcept;
 void leave_group(const std::string &session_id) noexcept;
 

@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "runner/process_namespace.hpp"
 
 #include <array>
 #include <csignal>
@@ -140,15 +141,15 @@ UniqueFd take_channel(const AsRoot & /*root*/)
 void require_host_namespaces(const AsRoot & /*root*/)
 {
     for (const char *name : {"mnt", "pid", "user", "cgroup"}) {
-        struct stat own {};
-        struct stat host {};
         const std::string suffix = std::string("/ns/") + name;
-        if (stat(("/proc/self" + suffix).c_str(), &own) != 0) throw_errno("reading /proc/self" + suffix);
-        if (stat(("/proc/1" + suffix).c_str(), &host) != 0) // root can, unless it is root of a user namespace only
+        const auto own = namespace_of("self", name);
+        if (!own) throw_errno("reading /proc/self" + suffix);
+        const auto host = namespace_of("1", name);
+        if (!host) // root can, unless it is root of a user namespace only
             throw Failure(ExitStatus::denied, "denied: the host's " + std::string(name) + " namespace cannot be seen from here (" +
                                                   SystemFailure(errno, "/proc/1" + suffix).what() +
                                                   "); run pi from an ordinary shell of this host");
-        if ((own.st_dev != host.st_dev || own.st_ino != host.st_ino) && defence_is_on("host-namespaces"))
+        if (own != host && defence_is_on("host-namespaces"))
             throw Failure(ExitStatus::denied, std::string("denied: called from another ") + name +
                                                   " namespace than the host's; run pi from an ordinary shell of this host");
     }

@@ -7,6 +7,7 @@
 #include "runner/bwrap_preflight.hpp"
 #include "runner/bwrap_process.hpp"
 #include "runner/network_check.hpp"
+#include "runner/process_namespace.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_keeper.hpp"
 
@@ -18,7 +19,6 @@
 #include <nlohmann/json.hpp>
 #include <poll.h>
 #include <sys/epoll.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -150,11 +150,10 @@ void BwrapSandbox::require_confined()
     if (!defence_is_on("bwrap:require-confined")) return;
     mount_namespace();
     for (const char *kind : {"mnt", "pid", "ipc"}) {
-        struct stat host {};
-        struct stat inside {};
-        const std::string suffix = std::string("/ns/") + kind;
-        if (stat(("/proc/1" + suffix).c_str(), &host) != 0) throw_errno("reading the host's namespaces");
-        if (stat(("/proc/" + std::to_string(first_pid_) + suffix).c_str(), &inside) != 0 || inside.st_ino == host.st_ino)
+        const auto host = namespace_of("1", kind);
+        if (!host) throw_errno("reading the host's namespaces");
+        const auto inside = namespace_of(std::to_string(first_pid_), kind);
+        if (!inside || inside == host)
             throw Failure(ExitStatus::unavailable, std::string("bwrap made no namespace of its own for the session (") + kind + ")");
     }
 }

@@ -69,8 +69,7 @@ void keep_session(const AsRoot &root, const std::string &session_id)
     } while (length < 0 && errno == EINTR);
     if (length == 1 || !defence_is_on("session-keeper")) return;
     // What ran inside has been killed by the kernel, or is being.
-    if (!end_agents(session_id, in_seconds(patience_seconds)))
-        throw Failure(ExitStatus::system_failure, "the session still has processes; its directory is left to the next sweep");
+    end_agents(session_id, in_seconds(patience_seconds));
     record_end_of_killed(root, session_id);
     remove_session_with_scratch(root, session_id);
     leave_group(session_id);

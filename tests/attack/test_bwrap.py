@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from keyring import ADD_KEY, READ_KEY, SECRET
 from target import SESSIONS, Outcome
 
 BWRAP = "sandbox: {method: bwrap}"
@@ -89,32 +90,10 @@ def test_the_runner_is_in_no_group_of_its_caller(prove):
     prove(attack, "own-group")
 
 
-KEYS = """
-import ctypes, os, sys
-libc = ctypes.CDLL(None, use_errno=True)
-def call(*arguments):
-    result = libc.syscall(*arguments)
-    return result if result >= 0 else -ctypes.get_errno()
-SESSION = -3
-"""
-ADD_KEY = KEYS + """
-key = call(248, b"user", b"of-alice", b"quokka-key", 10, SESSION)
-assert key > 0, key
-assert call(250, 5, key, 0x3f3f0000 | 0x3f3f) == 0  # KEYCTL_SETPERM: possessor and user
-os.execvp("pi", ["pi", *sys.argv[1:]])
-"""
-READ_KEY = KEYS + """
-key = call(250, 10, SESSION, b"user", b"of-alice", 0)  # KEYCTL_SEARCH
-text = ctypes.create_string_buffer(64)
-size = call(250, 11, key, text, 64) if key > 0 else key  # KEYCTL_READ
-print(text.raw[:size].decode() if size > 0 else f"error {-size}")
-"""
-
-
 def test_the_callers_keyring_stays_outside(prove):
     def attack(target):
-        done = target.machine.run(["python3", "-c", ADD_KEY, "python3", "-c", READ_KEY], user="alice", cwd="/home/alice/projects/demo")
-        return Outcome(b"quokka-key" in done.stdout, done)
+        done = target.machine.run(["python3", "-c", ADD_KEY, "pi", "python3", "-c", READ_KEY], user="alice", cwd="/home/alice/projects/demo")
+        return Outcome(SECRET.encode() in done.stdout, done)
 
     prove(attack, "bwrap:own-keyring", "call-filter", "seccomp-filter")
 

@@ -3,6 +3,8 @@
 import json
 
 import pytest
+from keyring import ADD_KEY, READ_KEY, SECRET
+from target import Outcome
 from test_inside import ALL_FILTERS, FILTERS, NO_SUID_BITS
 
 # (what the policy says besides, defences that are taken out, an answer that is wrong then)
@@ -44,6 +46,16 @@ OF_BWRAP = (
     ("", ("seccomp-filter",), "a key pressed for the terminal (TIOCSTI)"),
     ("", ("seccomp-filter",), "a setuid file in the project"),
 )
+HAS_TERMINAL = "holds the terminal"
+# In the place of `pi`: what its user could have it do by tracing it.
+STAND_IN = f"""#!/usr/bin/python3
+{READ_KEY}
+try:
+    os.close(os.open("/dev/tty", os.O_RDWR))
+    print({HAS_TERMINAL!r})
+except OSError as error:
+    print(error)
+"""
 CASES = [("systemd", *case) for case in OF_SYSTEMD] + [("bwrap", *case) for case in OF_BWRAP]
 
 
@@ -81,3 +93,21 @@ def test_apply_and_doctor_refuse_a_host_that_does_not_hold(weak):
         assert weak.machine.root(["pi-agentctl", "apply", "--no-canary"]).returncode == 0
     for command in (["doctor"], ["apply"]):
         assert weak.machine.root(["pi-agentctl", *command]).returncode == 0
+
+
+@pytest.mark.parametrize("what", [HAS_TERMINAL, SECRET])
+def test_the_users_process_holds_nothing_of_the_administrators(prove, what):
+    """doctor begins as root, on root's terminal and with root's keyring, and goes on as a user."""
+
+    def attack(target):
+        target.machine.root("mv /usr/bin/pi /usr/bin/pi.away", check=True)
+        try:
+            target.machine.write("/usr/bin/pi", STAND_IN, mode=0o755)
+            target.machine.write("/tmp/add-key.py", ADD_KEY)
+            done = target.machine.root(["script", "-qec", "python3 /tmp/add-key.py pi-agentctl doctor", "/dev/null"])
+        finally:
+            target.machine.root("mv /usr/bin/pi.away /usr/bin/pi; rm /tmp/add-key.py", check=True)
+        assert b"no session came about" in done.stdout, done
+        return Outcome(what.encode() in done.stdout, done)
+
+    prove(attack, "canary-apart")

@@ -3,6 +3,7 @@
 
 #include "common/error.hpp"
 
+#include <chrono>
 #include <cstdlib>
 #include <doctest/doctest.h>
 
@@ -46,4 +47,16 @@ TEST_CASE("a program that is not installed is named")
 TEST_CASE("output becomes one harmless line")
 {
     CHECK(one_line("a:1: syntax error\n  x\x1b[2J\n") == "a:1: syntax error   x\\x1b[2J");
+}
+
+TEST_CASE("a program that becomes a user leads a session without a terminal, and is waited for as long as was said")
+{
+    const auto ids = run_program_apart({"sh", "-c", "echo $$; cut -d' ' -f6,7 /proc/$$/stat"}, 10).output;
+    const auto pid = ids.substr(0, ids.find('\n'));
+    CHECK(ids == pid + "\n" + pid + " 0\n"); // the leader of its session, and no terminal
+    for (const auto *script : {"sleep 30", "sleep 30 & exit 0", "exec >&- 2>&-; sleep 30"}) {
+        const auto begun = std::chrono::steady_clock::now();
+        CHECK_THROWS_WITH_AS(static_cast<void>(run_program_apart({"sh", "-c", script}, 1)), "a program did not end in time", Failure);
+        CHECK_MESSAGE(std::chrono::steady_clock::now() - begun < std::chrono::seconds(10), script);
+    }
 }
