@@ -101,7 +101,7 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
     const auto asked = directory || user_name ? directory : std::optional<std::string>(".");
     auto explanation = explain(policy, policy_path, observer, user, asked);
     try {
-        if (policy.sandbox.method == SandboxMethod::systemd) explanation.systemd = systemd_features(SystemdBus::version_for_anybody());
+        if (has_unit(policy.sandbox.method)) explanation.systemd = systemd_features(SystemdBus::version_for_anybody());
     } catch (const Failure &failure) { // a part of the explanation
         explanation.systemd = failure;
     }

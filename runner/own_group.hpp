@@ -5,7 +5,9 @@
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 #include "common/ids.hpp"
+#include "runner/control_group.hpp"
 
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -27,6 +29,8 @@ public:
 
     // A descriptor of the agent's group, for enter_group in a forked child; none where there are no groups.
     [[nodiscard]] FdRef agents() const noexcept { return agents_; }
+    // The agent's group; none where there are no groups.
+    [[nodiscard]] std::optional<ControlGroup> group() const;
     // Ends everything in the agent's group at once, where there is one.
     void kill_agents() const;
 
