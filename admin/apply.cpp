@@ -3,9 +3,9 @@
 
 #include "admin/accounts.hpp"
 #include "admin/agent_binary.hpp"
+#include "admin/canary_run.hpp"
 #include "admin/check.hpp"
 #include "admin/directories.hpp"
-#include "admin/doctor.hpp"
 #include "admin/program.hpp"
 #include "admin/session_ends.hpp"
 #include "admin/sudoers.hpp"
@@ -88,7 +88,7 @@ void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &
     out.flush();
     lock.reset(); // what follows is a process of a user's: it keeps no other apply, and no emergency stop, waiting
     const auto report = run_canary(policy, observer, std::nullopt);
-    const auto text = to_text(report, policy.sandbox.method);
+    const auto text = to_text(report);
     if (report.user.empty())
         warnings << "pi-agentctl: warning: " << text << '\n';
     else if (!report.is_good())

@@ -46,12 +46,14 @@ Command parse_command_line(int argc, char **argv)
     apply->add_flag("--no-canary", no_canary,
                     "Do not try the sandbox afterwards: where no session can run yet, as in an image that is being built");
 
-    bool doctor_json = false;
+    DoctorOptions doctor_options;
     std::string patient;
-    auto *doctor = app.add_subcommand("doctor", "Start a session as a user, in which a program tries what the sandbox is to refuse");
+    auto *doctor =
+        app.add_subcommand("doctor", "Look for every way around pi and every reason why it would not start, and try the sandbox");
     const auto *patient_option =
-        doctor->add_option("--user", patient, "As whom; without it the first user who has a root")->type_name("NAME");
-    doctor->add_flag("--json", doctor_json, "Print JSON");
+        doctor->add_option("--user", patient, "Who tries the sandbox; without it the first user who has a root")->type_name("NAME");
+    doctor->add_flag("--attack", doctor_options.attack, "Print everything that the sandbox was tried with, and what came of it");
+    doctor->add_flag("--json", doctor_options.json, "Print JSON");
 
     std::string user;
     std::string directory;
@@ -78,7 +80,8 @@ Command parse_command_line(int argc, char **argv)
     }
     if (check->parsed()) return [draft = given(file_option, file)] { run_check(draft, std::cout, std::cerr); };
     if (apply->parsed()) return [dry_run, no_canary] { run_apply(dry_run, !no_canary, std::cout, std::cerr); };
-    if (doctor->parsed()) return [name = given(patient_option, patient), doctor_json] { run_doctor(name, doctor_json, std::cout); };
+    doctor_options.user = given(patient_option, patient);
+    if (doctor->parsed()) return [doctor_options] { run_doctor(doctor_options, std::cout); };
     if (shell->parsed()) return [shell_arguments] { become_shell(shell_arguments); };
     if (!explain->parsed())
         throw Failure(ExitStatus::usage, "no command given: check, apply, doctor, explain or shell; see 'pi-agentctl --help'");
