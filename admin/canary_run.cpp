@@ -149,13 +149,16 @@ nlohmann::json to_json(const CanaryReport &report)
 std::vector<std::string> users_of(const Policy &policy)
 {
     std::vector<std::string> names;
+    const auto add = [&](const std::string &name) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    };
     for (const auto &entry : policy.users) {
         if (!entry.is_group) {
-            names.push_back(entry.name);
+            add(entry.name);
             continue;
         }
-        const auto members = group_members(entry.name);
-        names.insert(names.end(), members.begin(), members.end());
+        for (const auto &member : group_members(entry.name))
+            add(member);
     }
     return names;
 }

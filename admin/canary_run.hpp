@@ -36,7 +36,7 @@ CanaryReport run_canary(const Policy &policy, const Observer &observer, const st
 std::string to_text(const CanaryReport &report);
 nlohmann::json to_json(const CanaryReport &report);
 
-// Users of the policy by name, members of groups as of now.
+// Users of the policy by name, members of groups as of now; each once.
 std::vector<std::string> users_of(const Policy &policy);
 
 } // namespace pi_agent

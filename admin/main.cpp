@@ -4,6 +4,7 @@
 #include "admin/doctor.hpp"
 #include "admin/explain.hpp"
 #include "admin/shell.hpp"
+#include "admin/why.hpp"
 #include "build_config.hpp"
 #include "common/error.hpp"
 
@@ -63,6 +64,15 @@ Command parse_command_line(int argc, char **argv)
     const auto *directory_option = explain->add_option("--cwd", directory, "The directory to start pi in")->type_name("DIRECTORY");
     explain->add_flag("--json", json, "Print JSON");
 
+    WhyOptions why_options;
+    std::string whose;
+    std::string where;
+    auto *why = app.add_subcommand("why", "Say whether the agent may read or write paths, by which rule, and which key changes it");
+    why->add_option("PATH", why_options.paths, "What to ask about; relative paths count from the directory")->required();
+    const auto *whose_option = why->add_option("--user", whose, "Whose agent; without it your own")->type_name("NAME");
+    const auto *where_option = why->add_option("--cwd", where, "Where pi would be started; without it here")->type_name("DIRECTORY");
+    why->add_flag("--json", why_options.json, "Print JSON");
+
     std::vector<std::string> shell_arguments;
     auto *shell = app.add_subcommand("shell", "Start a shell in the agent's place, in this directory: what it sees, the agent sees");
     shell->add_option("ARGUMENT", shell_arguments, "Arguments of bash, after --: shell -- -c 'ls /'");
@@ -82,9 +92,12 @@ Command parse_command_line(int argc, char **argv)
     if (apply->parsed()) return [dry_run, no_canary] { run_apply(dry_run, !no_canary, std::cout, std::cerr); };
     doctor_options.user = given(patient_option, patient);
     if (doctor->parsed()) return [doctor_options] { run_doctor(doctor_options, std::cout); };
+    why_options.user = given(whose_option, whose);
+    why_options.directory = given(where_option, where);
+    if (why->parsed()) return [why_options] { run_why(why_options, std::cout); };
     if (shell->parsed()) return [shell_arguments] { become_shell(shell_arguments); };
     if (!explain->parsed())
-        throw Failure(ExitStatus::usage, "no command given: check, apply, doctor, explain or shell; see 'pi-agentctl --help'");
+        throw Failure(ExitStatus::usage, "no command given: check, apply, doctor, explain, why or shell; see 'pi-agentctl --help'");
     return [name = given(user_option, user), cwd = given(directory_option, directory), json] { run_explain(name, cwd, json, std::cout); };
 }
 
