@@ -10,6 +10,7 @@
 #include "common/policy_load.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
+#include "runner/direct_binary.hpp"
 #include "runner/id_map.hpp"
 #include "runner/mounts.hpp"
 #include "runner/session_directory.hpp"
@@ -41,19 +42,6 @@ bool is_same_file(const std::string &one, const std::string &other)
     struct stat second {};
     return stat(one.c_str(), &first) == 0 && stat(other.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
            first.st_ino == second.st_ino;
-}
-
-// By its mode, and the modes of the directories on the way to it (resolved, all root's).
-bool can_be_run_by_all(const std::string &path)
-{
-    std::error_code problem;
-    const std::filesystem::path real = std::filesystem::canonical(path, problem);
-    if (problem) return false;
-    struct stat facts {};
-    if (stat(real.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & S_IXOTH) == 0) return false;
-    for (auto directory = real.parent_path(); directory.has_relative_path(); directory = directory.parent_path())
-        if (stat(directory.c_str(), &facts) == 0 && (facts.st_mode & S_IXOTH) == 0) return false;
-    return true;
 }
 
 // As npm installs it for everybody; the agent has had two names.

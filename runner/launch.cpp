@@ -12,6 +12,7 @@
 #include "runner/canary.hpp"
 #include "runner/certificate_files.hpp"
 #include "runner/config_sync.hpp"
+#include "runner/direct_binary.hpp"
 #include "runner/env_files.hpp"
 #include "runner/environment.hpp"
 #include "runner/git_identity.hpp"
@@ -231,9 +232,9 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
 
     // Supervise.
     if (!sandbox->confines()) tell_all(wrapper, {unconfined_notice(policy.sandbox, agent)});
-    tell_all(wrapper, name_hidden(tree, project));
-    tell_all(wrapper, shown_home.notices);
-    tell_all(wrapper, guards.notices());
+    if (const auto open = open_program_notice(policy)) tell_all(wrapper, {*open});
+    for (const auto &notices : {name_hidden(tree, project), shown_home.notices, guards.notices()})
+        tell_all(wrapper, notices);
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
     const Program program = request.program;
