@@ -1,4 +1,4 @@
-// Looking at modes.
+// Modes of the agent's program, and of the directories on the way to it.
 #include "runner/direct_binary.hpp"
 
 #include <filesystem>
