@@ -87,7 +87,7 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
                           "a later sudo rule of " + user + " (" + escape_for_display(last.command) +
                               ") takes the place of the policy's, and " + (last.negated ? "forbids the runner" : "asks for a password"),
                           std::string("put it before /etc/sudoers.d/pi-agent, whose name sorts among the others: ") + look});
-    if (last.options.value("setenv", false))
+    if (last.options.value("setenv", false) && last.command != "ALL") // who may run everything needs no variable
         faults.push_back({"sudo-environment",
                           "a sudo rule of " + user + " (" + escape_for_display(last.command) +
                               ") has SETENV:, so the user may set any variable for the runner",

@@ -23,12 +23,6 @@ namespace {
 constexpr int patience_seconds = 120;
 constexpr std::size_t paths_limit = 1000; // they are arguments
 
-// One line for each argument: which of exists, read, write, execute; and the mount that holds it or what is nearest to it.
-constexpr const char *probe = R"sh(for p do a=; test -e "$p" -o -L "$p" && a=e; test -r "$p" && a=${a}r; test -w "$p" && a=${a}w
-test -x "$p" && a=${a}x; m=$p; until test -e "$m"; do m=${m%/*}; m=${m:-/}; done
-printf 'pi-agent-why:%s:%s\n' "$a" "$(stat -c %m -- "$m")"; done)sh";
-constexpr const char *mark = "pi-agent-why:";
-
 std::string normal_path(const std::string &path, const std::string &directory)
 {
     std::string normal = (std::filesystem::path(directory) / path).lexically_normal();
@@ -37,29 +31,26 @@ std::string normal_path(const std::string &path, const std::string &directory)
     return normal;
 }
 
-std::vector<Access> read_answers(const std::string &output, std::size_t count)
+std::vector<PathAccess> read_answers(const std::string &output, std::size_t count)
 {
-    std::vector<Access> answers;
     std::string said;
     std::istringstream lines(output);
     for (std::string line; std::getline(lines, line);) {
-        if (line.rfind(mark, 0) != 0) {
+        if (line.rfind("{\"paths\":", 0) != 0) {
             said += "\n  " + escape_for_display(line);
             continue;
         }
-        const std::string answer = line.substr(std::char_traits<char>::length(mark));
-        const std::string flags = answer.substr(0, answer.find(':'));
-        const auto has = [&](char flag) { return flags.find(flag) != std::string::npos; };
-        answers.push_back({has('e'), has('r'), has('w'), has('x'), answer.substr(answer.find(':') + 1)});
+        auto answers = decode_path_access(line);
+        if (answers.size() == count) return answers;
     }
-    if (answers.size() != count)
-        throw Failure(ExitStatus::unavailable, "no session answered; it said:" + (said.empty() ? " nothing" : said));
-    return answers;
+    throw Failure(ExitStatus::unavailable, "no session answered; it said:" + (said.empty() ? " nothing" : said));
 }
 
-std::vector<Access> ask(const Observer &observer, const Account &user, const std::string &directory, const std::vector<std::string> &paths)
+std::vector<PathAccess> ask(const Observer &observer, const Account &user, const std::string &directory,
+                            const std::vector<std::string> &paths)
 {
-    std::vector<std::string> command = {"env", "--chdir=" + directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-shell", "-c", probe, "why"};
+    std::vector<std::string> command = {"env", "--chdir=" + directory,      PI_AGENT_WRAPPER_PATH, "--pi-agent-shell",
+                                        "-c",  "exec \"$0\" --look \"$@\"", PI_AGENT_CANARY_PATH};
     command.insert(command.end(), paths.begin(), paths.end());
     if (observer.root()) {
         const std::vector<std::string> become = {
@@ -70,7 +61,7 @@ std::vector<Access> ask(const Observer &observer, const Account &user, const std
     return read_answers(run_program_apart(command, patience_seconds).output, paths.size());
 }
 
-std::string verdict(const Access &access)
+std::string verdict(const PathAccess &access)
 {
     if (!access.exists) return "is not there";
     std::string may;

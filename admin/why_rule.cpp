@@ -65,7 +65,7 @@ std::vector<Place> places_of(const Policy &policy, const Explanation &explanatio
 }
 
 // Inside the project.
-Reason reason_in_project(const std::string &path, const std::string &root, const Access &access, const Policy &policy,
+Reason reason_in_project(const std::string &path, const std::string &root, const PathAccess &access, const Policy &policy,
                          const Position &where)
 {
     const std::string below = path == root ? "" : path.substr(root.size() + 1);
@@ -76,7 +76,7 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
     });
     if (!access.read && masks != policy.projects.mask.end())
         return {"the administrator keeps it from agents (" + masks->path + ")", "projects.mask", masks->where};
-    if (access.exists && !access.write && access.mount.size() > root.size()) {
+    if (access.exists && !access.write && access.read_only) {
         if (!policy.projects.protect) return {"git runs things from there for the user, so it is read-only", "projects.protect", {}};
         return {"the policy protects it, read-only", "projects.protect", {}};
     }
@@ -87,7 +87,7 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
 
 } // namespace
 
-Reason reason_for(const std::string &path, const Access &access, const Policy &policy, const Explanation &explanation)
+Reason reason_for(const std::string &path, const PathAccess &access, const Policy &policy, const Explanation &explanation)
 {
     const auto places = places_of(policy, explanation);
     const Place *innermost = &places.front();

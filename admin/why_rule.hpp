@@ -2,21 +2,13 @@
 #pragma once
 
 #include "admin/explain.hpp"
+#include "runner/path_access.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
-
-// What a session said of a path.
-struct Access {
-    bool exists = false;
-    bool read = false;
-    bool write = false;
-    bool execute = false; // of a directory: may be entered
-    std::string mount;    // where the file system is mounted that holds it, or what is nearest to it
-};
 
 struct Reason {
     std::string rule; // "in the project's root /srv/app"
@@ -25,6 +17,6 @@ struct Reason {
 };
 
 // `path` is absolute and normal; `project` is the root that the session shows, as the session sees it. Pure.
-Reason reason_for(const std::string &path, const Access &access, const Policy &policy, const Explanation &explanation);
+Reason reason_for(const std::string &path, const PathAccess &access, const Policy &policy, const Explanation &explanation);
 
 } // namespace pi_agent

@@ -1,6 +1,7 @@
 """pi-agentctl why agrees with what a session can do, path by path, and names the rule."""
 
 import json
+import shlex
 
 import pytest
 from launching import DEMO, PLAYING_POLICY, STATE, pi
@@ -56,7 +57,7 @@ def why(machine, paths, *options, user=None, cwd="/"):
 def test_it_agrees_with_a_session(asked, user, project):
     paths = paths_for(asked, f"/home/{user}", project)
     assert len(paths) > 150
-    probed = pi(asked, "python3", "-c", PROBE, user=user, cwd=project, input=json.dumps(paths).encode())
+    probed = pi(asked, "sh", f"python3 -c {shlex.quote(PROBE)}", user=user, cwd=project, input=json.dumps(paths).encode())
     facts = dict(zip(paths, json.loads(probed.stdout), strict=True))
     answers = why(asked, paths, "--user", user, "--cwd", project)
     unstable = ("/proc/",)  # of processes that come and go

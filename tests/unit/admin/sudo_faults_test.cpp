@@ -46,8 +46,10 @@ TEST_CASE("no rule, a wider one, and one that takes its place")
     CHECK(about(with(rule("ALL"))) == "sudo-rule");
     CHECK(about(with(rule(runner) + "," + ours)) == "sudo-rule-wider");
     CHECK(about(with(ours + "," + rule("ALL", ""))) == "sudo-rule-shadowed");
-    CHECK(about(with(ours + "," + rule("ALL", R"({"authenticate": false}, {"setenv": true})"))) == "sudo-environment");
-    CHECK(about(with(ours + R"(,{"Cmnd_Specs": [{"Options": [{"authenticate": false}], "Commands": [{"command": "ALL", "negated": true}]}]})")) ==
+    CHECK(about(with(ours + "," + rule("/usr/libexec/pi-agent/", R"({"authenticate": false}, {"setenv": true})"))) == "sudo-environment");
+    CHECK(about(with(ours + "," + rule("ALL", R"({"authenticate": false}, {"setenv": true})"))) == ""); // is root by sudo anyway
+    CHECK(about(with(ours +
+                     R"(,{"Cmnd_Specs": [{"Options": [{"authenticate": false}], "Commands": [{"command": "ALL", "negated": true}]}]})")) ==
           "sudo-rule-shadowed");
 }
 
