@@ -5,9 +5,8 @@ namespace pi_agent {
 
 std::vector<std::string> UnconfinedSandbox::own_namespaces(const NetworkPolicy &network) const
 {
-    std::vector<std::string> kinds = {"mnt"};
-    if (network.mode == NetworkMode::none) kinds.emplace_back("net");
-    return kinds;
+    if (network.mode == NetworkMode::none) return {"mnt", "net"};
+    return {"mnt"};
 }
 
 std::vector<UnitProperty> UnconfinedSandbox::properties(const SandboxPlan &plan, const SystemdFeatures &features) const
