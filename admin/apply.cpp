@@ -49,16 +49,6 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
     install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH), changes);
 }
 
-void require_ended(const std::vector<std::string> &living)
-{
-    if (living.empty()) return;
-    std::string units;
-    for (const auto &session : living)
-        units += " pi-agent-" + session + ".service";
-    throw Failure(ExitStatus::system_failure,
-                  "sessions that the policy does not allow any more do not end; look at them: systemctl status" + units);
-}
-
 } // namespace
 
 void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &warnings)
@@ -82,7 +72,7 @@ void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &
         remove_sudoers(root, sudoers_directory, changes);
         living = end_unauthorised_sessions(root, policy, changes);
     }
-    require_ended(living);
+    require_ended(living, "sessions that the policy does not allow any more do not end");
     if (changes.count() == 0) out << "nothing to do\n";
     if (dry_run || !try_sandbox || !policy.wrapper.enable) return;
     out.flush();

@@ -26,12 +26,20 @@ constexpr std::array<const char *, 5> program_directories = {"/usr/sbin/", "/usr
 constexpr const char *program_path_variable = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin";
 constexpr std::size_t output_limit = std::size_t{1} << 20U;
 
-std::string find_program(const std::string &name)
+// Empty when it is not installed.
+std::string look_for_program(const std::string &name)
 {
     for (const auto *directory : program_directories) {
         auto path = directory + name;
         if (::access(path.c_str(), X_OK) == 0) return path;
     }
+    return "";
+}
+
+std::string find_program(const std::string &name)
+{
+    auto path = look_for_program(name);
+    if (!path.empty()) return path;
     throw Failure(ExitStatus::configuration,
                   "the program " + name + " is not installed, and pi-agent needs it; install the package that brings it");
 }
@@ -144,6 +152,11 @@ void leave_session_keyring()
 void require_program(const std::string &name)
 {
     static_cast<void>(find_program(name));
+}
+
+bool has_program(const std::string &name)
+{
+    return !look_for_program(name).empty();
 }
 
 std::string one_line(const std::string &output)

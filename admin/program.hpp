@@ -24,6 +24,9 @@ ProgramResult run_program_apart(const std::vector<std::string> &arguments, int p
 // Throws Failure(configuration) when the program is not installed: to be called before a first change, not after it.
 void require_program(const std::string &name);
 
+// Whether it is installed.
+bool has_program(const std::string &name);
+
 // The output of a program as one harmless line for a message.
 std::string one_line(const std::string &output);
 

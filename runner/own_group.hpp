@@ -5,7 +5,9 @@
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 #include "common/ids.hpp"
+#include "runner/control_group.hpp"
 
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -34,6 +36,9 @@ private:
     std::string id_;
     UniqueFd agents_; // none where there are no groups
 };
+
+// The group of what a session confines; none where there are no groups, or it is gone.
+std::optional<ControlGroup> find_own_group(const std::string &session_id);
 
 // Moves the calling process into it. async-signal-safe; returns errno, or 0.
 int enter_group(FdRef group) noexcept;
