@@ -128,7 +128,7 @@ pid_t spawn(const std::vector<std::string> &arguments, const FileActions &action
             std::vector<std::string> variables)
 {
     const auto path = arguments.front().front() == '/' ? arguments.front() : find_program(arguments.front());
-    variables.emplace_back(program_path_variable);
+    variables.insert(variables.begin(), program_path_variable);
     const std::vector<char *> argv = exec_pointers(arguments);
     const std::vector<char *> environment = exec_pointers(variables);
     pid_t pid = -1;
