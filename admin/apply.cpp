@@ -56,8 +56,13 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
         remove_sudoers(root, sudoers_directory, changes);
         living = end_unauthorised_sessions(root, policy, changes);
     }
-    make_applied_directory(root, policy.agent.state_dir, changes);
-    if (!options.dry_run) keep_applied(root, files);
+    try {
+        make_applied_directory(root, policy.agent.state_dir, changes);
+        if (!options.dry_run) keep_applied(root, files);
+    } catch (const Failure &failure) {
+        if (policy.wrapper.enable) throw;
+        warnings << "pi-agentctl: warning: this policy is not kept for a rollback: " << failure.what() << '\n'; // the stop is what counts
+    }
     require_ended(living, "sessions that the policy does not allow any more do not end");
     if (changes.count() == 0) out << "nothing to do\n";
     if (options.dry_run || !options.try_sandbox || !policy.wrapper.enable) return;

@@ -49,13 +49,14 @@ std::string name_or_number(Uid uid)
     return account ? account->name : fmt::format("uid {}", uid.value());
 }
 
-Account owner_of(FdRef directory, const std::string &path)
+// None where it is root's: a home, or a temporary directory, that has only just been begun.
+std::optional<Account> owner_of(FdRef directory, const std::string &path)
 {
     struct stat facts {};
     if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
-    if (facts.st_uid == 0) throw Failure(ExitStatus::configuration, path + " belongs to root, and so is no agent's; move it away");
+    if (facts.st_uid == 0) return std::nullopt;
     const Uid uid(facts.st_uid);
-    return {name_or_number(uid), uid, Gid(facts.st_gid), "/", {facts.st_gid}};
+    return Account{name_or_number(uid), uid, Gid(facts.st_gid), "/", {facts.st_gid}};
 }
 
 struct SizeOfState {
@@ -176,7 +177,7 @@ std::vector<UserState> find_states(const AsRoot & /*root*/, const std::string &s
         if (!home && (errno == ENOENT || errno == ENOTDIR)) continue; // nothing of ours, or only just begun
         if (!home) throw_errno("opening " + path + "/home");
         auto agent = owner_of(home, path + "/home");
-        states.push_back({name, path, std::move(agent), std::move(home)});
+        if (agent) states.push_back({name, path, std::move(*agent), std::move(home)});
     }
     return states;
 }

@@ -21,8 +21,7 @@ struct UserState {
     UniqueFd home;    // O_RDONLY directory
 };
 
-// In the order of their names; of `user` alone where one is given. What is no user's state is left out. Throws Failure(configuration) for
-// a home of root's, which no agent's can be.
+// In the order of their names; of `user` alone where one is given. What is no user's state, or only just begun, is left out.
 std::vector<UserState> find_states(const AsRoot &root, const std::string &state_dir, const std::optional<std::string> &user);
 
 // That of one. Throws Nothing when there is none.

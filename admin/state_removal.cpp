@@ -14,10 +14,12 @@
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/removal.hpp"
+#include "runner/scratch.hpp"
 #include "runner/scratch_removal.hpp"
 #include "runner/state_directory.hpp"
 
 #include <cerrno>
+#include <cstdint>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <functional>
@@ -111,6 +113,16 @@ void remove_users_state(const AsRoot &root, const std::string &state_dir, FdRef 
     remove_directory(users, state.user, state.path);
 }
 
+// A sweep takes some at once, and leaves the rest to the next.
+void sweep_scratch(const AsRoot &root, const std::string &state_dir)
+{
+    const auto parent = open_trusted(state_dir + "/" + scratch_parent, O_RDONLY | O_DIRECTORY, "directory of temporary files");
+    for (std::size_t before = SIZE_MAX, left = names_in(parent).size(); left > 0 && left < before; left = names_in(parent).size()) {
+        before = left;
+        ScratchSweep(root, state_dir).finish();
+    }
+}
+
 } // namespace
 
 void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostream &out)
@@ -127,7 +139,7 @@ void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostr
                     yes);
     for (const auto &state : states)
         prune(root, state_dir, state, out);
-    ScratchSweep(root, state_dir).finish();
+    sweep_scratch(root, state_dir);
 }
 
 void run_state_reset(const std::string &user, bool yes, std::ostream &out)
@@ -149,7 +161,7 @@ void remove_all_state(const AsRoot &root, const std::string &state_dir)
 {
     for (const auto &state : find_states(root, state_dir, {}))
         remove_users_state(root, state_dir, open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"), state);
-    ScratchSweep(root, state_dir).finish();
+    sweep_scratch(root, state_dir);
     const auto top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
     for (const auto *name : {"users", "sessions"})
         remove_directory(top, name, state_dir + "/" + name);

@@ -61,7 +61,7 @@ def test_prune_takes_caches_and_nothing_else_and_leaves_live_sessions_alone(empt
     assert "alice: 8.0M removed, " in shown, shown
     assert state_of(machine)["caches_bytes"] < MEBIBYTE
     assert machine.root(["test", "-s", f"{HOME}/.config/kept"]).returncode == 0
-    assert pi(machine, "sh", "echo x >~/.cache/again").returncode == 0
+    assert pi(machine, "sh", "mkdir ~/.cache && echo x >~/.cache/again").returncode == 0
 
 
 def test_prune_follows_no_link_that_the_agent_planted(emptied):
