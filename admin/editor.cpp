@@ -2,6 +2,7 @@
 #include "admin/editor.hpp"
 
 #include "admin/program.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/trusted_file.hpp"
@@ -63,7 +64,7 @@ Variable own_environment()
 
 std::vector<std::string> choose_editor(const Variable &variable)
 {
-    if (!was_called_by_somebody(variable)) {
+    if (!was_called_by_somebody(variable) || !defence_is_on("editor-choice")) {
         for (const auto *name : {"SUDO_EDITOR", "VISUAL", "EDITOR"}) {
             auto words = split(variable(name).value_or(""));
             if (words.empty()) continue;

@@ -2,11 +2,9 @@
 #include "admin/init.hpp"
 
 #include "admin/check.hpp"
-#include "admin/root_file.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/fd.hpp"
-#include "common/path_walk.hpp"
 #include "common/policy_load.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
@@ -16,6 +14,7 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
 #include <pwd.h>
@@ -134,15 +133,28 @@ std::string entry_of(const Candidate &candidate)
     return fmt::format("  {}:\n    roots: [{}]\n", candidate.name, roots);
 }
 
-void write_policy(const std::string &path, const std::string &text)
+// As root only where nobody else could lead it elsewhere.
+UniqueFd open_holder(const std::string &directory, bool is_policys)
 {
-    if (::geteuid() == 0 && path == policy_path) {
-        const auto [directory, name] = split_last(path);
+    if (::geteuid() != 0) {
+        auto holder = UniqueFd::adopt(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // NOLINT
+        if (!holder) throw_errno("cannot open " + escape_for_display(directory));
+        return holder;
+    }
+    if (is_policys) {
         const auto [above, below] = split_last(directory);
         const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
         if (::mkdirat(parent.get(), below.c_str(), 0755) != 0 && errno != EEXIST) throw_errno("cannot create " + directory);
     }
-    const auto file = UniqueFd::adopt(::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)); // NOLINT
+    return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
+}
+
+void write_policy(const std::string &path, const std::string &text)
+{
+    const auto [directory, name] = split_last(std::filesystem::absolute(path).string());
+    const auto holder = open_holder(directory.empty() ? "/" : directory, path == policy_path);
+    const auto file =
+        UniqueFd::adopt(::openat(holder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)); // NOLINT
     const std::string shown = escape_for_display(path);
     if (!file && errno == EEXIST)
         throw Failure(ExitStatus::usage, shown + " is there already, and is not overwritten; see 'pi-agentctl edit'");

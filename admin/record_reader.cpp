@@ -2,6 +2,7 @@
 #include "admin/record_reader.hpp"
 
 #include "admin/root_only.hpp"
+#include "common/defence.hpp"
 #include "common/record_event.hpp"
 #include "runner/record_file.hpp"
 #include "runner/session_directory.hpp"
@@ -135,6 +136,7 @@ void add_sorted(std::vector<LogEntry> &entries, std::vector<LogEntry> more)
 // Anybody can send any other field; these the journal adds itself.
 bool counts(const LogEntry &entry)
 {
+    if (!defence_is_on("record-sender")) return true;
     return entry.is_roots() || (entry.field("PI_AGENT_EVENT") == "denied" && !entry.field("_UID").empty() &&
                                 entry.field("_UID") == entry.field("PI_AGENT_UID"));
 }

@@ -278,6 +278,10 @@ def test_init_for_whom_and_where_is_said(applied):
     done = machine.run(["pi-agentctl", "init", "--user", "alice", "--root", "/home/alice/projects", "--output", "/etc/pi-agent/mine.yaml"], user="alice")
     assert done.returncode == DENIED, done
     machine.root(["rm", "/root/draft.yaml"], check=True)
+    done = ctl(machine, "init", "--user", "alice", "--root", "/srv/devs", "--output", "/home/alice/draft.yaml")
+    assert done.returncode == INVALID and b"cannot be trusted" in done.stderr, done
+    done = machine.run(["pi-agentctl", "init", "--user", "alice", "--root", "/home/alice/projects", "--output", "draft.yaml"], user="alice")
+    assert done.returncode == 0 and machine.run(["rm", "draft.yaml"], user="alice").returncode == 0, done
 
 
 # --- what is installed ---
