@@ -38,7 +38,10 @@ public:
         return false;
     }
     void write(const std::string &text) const { write_beside(directory_, name_, text, draft_mode, path_); }
-    void install() const { replace_root_file(directory_, split_last(policy_path).second, read(), policy_mode, policy_path); }
+    void install(const std::string &text) const
+    {
+        replace_root_file(directory_, split_last(policy_path).second, text, policy_mode, policy_path);
+    }
     void remove() const { remove_root_file(directory_, name_, path_); }
 
 private:
@@ -88,20 +91,20 @@ void take_up_or_begin(const Draft &draft, const std::string &text)
     }
 }
 
-// Returns when the draft is good, or as the policy is. Throws when it is given up.
-void edit_until_good(const Draft &draft, const PolicyFiles &files, const Observer &observer, const std::vector<std::string> &editor,
-                     std::ostream &warnings)
+// The text of the draft once it is good, or as the policy is: what was checked is what is installed. Throws when it is given up.
+std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const Observer &observer, const std::vector<std::string> &editor,
+                            std::ostream &warnings)
 {
     const auto variable = own_environment();
     for (;;) {
         const int status = run_editor(editor, draft.path(), variable);
         std::string mistakes = "the editor " + editor.front() + " ended with status " + std::to_string(status);
         if (status == 0) {
-            const auto text = draft.read();
-            if (text == main_text(files)) return;
+            auto text = draft.read();
+            if (text == main_text(files)) return text;
             mistakes = mistakes_in(with_draft(files, text), observer);
+            if (mistakes.empty()) return text;
         }
-        if (mistakes.empty()) return;
         warnings << mistakes << '\n' << std::flush;
         if (ask("What now? e(dit again), or x (discard the changes)", "ex") == 'e') continue;
         draft.remove();
@@ -121,15 +124,15 @@ void run_edit(std::ostream &out, std::ostream &warnings)
     const auto files = read_policy_sources(policy_path);
     const Draft draft;
     take_up_or_begin(draft, main_text(files));
-    edit_until_good(draft, files, observer, editor, warnings);
-    if (draft.read() == main_text(files)) {
+    const auto text = edit_until_good(draft, files, observer, editor, warnings);
+    if (text == main_text(files)) {
         draft.remove();
         out << "the policy is as it was\n";
         return;
     }
     if (!are_same(read_policy_sources(policy_path), files))
         throw Failure(ExitStatus::limit, "somebody else has changed the policy meanwhile; your draft is " + draft.path());
-    draft.install();
+    draft.install(text);
     draft.remove();
     lock.reset();
     out << "the policy is changed\n" << std::flush;
