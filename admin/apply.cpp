@@ -6,33 +6,20 @@
 #include "admin/canary_run.hpp"
 #include "admin/check.hpp"
 #include "admin/directories.hpp"
+#include "admin/host_lock.hpp"
 #include "admin/program.hpp"
 #include "admin/session_ends.hpp"
 #include "admin/sudoers.hpp"
 #include "build_config.hpp"
-#include "common/fd.hpp"
 #include "common/policy_load.hpp"
 
-#include <fcntl.h>
-#include <sys/file.h>
+#include <utility>
 
 namespace pi_agent {
 
 namespace {
 
 constexpr const char *sudoers_directory = "/etc/sudoers.d";
-constexpr const char *lock_path = "/run/pi-agentctl.lock";
-
-// Two at once would take each other's temporary files. Nobody but root can open the lock, so nobody else can hold it.
-UniqueFd take_lock(const AsRoot & /*root*/)
-{
-    auto lock =
-        UniqueFd::adopt(::open(lock_path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)); // NOLINT(cppcoreguidelines-pro-type-vararg)
-    if (!lock) throw_errno(std::string("cannot open ") + lock_path);
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-    if (errno == EWOULDBLOCK) throw Failure(ExitStatus::limit, "another 'pi-agentctl apply' is running; wait for it");
-    throw_errno(std::string("cannot lock ") + lock_path);
-}
 
 void enable(const AsRoot &root, const Policy &policy, const Observer &observer, Changes &changes)
 {
@@ -49,27 +36,14 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
     install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH), changes);
 }
 
-void require_ended(const std::vector<std::string> &living)
-{
-    if (living.empty()) return;
-    std::string units;
-    for (const auto &session : living)
-        units += " pi-agent-" + session + ".service";
-    throw Failure(ExitStatus::system_failure,
-                  "sessions that the policy does not allow any more do not end; look at them: systemctl status" + units);
-}
-
 } // namespace
 
-void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &warnings)
+void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &files, const ApplyOptions &options, std::ostream &out,
+                 std::ostream &warnings)
 {
-    const auto observer = Observer::self();
-    if (!observer.root())
-        throw Failure(ExitStatus::denied, "apply changes the host, so only root can run it; try 'sudo pi-agentctl apply'");
     const auto &root = *observer.root();
-    auto lock = take_lock(root);
-    const auto policy = load_policy(policy_path);
-    Changes changes(dry_run, out);
+    const auto policy = parse_policy(files);
+    Changes changes(options.dry_run, out);
     std::vector<std::string> living;
     if (policy.wrapper.enable) {
         // First: what may be wrong with the host keeps no session alive.
@@ -82,9 +56,16 @@ void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &
         remove_sudoers(root, sudoers_directory, changes);
         living = end_unauthorised_sessions(root, policy, changes);
     }
-    require_ended(living);
+    try {
+        make_applied_directory(root, policy.agent.state_dir, changes);
+        if (!options.dry_run) keep_applied(root, files);
+    } catch (const Failure &failure) {
+        if (policy.wrapper.enable) throw;
+        warnings << "pi-agentctl: warning: this policy is not kept for a rollback: " << failure.what() << '\n'; // the stop is what counts
+    }
+    require_ended(living, "sessions that the policy does not allow any more do not end");
     if (changes.count() == 0) out << "nothing to do\n";
-    if (dry_run || !try_sandbox || !policy.wrapper.enable) return;
+    if (options.dry_run || !options.try_sandbox || !policy.wrapper.enable) return;
     out.flush();
     lock.reset(); // what follows is a process of a user's: it keeps no other apply, and no emergency stop, waiting
     const auto report = run_canary(policy, observer, std::nullopt);
@@ -93,6 +74,20 @@ void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &
         warnings << "pi-agentctl: warning: " << text << '\n';
     else if (!report.is_good())
         throw Failure(ExitStatus::unavailable, "the policy is applied, but " + text);
+}
+
+void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
+{
+    const auto observer = Observer::self();
+    if (!observer.root())
+        throw Failure(ExitStatus::denied, "apply changes the host, so only root can run it; try 'sudo pi-agentctl apply'");
+    auto lock = take_apply_lock(*observer.root());
+    const auto files = read_policy_sources(policy_path);
+    if (options.dry_run) {
+        const auto last = read_applied(*observer.root()).last;
+        if (last && !are_same(*last, files)) out << "the policy has changed since it was last applied:\n" << difference_of(*last, files);
+    }
+    apply_files(observer, std::move(lock), files, options, out, warnings);
 }
 
 } // namespace pi_agent

@@ -1,14 +1,28 @@
-// pi-agentctl apply: makes the host what the policy says.
+// pi-agentctl apply: makes the host follow the policy.
 #pragma once
+
+#include "admin/policy_files.hpp"
+#include "admin/user_view.hpp"
+#include "common/fd.hpp"
 
 #include <ostream>
 
 namespace pi_agent {
 
-// Root only. Says each change on `out`; a second run has nothing to do. Throws before the first change when check finds
-// anything wrong; what fails later leaves the steps before it done, and no new sudo rule.
-// `try_sandbox`: at the end a canary is started as a user of the policy (admin/doctor.hpp). Throws Failure(unavailable) when that finds
-// anything that is not as it is to be: all is applied then.
-void run_apply(bool dry_run, bool try_sandbox, std::ostream &out, std::ostream &warnings);
+struct ApplyOptions {
+    bool dry_run = false;    // only say what would change
+    bool try_sandbox = true; // afterwards, by a session of the canary's
+};
+
+// Root only. Says each change on `out`; a second run has nothing to do. Ends the sessions that the policy does not allow any more, and
+// keeps the policy for a rollback (admin/policy_files.hpp). Throws before the first change when check finds anything wrong; what fails
+// later leaves the steps before it done, and no new sudo rule. At the end a canary is started as a user of the policy (admin/doctor.hpp):
+// Failure (unavailable) when that finds anything that is not as it is to be; all is applied then.
+void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings);
+
+// The same for the files that are installed, or, in a dry run, are to be. `observer` is root; `lock` is that of apply
+// (admin/host_lock.hpp), given away.
+void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &files, const ApplyOptions &options, std::ostream &out,
+                 std::ostream &warnings);
 
 } // namespace pi_agent

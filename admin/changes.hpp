@@ -1,4 +1,4 @@
-// The changes that apply makes to the host, said one by one; with --dry-run only said.
+// The changes that a command makes to the host, said one by one; with --dry-run only said.
 #pragma once
 
 #include <ostream>
@@ -10,12 +10,15 @@ class Changes {
 public:
     Changes(bool dry_run, std::ostream &out) : dry_run_(dry_run), out_(out) {}
 
-    // Does `action` and then says so; `what` reads as an order, e.g. "create the account pi-agent".
+    // Does `action` and then says so; `what` reads as an order, e.g. "create the account pi-agent". A dry run shows `difference` too, the
+    // lines of a file that would change (admin/text_diff.hpp).
     template <typename Action>
-    void make(const std::string &what, const Action &action)
+    void make(const std::string &what, const Action &action, const std::string &difference = {})
     {
         if (!dry_run_) action();
-        out_ << (dry_run_ ? "would: " : "done: ") << what << std::endl;
+        out_ << (dry_run_ ? "would: " : "done: ") << what << '\n';
+        if (dry_run_) out_ << difference;
+        out_ << std::flush;
         ++count_;
     }
 

@@ -86,13 +86,18 @@ void make_directory(const Wanted &wanted, Changes &changes)
 
 } // namespace
 
-void make_state_directories(const AsRoot & /*root*/, const Policy &policy, Changes &changes)
+void make_state_directories(const AsRoot &root, const Policy &policy, Changes &changes)
 {
     const auto &state = policy.agent.state_dir;
-    const auto slash = state.rfind('/');
-    make_directory({state.substr(0, slash), state.substr(slash + 1), 0711}, changes);
-    make_directory({state, "users", 0711}, changes);
-    make_directory({state, "sessions", 0700}, changes);
+    make_root_directory(root, state, 0711, changes);
+    make_root_directory(root, state + "/users", 0711, changes);
+    make_root_directory(root, state + "/sessions", 0700, changes);
+}
+
+void make_root_directory(const AsRoot & /*root*/, const std::string &path, mode_t mode, Changes &changes)
+{
+    const auto slash = path.rfind('/');
+    make_directory({path.substr(0, slash), path.substr(slash + 1), mode}, changes);
 }
 
 } // namespace pi_agent

@@ -27,12 +27,20 @@ constexpr std::array<const char *, 5> program_directories = {"/usr/sbin/", "/usr
 constexpr const char *program_path_variable = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin";
 constexpr std::size_t output_limit = std::size_t{1} << 20U;
 
-std::string find_program(const std::string &name)
+// Empty when it is not installed.
+std::string look_for_program(const std::string &name)
 {
     for (const auto *directory : program_directories) {
         auto path = directory + name;
         if (::access(path.c_str(), X_OK) == 0) return path;
     }
+    return "";
+}
+
+std::string find_program(const std::string &name)
+{
+    auto path = look_for_program(name);
+    if (!path.empty()) return path;
     throw Failure(ExitStatus::configuration,
                   "the program " + name + " is not installed, and pi-agent needs it; install the package that brings it");
 }
@@ -69,8 +77,38 @@ private:
     posix_spawn_file_actions_t actions_{};
 };
 
+// The keys of a terminal that interrupt go to its whole foreground: they are for the program that runs there, as in system(3).
+class IgnoredInterrupts {
+public:
+    IgnoredInterrupts() : interrupt_(std::signal(SIGINT, SIG_IGN)), quit_(std::signal(SIGQUIT, SIG_IGN)) {}
+    ~IgnoredInterrupts()
+    {
+        std::signal(SIGINT, interrupt_);
+        std::signal(SIGQUIT, quit_);
+    }
+    IgnoredInterrupts(const IgnoredInterrupts &) = delete;
+    IgnoredInterrupts &operator=(const IgnoredInterrupts &) = delete;
+    IgnoredInterrupts(IgnoredInterrupts &&) = delete;
+    IgnoredInterrupts &operator=(IgnoredInterrupts &&) = delete;
+
+private:
+    void (*interrupt_)(int);
+    void (*quit_)(int);
+};
+
 class Attributes {
 public:
+    // For a program that is to hear what this process does not.
+    explicit Attributes(const IgnoredInterrupts & /*ignored*/) : Attributes(false)
+    {
+        sigset_t defaults;
+        sigemptyset(&defaults);
+        sigaddset(&defaults, SIGINT);
+        sigaddset(&defaults, SIGQUIT);
+        if (::posix_spawnattr_setsigdefault(&attributes_, &defaults) != 0 ||
+            ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF) != 0)
+            throw Failure(ExitStatus::system_failure, "cannot prepare a program");
+    }
     explicit Attributes(bool own_session)
     {
         if (::posix_spawnattr_init(&attributes_) != 0 || (own_session && ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID) != 0))
@@ -87,21 +125,26 @@ private:
     posix_spawnattr_t attributes_{};
 };
 
-pid_t start(const std::vector<std::string> &arguments, FdRef input, FdRef output, bool own_session)
+pid_t spawn(const std::vector<std::string> &arguments, const FileActions &actions, const Attributes &attributes,
+            std::vector<std::string> variables)
 {
-    const Attributes attributes(own_session);
-    const auto path = find_program(arguments.front());
-    FileActions actions;
-    actions.give(input, STDIN_FILENO);
-    actions.give(output, STDOUT_FILENO);
-    actions.give(output, STDERR_FILENO);
+    const auto path = arguments.front().front() == '/' ? arguments.front() : find_program(arguments.front());
+    variables.insert(variables.begin(), program_path_variable);
     const std::vector<char *> argv = exec_pointers(arguments);
-    std::array<std::string, 2> variables = {program_path_variable, "LC_ALL=C"};
-    const std::array<char *, 3> environment = {variables[0].data(), variables[1].data(), nullptr};
+    const std::vector<char *> environment = exec_pointers(variables);
     pid_t pid = -1;
     const int error = ::posix_spawn(&pid, path.c_str(), actions.get(), attributes.get(), argv.data(), environment.data());
     if (error != 0) throw SystemFailure(error, "cannot start " + path);
     return pid;
+}
+
+pid_t start(const std::vector<std::string> &arguments, FdRef input, FdRef output, bool own_session)
+{
+    FileActions actions;
+    actions.give(input, STDIN_FILENO);
+    actions.give(output, STDOUT_FILENO);
+    actions.give(output, STDERR_FILENO);
+    return spawn(arguments, actions, Attributes(own_session), {"LC_ALL=C"});
 }
 
 // Throws Failure(unavailable) at the deadline.
@@ -147,6 +190,11 @@ void require_program(const std::string &name)
     static_cast<void>(find_program(name));
 }
 
+bool has_program(const std::string &name)
+{
+    return !look_for_program(name).empty();
+}
+
 std::string one_line(const std::string &output)
 {
     std::string line;
@@ -183,6 +231,13 @@ ProgramResult run(const std::vector<std::string> &arguments, std::string_view in
 ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input)
 {
     return run(arguments, input, false, Deadline::max());
+}
+
+int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables)
+{
+    const IgnoredInterrupts ignored;
+    const auto pid = spawn(arguments, FileActions(), Attributes(ignored), variables);
+    return wait_for(pid, Deadline::max());
 }
 
 ProgramResult run_program_apart(const std::vector<std::string> &arguments, int patience_seconds)

@@ -21,8 +21,16 @@ ProgramResult run_program(const std::vector<std::string> &arguments, std::string
 // Failure(unavailable) then.
 ProgramResult run_program_apart(const std::vector<std::string> &arguments, int patience_seconds);
 
+// The same at this terminal, for an editor: with this process' standard input, output and error, and `variables` ("NAME=value") beside the
+// fixed ones. The first of `arguments` may be an absolute path. What is typed to interrupt it does not end this process. Returns the exit
+// code, or 128 and the signal.
+int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables);
+
 // Throws Failure(configuration) when the program is not installed: to be called before a first change, not after it.
 void require_program(const std::string &name);
+
+// Whether it is installed.
+bool has_program(const std::string &name);
 
 // The output of a program as one harmless line for a message.
 std::string one_line(const std::string &output);

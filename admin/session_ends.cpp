@@ -5,6 +5,7 @@
 #include "common/defence.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
+#include "runner/session_directory.hpp"
 
 #include <algorithm>
 #include <variant>
@@ -50,6 +51,15 @@ std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Pol
         if (std::find(left.begin(), left.end(), order.session) == left.end())
             changes.make("end the session " + order.session + ": " + order.reason, [] {});
     return left;
+}
+
+void require_ended(const std::vector<std::string> &living, const std::string &problem)
+{
+    if (living.empty()) return;
+    std::string units;
+    for (const auto &session : living)
+        units += " " + service_name(session);
+    throw Failure(ExitStatus::system_failure, problem + "; look at them: systemctl status" + units);
 }
 
 } // namespace pi_agent

@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace pi_agent {
@@ -20,5 +21,8 @@ std::vector<EndOrder> sessions_to_end(const Policy &policy, const std::vector<Li
 
 // Returns the sessions that do not end.
 std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Policy &policy, Changes &changes);
+
+// Throws Failure(system_failure) that says where to look, when sessions are left; `problem` is its beginning.
+void require_ended(const std::vector<std::string> &living, const std::string &problem);
 
 } // namespace pi_agent

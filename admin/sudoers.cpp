@@ -2,6 +2,8 @@
 #include "admin/sudoers.hpp"
 
 #include "admin/program.hpp"
+#include "admin/root_file.hpp"
+#include "admin/text_diff.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/trusted_file.hpp"
@@ -48,43 +50,6 @@ std::optional<Installed> read_installed(FdRef directory, const std::string &path
     return Installed{read_trusted_file(path, file_limit, "sudo rule"), exact};
 }
 
-void write_all(FdRef fd, std::string_view text, const std::string &path)
-{
-    while (!text.empty()) {
-        const auto count = ::write(fd.get(), text.data(), text.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw_errno("cannot write " + path);
-        text.remove_prefix(static_cast<std::size_t>(count));
-    }
-}
-
-void write_temporary(FdRef directory, const std::string &text, const std::string &path)
-{
-    if (::unlinkat(directory.get(), temporary_name, 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
-    const auto fd = UniqueFd::adopt(::openat(directory.get(), temporary_name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
-    if (!fd) throw_errno("cannot create " + path);
-    write_all(fd, text, path);
-    if (::fchown(fd.get(), 0, 0) != 0 || ::fchmod(fd.get(), file_mode) != 0) throw_errno("cannot set owner and mode of " + path);
-    if (::fsync(fd.get()) != 0) throw_errno("cannot write " + path + " to disk");
-}
-
-void sync_directory(FdRef directory)
-{
-    if (::fsync(directory.get()) != 0) throw_errno("cannot write a directory of sudo rules to disk");
-}
-
-void move_into_place(FdRef directory, const std::string &path)
-{
-    if (::renameat(directory.get(), temporary_name, directory.get(), file_name) != 0) throw_errno("cannot install " + path);
-    sync_directory(directory);
-}
-
-void remove_installed(FdRef directory, const std::string &path)
-{
-    if (::unlinkat(directory.get(), file_name, 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
-    sync_directory(directory);
-}
-
 // Checks everything that sudo reads, and that it reads `path`.
 void require_sudo_accepts(const std::string &path)
 {
@@ -100,21 +65,20 @@ void require_sudo_accepts(const std::string &path)
 
 void put_back(FdRef directory, const std::optional<Installed> &former, const std::string &path)
 {
-    if (!former) return remove_installed(directory, path);
-    write_temporary(directory, former->text, path);
-    move_into_place(directory, path);
+    if (!former) return remove_root_file(directory, file_name, path);
+    replace_root_file(directory, file_name, former->text, file_mode, path);
 }
 
 void replace(FdRef directory, const std::optional<Installed> &former, const std::string &text, const std::string &path)
 {
     const auto temporary_path = path.substr(0, path.rfind('/') + 1) + temporary_name;
-    write_temporary(directory, text, temporary_path);
+    write_beside(directory, temporary_name, text, file_mode, temporary_path);
     const auto result = run_program({"visudo", "-c", "-f", temporary_path});
     if (result.status != 0) {
         ::unlinkat(directory.get(), temporary_name, 0); // best effort: sudo ignores the name
         throw Failure(ExitStatus::internal, "visudo refuses the rule that was generated: " + one_line(result.output));
     }
-    move_into_place(directory, path);
+    move_into_place(directory, temporary_name, file_name, path);
     try {
         require_sudo_accepts(path);
     } catch (...) {
@@ -146,7 +110,9 @@ void install_sudoers(const AsRoot & /*root*/, const std::string &directory, cons
     const auto directory_fd = open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of sudo rules");
     const auto former = read_installed(directory_fd, path);
     if (former && former->exact && former->text == text) return;
-    changes.make("install the sudo rule " + path, [&] { replace(directory_fd, former, text, path); });
+    changes.make(
+        "install the sudo rule " + path, [&] { replace(directory_fd, former, text, path); },
+        text_diff(former ? path : "/dev/null", former ? former->text : "", path, text));
 }
 
 void remove_sudoers(const AsRoot & /*root*/, const std::string &directory, Changes &changes)
@@ -158,7 +124,7 @@ void remove_sudoers(const AsRoot & /*root*/, const std::string &directory, Chang
         if (errno == ENOENT) return;
         throw_errno("cannot examine " + path);
     }
-    changes.make("remove the sudo rule " + path + ": nobody can start pi now", [&] { remove_installed(directory_fd, path); });
+    changes.make("remove the sudo rule " + path + ": nobody can start pi now", [&] { remove_root_file(directory_fd, file_name, path); });
 }
 
 } // namespace pi_agent

@@ -136,7 +136,7 @@ std::string policy_stamp(const std::string &main_file)
     return stamp;
 }
 
-Policy load_policy(const std::string &main_file)
+std::vector<PolicySource> read_policy_sources(const std::string &main_file)
 {
     Problems problems;
     std::vector<PolicySource> sources;
@@ -145,7 +145,12 @@ Policy load_policy(const std::string &main_file)
     for (const auto &path : list_directory(directory, problems))
         add_source(path, sources, problems);
     problems.throw_if_any();
-    return parse_policy(sources);
+    return sources;
+}
+
+Policy load_policy(const std::string &main_file)
+{
+    return parse_policy(read_policy_sources(main_file));
 }
 
 } // namespace pi_agent

@@ -17,7 +17,10 @@ struct PolicySource {
 // Parses and joins `sources` (the main file first, then policy.d in lexical order). Throws PolicyError with every diagnostic found.
 Policy parse_policy(const std::vector<PolicySource> &sources);
 
-// Reads `main_file` and policy.d/*.yaml beside it through trusted paths (common/trusted_file.hpp) and parses them.
+// The texts of `main_file` and policy.d/*.yaml beside it, read through trusted paths (common/trusted_file.hpp), and named by these.
+std::vector<PolicySource> read_policy_sources(const std::string &main_file);
+
+// Reads them and parses them.
 // Throws PolicyError (also for a file that others can write) or SystemFailure.
 Policy load_policy(const std::string &main_file);
 

@@ -131,4 +131,11 @@ std::vector<JournalField> record_fields(const RecordSubject &subject, const Reco
     return entry.take();
 }
 
+const char *message_id_of(const std::string &event)
+{
+    for (const auto &known : {denied_name, started_name, ended_name, passed_name, problem_name})
+        if (event == known.name) return known.message_id;
+    throw Failure(ExitStatus::internal, "there is no event of that name");
+}
+
 } // namespace pi_agent

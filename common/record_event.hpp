@@ -49,4 +49,7 @@ using RecordEvent = std::variant<DeniedEvent, StartedEvent, EndedEvent, Prefligh
 // The entry of an event, every value made harmless and bounded. `identifier` names the program that says so.
 std::vector<JournalField> record_fields(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier);
 
+// The MESSAGE_ID of "denied", "started", "ended", "preflight" or "problem". Throws Failure(internal) for any other.
+const char *message_id_of(const std::string &event);
+
 } // namespace pi_agent

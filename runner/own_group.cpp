@@ -138,6 +138,13 @@ void OwnGroup::kill_agents() const
     if (agents_) kill_group(agents_of(id_));
 }
 
+std::optional<ControlGroup> find_own_group(const std::string &session_id)
+{
+    auto group = agents_of(session_id);
+    if (access(group.path.c_str(), F_OK) != 0) return std::nullopt;
+    return group;
+}
+
 int enter_group(FdRef group) noexcept
 {
     const UniqueFd file = UniqueFd::adopt(openat(group.get(), "cgroup.procs", O_WRONLY | O_CLOEXEC));

@@ -39,6 +39,9 @@ private:
     UniqueFd agents_; // none where there are no groups
 };
 
+// The group of what a session confines; none where there are no groups, or it is gone.
+std::optional<ControlGroup> find_own_group(const std::string &session_id);
+
 // Moves the calling process into it. async-signal-safe; returns errno, or 0.
 int enter_group(FdRef group) noexcept;
 

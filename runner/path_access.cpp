@@ -65,7 +65,8 @@ std::vector<PathAccess> decode_path_access(const std::string &line)
 {
     try {
         std::vector<PathAccess> answers;
-        for (const auto &answer : nlohmann::json::parse(line).at("paths"))
+        const auto json = nlohmann::json::parse(line);
+        for (const auto &answer : json.at("paths"))
             answers.push_back({answer.at("exists"), answer.at("read"), answer.at("write"), answer.at("execute"), answer.at("read_only"),
                                answer.at("mount")});
         return answers;

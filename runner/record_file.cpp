@@ -7,6 +7,7 @@
 #include "common/fd.hpp"
 #include "common/trusted_file.hpp"
 
+#include <array>
 #include <chrono>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
@@ -100,6 +101,31 @@ void append_to_record_file(const std::vector<JournalField> &fields)
     const int reason = written < 0 ? errno : ENOSPC;
     if (written > 0 && ftruncate(file.get(), before.st_size) != 0) throw_errno(std::string("shortening ") + record_file_path);
     throw SystemFailure(reason, std::string("writing to ") + record_file_path);
+}
+
+void read_record_file(const std::function<void(const std::string &line)> &visit)
+{
+    UniqueFd file;
+    try {
+        file = open_trusted(record_file_path, O_RDONLY | O_NONBLOCK, "record");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT) return;
+        throw;
+    }
+    std::string rest;
+    std::array<char, 65536> chunk{};
+    for (;;) {
+        const ssize_t count = read(file.get(), chunk.data(), chunk.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno(std::string("reading ") + record_file_path);
+        if (count == 0) break;
+        rest.append(chunk.data(), static_cast<std::size_t>(count));
+        std::size_t start = 0;
+        for (std::size_t end = 0; (end = rest.find('\n', start)) != std::string::npos; start = end + 1)
+            visit(rest.substr(start, end - start));
+        rest.erase(0, start);
+    }
+    if (!rest.empty()) visit(rest);
 }
 
 } // namespace pi_agent

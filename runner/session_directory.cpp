@@ -215,7 +215,12 @@ std::string read_session_link(FdRef session, const char *name)
 
 bool session_exists(const AsRoot & /*root*/, const std::string &id)
 {
-    return faccessat(open_sessions().get(), id.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    try {
+        return faccessat(open_sessions().get(), id.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw; // no session since boot
+        return false;
+    }
 }
 
 void remove_session(const AsRoot &root, const std::string &id, const std::function<void(FdRef session)> &between)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -77,6 +78,14 @@ bool lock(FdRef file)
         std::this_thread::sleep_for(std::chrono::milliseconds(2));
     }
     return true;
+}
+
+std::pair<RecordSubject, std::uint64_t> read_note(FdRef note)
+{
+    std::array<char, note_limit> content{};
+    const ssize_t length = pread(note.get(), content.data(), content.size(), 0);
+    if (length < 0) throw_errno("reading the note of the session's end");
+    return decode({content.data(), static_cast<std::size_t>(length)});
 }
 
 bool is_recorded(FdRef file)
@@ -161,6 +170,15 @@ void SessionRecord::failed(ExitStatus status, const std::string &reason)
     recorded_failure_ = reason;
 }
 
+std::optional<OpenRecord> read_open_record(FdRef session)
+{
+    const UniqueFd note = UniqueFd::adopt(openat(session.get(), file_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!note && errno == ENOENT) return std::nullopt;
+    if (!note) throw_errno("opening the note of the session's end");
+    auto [subject, started_usec] = read_note(note);
+    return OpenRecord{std::move(subject), now_usec() - started_usec};
+}
+
 bool has_open_end(FdRef session)
 {
     return faccessat(session.get(), file_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
@@ -176,10 +194,7 @@ void record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id
         throw Failure(ExitStatus::system_failure,
                       "the runner lives, and does not record the session's end; what is left of it is left to the next sweep");
     if (is_recorded(note)) return;
-    std::array<char, note_limit> content{};
-    const ssize_t length = pread(note.get(), content.data(), content.size(), 0);
-    if (length < 0) throw_errno("reading the note of the session's end");
-    const auto [subject, started_usec] = decode({content.data(), static_cast<std::size_t>(length)});
+    const auto [subject, started_usec] = read_note(note);
     record_event(subject, EndedEvent{std::nullopt, unheard, now_usec() - started_usec, {}, {}});
     unlinkat(session.get(), file_name, 0);
 }

@@ -56,6 +56,14 @@ private:
     std::uint64_t started_usec_ = 0;
 };
 
+// What is known of a session that has started and whose end is not recorded yet: whose it is, and for how long it has been running.
+struct OpenRecord {
+    RecordSubject subject;
+    std::uint64_t running_usec;
+};
+// None before the agent starts, and when the end is recorded.
+std::optional<OpenRecord> read_open_record(FdRef session);
+
 // Whether the end of a session is still to be recorded.
 bool has_open_end(FdRef session);
 

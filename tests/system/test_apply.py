@@ -64,7 +64,10 @@ def test_apply_makes_all_that_a_new_host_lacks_and_says_so(applied):
     with without_anything(machine):
         before = machine.root("cat /etc/passwd /etc/group; ls /etc/sudoers.d /var/lib", check=True).stdout
         status, would, _ = apply(machine, "--dry-run")
+        rule = [line for line in would if line.startswith("    ")]
+        would = [line for line in would if line not in rule]
         assert status == 0 and would and all(line.startswith("would: ") for line in would), would
+        assert '    +alice ALL=(root) NOPASSWD: /usr/libexec/pi-agent/pi-agent-runner ""' in rule, rule
         assert machine.root("cat /etc/passwd /etc/group; ls /etc/sudoers.d /var/lib", check=True).stdout == before
 
         status, done, complaint = apply(machine)

@@ -223,3 +223,15 @@ def test_time_and_sessions_need_no_controller(idle, playing_policy):
     with session(idle, "sh", STAYING) as process:
         assert_refused(pi(idle, "sh", "echo second"), LIMIT, "alice has 1 session, and", place_of(text, "1}"))
         assert finish(process)[0] == 0
+
+
+def test_what_a_session_uses_now_is_what_its_control_group_holds(legacy, limited):
+    limited("{memory: 1G}")
+    held = "echo ready; exec python3 -c 'held = bytearray(b\"x\" * (96 << 20)); import sys; print(\"held\", flush=True); sys.stdin.read()'"
+    with session(legacy, "sh", held) as running:
+        assert running.stdout.readline() == b"held\n"
+        shown = legacy.root(["pi-agentctl", "sessions", "--json"], check=True)
+        (one,) = json.loads(shown.stdout)["sessions"]
+        assert 96 << 20 <= one["memory_bytes"] < 400 << 20, one
+        assert one["processes"] >= 1 and one["cpu_usec"] > 0, one
+        finish(running)

@@ -97,6 +97,23 @@ TEST_CASE("a session has one started and one ended" * doctest::skip(not_root()))
     });
 }
 
+TEST_CASE("whose session runs can be read between its started and its ended" * doctest::skip(not_root()))
+{
+    check_record("started; ended 0", [](const Scene &scene) {
+        const auto say = [&](const char *when) {
+            const auto open = read_open_record(scene.session->fd());
+            return std::string(when) +
+                   (open ? ": " + open->subject.user + " " + open->subject.account + " " + open->subject.project : ": none");
+        };
+        if (say("before") != "before: none") throw Failure(ExitStatus::internal, say("before"));
+        scene.start();
+        if (say("during") != "during: alice pi-agent /srv/a") throw Failure(ExitStatus::internal, say("during"));
+        if (read_open_record(scene.session->fd())->running_usec > 60'000'000) throw Failure(ExitStatus::internal, "the time is wrong");
+        scene.record.ended({false, 0});
+        if (say("after") != "after: none") throw Failure(ExitStatus::internal, say("after"));
+    });
+}
+
 TEST_CASE("what fails before the agent starts is a refusal, and no session" * doctest::skip(not_root()))
 {
     check_record("denied 77 no", [](const Scene &scene) {

@@ -1,0 +1,143 @@
+// A draft beside the policy, an editor, a check, and a rename.
+#include "admin/edit.hpp"
+
+#include "admin/apply.hpp"
+#include "admin/check.hpp"
+#include "admin/editor.hpp"
+#include "admin/host_lock.hpp"
+#include "admin/question.hpp"
+#include "admin/root_file.hpp"
+#include "common/error.hpp"
+#include "common/trusted_file.hpp"
+#include "common/yaml_tree.hpp"
+#include "runner/beneath.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr mode_t draft_mode = 0600;
+constexpr mode_t policy_mode = 0644;
+
+// In the directory of the policy, where only root can write, and under a name that nobody reads as a policy.
+class Draft {
+public:
+    Draft() : directory_(open_trusted(split_last(policy_path).first, O_RDONLY | O_DIRECTORY, "directory of the policy")) {}
+
+    [[nodiscard]] const std::string &path() const noexcept { return path_; }
+    [[nodiscard]] std::string read() const { return read_trusted_file(path_, yaml_size_limit, "draft of the policy"); }
+    [[nodiscard]] bool exists() const
+    {
+        struct stat status {};
+        if (::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return true;
+        if (errno != ENOENT) throw_errno("examining " + path_);
+        return false;
+    }
+    void write(const std::string &text) const { write_beside(directory_, name_, text, draft_mode, path_); }
+    void install(const std::string &text) const
+    {
+        replace_root_file(directory_, split_last(policy_path).second, text, policy_mode, policy_path);
+    }
+    void remove() const { remove_root_file(directory_, name_, path_); }
+
+private:
+    UniqueFd directory_;
+    std::string path_ = std::string(policy_path) + ".edit";
+    std::string name_ = split_last(path_).second;
+};
+
+const std::string &main_text(const PolicyFiles &files)
+{
+    return files.front().text;
+}
+
+// Those of policy.d as they are, and the draft in the place of the main file, by whose name mistakes are told.
+PolicyFiles with_draft(PolicyFiles files, const std::string &draft)
+{
+    files.front().text = draft;
+    return files;
+}
+
+// What is wrong with it, as check says it; empty when nothing is.
+std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
+{
+    try {
+        const auto policy = parse_policy(files);
+        Problems problems;
+        check_host(policy, observer, problems);
+        problems.throw_if_any();
+        return "";
+    } catch (const Failure &failure) {
+        return failure.what();
+    }
+}
+
+// An edit that was cut short (the host went down, the terminal was closed) left work that may be wanted.
+void take_up_or_begin(const Draft &draft, const std::string &text)
+{
+    if (!draft.exists()) return draft.write(text);
+    switch (ask("There is a draft of an edit that was cut short, " + draft.path() + ": k(eep on with it), d(iscard it), or x (leave it)?",
+                "kdx")) {
+    case 'k':
+        return;
+    case 'd':
+        return draft.write(text);
+    default:
+        throw Failure(ExitStatus::limit, "an edit that was cut short left " + draft.path() + "; look at it, and remove it");
+    }
+}
+
+// The text of the draft once it is good, or as the policy is: what was checked is what is installed. Throws when it is given up.
+std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const Observer &observer, const std::vector<std::string> &editor,
+                            std::ostream &warnings)
+{
+    const auto variable = own_environment();
+    for (;;) {
+        const int status = run_editor(editor, draft.path(), variable);
+        std::string mistakes = "the editor " + editor.front() + " ended with status " + std::to_string(status);
+        if (status == 0) {
+            auto text = draft.read();
+            if (text == main_text(files)) return text;
+            mistakes = mistakes_in(with_draft(files, text), observer);
+            if (mistakes.empty()) return text;
+        }
+        warnings << mistakes << '\n' << std::flush;
+        if (ask("What now? e(dit again), or x (discard the changes)", "ex") == 'e') continue;
+        draft.remove();
+        throw Failure(ExitStatus::configuration, "the changes are discarded; the policy is as it was");
+    }
+}
+
+} // namespace
+
+void run_edit(std::ostream &out, std::ostream &warnings)
+{
+    const auto observer = Observer::self();
+    if (!observer.root())
+        throw Failure(ExitStatus::denied, "edit changes the policy, so only root can run it; try 'sudo pi-agentctl edit'");
+    auto lock = take_edit_lock(*observer.root());
+    const auto editor = choose_editor(own_environment());
+    const auto files = read_policy_sources(policy_path);
+    const Draft draft;
+    take_up_or_begin(draft, main_text(files));
+    const auto text = edit_until_good(draft, files, observer, editor, warnings);
+    if (text == main_text(files)) {
+        draft.remove();
+        out << "the policy is as it was\n";
+        return;
+    }
+    if (!are_same(read_policy_sources(policy_path), files))
+        throw Failure(ExitStatus::limit, "somebody else has changed the policy meanwhile; your draft is " + draft.path());
+    draft.install(text);
+    draft.remove();
+    lock.reset();
+    out << "the policy is changed\n" << std::flush;
+    if (ask("Apply it now? (y or n)", "yn") == 'y') return run_apply({}, out, warnings);
+    out << "it says who may start what from now on; people who were added or removed need 'pi-agentctl apply'\n";
+}
+
+} // namespace pi_agent

@@ -1,0 +1,103 @@
+// The command line of the commands about the policy: check, init, edit, apply, rollback, sudoers, remove.
+#include "admin/apply.hpp"
+#include "admin/check.hpp"
+#include "admin/commands.hpp"
+#include "admin/edit.hpp"
+#include "admin/init.hpp"
+#include "admin/remove.hpp"
+#include "admin/rollback.hpp"
+#include "admin/show_sudoers.hpp"
+
+#include <iostream>
+
+namespace pi_agent {
+
+namespace {
+
+struct Given {
+    std::string file;
+    bool dry_run = false, no_canary = false;
+};
+
+constexpr const char *no_canary_help =
+    "Do not try the sandbox afterwards: where no session can run yet, as in an image that is being built";
+
+void add_check(CLI::App &app, Command &chosen)
+{
+    const auto all = std::make_shared<Given>();
+    auto *check = app.add_subcommand("check", "Check the policy and whether this host fits it; as root, the roots of every user too");
+    const auto *file = check->add_option("FILE", all->file, "A draft to check instead of the installed policy, alone and without policy.d");
+    on(check, chosen, [all, file] { run_check(given(file, all->file), std::cout, std::cerr); });
+}
+
+void add_apply(CLI::App &app, Command &chosen)
+{
+    const auto all = std::make_shared<Given>();
+    auto *apply = app.add_subcommand("apply", "Make the host follow the policy: accounts, directories, the agent's program, the sudo rule");
+    apply->add_flag("--dry-run", all->dry_run, "Say what would change, with the lines of files, and change nothing");
+    apply->add_flag("--no-canary", all->no_canary, no_canary_help);
+    on(apply, chosen, [all] { run_apply({all->dry_run, !all->no_canary}, std::cout, std::cerr); });
+}
+
+void add_rollback(CLI::App &app, Command &chosen)
+{
+    const auto all = std::make_shared<Given>();
+    const auto yes = std::make_shared<bool>(false);
+    auto *rollback = app.add_subcommand("rollback", "Put the policy back that was applied before, and apply it");
+    rollback->add_flag("--yes", *yes, "Do not ask");
+    rollback->add_flag("--dry-run", all->dry_run, "Say what would change, with the lines of files, and change nothing");
+    rollback->add_flag("--no-canary", all->no_canary, no_canary_help);
+    on(rollback, chosen, [all, yes] { run_rollback(*yes, {all->dry_run, !all->no_canary}, std::cout, std::cerr); });
+}
+
+void add_init(CLI::App &app, Command &chosen)
+{
+    const auto order = std::make_shared<InitOrder>();
+    const auto output = std::make_shared<std::string>();
+    auto *init = app.add_subcommand("init", "Write a first policy from the users and directories of this host");
+    init->add_option("--user", order->users, "Who may run the agent; without it everybody who keeps projects here")->type_name("NAME");
+    init->add_option("--root", order->roots, "Where, for these users; without it ~/projects, ~/src and their like")->type_name("DIRECTORY");
+    const auto *path = init->add_option("--output", *output, "Where to write it; - is standard output")->type_name("FILE");
+    on(init, chosen, [order, output, path] {
+        order->output = given(path, *output);
+        run_init(*order, std::cout, std::cerr);
+    });
+}
+
+void add_edit(CLI::App &app, Command &chosen)
+{
+    auto *edit = app.add_subcommand("edit", "Change the policy with an editor; what is not valid never takes its place");
+    on(edit, chosen, [] { run_edit(std::cout, std::cerr); });
+}
+
+void add_remove(CLI::App &app, Command &chosen)
+{
+    const auto order = std::make_shared<RemoveOrder>();
+    auto *remove = app.add_subcommand("remove", "Undo what apply did: the sudo rule, the hidden program");
+    remove->add_flag("--state", order->state, "Remove what is kept for each user too: the agents' homes");
+    remove->add_flag("--accounts", order->accounts, "With --state: remove the agents' accounts too");
+    remove->add_flag("--yes", order->yes, "Do not ask");
+    remove->add_flag("--dry-run", order->dry_run, "Say what would change, and change nothing");
+    on(remove, chosen, [order] { run_remove(*order, std::cout); });
+}
+
+void add_sudoers(CLI::App &app, Command &chosen)
+{
+    auto *sudoers = app.add_subcommand("sudoers", "Print the sudo rule that apply would install, after visudo has checked it");
+    on(sudoers, chosen, [] { run_sudoers(std::cout, std::cerr); });
+}
+
+} // namespace
+
+void add_policy_commands(CLI::App &app, Command &chosen)
+{
+    add_init(app, chosen);
+    add_check(app, chosen);
+    add_edit(app, chosen);
+    add_apply(app, chosen);
+    add_rollback(app, chosen);
+    add_sudoers(app, chosen);
+    add_remove(app, chosen);
+}
+
+} // namespace pi_agent

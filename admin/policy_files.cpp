@@ -1,0 +1,195 @@
+// Replacing the policy's files, and keeping applied ones as JSON: one file for each policy, however many it has.
+#include "admin/policy_files.hpp"
+
+#include "admin/directories.hpp"
+#include "admin/root_file.hpp"
+#include "admin/text_diff.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/fd.hpp"
+#include "common/trusted_file.hpp"
+#include "runner/beneath.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+const char *const applied_directory = "/var/lib/pi-agent/applied";
+
+namespace {
+
+constexpr const char *last_name = "last.json";
+constexpr const char *previous_name = "previous.json";
+constexpr int format_version = 1;
+constexpr std::size_t size_limit = std::size_t{64} << 20U; // of one, in bytes
+constexpr mode_t policy_mode = 0644;
+constexpr mode_t kept_mode = 0600;
+
+std::string path_of(const char *name)
+{
+    return std::string(applied_directory) + "/" + name;
+}
+
+std::map<std::string, std::string> by_name(const PolicyFiles &files)
+{
+    std::map<std::string, std::string> map;
+    for (const auto &file : files)
+        map[file.name] = file.text;
+    return map;
+}
+
+std::string to_text(const PolicyFiles &files)
+{
+    nlohmann::ordered_json json = {{"version", format_version}, {"files", nlohmann::ordered_json::array()}};
+    for (const auto &file : files)
+        json["files"].push_back({{"name", file.name}, {"text", file.text}});
+    return json.dump(1) + "\n";
+}
+
+// Every name is one that the policy's reader would read: what is kept is root's, but a rollback writes it.
+void require_name(const std::string &name)
+{
+    const std::string main_file = policy_path;
+    const std::string directory = main_file.substr(0, main_file.rfind('/')) + "/policy.d/";
+    if (name == main_file) return;
+    const std::string own = name.size() > directory.size() ? name.substr(directory.size()) : "";
+    if (name.compare(0, directory.size(), directory) == 0 && !own.empty() && own.find('/') == std::string::npos && own.front() != '.')
+        return;
+    throw Failure(ExitStatus::configuration,
+                  std::string("what is kept in ") + applied_directory + " is of another policy: " + escape_for_display(name));
+}
+
+std::optional<PolicyFiles> read_kept(const char *name)
+{
+    std::string text;
+    try {
+        text = read_trusted_file(path_of(name), size_limit, "policy that was applied");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT) return std::nullopt;
+        throw;
+    }
+    try {
+        const auto json = nlohmann::json::parse(text);
+        if (json.at("version") != format_version)
+            throw Failure(ExitStatus::configuration, path_of(name) + " is of another version of pi-agent");
+        PolicyFiles files;
+        for (const auto &file : json.at("files"))
+            files.push_back({file.at("name").get<std::string>(), file.at("text").get<std::string>()});
+        for (const auto &file : files)
+            require_name(file.name);
+        return files;
+    } catch (const nlohmann::json::exception &) {
+        throw Failure(ExitStatus::configuration, path_of(name) + " is damaged; remove it");
+    }
+}
+
+std::pair<UniqueFd, std::string> open_holder(const std::string &path)
+{
+    const auto [directory, name] = split_last(path);
+    return {open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy"), name};
+}
+
+void write_policy_file(const PolicySource &file)
+{
+    const auto [directory, name] = split_last(file.name);
+    const auto [above, below] = split_last(directory);
+    if (below == "policy.d") {
+        const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
+        if (::mkdirat(parent.get(), below.c_str(), 0755) != 0 && errno != EEXIST) throw_errno("cannot create " + directory);
+    }
+    const auto holder = open_holder(file.name);
+    replace_root_file(holder.first, holder.second, file.text, policy_mode, file.name);
+}
+
+} // namespace
+
+bool are_same(const PolicyFiles &one, const PolicyFiles &other)
+{
+    return by_name(one) == by_name(other);
+}
+
+std::string difference_of(const PolicyFiles &before, const PolicyFiles &after)
+{
+    const auto old_files = by_name(before);
+    const auto new_files = by_name(after);
+    std::string text;
+    for (const auto &[name, old_text] : old_files) {
+        const auto found = new_files.find(name);
+        text += found == new_files.end() ? text_diff(name, old_text, "/dev/null", "") : text_diff(name, old_text, name, found->second);
+    }
+    for (const auto &[name, new_text] : new_files)
+        if (old_files.count(name) == 0) text += text_diff("/dev/null", "", name, new_text);
+    return text;
+}
+
+void install_policy_files(const AsRoot & /*root*/, const PolicyFiles &installed, const PolicyFiles &wanted, Changes &changes)
+{
+    const auto old_files = by_name(installed);
+    const auto new_files = by_name(wanted);
+    for (const auto &file : wanted) {
+        const auto found = old_files.find(file.name);
+        if (found != old_files.end() && found->second == file.text) continue;
+        changes.make("write " + escape_for_display(file.name), [&file] { write_policy_file(file); });
+    }
+    for (const auto &[name, text] : old_files) {
+        if (new_files.count(name) != 0) continue;
+        changes.make("remove " + escape_for_display(name), [&file = name] {
+            const auto holder = open_holder(file);
+            remove_root_file(holder.first, holder.second, file);
+        });
+    }
+}
+
+AppliedPolicies read_applied(const AsRoot & /*root*/)
+{
+    return {read_kept(last_name), read_kept(previous_name)};
+}
+
+void make_applied_directory(const AsRoot &root, const std::string &state_dir, Changes &changes)
+{
+    const auto parent = split_last(applied_directory).first;
+    if (state_dir != parent) make_root_directory(root, parent, 0711, changes);
+    make_root_directory(root, applied_directory, 0700, changes);
+}
+
+void keep_applied(const AsRoot &root, const PolicyFiles &files)
+{
+    std::optional<PolicyFiles> last;
+    try {
+        last = read_applied(root).last;
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is damaged is replaced
+    }
+    if (last && are_same(*last, files)) return;
+    const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+    if (last) replace_root_file(directory, previous_name, to_text(*last), kept_mode, path_of(previous_name));
+    replace_root_file(directory, last_name, to_text(files), kept_mode, path_of(last_name));
+}
+
+void forget_applied(const AsRoot & /*root*/, Changes &changes)
+{
+    const auto [above, name] = split_last(applied_directory);
+    UniqueFd directory;
+    try {
+        directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT) return;
+        throw;
+    }
+    changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&, parent = above, own = name] {
+        for (const auto *file : {last_name, previous_name})
+            remove_root_file(directory, file, path_of(file));
+        const auto holder = open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory");
+        if (::unlinkat(holder.get(), own.c_str(), AT_REMOVEDIR) != 0) throw_errno(std::string("cannot remove ") + applied_directory);
+        const auto [top, last] = split_last(parent);
+        const auto above_all = open_trusted(top, O_RDONLY | O_DIRECTORY, "parent of the state directory");
+        ::unlinkat(above_all.get(), last.c_str(), AT_REMOVEDIR); // best_effort: it goes where the state lies elsewhere, and it is empty
+    });
+}
+
+} // namespace pi_agent

@@ -1,0 +1,39 @@
+// The files of the installed policy as a whole: what was applied is kept, and put back.
+#pragma once
+
+#include "admin/changes.hpp"
+#include "common/identity.hpp"
+#include "common/policy_load.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// Absolute paths with their texts, the main file first.
+using PolicyFiles = std::vector<PolicySource>;
+
+bool are_same(const PolicyFiles &one, const PolicyFiles &other);
+
+// The difference as text, file by file (admin/text_diff.hpp).
+std::string difference_of(const PolicyFiles &before, const PolicyFiles &after);
+
+// Makes `wanted` the installed policy: each file is replaced in one step, root 0644; files of policy.d that are not wanted go.
+void install_policy_files(const AsRoot &root, const PolicyFiles &installed, const PolicyFiles &wanted, Changes &changes);
+
+// What apply keeps, in /var/lib/pi-agent/applied, root 0700: the policy that was last applied, and the one that was applied before that and
+// was another. The place is fixed, because state_dir is a part of the policy.
+extern const char *const applied_directory;
+struct AppliedPolicies {
+    std::optional<PolicyFiles> last, previous;
+};
+AppliedPolicies read_applied(const AsRoot &root);
+
+// Makes that directory, and notes that `files` have been applied; nothing changes where they were the last.
+void make_applied_directory(const AsRoot &root, const std::string &state_dir, Changes &changes);
+void keep_applied(const AsRoot &root, const PolicyFiles &files);
+// Takes the directory away, with what is kept there.
+void forget_applied(const AsRoot &root, Changes &changes);
+
+} // namespace pi_agent

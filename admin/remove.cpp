@@ -1,0 +1,125 @@
+// The way back of apply, in its opposite order.
+#include "admin/remove.hpp"
+
+#include "admin/agent_binary.hpp"
+#include "admin/changes.hpp"
+#include "admin/host_lock.hpp"
+#include "admin/policy_files.hpp"
+#include "admin/program.hpp"
+#include "admin/question.hpp"
+#include "admin/root_only.hpp"
+#include "admin/state_removal.hpp"
+#include "admin/sudoers.hpp"
+#include "common/account.hpp"
+#include "common/error.hpp"
+#include "runner/session_list.hpp"
+
+#include <cerrno>
+#include <fmt/format.h>
+#include <pwd.h>
+#include <string>
+#include <sys/stat.h>
+#include <vector>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *sudoers_directory = "/etc/sudoers.d";
+
+// What apply did follows from what it applied, not from what has been written since.
+Policy applied_policy(const AsRoot &root)
+{
+    const auto applied = read_applied(root);
+    return parse_policy(applied.last ? *applied.last : read_policy_sources(policy_path));
+}
+
+void require_no_session(const AsRoot &root, const std::string &remedy)
+{
+    const auto count = live_sessions(root).size();
+    if (count > 0)
+        throw Failure(ExitStatus::limit, fmt::format("{} {}; {}", count, count == 1 ? "session lives" : "sessions live", remedy));
+}
+
+void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std::ostream &out)
+{
+    policy.wrapper.hide_direct_binary = false;
+    try {
+        hide_agent_binary(root, policy, changes);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw;
+        out << "the agent's program " << policy.agent.binary << " is not there any more\n";
+    }
+}
+
+// Made by apply: systemd-sysusers gave them the state directory as their home, and no shell. An account that somebody else made is not
+// ours.
+std::vector<std::string> made_accounts(const Policy &policy)
+{
+    std::vector<std::string> names;
+    ::setpwent();                              // NOLINT(concurrency-mt-unsafe): this program has one thread
+    while (const auto *entry = ::getpwent()) { // NOLINT(concurrency-mt-unsafe)
+        const std::string shell = entry->pw_shell;
+        const std::string purpose = entry->pw_gecos;
+        const bool ours = entry->pw_dir == policy.agent.state_dir && purpose.compare(0, 8, "pi-agent") == 0 && entry->pw_uid != 0;
+        if (ours && shell.substr(shell.rfind('/') + 1) == "nologin") names.emplace_back(entry->pw_name);
+    }
+    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
+    return names;
+}
+
+void run_or_throw(const std::vector<std::string> &arguments, const std::string &action)
+{
+    const auto result = run_program(arguments);
+    if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot " + action + ": " + one_line(result.output));
+}
+
+void remove_accounts(const Policy &policy, Changes &changes)
+{
+    for (const auto &name : made_accounts(policy))
+        changes.make("remove the account " + name, [&name] { run_or_throw({"userdel", name}, "remove the account " + name); });
+    const auto &group = policy.agent.group;
+    const auto found = find_group(group); // it may have gone with the account of its name
+    if (!found || !policy.agent.create_user || found->value() >= 1000) return;
+    changes.make("remove the group " + group, [&group] { run_or_throw({"groupdel", group}, "remove the group " + group); });
+}
+
+bool has_state(const std::string &state_dir)
+{
+    struct stat status {};
+    return ::lstat(state_dir.c_str(), &status) == 0;
+}
+
+} // namespace
+
+void run_remove(const RemoveOrder &order, std::ostream &out)
+{
+    const auto root = claim_root("remove", "changes the host, so only root can run it");
+    if (order.accounts && !order.state)
+        throw Failure(ExitStatus::usage, "--accounts goes with --state: what agents own would be left to whoever gets their numbers next");
+    const auto lock = take_apply_lock(root);
+    const auto policy = applied_policy(root);
+    if (order.accounts)
+        for (const auto *program : {"userdel", "groupdel"})
+            require_program(program);
+    require_no_session(root, "end them first: pi-agentctl stop --all");
+    if (!order.dry_run)
+        require_consent(std::string("Take the sudo rule away and show the agent's program to everybody") +
+                            (order.state ? ", and remove all homes of agents with what is in them" : "") +
+                            (order.accounts ? ", and the agents' accounts" : "") + "?",
+                        order.yes);
+    Changes changes(order.dry_run, out);
+    remove_sudoers(root, sudoers_directory, changes);
+    require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
+    show_agent_binary(root, policy, changes, out);
+    if (order.state) {
+        forget_applied(root, changes);
+        if (has_state(policy.agent.state_dir))
+            changes.make("remove " + policy.agent.state_dir + ", with the homes of all agents",
+                         [&] { remove_all_state(root, policy.agent.state_dir); });
+    }
+    if (order.accounts) remove_accounts(policy, changes);
+    if (changes.count() == 0) out << "nothing to do\n";
+}
+
+} // namespace pi_agent

@@ -1,0 +1,19 @@
+// pi-agentctl remove: undoes what apply did to this host.
+#pragma once
+
+#include <ostream>
+
+namespace pi_agent {
+
+struct RemoveOrder {
+    bool accounts = false; // the agents' accounts too; only with `state`, whose files would be left to whoever gets their numbers
+    bool state = false;    // and what is kept for each user
+    bool yes = false;      // do not ask
+    bool dry_run = false;
+};
+
+// The sudo rule goes first, so that nobody can start what goes next; then the agent's program is shown again. The policy stays. Throws
+// Failure(limit) while a session lives.
+void run_remove(const RemoveOrder &order, std::ostream &out);
+
+} // namespace pi_agent

@@ -1,0 +1,62 @@
+// Choosing what comes back, checking it, writing it, applying it.
+#include "admin/rollback.hpp"
+
+#include "admin/check.hpp"
+#include "admin/host_lock.hpp"
+#include "admin/nothing.hpp"
+#include "admin/question.hpp"
+#include "common/error.hpp"
+
+namespace pi_agent {
+
+namespace {
+
+// Whatever is wrong with it: what cannot be read as a policy is no obstacle to putting another one there.
+PolicyFiles read_installed()
+{
+    try {
+        return read_policy_sources(policy_path);
+    } catch (const PolicyError &) {
+        return {};
+    }
+}
+
+PolicyFiles choose(const AsRoot &root, const PolicyFiles &installed)
+{
+    auto applied = read_applied(root);
+    if (applied.last && !are_same(*applied.last, installed)) return std::move(*applied.last);
+    if (applied.previous) return std::move(*applied.previous);
+    throw Nothing("no earlier policy was applied on this host, so there is none to go back to");
+}
+
+void check_wanted(const PolicyFiles &wanted, const Observer &observer)
+{
+    const auto policy = parse_policy(wanted);
+    if (!policy.wrapper.enable) return; // the emergency stop needs nothing of the host
+    Problems problems;
+    check_host(policy, observer, problems);
+    problems.throw_if_any();
+}
+
+} // namespace
+
+void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
+{
+    const auto observer = Observer::self();
+    if (!observer.root())
+        throw Failure(ExitStatus::denied, "rollback changes the host, so only root can run it; try 'sudo pi-agentctl rollback'");
+    const auto &root = *observer.root();
+    auto editing = take_edit_lock(root);
+    auto lock = take_apply_lock(root);
+    const auto installed = read_installed();
+    const auto wanted = choose(root, installed);
+    check_wanted(wanted, observer);
+    out << difference_of(installed, wanted) << std::flush;
+    if (!options.dry_run) require_consent("Put this policy back, and apply it?", yes);
+    Changes changes(options.dry_run, out);
+    install_policy_files(root, installed, wanted, changes);
+    editing.reset();
+    apply_files(observer, std::move(lock), wanted, options, out, warnings);
+}
+
+} // namespace pi_agent

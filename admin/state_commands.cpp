@@ -1,0 +1,60 @@
+// The command line of `state` and what is below it: prune, reset, export.
+#include "admin/commands.hpp"
+#include "admin/state.hpp"
+#include "admin/state_export.hpp"
+#include "admin/state_removal.hpp"
+
+#include <iostream>
+
+namespace pi_agent {
+
+namespace {
+
+struct Given {
+    std::string user, directory;
+    bool yes = false, json = false;
+};
+
+void add_prune(CLI::App &state, Command &chosen)
+{
+    const auto all = std::make_shared<Given>();
+    auto *prune = state.add_subcommand("prune", "Remove caches of users who have no session now, and what sessions left");
+    const auto *user = prune->add_option("--user", all->user, "Only of this user")->type_name("NAME");
+    prune->add_flag("--yes", all->yes, "Do not ask");
+    on(prune, chosen, [all, user] { run_state_prune(given(user, all->user), all->yes, std::cout); });
+}
+
+void add_reset(CLI::App &state, Command &chosen)
+{
+    const auto all = std::make_shared<Given>();
+    auto *reset = state.add_subcommand("reset", "Empty a user's agent home: the next start is like the first");
+    reset->add_option("--user", all->user, "Whose")->type_name("NAME")->required();
+    reset->add_flag("--yes", all->yes, "Do not ask");
+    on(reset, chosen, [all] { run_state_reset(all->user, all->yes, std::cout); });
+}
+
+void add_export(CLI::App &state, Command &chosen)
+{
+    const auto all = std::make_shared<Given>();
+    auto *exporting = state.add_subcommand("export", "Copy the agent's session files of a user into a directory of that user");
+    exporting->add_option("--user", all->user, "Whose")->type_name("NAME")->required();
+    exporting->add_option("DIRECTORY", all->directory, "A new directory, or an empty one of the user")->required();
+    on(exporting, chosen, [all] { run_state_export(all->user, all->directory, std::cout); });
+}
+
+} // namespace
+
+void add_state_commands(CLI::App &app, Command &chosen)
+{
+    const auto all = std::make_shared<Given>();
+    auto *state = app.add_subcommand("state", "Show how large each user's agent home, caches and temporary files are");
+    const auto *user = state->add_option("--user", all->user, "Only of this user")->type_name("NAME");
+    state->add_flag("--json", all->json, "Print JSON");
+    state->require_subcommand(0, 1);
+    add_prune(*state, chosen);
+    add_reset(*state, chosen);
+    add_export(*state, chosen);
+    on(state, chosen, [all, user] { run_state(given(user, all->user), all->json, std::cout); });
+}
+
+} // namespace pi_agent

@@ -1,0 +1,99 @@
+// Asking each part for its version.
+#include "admin/versions.hpp"
+
+#include "admin/accounts.hpp"
+#include "admin/program.hpp"
+#include "admin/table.hpp"
+#include "build_config.hpp"
+#include "common/account.hpp"
+#include "common/error.hpp"
+#include "common/policy_load.hpp"
+#include "common/version.hpp"
+#include "runner/systemd_bus.hpp"
+
+#include <nlohmann/json.hpp>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int agent_patience_seconds = 30;
+
+struct Answer {
+    std::string version; // empty where it is not known
+    std::string problem; // why not
+};
+
+Answer ask_systemd()
+{
+    try {
+        return {SystemdBus::version_for_anybody(), ""};
+    } catch (const Failure &failure) {
+        return {"", failure.what()};
+    }
+}
+
+std::string kernel_version()
+{
+    utsname names{};
+    if (::uname(&names) != 0) throw_errno("asking for the kernel's version");
+    return std::string(names.sysname) + " " + names.release;
+}
+
+// The program is root's, but what it does when it is asked is its own: so not as root, without a terminal, and with a bound.
+Answer ask_program(const Policy &policy)
+{
+    for (const auto &needed : needed_agent_accounts(policy, group_members)) {
+        const auto account = find_account(needed.name);
+        if (!account || account->uid == Uid(0)) continue;
+        const auto group = find_group(policy.agent.group).value_or(account->gid); // it may be hidden from everybody else
+        const auto result = run_program_apart({"setpriv", "--reuid", std::to_string(account->uid.value()), "--regid",
+                                               std::to_string(group.value()), "--clear-groups", "--no-new-privs", "--bounding-set=-all",
+                                               "--inh-caps=-all", "--reset-env", "env", "--chdir=/", policy.agent.binary, "--version"},
+                                              agent_patience_seconds);
+        if (result.status == 0) return {one_line(result.output), ""};
+        return {"", policy.agent.binary + " --version ended with status " + std::to_string(result.status) + ": " + one_line(result.output)};
+    }
+    return {"", "there is no agent's account yet to ask it as; run 'pi-agentctl apply'"};
+}
+
+Answer ask_agent()
+{
+    if (::geteuid() != 0) return {"", "only root can ask the agent's program, for it is hidden"};
+    try {
+        return ask_program(load_policy(policy_path));
+    } catch (const Failure &failure) {
+        return {"", failure.what()};
+    }
+}
+
+std::string to_text(const Answer &answer)
+{
+    return answer.problem.empty() ? answer.version : "not known: " + answer.problem;
+}
+
+nlohmann::json to_json(const Answer &answer)
+{
+    return answer.problem.empty() ? nlohmann::json{{"version", answer.version}}
+                                  : nlohmann::json{{"version", nullptr}, {"problem", answer.problem}};
+}
+
+} // namespace
+
+void run_version(bool json, std::ostream &out)
+{
+    const auto systemd = ask_systemd();
+    const auto agent = ask_agent();
+    if (json)
+        return print_json({{"pi_agent", {{"version", to_string(running_version())}}},
+                           {"systemd", to_json(systemd)},
+                           {"kernel", {{"version", kernel_version()}}},
+                           {"agent", to_json(agent)}},
+                          out);
+    out << "pi-agent: " << to_string(running_version()) << "\nsystemd:  " << to_text(systemd) << "\nkernel:   " << kernel_version()
+        << "\nagent:    " << to_text(agent) << '\n';
+}
+
+} // namespace pi_agent

@@ -1,0 +1,48 @@
+// Reading the files of a session's control group.
+#include "runner/session_usage.hpp"
+
+#include "runner/control_group.hpp"
+#include "runner/own_group.hpp"
+#include "runner/session_directory.hpp"
+#include "runner/unit_usage.hpp"
+
+#include <fstream>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+std::optional<std::uint64_t> read_number(const std::string &path)
+{
+    std::ifstream file(path);
+    std::uint64_t value = 0;
+    return file >> value ? std::optional<std::uint64_t>(value) : std::nullopt;
+}
+
+// The runner's number may be another process' by now: that one is not in the session's scope.
+std::optional<ControlGroup> group_of_session(const std::string &session_id, pid_t runner)
+{
+    std::ifstream groups("/proc/" + std::to_string(runner) + "/cgroup");
+    if (auto group = find_sibling_group(groups, scope_name(session_id), service_name(session_id))) return group;
+    return find_own_group(session_id);
+}
+
+} // namespace
+
+SessionUsage usage_of_session(const std::string &session_id, pid_t runner)
+{
+    const auto group = group_of_session(session_id, runner);
+    if (!group || access(group->path.c_str(), F_OK) != 0) return {};
+    SessionUsage usage;
+    usage.processes = processes_in(*group).size();
+    usage.memory = read_number(directory_of(*group, "memory") + (group->is_unified ? "/memory.current" : "/memory.usage_in_bytes"));
+    usage.cpu_usec = usage_of(*group).cpu_usec;
+    if (!group->is_unified) {
+        usage.cpu_usec = read_number(directory_of(*group, "cpuacct") + "/cpuacct.usage");
+        if (usage.cpu_usec) *usage.cpu_usec /= 1000; // nanoseconds
+    }
+    return usage;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,364 @@
+"""pi-agentctl around the policy: what would change, going back, editing as with visudo, a first policy, and taking everything back."""
+
+import contextlib
+
+import pytest
+from administering import BUSY, NOTHING, USAGE, answer, ctl, said
+from launching import (
+    DEMO, DENIED, INVALID, PLAYING_POLICY, POLICY_FILE, STANDARD_POLICY, owner_and_mode, pi, session, written_policy,
+)  # fmt: skip
+from shells import Shell
+
+RULE = "/etc/sudoers.d/pi-agent"
+APPLIED = "/var/lib/pi-agent/applied"
+DRAFT = POLICY_FILE + ".edit"
+EDITOR = "/usr/local/bin/test-editor"
+EXTRA = "/etc/pi-agent/policy.d/50-eve.yaml"
+EVE = "users: {eve: {roots: [/srv/devs]}}\n"
+OTHER = STANDARD_POLICY + "network: loopback\n"
+DIFFERENCE = "    +network: loopback\n"
+
+
+@pytest.fixture
+def applied(machine):
+    """Whatever a test did, the standard policy is in force afterwards, and nothing of a draft is left."""
+    machine.install_policy(STANDARD_POLICY)
+    yield machine
+    machine.root(["rm", "-rf", DRAFT, EXTRA, EDITOR], check=True)
+    machine.install_policy(STANDARD_POLICY)
+
+
+def installed(machine):
+    return machine.read(POLICY_FILE).decode()
+
+
+def apply(machine):
+    return said(machine, "apply", "--no-canary")
+
+
+# --- what would change ---
+
+
+def test_a_dry_run_shows_the_lines_that_would_change_and_changes_none(applied):
+    machine = applied
+    without_bob = STANDARD_POLICY.replace("  bob:\n    roots: [~/work]\n", "")
+    before = machine.read(RULE)
+    with written_policy(machine, without_bob):
+        shown = said(machine, "apply", "--dry-run")
+        assert shown.startswith(f"the policy has changed since it was last applied:\n    --- {POLICY_FILE}\n"), shown
+        assert "    -  bob:\n    -    roots: [~/work]\n" in shown
+        assert f"would: install the sudo rule {RULE}\n    --- {RULE}\n    +++ {RULE}\n" in shown
+        assert '    -bob ALL=(root) NOPASSWD: /usr/libexec/pi-agent/pi-agent-runner ""\n' in shown
+    assert machine.read(RULE) == before
+    assert said(machine, "apply", "--dry-run") == "nothing to do\n" or "warning" in said(machine, "apply", "--dry-run")
+
+
+def test_what_is_kept_of_applied_policies_is_roots_alone(applied):
+    assert owner_and_mode(applied, APPLIED) == "root:root 700"
+    for name in ("last.json", "previous.json"):
+        assert owner_and_mode(applied, f"{APPLIED}/{name}") == "root:root 600"
+    assert applied.run(["ls", APPLIED], user="alice").returncode != 0
+
+
+# --- going back ---
+
+
+def test_rollback_puts_the_policy_before_back_and_a_second_one_takes_that_back(applied):
+    machine = applied
+    machine.write(POLICY_FILE, OTHER)
+    machine.root(["mkdir", "-p", "/etc/pi-agent/policy.d"], check=True)
+    machine.write(EXTRA, EVE)
+    apply(machine)
+    assert b"\neve " in machine.read(RULE)
+    shown = said(machine, "rollback", "--dry-run")
+    assert "    -network: loopback\n" in shown and f"would: write {POLICY_FILE}\n" in shown and f"would: remove {EXTRA}\n" in shown, shown
+    assert installed(machine) == OTHER
+    assert "say --yes" in said(machine, "rollback", status=USAGE)
+    assert installed(machine) == OTHER
+
+    shown = said(machine, "rollback", "--yes", "--no-canary")
+    assert "    -network: loopback\n" in shown and f"done: install the sudo rule {RULE}\n" in shown, shown
+    assert installed(machine) == STANDARD_POLICY and machine.root(["test", "-e", EXTRA]).returncode == 1
+    assert b"eve" not in machine.read(RULE)
+    assert owner_and_mode(machine, POLICY_FILE) == "root:root 644"
+    said(machine, "rollback", "--yes", "--no-canary")
+    assert installed(machine) == OTHER and machine.read(EXTRA).decode() == EVE and b"\neve " in machine.read(RULE)
+    assert owner_and_mode(machine, EXTRA) == "root:root 644"
+
+
+def test_rollback_from_a_policy_that_was_never_applied_goes_to_the_one_that_was(applied):
+    machine = applied
+    for broken in ("version: 1\nusers: [oh\n", STANDARD_POLICY + "netwrok: none\n"):
+        machine.write(POLICY_FILE, broken)
+        said(machine, "apply", status=INVALID)
+        shown = said(machine, "rollback", "--yes", "--no-canary")
+        assert f"    +++ {POLICY_FILE}\n" in shown, shown
+        assert installed(machine) == STANDARD_POLICY
+    machine.root(["rm", POLICY_FILE], check=True)
+    said(machine, "rollback", "--yes", "--no-canary")
+    assert installed(machine) == STANDARD_POLICY
+
+
+def test_rollback_to_what_the_host_does_not_fit_any_more_writes_nothing(applied):
+    machine = applied
+    machine.root(["useradd", "--create-home", "dave"], check=True)
+    machine.root(["install", "-d", "-o", "dave", "/home/dave/work"], check=True)
+    try:
+        machine.write(POLICY_FILE, STANDARD_POLICY.replace("  bob:\n", "  dave:\n    roots: [~/work]\n  bob:\n"))
+        apply(machine)
+        machine.write(POLICY_FILE, STANDARD_POLICY)
+        apply(machine)
+    finally:
+        machine.root(["userdel", "--remove", "dave"])
+    assert "there is no user" in said(machine, "rollback", "--yes", status=INVALID)
+    assert installed(machine) == STANDARD_POLICY
+    machine.root("userdel pi-agent-dave; rm -rf /var/lib/pi-agent/users/dave")
+
+
+def test_damage_to_what_is_kept_stops_a_rollback_and_no_apply(applied):
+    machine = applied
+    machine.write(f"{APPLIED}/last.json", "{}", mode=0o600)
+    assert "is damaged; remove it" in said(machine, "rollback", "--yes", status=INVALID)
+    apply(machine)
+    machine.root(["rm", "-r", APPLIED], check=True)
+    assert "no earlier policy was applied" not in apply(machine)
+    assert "no earlier policy was applied" in said(machine, "rollback", "--yes", status=NOTHING)
+    machine.write(POLICY_FILE, OTHER)
+    apply(machine)
+
+
+def test_apply_at_the_same_time_is_refused(applied):
+    holder = applied.popen(["flock", "/run/pi-agentctl.lock", "sh", "-c", "echo held; sleep 30"], user="root", cwd="/")
+    try:
+        assert holder.stdout.readline() == b"held\n"
+        for command in (["apply"], ["rollback", "--yes"], ["remove", "--yes"]):
+            assert "another 'pi-agentctl apply' is running" in said(applied, *command, status=BUSY)
+    finally:
+        holder.kill_all()
+        holder.wait()
+
+
+# --- editing ---
+
+
+def editor(machine, script):
+    """An editor that does `script` to the file $1; what it does is known once it is there."""
+    machine.write(EDITOR, f"#!/bin/sh\n{script}\n", mode=0o755)
+
+
+@contextlib.contextmanager
+def editing(machine, script, user="root", program="pi-agentctl edit", env=None):
+    editor(machine, script)
+    with Shell(machine, user=user, cwd="/", command=["sh", "-c", f"{program}; echo status=$?="], env={"EDITOR": EDITOR, **(env or {})}) as shell:
+        yield shell
+
+
+def test_edit_installs_what_is_valid_and_offers_to_apply(applied):
+    with editing(applied, 'echo "network: loopback" >>"$1"') as shell:
+        shell.expect(rb"the policy is changed\r\n.*Apply it now\? \(y or n\)")
+        shell.type("y\n")
+        shell.expect("status=0=", seconds=60)
+    assert installed(applied) == OTHER and owner_and_mode(applied, POLICY_FILE) == "root:root 644"
+    assert applied.root(["test", "-e", DRAFT]).returncode == 1
+    assert "loopback" in applied.read(f"{APPLIED}/last.json").decode()
+
+
+def test_edit_never_installs_a_mistake(applied):
+    script = 'if grep -q "^netwrok" "$1"; then sed -i "s/^netwrok/network/" "$1"; else echo "netwrok: loopback" >>"$1"; fi'
+    with editing(applied, script) as shell:
+        shell.expect(rb"policy.yaml:\d+:1: netwrok.*What now\? e\(dit again\), or x \(discard the changes\)")
+        shell.type("Q\n")  # what visudo would take for "whatever, save it"
+        shell.expect(r"What now\?")
+        assert installed(applied) == STANDARD_POLICY
+        shell.type("e\n")
+        shell.expect(r"Apply it now\?")
+        shell.type("n\n")
+        shell.expect("status=0=")
+    assert installed(applied) == OTHER
+    with editing(applied, 'echo "nonsense" >>"$1"') as shell:
+        shell.expect(r"What now\?")
+        shell.type("x\n")
+        shell.expect("the changes are discarded; the policy is as it was\r\nstatus=78=")
+    assert installed(applied) == OTHER and applied.root(["test", "-e", DRAFT]).returncode == 1
+
+
+def test_edit_without_a_terminal_or_a_good_end_of_the_editor_keeps_the_policy(applied):
+    for script, status, words in (
+        ('echo nonsense >>"$1"', INVALID, "the changes are discarded"),
+        ('echo "network: none" >>"$1"; exit 3', INVALID, "ended with status 3"),
+        ('rm "$1"', 71, "No such file"),
+        (":", 0, "the policy is as it was"),
+    ):
+        editor(applied, script)
+        done = ctl(applied, "edit", env={"EDITOR": EDITOR})
+        assert done.returncode == status and words in (done.stdout + done.stderr).decode(), done
+        assert installed(applied) == STANDARD_POLICY
+    editor(applied, 'echo "network: loopback" >>"$1"')
+    done = ctl(applied, "edit", env={"EDITOR": EDITOR})
+    assert done.returncode == 0 and b"the policy is changed" in done.stdout, done
+    assert installed(applied) == OTHER
+
+
+def test_one_editor_at_a_time_and_no_change_of_others_is_lost(applied):
+    with editing(applied, 'echo "network: none" >>"$1"; echo open; read answer') as shell:
+        shell.expect("open\r\n")
+        assert "somebody is editing the policy" in said(applied, "edit", status=BUSY)
+        applied.write(POLICY_FILE, STANDARD_POLICY + "network: loopback\n")
+        shell.type("\n")
+        shell.expect(r"somebody else has changed the policy meanwhile; your draft is /etc/pi-agent/policy.yaml.edit\r\nstatus=75=")
+    assert installed(applied) == OTHER
+    assert b"network: none" in applied.read(DRAFT) and owner_and_mode(applied, DRAFT) == "root:root 600"
+    with editing(applied, "true") as shell:
+        shell.expect(r"k\(eep on with it\), d\(iscard it\), or x \(leave it\)\?")
+        shell.type("k\n")
+        shell.expect(r"Apply it now\?")
+        shell.type("n\n")
+        shell.expect("status=0=")
+    assert "network: none" in installed(applied)
+
+
+@pytest.mark.parametrize("kept", ["EDITOR", "VISUAL", "SUDO_EDITOR"])
+def test_a_caller_of_sudo_chooses_no_editor(applied, kept):
+    """A rule that lets somebody edit the policy, and keeps the environment, must not run what that somebody names as root."""
+    machine = applied
+    machine.write("/etc/sudoers.d/zz-edit", "Defaults:eve env_keep += \"EDITOR VISUAL SUDO_EDITOR\"\neve ALL=(root) NOPASSWD: /usr/bin/pi-agentctl edit\n", mode=0o440)
+    machine.write("/usr/bin/editor-of-host", "#!/bin/sh\necho the editor of the host\n", mode=0o755)
+    existed = machine.root(["test", "-e", "/usr/bin/editor"]).returncode == 0
+    if existed:
+        machine.root(["mv", "/usr/bin/editor", "/usr/bin/editor-away"], check=True)
+    machine.root(["mv", "/usr/bin/editor-of-host", "/usr/bin/editor"], check=True)
+    try:
+        editor(machine, "id -u >/tmp/smuggled")
+        done = machine.run(["env", f"{kept}={EDITOR}", "sudo", "-n", "/usr/bin/pi-agentctl", "edit"], user="eve")
+        assert done.returncode == 0 and b"the editor of the host" in done.stdout, done
+        assert machine.root(["test", "-e", "/tmp/smuggled"]).returncode == 1
+    finally:
+        machine.root(["rm", "-f", "/etc/sudoers.d/zz-edit", "/usr/bin/editor", "/tmp/smuggled"], check=True)
+        if existed:
+            machine.root(["mv", "/usr/bin/editor-away", "/usr/bin/editor"], check=True)
+
+
+# --- a first policy ---
+
+
+def test_init_writes_a_policy_of_the_people_and_directories_of_this_host(applied):
+    machine = applied
+    text = said(machine, "init", "--output", "-")
+    assert "  alice:\n    roots: [~/projects]\n" in text and "  bob:\n    roots: [~/work]\n" in text, text
+    assert "pi-agent" not in [line.strip(" #:") for line in text.splitlines()] and "root:" not in text and "nobody" not in text
+    with contextlib.ExitStack() as stack:
+        stack.callback(machine.install_policy, STANDARD_POLICY)
+        machine.root(["rm", POLICY_FILE], check=True)
+        assert "wrote /etc/pi-agent/policy.yaml" in said(machine, "init")
+        assert owner_and_mode(machine, POLICY_FILE) == "root:root 644" and installed(machine) == text
+        assert "policy is valid: " in said(machine, "check")
+        assert "is there already, and is not overwritten" in said(machine, "init", status=USAGE)
+        assert installed(machine) == text
+        said(machine, "apply")
+        assert pi(machine, "--version").returncode == 0
+
+
+def test_init_for_whom_and_where_is_said(applied):
+    machine = applied
+    text = said(machine, "init", "--user", "eve", "--root", "/srv/devs", "--output", "-")
+    assert "  eve:\n    roots: [/srv/devs]\n" in text and "alice" not in text, text
+    machine.write("/root/draft.yaml", text)
+    assert "policy is valid: 1 entry authorised" in said(machine, "check", "/root/draft.yaml")
+    for arguments, words in (
+        (["--user", "nobody-here"], "there is no user"),
+        (["--user", "root"], "root is no user of pi"),
+        (["--root", "/srv/devs"], "whose roots?"),
+        (["--user", "eve"], "no user of this host has a directory"),
+        (["--user", "eve", "--root", "/"], "cannot be one"),
+        (["--user", "eve", "--root", "/no-such-place"], "cannot be one"),
+        (["--user", "alice", "--root", "/srv/devs", "--output", "/root/draft.yaml"], "is there already"),
+    ):
+        assert words in said(machine, "init", *(["--output", "-"] if "--output" not in arguments else []), *arguments, status=USAGE), arguments
+    assert machine.read("/root/draft.yaml").decode() == text
+    done = machine.run(["pi-agentctl", "init", "--user", "alice", "--root", "/home/alice/projects", "--output", "/etc/pi-agent/mine.yaml"], user="alice")
+    assert done.returncode == DENIED, done
+    machine.root(["rm", "/root/draft.yaml"], check=True)
+    done = ctl(machine, "init", "--user", "alice", "--root", "/srv/devs", "--output", "/home/alice/draft.yaml")
+    assert done.returncode == INVALID and b"cannot be trusted" in done.stderr, done
+    done = machine.run(["pi-agentctl", "init", "--user", "alice", "--root", "/home/alice/projects", "--output", "draft.yaml"], user="alice")
+    assert done.returncode == 0 and machine.run(["rm", "draft.yaml"], user="alice").returncode == 0, done
+
+
+# --- what is installed ---
+
+
+def test_sudoers_prints_what_apply_installs(applied):
+    machine = applied
+    assert ctl(machine, "sudoers").stdout == machine.read(RULE)
+    assert machine.run(["pi-agentctl", "sudoers"], user="eve").stdout == machine.read(RULE)
+    machine.root(["mv", "/usr/sbin/visudo", "/usr/sbin/visudo-away"], check=True)
+    try:
+        done = ctl(machine, "sudoers")
+        assert (done.returncode, done.stdout) == (0, machine.read(RULE)) and b"nobody has checked this" in done.stderr, done
+    finally:
+        machine.root(["mv", "/usr/sbin/visudo-away", "/usr/sbin/visudo"], check=True)
+
+
+def test_version_names_all_that_matters(applied):
+    machine = applied
+    shown = answer(machine, "version")
+    release = machine.root(["uname", "-r"], check=True).stdout.decode().strip()
+    systemd = machine.root(["systemctl", "--version"], check=True).stdout.decode().split()[1]
+    agent = pi(machine, "--version").stdout.decode().strip()
+    assert shown["kernel"]["version"] == f"Linux {release}" and shown["systemd"]["version"].startswith(systemd)
+    assert shown["agent"]["version"] == agent and agent
+    assert ctl(machine, "--version").stdout.decode() == f"pi-agentctl {shown['pi_agent']['version']}\n"
+    done = machine.run(["pi-agentctl", "version"], user="alice")
+    assert done.returncode == 0 and b"only root can ask" in done.stdout, done
+
+
+# --- taking everything back ---
+
+
+def test_remove_refuses_while_sessions_live_and_then_nobody_starts_any_more(playing):
+    machine = playing
+    try:
+        with session(machine, "sh", "echo ready; cat"):
+            assert "1 session lives; end them first: pi-agentctl stop --all" in said(machine, "remove", "--yes", status=BUSY)
+            assert machine.root(["test", "-e", RULE]).returncode == 0
+        assert "say --yes" in said(machine, "remove", status=USAGE)
+        assert "--accounts goes with --state" in said(machine, "remove", "--accounts", "--yes", status=USAGE)
+        would = said(machine, "remove", "--dry-run")
+        assert f"would: remove the sudo rule {RULE}" in would and machine.root(["test", "-e", RULE]).returncode == 0
+        done = said(machine, "remove", "--yes")
+        assert done == would.replace("would: ", "done: "), (would, done)
+        assert machine.root(["test", "-e", RULE]).returncode == 1
+        assert owner_and_mode(machine, "/usr/lib/pi-agent/playing-agent/bin/pi").endswith(" 755")
+        assert machine.root(["getent", "passwd", "pi-agent-alice"]).returncode == 0
+        assert machine.root(["test", "-d", "/var/lib/pi-agent/users/alice/home"]).returncode == 0
+        assert pi(machine, "sh", "echo x").returncode != 0
+        assert said(machine, "remove", "--yes") == "nothing to do\n"
+    finally:
+        machine.install_policy(PLAYING_POLICY)
+    assert pi(machine, "sh", "exit 4").returncode == 4
+
+
+def test_remove_with_state_and_accounts_leaves_nothing_of_apply(playing):
+    machine = playing
+    assert pi(machine, "sh", "touch ~/made; mkdir -m 0 ~/closed").returncode == 0
+    machine.root("mkdir -p /root/kept && cp -a /etc/passwd /etc/shadow /etc/group /etc/gshadow /root/kept/", check=True)
+    machine.write("/var/lib/pi-agent/users/strange", "an administrator's\n")
+    try:
+        shown = said(machine, "remove", "--state", "--accounts", "--yes", status=INVALID)
+        assert "/var/lib/pi-agent/users holds something that is not pi-agent's" in shown, shown
+        machine.root(["rm", "/var/lib/pi-agent/users/strange"], check=True)
+        shown = said(machine, "remove", "--state", "--accounts", "--yes")
+        assert "done: remove the account pi-agent-alice\n" in shown, shown
+        assert machine.root("ls -d /var/lib/pi-agent /etc/sudoers.d/pi-agent; getent passwd | grep '^pi-agent'; getent group | grep '^pi-agent'").stdout == b""
+        assert machine.root(["test", "-e", POLICY_FILE]).returncode == 0
+        assert machine.root(["visudo", "-c"]).returncode == 0
+    finally:  # the same numbers again, for the tests that come after
+        machine.root("cp -a /root/kept/* /etc/ && rm -r /root/kept", check=True)
+        machine.install_policy(PLAYING_POLICY)
+    assert pi(machine, "sh", "test ! -e ~/made").returncode == 0
+
+
+def test_only_root_changes_anything(machine):
+    for command in (["edit"], ["rollback"], ["remove"], ["state", "prune"], ["state", "reset", "--user", "alice"], ["state", "export", "--user", "alice", "/tmp/x"]):
+        done = machine.run(["pi-agentctl", *command], user="alice", cwd=DEMO)
+        assert done.returncode == DENIED and b"only root can run it" in done.stderr, done

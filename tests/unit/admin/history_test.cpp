@@ -1,0 +1,93 @@
+// Joining the record to starts: admin/history.hpp; choosing a session: admin/sessions.hpp
+#include "admin/history.hpp"
+
+#include "admin/nothing.hpp"
+#include "admin/sessions.hpp"
+#include "common/error.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+
+namespace {
+
+using Fields = std::map<std::string, std::string>;
+
+LogEntry entry(std::uint64_t time, const std::string &event, const std::string &session, Fields more = {})
+{
+    more.insert({{"PI_AGENT_EVENT", event}, {"PI_AGENT_SESSION", session}, {"PI_AGENT_USER", "alice"}, {"PI_AGENT_PROJECT", "/srv/app"}});
+    more.insert({"_UID", "0"});
+    return {time, more};
+}
+
+bool nobody_lives(const std::string & /*id*/)
+{
+    return false;
+}
+
+std::vector<std::string> ids_of(const std::vector<PastStart> &starts)
+{
+    std::vector<std::string> ids;
+    for (const auto &start : starts)
+        ids.push_back(start.id);
+    return ids;
+}
+
+const std::vector<LogEntry> entries = {
+    entry(1000, "started", "A"),
+    entry(2000, "started", "B", {{"PI_AGENT_USER", "bob"}, {"PI_AGENT_PROJECT", "/srv/apple"}}),
+    entry(3000, "ended", "A", {{"PI_AGENT_EXIT_CODE", "0"}, {"PI_AGENT_DURATION_USEC", "1990"}, {"PI_AGENT_CPU_USEC", "7"}}),
+    entry(4000, "denied", "", {{"PI_AGENT_STATUS", "77"}, {"PI_AGENT_REASON", "no\x1b"}, {"_UID", "1000"}}),
+    entry(5000, "ended", "C", {{"PI_AGENT_EXIT_SIGNAL", "9"}, {"PI_AGENT_DURATION_USEC", "4500"}}),
+    entry(6000, "started", "D"),
+};
+
+} // namespace
+
+TEST_CASE("what is recorded of one session is one start, in the order in which they began")
+{
+    const auto starts = to_history(entries, {}, [](const std::string &id) { return id == "D"; });
+    CHECK(ids_of(starts) == std::vector<std::string>{"C", "A", "B", "", "D"});
+    const auto &session = starts[1];
+    CHECK(session.started_usec == 1000);
+    CHECK(session.ended_usec == 3000);
+    CHECK(session.exit_code == 0);
+    CHECK(session.cpu_usec == 7);
+    CHECK_FALSE(session.has_failed());
+    CHECK(starts[0].started_usec == 500); // its beginning came before what was read
+    CHECK(starts[0].has_failed());
+    CHECK(starts[2].has_failed()); // nobody lives who could record its end
+    CHECK(starts[4].is_running);
+    CHECK_FALSE(starts[4].has_failed());
+}
+
+TEST_CASE("a refusal in its user's name is told apart from root's, and made harmless")
+{
+    const auto starts = to_history(entries, {}, nobody_lives);
+    CHECK(starts[3].denied == 77);
+    CHECK_FALSE(starts[3].said_by_root);
+    CHECK(starts[3].reason == "no\\x1b");
+}
+
+TEST_CASE("only what is asked for: of a user, in a project by whole names, failed")
+{
+    HistoryQuery query;
+    query.user = "bob";
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"B"});
+    query.user = "alice";
+    query.project = "/srv/app";
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "A", "", "D"});
+    query.failed = true;
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "", "D"});
+}
+
+TEST_CASE("a session is named by as much of its id as no other begins with")
+{
+    const std::vector<std::string> ids = {"0aa", "0ab", "1cc"};
+    CHECK(choose_session(ids, "1") == "1cc");
+    CHECK(choose_session(ids, "0ab") == "0ab");
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "0")), Failure);
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "2")), Nothing);
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "")), Nothing);
+    CHECK_THROWS_AS(static_cast<void>(choose_session({}, "1")), Nothing);
+}

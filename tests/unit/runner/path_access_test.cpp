@@ -1,0 +1,42 @@
+// What may be done with a path, and its way out of a session: runner/path_access.hpp
+#include "runner/path_access.hpp"
+
+#include "support/failure.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <doctest/doctest.h>
+#include <fstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+TEST_CASE("what is there, and what is not")
+{
+    const TemporaryDirectory directory;
+    const std::string file = directory.path() + "/file";
+    std::ofstream(file) << "x";
+    REQUIRE(chmod(file.c_str(), 0700) == 0);
+    const PathAccess found = look_at_path(file);
+    CHECK((found.exists && found.read && found.write && found.execute && !found.read_only));
+    const PathAccess missing = look_at_path(directory.path() + "/no/such");
+    CHECK((!missing.exists && !missing.read && !missing.write));
+    CHECK(missing.mount == found.mount);
+    REQUIRE(symlink("nowhere", (directory.path() + "/link").c_str()) == 0);
+    CHECK(look_at_path(directory.path() + "/link").exists);
+    CHECK(look_at_path("/").mount == "/");
+    CHECK(look_at_path("/proc/self").mount == "/proc");
+}
+
+TEST_CASE("answers come back as they were sent, and nothing else is one")
+{
+    const auto answers = decode_path_access(encode({look_at_path("/"), {true, false, true, false, true, "/a b\n"}, {}}));
+    REQUIRE(answers.size() == 3);
+    CHECK((answers[0].exists && answers[0].execute));
+    CHECK((answers[1].exists && !answers[1].read && answers[1].write && !answers[1].execute && answers[1].read_only));
+    CHECK(answers[1].mount == "/a b\n");
+    CHECK(!answers[2].exists);
+    for (const char *text : {"", "[]", "{}", "{\"paths\": [{}]}", "{\"paths\": [{\"exists\": 1}]}"})
+        CHECK_MESSAGE(failure_of([&] { return decode_path_access(text).size(); }).status == 69, text);
+}
