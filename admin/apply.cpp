@@ -3,9 +3,9 @@
 
 #include "admin/accounts.hpp"
 #include "admin/agent_binary.hpp"
+#include "admin/canary_run.hpp"
 #include "admin/check.hpp"
 #include "admin/directories.hpp"
-#include "admin/doctor.hpp"
 #include "admin/host_lock.hpp"
 #include "admin/program.hpp"
 #include "admin/session_ends.hpp"
@@ -69,7 +69,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
     out.flush();
     lock.reset(); // what follows is a process of a user's: it keeps no other apply, and no emergency stop, waiting
     const auto report = run_canary(policy, observer, std::nullopt);
-    const auto text = to_text(report, policy.sandbox.method);
+    const auto text = to_text(report);
     if (report.user.empty())
         warnings << "pi-agentctl: warning: " << text << '\n';
     else if (!report.is_good())

@@ -17,7 +17,7 @@ using Command = std::function<void()>;
 void add_policy_commands(CLI::App &app, Command &chosen);    // check, init, edit, apply, rollback, sudoers, remove
 void add_session_commands(CLI::App &app, Command &chosen);   // sessions, stop, logs, history
 void add_state_commands(CLI::App &app, Command &chosen);     // state
-void add_diagnosis_commands(CLI::App &app, Command &chosen); // doctor, explain, shell, version
+void add_diagnosis_commands(CLI::App &app, Command &chosen); // doctor, explain, why, shell, version
 
 // The value of an option that may be left out.
 template <typename Value>

@@ -1,9 +1,10 @@
-// The command line of the commands that look: doctor, explain, shell, version.
+// The command line of the commands that look: doctor, explain, why, shell, version.
 #include "admin/commands.hpp"
 #include "admin/doctor.hpp"
 #include "admin/explain.hpp"
 #include "admin/shell.hpp"
 #include "admin/versions.hpp"
+#include "admin/why.hpp"
 
 #include <iostream>
 #include <vector>
@@ -21,11 +22,18 @@ struct Given {
 
 void add_doctor(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
-    auto *doctor = app.add_subcommand("doctor", "Start a session as a user, in which a program tries what the sandbox is to refuse");
-    const auto *user = doctor->add_option("--user", all->user, "As whom; without it the first user who has a root")->type_name("NAME");
-    doctor->add_flag("--json", all->json, "Print JSON");
-    on(doctor, chosen, [all, user] { run_doctor(given(user, all->user), all->json, std::cout); });
+    const auto options = std::make_shared<DoctorOptions>();
+    const auto name = std::make_shared<std::string>();
+    auto *doctor =
+        app.add_subcommand("doctor", "Look for every way around pi and every reason why it would not start, and try the sandbox");
+    const auto *user =
+        doctor->add_option("--user", *name, "Who tries the sandbox; without it the first user who has a root")->type_name("NAME");
+    doctor->add_flag("--attack", options->attack, "Print everything that the sandbox was tried with, and what came of it");
+    doctor->add_flag("--json", options->json, "Print JSON");
+    on(doctor, chosen, [options, name, user] {
+        options->user = given(user, *name);
+        run_doctor(*options, std::cout);
+    });
 }
 
 void add_explain(CLI::App &app, Command &chosen)
@@ -37,6 +45,22 @@ void add_explain(CLI::App &app, Command &chosen)
     explain->add_flag("--json", all->json, "Print JSON");
     on(explain, chosen,
        [all, user, directory] { run_explain(given(user, all->user), given(directory, all->directory), all->json, std::cout); });
+}
+
+void add_why(CLI::App &app, Command &chosen)
+{
+    const auto options = std::make_shared<WhyOptions>();
+    const auto all = std::make_shared<Given>();
+    auto *why = app.add_subcommand("why", "Say whether the agent may read or write paths, by which rule, and which key changes it");
+    why->add_option("PATH", options->paths, "What to ask about; relative paths count from the directory")->required();
+    const auto *user = why->add_option("--user", all->user, "Whose agent; without it your own")->type_name("NAME");
+    const auto *directory = why->add_option("--cwd", all->directory, "Where pi would be started; without it here")->type_name("DIRECTORY");
+    why->add_flag("--json", options->json, "Print JSON");
+    on(why, chosen, [options, all, user, directory] {
+        options->user = given(user, all->user);
+        options->directory = given(directory, all->directory);
+        run_why(*options, std::cout);
+    });
 }
 
 void add_shell(CLI::App &app, Command &chosen)
@@ -61,6 +85,7 @@ void add_diagnosis_commands(CLI::App &app, Command &chosen)
 {
     add_doctor(app, chosen);
     add_explain(app, chosen);
+    add_why(app, chosen);
     add_shell(app, chosen);
     add_version(app, chosen);
 }

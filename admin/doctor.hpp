@@ -1,39 +1,22 @@
-// pi-agentctl doctor: a real session on this host, whose program tries what the sandbox is to refuse. `apply` ends with the same.
+// pi-agentctl doctor: every way around the wrapper, every reason why a start would fail, and whether the sandbox holds.
 #pragma once
 
-#include "admin/user_view.hpp"
-#include "common/policy.hpp"
+#include "admin/canary_run.hpp"
+#include "admin/fault.hpp"
 
 #include <optional>
 #include <ostream>
 #include <string>
-#include <vector>
 
 namespace pi_agent {
 
-struct WrongAnswer {
-    std::string what, expected, seen;
+struct DoctorOptions {
+    std::optional<std::string> user; // whose session tries the sandbox; without one the first who has a root
+    bool attack = false;             // print every probe with its answer, not only the wrong ones
+    bool json = false;
 };
 
-// What a canary found.
-struct CanaryReport {
-    std::string user;      // empty: nobody of the policy could be taken
-    std::string directory; // where it was started
-    int answers = 0;       // how many things it looked at; none: no session came about
-    std::vector<WrongAnswer> wrong;
-    std::vector<std::string> said; // by pi, a line each
-    int status = 0;                // of pi
-    [[nodiscard]] bool is_good() const noexcept { return answers > 0 && wrong.empty() && status == 0; }
-};
-
-// Starts `pi --pi-agent-canary` as `name`, or as the first user of the policy who has a usable root, in such a root: by the very path of a
-// session, through sudo. Throws Failure.
-CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name);
-
-// "the sandbox (systemd) was tried as alice in /srv/app: all 93 answers are as they are to be".
-std::string to_text(const CanaryReport &report, SandboxMethod method);
-
-// The command. Throws Failure(unavailable) when anything is not as it is to be.
-void run_doctor(const std::optional<std::string> &user_name, bool json, std::ostream &out);
+// Throws Failure(unavailable) when anything is not as it is to be, Failure(denied) unless it is root's.
+void run_doctor(const DoctorOptions &options, std::ostream &out);
 
 } // namespace pi_agent

@@ -30,6 +30,8 @@ ExplainedDirectory explain_directory(const Account &user, const AccessRules &rul
     return {directory.text, true, root.path, root.where};
 }
 
+} // namespace
+
 Account account_to_explain(const std::optional<std::string> &name, const Observer &observer)
 {
     if (!name && observer.root()) throw Failure(ExitStatus::usage, "root is no user of pi; say whose access to explain: --user NAME");
@@ -38,8 +40,6 @@ Account account_to_explain(const std::optional<std::string> &name, const Observe
         throw Failure(ExitStatus::usage, "there is no user " + quote(name.value_or(std::to_string(::geteuid()))) + " on this host");
     return *account;
 }
-
-} // namespace
 
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
                     const std::optional<std::string> &directory)
@@ -67,10 +67,7 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
                             policy.projects};
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     if (rules == nullptr) return explanation;
-    std::vector<RootSpec> specs;
-    for (const auto &root : rules->roots)
-        specs.push_back(root.spec);
-    auto findings = observer.resolve_roots(specs, user);
+    auto findings = observer.resolve_roots(*rules, user);
     for (std::size_t index = 0; index < findings.size(); ++index)
         explanation.roots.push_back({rules->roots[index], std::move(findings[index])});
     if (observer.root()) {
@@ -101,7 +98,7 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
     const auto asked = directory || user_name ? directory : std::optional<std::string>(".");
     auto explanation = explain(policy, policy_path, observer, user, asked);
     try {
-        if (policy.sandbox.method == SandboxMethod::systemd) explanation.systemd = systemd_features(SystemdBus::version_for_anybody());
+        if (has_unit(policy.sandbox.method)) explanation.systemd = systemd_features(SystemdBus::version_for_anybody());
     } catch (const Failure &failure) { // a part of the explanation
         explanation.systemd = failure;
     }

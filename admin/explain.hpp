@@ -59,6 +59,10 @@ struct Explanation {
     ExplainedLimits limits = {};
 };
 
+// Who is asked about: the user of that name, or whoever asks. Throws Failure(usage) for root without a name, and where there is no such
+// user.
+Account account_to_explain(const std::optional<std::string> &name, const Observer &observer);
+
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
                     const std::optional<std::string> &directory);
 

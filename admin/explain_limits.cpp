@@ -11,6 +11,11 @@ namespace pi_agent {
 
 namespace {
 
+std::string default_memory()
+{
+    return std::to_string(session_memory_percent) + "%";
+}
+
 std::string said_or(const std::optional<SaidLimit> &said, const std::string &otherwise)
 {
     return said ? fmt::format("{} ({})", said->text, to_string(said->where)) : otherwise;
@@ -22,25 +27,19 @@ nlohmann::json limit_json(const std::optional<SaidLimit> &said, const nlohmann::
     return {{"value", said->text}, {"where", to_string(said->where)}};
 }
 
-constexpr const char *default_memory = "80%";
-
 } // namespace
 
 ExplainedLimits explain_limits(const Policy &policy)
 {
-    ExplainedLimits explained{
-        policy.limits, policy.sandbox.method == SandboxMethod::systemd, {}, problem_of_share(policy.limits, host_memory())};
-    if (explained.by_unit) explained.idle = idle_limits(policy.limits, host_controllers());
-    return explained;
+    return {policy.limits, idle_limits(policy.limits, host_controllers()), problem_of_share(policy.limits, host_memory())};
 }
 
 std::string to_text(const ExplainedLimits &explained)
 {
     const auto &limits = explained.limits;
     const std::string sessions = said_or(limits.sessions, fmt::format("{} (default)", session_limit));
-    if (!explained.by_unit) return fmt::format("limits:   none of a session with this sandbox.method; sessions at once: {}\n", sessions);
     std::string text = fmt::format("limits:   a session: memory {}, tasks {}, cpu {}, runtime {};\n          sessions at once: {}\n",
-                                   said_or(said_memory(limits), std::string(default_memory) + " of the host's (default)"),
+                                   said_or(said_memory(limits), default_memory() + " of the host's (default)"),
                                    said_or(limits.tasks, fmt::format("{} (default)", session_tasks)), said_or(limits.cpu, "not limited"),
                                    said_or(limits.runtime, "not limited"), sessions);
     for (const auto &idle : explained.idle)
@@ -52,8 +51,8 @@ std::string to_text(const ExplainedLimits &explained)
 nlohmann::json to_json(const ExplainedLimits &explained)
 {
     const auto &limits = explained.limits;
-    nlohmann::json json = {{"memory", limit_json(said_memory(limits), explained.by_unit ? nlohmann::json(default_memory) : nullptr)},
-                           {"tasks", limit_json(limits.tasks, explained.by_unit ? nlohmann::json(std::to_string(session_tasks)) : nullptr)},
+    nlohmann::json json = {{"memory", limit_json(said_memory(limits), default_memory())},
+                           {"tasks", limit_json(limits.tasks, std::to_string(session_tasks))},
                            {"cpu", limit_json(limits.cpu, nullptr)},
                            {"runtime", limit_json(limits.runtime, nullptr)},
                            {"sessions", limit_json(limits.sessions, std::to_string(session_limit))},

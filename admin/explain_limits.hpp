@@ -13,7 +13,6 @@ namespace pi_agent {
 
 struct ExplainedLimits {
     LimitsPolicy limits;
-    bool by_unit = true;         // the method has a unit that they hold; otherwise only the number of sessions is limited
     std::vector<IdleLimit> idle; // on this host
     std::string problem;         // of a share of this host's memory; empty when there is none
 };

@@ -52,16 +52,27 @@ std::string directory_text(const ExplainedDirectory &directory)
     return fmt::format("in:       {}\n          {}: {}\n", escape_for_display(directory.path), verdict, reason);
 }
 
+const char *sandbox_text(SandboxMethod method)
+{
+    switch (method) {
+    case SandboxMethod::systemd:
+        return "in the hardened unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
+    case SandboxMethod::bwrap:
+        return "in namespaces of its own that bubblewrap makes, and that end with the runner;";
+    case SandboxMethod::none:
+        return "NOT SANDBOXED, in the plain unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
+    }
+    return "";
+}
+
 std::string start_text(const Explanation &explanation, const AccessRules &rules)
 {
-    const char *sandbox = explanation.sandbox.method == SandboxMethod::systemd
-                              ? "in the hardened unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);"
-                              : "in namespaces of its own that bubblewrap makes, and that end with the runner;";
     return fmt::format("a start:  runs {} as {} with HOME={},\n"
                        "          {}\n"
                        "          writable there: that home, a temporary directory of its own, and the project's root\n"
                        "sandbox:  {}{}; try it: sudo pi-agentctl doctor\n",
-                       explanation.program, rules.agent_account, explanation.home, sandbox, to_string(explanation.sandbox.method),
+                       explanation.program, rules.agent_account, explanation.home, sandbox_text(explanation.sandbox.method),
+                       to_string(explanation.sandbox.method),
                        explanation.sandbox.where.line > 0 ? " (" + to_string(explanation.sandbox.where) + ")" : " (default)");
 }
 
@@ -141,8 +152,7 @@ nlohmann::json to_json(const Explanation &explanation)
     json["sandbox"] = {{"method", to_string(explanation.sandbox.method)}, {"where", to_string(explanation.sandbox.where)}};
     json["systemd"] = std::visit(SystemdJson{}, explanation.systemd);
     add_box(explanation, json);
-    if (explanation.sandbox.method == SandboxMethod::systemd)
-        json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
+    if (has_unit(explanation.sandbox.method)) json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
     if (const auto &directory = explanation.directory) {
         json["directory"] = {{"path", directory->path}, {directory->allowed.value_or(false) ? "root" : "reason", directory->text}};
         json["directory"]["allowed"] = directory->allowed ? nlohmann::json(*directory->allowed) : nlohmann::json(nullptr);

@@ -7,6 +7,7 @@
 #include "common/escape.hpp"
 #include "common/exec_pointers.hpp"
 #include "common/fd.hpp"
+#include "common/process_handle.hpp"
 
 #include <array>
 #include <csignal>
@@ -164,7 +165,7 @@ std::string read_all(FdRef fd, Deadline deadline)
 // Throws Failure(unavailable) at the deadline.
 int wait_for(pid_t pid, Deadline deadline)
 {
-    const auto process = UniqueFd::adopt(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+    const auto process = open_process(pid);
     if (!process) throw_errno("cannot wait for a program");
     if (!wait_for_input(process, deadline)) throw Failure(ExitStatus::unavailable, "a program did not end in time");
     int status = 0;

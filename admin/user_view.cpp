@@ -98,6 +98,14 @@ std::vector<Finding> Observer::resolve_roots(const std::vector<RootSpec> &roots,
     return ask(*this, user, questions);
 }
 
+std::vector<Finding> Observer::resolve_roots(const AccessRules &rules, const Account &user) const
+{
+    std::vector<RootSpec> roots;
+    for (const auto &root : rules.roots)
+        roots.push_back(root.spec);
+    return resolve_roots(roots, user);
+}
+
 Finding Observer::resolve_directory(const std::string &path, const Account &user) const
 {
     return ask(*this, user, {[&path] { return find_directory(path); }}).front();

@@ -1,6 +1,7 @@
 // What a user can reach, found out with that user's rights: as the user, or as root through a child that became the user.
 #pragma once
 
+#include "common/access_rules.hpp"
 #include "common/account.hpp"
 #include "common/identity.hpp"
 #include "common/policy.hpp"
@@ -30,6 +31,7 @@ public:
 
     // One finding for each root; all unknown when this process cannot look for `user`.
     [[nodiscard]] std::vector<Finding> resolve_roots(const std::vector<RootSpec> &roots, const Account &user) const;
+    [[nodiscard]] std::vector<Finding> resolve_roots(const AccessRules &rules, const Account &user) const;
     // The canonical path of a directory, as `user` reaches it.
     [[nodiscard]] Finding resolve_directory(const std::string &path, const Account &user) const;
     // What a session would find of the lists in the home. Throws Failure when it cannot be found out; only where can_look_for(user).

@@ -17,8 +17,15 @@ const char *to_string(SandboxMethod method)
         return "systemd";
     case SandboxMethod::bwrap:
         return "bwrap";
+    case SandboxMethod::none:
+        return "none";
     }
     return "unknown";
+}
+
+bool has_unit(SandboxMethod method) noexcept
+{
+    return method != SandboxMethod::bwrap;
 }
 
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as)

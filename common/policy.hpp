@@ -45,6 +45,7 @@ struct WrapperPolicy {
 enum class SandboxMethod {
     systemd, // a hardened unit
     bwrap,   // bubblewrap, where systemd is not PID 1
+    none,    // nothing: an account of its own in a plain unit
 };
 
 struct SandboxPolicy {
@@ -166,6 +167,9 @@ std::string entry_key(const UserEntry &entry);
 
 // As the policy writes it.
 const char *to_string(SandboxMethod method);
+
+// Whether a session is a unit of systemd's, which has a control group and with it limits.
+bool has_unit(SandboxMethod method) noexcept;
 
 // The agent account that serves `user` under this policy.
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);

@@ -3,6 +3,7 @@
 
 #include "common/channel.hpp"
 #include "common/error.hpp"
+#include "common/process_handle.hpp"
 #include "runner/process_state.hpp"
 #include "runner/session_list.hpp"
 
@@ -10,7 +11,6 @@
 #include <chrono>
 #include <csignal>
 #include <sys/file.h>
-#include <sys/syscall.h>
 #include <thread>
 #include <unistd.h>
 
@@ -26,7 +26,7 @@ constexpr int kill_patience_seconds = 20;        // systemd's stop of the unit, 
 // somebody holds the lock is the runner.
 UniqueFd open_runner(FdRef session)
 {
-    UniqueFd runner = UniqueFd::adopt(static_cast<int>(syscall(SYS_pidfd_open, session_runner(session), 0)));
+    UniqueFd runner = open_process(session_runner(session));
     if (!runner && errno != ESRCH) throw_errno("looking at a session's runner");
     if (runner && flock(session.get(), LOCK_SH | LOCK_NB) == 0) return {};
     return runner;
@@ -42,7 +42,7 @@ void send_signal(FdRef sessions, const EndOrder &order, int number) noexcept
         if (!runner) return;
         // best_effort: without it the session ends all the same, and its user is not told why.
         static_cast<void>(symlinkat(order.reason.c_str(), session.get(), reason_link) == 0);
-        if (syscall(SYS_pidfd_send_signal, runner.get(), number, nullptr, 0) != 0 && errno != ESRCH) throw_errno("ending a session");
+        signal_process(runner, number, "ending a session");
     } catch (const std::exception &failure) {
         record_problem(order.session, failure.what());
     }

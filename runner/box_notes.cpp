@@ -95,10 +95,9 @@ std::string limits_line(const BoxFacts &facts)
 {
     if (!facts.limited) return "";
     const LimitsPolicy &limits = facts.limits;
-    constexpr auto memory_percent = (std::uint64_t{session_memory_share} * 100 + UINT32_MAX / 2) / UINT32_MAX;
-    const std::string memory =
-        limits.memory ? limits.memory->text + " of memory"
-                      : std::to_string(limits.memory_share ? limits.memory_share->amount : memory_percent) + " % of the host's memory";
+    const std::string memory = limits.memory ? limits.memory->text + " of memory"
+                                             : std::to_string(limits.memory_share ? limits.memory_share->amount : session_memory_percent) +
+                                                   " % of the host's memory";
     return "- Limits of the session: " + std::to_string(limits.tasks ? limits.tasks->amount : session_tasks) + " processes and threads, " +
            memory + (limits.cpu ? ", " + limits.cpu->text + " of one processor" : "") +
            (limits.runtime ? ", " + limits.runtime->text + " of time" : "") +
@@ -115,10 +114,11 @@ std::string box_notes(const BoxFacts &facts)
            escape_for_display(facts.project) + "`, to your home `" + facts.home + "` (kept) and to /tmp and /var/tmp (yours alone, " +
            scratch_limit(facts.scratch) +
            "gone when the session ends).\n"
-           "- Everything else is read-only or hidden: most of /etc, other homes, other users' processes, the host's services. What you "
-           "miss may be on "
-           "the "
-           "host all the same.\n" +
+           "- Everything else is read-only or hidden: most of /etc, other homes" +
+           (facts.confined ? ", other users' processes, the host's services" : "") + ". What you miss may be on the host all the same.\n" +
+           (facts.confined ? ""
+                           : "- There is no sandbox around your processes: nothing but the rights of your account keeps them from those of "
+                             "others and from devices.\n") +
            hidden_line(facts.hidden) + protected_lines(facts) + "- Network: " + network_line(facts.network) +
            "\n"
            "- `sudo` gives no rights: it runs the command as you. System packages cannot be installed.\n"

@@ -13,6 +13,7 @@ struct CanaryPlan {
     std::string home;                              // of the agent
     std::string user_home;                         // of the caller: nothing of it may be seen but what the policy names
     std::map<std::string, std::string> namespaces; // that are not to be the host's: kind, and the host's own (stat(2) st_ino)
+    bool confined = true;                          // else only what account and view are to hold is asked
 };
 
 struct CanaryFinding {

@@ -12,6 +12,7 @@ namespace pi_agent {
 namespace {
 
 constexpr std::string_view namespace_prefix = "host-";
+constexpr const char *unconfined = "unconfined=";
 
 } // namespace
 
@@ -29,6 +30,7 @@ std::map<std::string, std::string> host_namespaces(const std::vector<std::string
 std::vector<std::string> canary_arguments(const CanaryPlan &plan)
 {
     std::vector<std::string> arguments = {"project=" + plan.project, "home=" + plan.home, "user-home=" + plan.user_home};
+    if (!plan.confined) arguments.emplace_back(unconfined);
     for (const auto &[kind, host] : plan.namespaces)
         arguments.push_back(std::string(namespace_prefix) + kind + "=" + host);
     return arguments;
@@ -47,6 +49,8 @@ CanaryPlan parse_canary_arguments(const std::vector<std::string> &arguments)
             plan.home = value;
         else if (name == "user-home")
             plan.user_home = value;
+        else if (argument == unconfined)
+            plan.confined = false;
         else if (name.compare(0, namespace_prefix.size(), namespace_prefix) == 0)
             plan.namespaces[name.substr(namespace_prefix.size())] = value;
         else

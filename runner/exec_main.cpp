@@ -42,6 +42,14 @@ UniqueFd take_control_socket()
     return control;
 }
 
+void restrict(const ReceivedLaunch &launch)
+{
+    if (launch.record.restrictions == Restrictions::none) return; // sandbox.method: none
+    restrict_with_landlock(launch.stdio);
+    if (launch.record.restrictions == Restrictions::all) install_call_filter();
+    install_seccomp_filter();
+}
+
 ExecEnded run(FdRef control)
 {
     send_packet(control, encode(ExecMessage(ExecReady{})), {}, in_seconds(patience_seconds));
@@ -49,9 +57,7 @@ ExecEnded run(FdRef control)
     require_mount_points(launch.record);
     enter_working_directory(launch.record);
     take_terminal(launch);
-    restrict_with_landlock(launch.stdio);
-    if (launch.record.filter_calls) install_call_filter();
-    install_seccomp_filter();
+    restrict(launch);
     // --- restricted from here: this process and the agent alike ---
     const pid_t agent = start_agent(launch);
     for (auto &fd : launch.stdio)

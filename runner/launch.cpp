@@ -12,6 +12,7 @@
 #include "runner/canary.hpp"
 #include "runner/certificate_files.hpp"
 #include "runner/config_sync.hpp"
+#include "runner/direct_binary.hpp"
 #include "runner/env_files.hpp"
 #include "runner/environment.hpp"
 #include "runner/git_identity.hpp"
@@ -132,7 +133,6 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const std::unique_ptr<Sandbox> sandbox = make_sandbox(root, policy.sandbox.method, id, caller.uid);
     reset_process_state(root);
     const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave a scope behind
-    sandbox->begin_leaving_callers_group();
     sandbox->leave_callers_group();
     // --- from here the caller can neither freeze nor kill this process ---
 
@@ -211,7 +211,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
         if (policy.box_notes)
             show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
                                      policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches,
-                                     policy.limits, policy.sandbox.method == SandboxMethod::systemd});
+                                     policy.limits, sandbox->has_limits(), sandbox->confines()});
         if (!locked_settings) bring_config_in();
         show_accounts(session, view, caller, agent, state.home_path, project.shown.by_group);
         tell_all(wrapper, host_files.show(session));
@@ -231,20 +231,21 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     }
 
     // Supervise.
-    tell_all(wrapper, name_hidden(tree, project));
-    tell_all(wrapper, shown_home.notices);
-    tell_all(wrapper, guards.notices());
+    if (!sandbox->confines()) tell_all(wrapper, {unconfined_notice(policy.sandbox, agent)});
+    if (const auto open = open_program_notice(policy)) tell_all(wrapper, {*open});
+    for (const auto &notices : {name_hidden(tree, project), shown_home.notices, guards.notices()})
+        tell_all(wrapper, notices);
     UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
     const Program program = request.program;
     if (program == Program::canary)
         request.arguments = canary_arguments({join_path(project_path, project.below), state.home_path, caller.home,
-                                              host_namespaces(sandbox->own_namespaces(policy.network))});
+                                              host_namespaces(sandbox->own_namespaces(policy.network)), sandbox->confines()});
     name_git_config(environment);
     keep_from_downloading(environment, policy.network, missing_search_tools());
     if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
     LaunchRecord launch = plan_launch(policy, environment, std::move(request), project, project_path);
-    launch.filter_calls = sandbox->needs_call_filter();
+    launch.restrictions = sandbox->restrictions();
     for (const auto &late : shown_home.mounts)
         launch.mount_points.push_back(join_path(late.top, late.place));
     tell(wrapper, SessionBegun{id});
@@ -263,7 +264,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
                               },
                               [&] {
                                   record.take_usage(sandbox->usage());
-                                  reached = look_at_limits(*sandbox, control);
+                                  reached = sandbox->limit_events();
                               }};
         const AgentEnded seen = supervise(*sandbox, watched, std::move(terminal));
         end.sandbox_has_ended();

@@ -38,7 +38,7 @@ void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, Dead
         .number(record.cwd_inode)
         .number(record.umask);
     encode(encoder, record.on_terminal);
-    encoder.number(record.filter_calls ? 1 : 0).texts(record.mount_points);
+    encoder.number(static_cast<std::uint64_t>(record.restrictions)).texts(record.mount_points);
     const bool has_terminal = has_any(record.on_terminal);
     send_record(channel, encoder.bytes(), has_terminal ? std::vector<int>{terminal.get()} : std::vector<int>{}, deadline);
 }
@@ -79,7 +79,9 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     launch.record.umask = static_cast<unsigned>(decoder.number() & 0777U);
     for (bool &on_terminal : launch.record.on_terminal)
         on_terminal = decoder.number() == 1;
-    launch.record.filter_calls = decoder.number() == 1;
+    const std::uint64_t restrictions = decoder.number();
+    if (restrictions > static_cast<std::uint64_t>(Restrictions::all)) throw ProtocolError("the launch record has unknown restrictions");
+    launch.record.restrictions = static_cast<Restrictions>(restrictions);
     launch.record.mount_points = decoder.texts(list_limit);
     decoder.end();
     if (packet->fds.size() != (has_any(launch.record.on_terminal) ? 1U : 0U)) throw ProtocolError("no launch record came");

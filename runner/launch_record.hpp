@@ -12,6 +12,13 @@
 
 namespace pi_agent {
 
+// What pi-agent-exec takes from itself and the agent, for good.
+enum class Restrictions : std::uint8_t {
+    none,
+    beside_unit, // Landlock and our filter: the unit brings the list of allowed calls
+    all,         // that list, too (call_names.hpp)
+};
+
 struct LaunchRecord {
     std::string binary;
     std::vector<std::string> arguments;   // argv, argv[0] included
@@ -20,8 +27,8 @@ struct LaunchRecord {
     std::string below;                    // the working directory beneath it, any bytes
     std::uint64_t cwd_inode = 0;          // what the runner's reader opened; must be found again
     unsigned umask = 077;
-    OnTerminal on_terminal{};                   // in the place of these comes the session's terminal
-    bool filter_calls = false;                  // by the list of call_names.hpp: nothing else does it
+    OnTerminal on_terminal{}; // in the place of these comes the session's terminal
+    Restrictions restrictions = Restrictions::all;
     std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
 };
 

@@ -58,6 +58,21 @@ std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControl
     return idle;
 }
 
+namespace {
+
+std::optional<IdleLimit> first_said(const std::vector<IdleLimit> &limits)
+{
+    const auto found = std::find_if(limits.begin(), limits.end(), [](const IdleLimit &limit) { return limit.said.has_value(); });
+    return found == limits.end() ? std::nullopt : std::optional(*found);
+}
+
+} // namespace
+
+std::optional<IdleLimit> first_for_group(const LimitsPolicy &limits)
+{
+    return first_said(idle_limits(limits, {}));
+}
+
 std::string problem_of_share(const LimitsPolicy &limits, std::uint64_t host_memory)
 {
     if (!limits.memory_share) return "";
@@ -76,9 +91,8 @@ void require_limit_controllers(const AsRoot & /*root*/, const LimitsPolicy &limi
 {
     const std::string share = problem_of_share(limits, host_memory());
     if (!share.empty()) throw Failure(ExitStatus::configuration, to_string(limits.memory_share->where) + ": limits.memory: " + share);
-    const std::vector<IdleLimit> idle = idle_limits(limits, host_controllers());
-    const auto said = std::find_if(idle.begin(), idle.end(), [](const IdleLimit &limit) { return limit.said.has_value(); });
-    if (said == idle.end() || !defence_is_on("limit-controllers")) return;
+    const auto said = first_said(idle_limits(limits, host_controllers()));
+    if (!said || !defence_is_on("limit-controllers")) return;
     throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's " + to_string(*said) + ": " + said->reason +
                                                "; or leave the key out of the policy");
 }

@@ -33,6 +33,9 @@ std::string to_string(const IdleLimit &limit);
 // Pure; the time and the number of sessions need no controller.
 std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControllers &host);
 
+// The first limit of the policy that a control group has to hold; none when it says none of them.
+std::optional<IdleLimit> first_for_group(const LimitsPolicy &limits);
+
 // A share of this host's memory in which no agent starts; empty when there is none. `host_memory` in bytes.
 std::string problem_of_share(const LimitsPolicy &limits, std::uint64_t host_memory);
 std::uint64_t host_memory();

@@ -1,10 +1,8 @@
 // Counters of the kernel, and the notices that they become.
 #include "runner/limit_events.hpp"
 
-#include "common/error.hpp"
 #include "common/policy_limits.hpp"
 #include "runner/limits.hpp"
-#include "runner/sandbox.hpp"
 
 #include <csignal>
 #include <fstream>
@@ -36,7 +34,8 @@ std::string memory_notice(const LimitsPolicy &limits, const LimitEvents &events,
     const std::string whose = agent_killed         ? "the agent, or what it ran"
                               : events.killed == 1 ? "one of its processes, and the agent went on"
                                                    : std::to_string(events.killed) + " of its processes, and the agent went on";
-    const std::string limit = said_or_default("memory", said_memory(limits), "80 % of the host's memory");
+    const std::string limit =
+        said_or_default("memory", said_memory(limits), std::to_string(session_memory_percent) + " % of the host's memory");
     if (events.own_memory)
         return "out of memory: the session reached its limit of " + limit + ", and the kernel killed " + whose +
                "; let it do less at once (fewer parallel jobs), or ask the administrator for more";
@@ -63,17 +62,6 @@ LimitEvents read_limit_events(const ControlGroup &group)
     return events;
 }
 
-LimitEvents look_at_limits(Sandbox &sandbox, FdRef control)
-{
-    LimitEvents events;
-    try {
-        events = sandbox.limit_events();
-        send_packet(control, encode(WrapperMessage(ContinueAgent{})), {}, in_seconds(1));
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: it was killed meanwhile
-    }
-    return events;
-}
-
 std::vector<std::string> limit_notices(const LimitsPolicy &limits, const LimitEvents &events, const AgentEnded &ended,
                                        const std::string &result, Clock::duration lasted)
 {
@@ -85,10 +73,12 @@ std::vector<std::string> limit_notices(const LimitsPolicy &limits, const LimitEv
                           ", and this one was ended; start pi again to go on, or ask the administrator for more");
     if (events.killed > 0 || result == "oom-kill") notices.push_back(memory_notice(limits, events, killed));
     if (events.refused_tasks > 0) {
-        notices.push_back(
-            "out of processes: the session reached its limit of " + said_or_default("tasks", limits.tasks, std::to_string(session_tasks)) +
-            ", or all your sessions together theirs, and " + std::to_string(events.refused_tasks) +
-            " starts of processes or threads failed inside (EAGAIN); let it do less at once, or ask the administrator for more");
+        notices.push_back("out of processes: the session reached its limit of " +
+                          said_or_default("tasks", limits.tasks, std::to_string(session_tasks)) +
+                          ", or all your sessions together theirs, and " +
+                          (events.refused_tasks == 1 ? "one start of a process or thread"
+                                                     : std::to_string(events.refused_tasks) + " starts of processes or threads") +
+                          " failed inside (EAGAIN); let it do less at once, or ask the administrator for more");
     }
     return notices;
 }

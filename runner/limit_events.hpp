@@ -12,8 +12,6 @@
 
 namespace pi_agent {
 
-class Sandbox;
-
 struct LimitEvents {
     std::uint64_t killed = 0;        // processes that the kernel killed for want of memory
     bool own_memory = false;         // the session itself was at its limit
@@ -22,9 +20,6 @@ struct LimitEvents {
 
 // Best effort: what cannot be read has not happened.
 LimitEvents read_limit_events(const ControlGroup &group);
-// When pi-agent-exec has said that the agent ended: before the sandbox is gone, and with it what the kernel counted. It waits for an
-// answer, whatever that is.
-LimitEvents look_at_limits(Sandbox &sandbox, FdRef control);
 
 // For the end of a session, in words: what happened, the limit with its place in the policy, what to do. `result` as of SandboxResult.
 std::vector<std::string> limit_notices(const LimitsPolicy &limits, const LimitEvents &events, const AgentEnded &ended,

@@ -35,19 +35,23 @@ std::optional<std::uint64_t> number(const std::vector<std::string> &words, std::
     return value;
 }
 
-[[noreturn]] void refuse(const char *key, const SaidLimit &said, const std::string &controller)
-{
-    throw Failure(ExitStatus::unavailable, std::string("this host does not enforce the policy's limits.") + key + ": " + said.text + " (" +
-                                               to_string(said.where) + "): systemd started the session without it; is the controller " +
-                                               controller +
-                                               " kept from its slice (DisableControllers=)? or leave the key out of the policy");
-}
+// What is in force in a group, held against the policy.
+class Check {
+public:
+    explicit Check(const char *cause) : cause_(cause) {}
+    void require_at_most(const char *key, const SaidLimit &said, const std::string &controller, std::optional<std::uint64_t> in_force,
+                         std::uint64_t allowed) const
+    {
+        if (in_force && *in_force <= allowed) return;
+        throw Failure(ExitStatus::unavailable, std::string("this host does not enforce the policy's limits.") + key + ": " + said.text +
+                                                   " (" + to_string(said.where) +
+                                                   "): the session's control group is without it; the controller " + controller + ": " +
+                                                   cause_ + " or leave the key out of the policy");
+    }
 
-void require_at_most(const char *key, const SaidLimit &said, const std::string &controller, std::optional<std::uint64_t> in_force,
-                     std::uint64_t allowed)
-{
-    if (!in_force || *in_force > allowed) refuse(key, said, controller);
-}
+private:
+    const char *cause_;
+};
 
 // Percent of one processor, rounded up.
 std::optional<std::uint64_t> share_of_cpu(std::optional<std::uint64_t> quota, std::optional<std::uint64_t> period)
@@ -67,22 +71,23 @@ std::optional<std::uint64_t> cpu_in(const ControlGroup &group)
 
 } // namespace
 
-void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits)
+void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, const char *cause)
 {
+    const Check check(cause);
     if (const auto &said = said_memory(limits)) {
         const std::string file = group.is_unified ? "/memory.max" : "/memory.limit_in_bytes";
         // The kernel rounds to pages, systemd a share to its own count of the host's memory.
         const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
         const std::uint64_t allowed = (limits.memory ? said->amount : host_memory() / 100 * said->amount + 100) + page;
-        require_at_most("memory", *said, "memory", number(words_in(directory_of(group, "memory") + file), 0), allowed);
+        check.require_at_most("memory", *said, "memory", number(words_in(directory_of(group, "memory") + file), 0), allowed);
         // A kernel without accounts of swap has no such file; version 1 has no limit of swap alone (docs/limits.md).
         const std::vector<std::string> swap = words_in(directory_of(group, "memory") + "/memory.swap.max");
-        if (!swap.empty()) require_at_most("memory", *said, "memory", number(swap, 0), 0);
+        if (!swap.empty()) check.require_at_most("memory", *said, "memory", number(swap, 0), 0);
     }
     if (limits.tasks)
-        require_at_most("tasks", *limits.tasks, "pids", number(words_in(directory_of(group, "pids") + "/pids.max"), 0),
-                        limits.tasks->amount);
-    if (limits.cpu) require_at_most("cpu", *limits.cpu, "cpu", cpu_in(group), limits.cpu->amount);
+        check.require_at_most("tasks", *limits.tasks, "pids", number(words_in(directory_of(group, "pids") + "/pids.max"), 0),
+                              limits.tasks->amount);
+    if (limits.cpu) check.require_at_most("cpu", *limits.cpu, "cpu", cpu_in(group), limits.cpu->amount);
 }
 
 } // namespace pi_agent

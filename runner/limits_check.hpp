@@ -7,8 +7,8 @@
 
 namespace pi_agent {
 
-// Once something runs in the unit, and before the agent does. Throws Failure(unavailable) unless each that is said is in force in the
-// group.
-void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits);
+// Once something runs in the group, and before the agent does. Throws Failure(unavailable) unless each that is said is in force in the
+// group; `cause` asks what may have kept the controller from it.
+void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, const char *cause);
 
 } // namespace pi_agent

@@ -128,6 +128,11 @@ OwnGroup::~OwnGroup()
     leave_group(id_);
 }
 
+std::optional<ControlGroup> OwnGroup::group() const
+{
+    return agents_ ? std::optional(agents_of(id_)) : std::nullopt;
+}
+
 void OwnGroup::kill_agents() const
 {
     if (agents_) kill_group(agents_of(id_));

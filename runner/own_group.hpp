@@ -29,6 +29,8 @@ public:
 
     // A descriptor of the agent's group, for enter_group in a forked child; none where there are no groups.
     [[nodiscard]] FdRef agents() const noexcept { return agents_; }
+    // The agent's group; none where there are no groups.
+    [[nodiscard]] std::optional<ControlGroup> group() const;
     // Ends everything in the agent's group at once, where there is one.
     void kill_agents() const;
 

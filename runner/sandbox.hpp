@@ -6,6 +6,7 @@
 #include "common/fd.hpp"
 #include "common/ids.hpp"
 #include "common/policy.hpp"
+#include "runner/launch_record.hpp"
 #include "runner/limit_events.hpp"
 #include "runner/root_tree.hpp"
 #include "runner/unit_usage.hpp"
@@ -50,9 +51,8 @@ public:
     Sandbox &operator=(Sandbox &&) = delete;
     virtual ~Sandbox() = default;
 
-    // Out of the caller's control group, where the caller could freeze or kill this process (design rule 8): begins, and returns when it
-    // is done. Throws Failure(unavailable), also for a host on which the method cannot work at all.
-    virtual void begin_leaving_callers_group() = 0;
+    // Out of the caller's control group, where the caller could freeze or kill this process (design rule 8). Throws Failure(unavailable),
+    // also for a host on which the method cannot work at all.
     virtual void leave_callers_group() = 0;
 
     // Begins to build it; `launcher` becomes the standard input of pi-agent-exec (borrowed). Once.
@@ -77,10 +77,11 @@ public:
     virtual void require_confined() = 0;
     // Throws Failure(unavailable) unless the kernel says that the plan's network is in force.
     virtual void require_network_enforced(const NetworkPolicy &network) = 0;
-    // The same for the plan's limits, and what the kernel counted of them while anything of the session is there. A method that can hold
-    // nobody to limits has neither: the policy cannot say any for it.
-    virtual void require_limits_enforced(const LimitsPolicy & /*limits*/) {}
-    virtual LimitEvents limit_events() { return {}; }
+    // The same for what the policy says of limits. What the kernel counted of them while anything of the session is there; and whether
+    // there are any, the defaults among them, once it is started.
+    virtual void require_limits_enforced(const LimitsPolicy &limits) = 0;
+    virtual LimitEvents limit_events() = 0;
+    [[nodiscard]] virtual bool has_limits() const = 0;
 
     // Whether something of this session's may still run in it; and of another session, whose runner is gone.
     virtual bool is_there() = 0;
@@ -94,8 +95,9 @@ public:
 
     // The kinds of namespaces (namespaces(7): "mnt", "pid", …) of which a session of this plan gets its own.
     [[nodiscard]] virtual std::vector<std::string> own_namespaces(const NetworkPolicy &network) const = 0;
-    // Whether pi-agent-exec must bring what systemd's properties bring elsewhere: the list of allowed system calls.
-    [[nodiscard]] virtual bool needs_call_filter() const = 0;
+    // What pi-agent-exec is to bring beside. None: nothing but the agent's account keeps it from the host.
+    [[nodiscard]] virtual Restrictions restrictions() const = 0;
+    [[nodiscard]] bool confines() const { return restrictions() != Restrictions::none; }
 };
 
 } // namespace pi_agent

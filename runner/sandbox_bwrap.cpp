@@ -4,22 +4,26 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/process_handle.hpp"
 #include "runner/bwrap_preflight.hpp"
 #include "runner/bwrap_process.hpp"
+#include "runner/group_limits.hpp"
+#include "runner/limit_controllers.hpp"
+#include "runner/limits_check.hpp"
 #include "runner/network_check.hpp"
 #include "runner/process_namespace.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_keeper.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
 #include <fcntl.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
-#include <poll.h>
 #include <sys/epoll.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
@@ -31,17 +35,6 @@ namespace {
 constexpr std::size_t text_limit = 4096; // of what bwrap says
 constexpr int end_patience_seconds = 15;
 constexpr int info_patience_seconds = 5;
-
-UniqueFd open_process(pid_t pid)
-{
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-}
-
-bool has_ended(FdRef process)
-{
-    pollfd wait{process.get(), POLLIN, 0};
-    return poll(&wait, 1, 0) > 0;
-}
 
 pid_t parent_of(pid_t pid)
 {
@@ -85,7 +78,7 @@ BwrapSandbox::~BwrapSandbox()
     }
 }
 
-void BwrapSandbox::begin_leaving_callers_group()
+void BwrapSandbox::leave_callers_group()
 {
     group_.emplace(root_, id_, user_);
 }
@@ -93,6 +86,8 @@ void BwrapSandbox::begin_leaving_callers_group()
 void BwrapSandbox::start(const SandboxPlan &plan, FdRef launcher)
 {
     keeper_ = start_session_keeper(root_, id_);
+    if (const auto group = agents_group()) limit_group(root_, group->path, plan.limits);
+    if (plan.limits.runtime) until_ = Clock::now() + std::chrono::seconds(plan.limits.runtime->amount);
     auto [info, their_info] = make_pipe();
     auto [complaint, their_complaint] = make_pipe();
     bwrap_pid_ = run_bwrap(root_, plan, group_ ? group_->agents() : FdRef(-1), {launcher, their_complaint, their_info});
@@ -109,14 +104,14 @@ void BwrapSandbox::stop()
     // The first process inside waits for bwrap's word before it is bound to bwrap's life: it has to be known first.
     wait_for_info(in_seconds(info_patience_seconds));
     const FdRef victim = first_ ? FdRef(first_) : FdRef(bwrap_);
-    if (victim.get() >= 0 && syscall(SYS_pidfd_send_signal, victim.get(), SIGKILL, nullptr, 0) != 0 && errno != ESRCH)
-        throw_errno("ending the session");
+    if (victim.get() >= 0) signal_process(victim, SIGKILL, "ending the session");
     if (group_) group_->kill_agents();
 }
 
 SandboxResult BwrapSandbox::result()
 {
     if (!reaped_ || (first_ && !has_ended(first_))) return {false, "", 0, 0};
+    if (timed_out_) return {true, "timeout", CLD_KILLED, SIGKILL};
     if (WIFSIGNALED(status_)) return {true, "signal", CLD_KILLED, WTERMSIG(status_)};
     const int status = WEXITSTATUS(status_);
     return {true, status == 0 ? "success" : "exit-code", CLD_EXITED, status};
@@ -128,13 +123,19 @@ void BwrapSandbox::process()
     hear_info();
     hear_complaint();
     hear_end();
+    look_at_the_time();
+}
+
+Deadline BwrapSandbox::next_look(Deadline otherwise) const
+{
+    return until_ ? std::min(otherwise, *until_) : otherwise;
 }
 
 // Nothing where it has no control group of its own.
 UnitUsage BwrapSandbox::usage()
 {
-    if (!group_ || group_->agents().get() < 0) return {};
-    return usage_of({"/proc/self/fd/" + std::to_string(group_->agents().get()), true});
+    const auto group = agents_group();
+    return group ? usage_of(*group) : UnitUsage{};
 }
 
 UniqueFd BwrapSandbox::mount_namespace()
@@ -170,6 +171,31 @@ void BwrapSandbox::require_network_enforced(const NetworkPolicy &network)
     if (network.mode == NetworkMode::none) require_own_network(processes(), network);
 }
 
+void BwrapSandbox::require_limits_enforced(const LimitsPolicy &limits)
+{
+    const auto said = first_for_group(limits);
+    if (!said || !defence_is_on("limits-check")) return;
+    const auto group = agents_group();
+    if (!group)
+        throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's " + to_string(*said) + ": " + control_groups +
+                                                   " is no hierarchy of version 2 that root can write, and with sandbox.method bwrap the "
+                                                   "session's control group is made there; or leave the key out of the policy");
+    require_limits_in(*group, limits,
+                      "is it handed to this container, and is the container's first group without processes of its own (cgroups(7))?");
+}
+
+bool BwrapSandbox::has_limits() const
+{
+    const auto group = agents_group();
+    return group && access((group->path + "/pids.max").c_str(), F_OK) == 0;
+}
+
+LimitEvents BwrapSandbox::limit_events()
+{
+    const auto group = agents_group();
+    return group ? read_limit_events(*group) : LimitEvents{};
+}
+
 bool BwrapSandbox::is_there()
 {
     process();
@@ -199,6 +225,15 @@ std::vector<std::string> BwrapSandbox::own_namespaces(const NetworkPolicy &netwo
     std::vector<std::string> kinds = {"mnt", "ipc", "uts", "pid"};
     if (network.mode == NetworkMode::none) kinds.emplace_back("net");
     return kinds;
+}
+
+// All of it at once, as systemd does.
+void BwrapSandbox::look_at_the_time()
+{
+    if (!until_ || reaped_ || Clock::now() < *until_) return;
+    until_.reset();
+    timed_out_ = true;
+    stop();
 }
 
 void BwrapSandbox::watch(FdRef fd)
@@ -256,7 +291,7 @@ void BwrapSandbox::hear_end()
     reaped_ = true;
     if (epoll_ctl(events_.get(), EPOLL_CTL_DEL, bwrap_.get(), nullptr) != 0) throw_errno("watching the sandbox");
     // What bwrap's end did not end yet.
-    if (first_ && !has_ended(first_)) syscall(SYS_pidfd_send_signal, first_.get(), SIGKILL, nullptr, 0);
+    if (first_) signal_process(first_, SIGKILL, "ending the session");
 }
 
 } // namespace pi_agent

@@ -22,26 +22,28 @@ public:
     BwrapSandbox &operator=(BwrapSandbox &&) = delete;
     ~BwrapSandbox() override;
 
-    void begin_leaving_callers_group() override;
-    void leave_callers_group() override {}
+    void leave_callers_group() override;
     void start(const SandboxPlan &plan, FdRef launcher) override;
     void stop() override;
     SandboxResult result() override;
     [[nodiscard]] FdRef fd() const override { return events_; }
-    [[nodiscard]] Deadline next_look(Deadline otherwise) const override { return otherwise; }
+    [[nodiscard]] Deadline next_look(Deadline otherwise) const override;
     void process() override;
     UnitUsage usage() override;
     UniqueFd mount_namespace() override;
     std::vector<pid_t> processes() override;
     void require_confined() override;
     void require_network_enforced(const NetworkPolicy &network) override;
+    void require_limits_enforced(const LimitsPolicy &limits) override;
+    LimitEvents limit_events() override;
+    [[nodiscard]] bool has_limits() const override;
     bool is_there() override;
     bool may_live(const std::string &session_id) override;
     [[nodiscard]] std::string name() const override;
     std::string explain(const SandboxResult &result) override;
     [[nodiscard]] std::string where_to_look() const override { return ""; }
     [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const override;
-    [[nodiscard]] bool needs_call_filter() const override { return true; }
+    [[nodiscard]] Restrictions restrictions() const override { return Restrictions::all; }
 
 private:
     void watch(FdRef fd);
@@ -49,6 +51,8 @@ private:
     void hear_info();
     void hear_complaint();
     void hear_end();
+    void look_at_the_time();
+    [[nodiscard]] std::optional<ControlGroup> agents_group() const { return group_ ? group_->group() : std::nullopt; }
 
     const AsRoot &root_;
     std::string id_;
@@ -64,6 +68,8 @@ private:
     std::string said_; // on info_
     std::string complained_;
     bool reaped_ = false;
+    std::optional<Deadline> until_; // limits.runtime
+    bool timed_out_ = false;
     int status_ = 0;
     UniqueFd keeper_; // what is left to it when this process is killed: runner/session_keeper.hpp
 };

@@ -3,6 +3,7 @@
 
 #include "common/error.hpp"
 #include "runner/sandbox_bwrap.hpp"
+#include "runner/sandbox_none.hpp"
 #include "runner/sandbox_systemd.hpp"
 
 namespace pi_agent {
@@ -14,8 +15,16 @@ std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, SandboxMethod method, 
         return std::make_unique<SystemdSandbox>(root, session_id, user);
     case SandboxMethod::bwrap:
         return std::make_unique<BwrapSandbox>(root, session_id, user);
+    case SandboxMethod::none:
+        return std::make_unique<UnconfinedSandbox>(root, session_id, user);
     }
     throw Failure(ExitStatus::internal, "a sandbox method without a sandbox");
+}
+
+std::string unconfined_notice(const SandboxPolicy &policy, const Account &agent)
+{
+    return "NOT SANDBOXED: the policy says sandbox.method: none (" + to_string(policy.where) + "). The agent runs as " + agent.name +
+           ", and nothing but the rights of that account keeps it from this host's processes, devices and services";
 }
 
 void require_enforced(Sandbox &sandbox, const Policy &policy)

@@ -1,6 +1,7 @@
 // The one place that turns the policy's method into a sandbox.
 #pragma once
 
+#include "common/account.hpp"
 #include "common/identity.hpp"
 #include "common/policy.hpp"
 #include "runner/sandbox.hpp"
@@ -12,6 +13,9 @@ namespace pi_agent {
 
 // For one session. Throws Failure(unavailable) when this host cannot offer the method; never another one in its place.
 std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, SandboxMethod method, const std::string &session_id, Uid user);
+
+// What the user is told at each start of a session that is not sandboxed.
+std::string unconfined_notice(const SandboxPolicy &policy, const Account &agent);
 
 // Once the launcher is there, before anything of the agent's is sent in: what the kernel says of it. Throws Failure(unavailable).
 void require_enforced(Sandbox &sandbox, const Policy &policy);

@@ -3,12 +3,12 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
-#include "common/policy_limits.hpp"
 #include "runner/control_group.hpp"
+#include "runner/limit_controllers.hpp"
 #include "runner/limits_check.hpp"
 #include "runner/network_check.hpp"
+#include "runner/own_scope.hpp"
 #include "runner/session_directory.hpp"
-#include "runner/unit_properties.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -22,22 +22,18 @@ SystemdSandbox::SystemdSandbox(const AsRoot &root, std::string session_id, Uid u
 {
 }
 
-void SystemdSandbox::begin_leaving_callers_group()
-{
-    move_.emplace(bus_, scope_name(id_), user_);
-    bus_.watch_service(service_name(id_));
-    features_ = systemd_features(bus_.version());
-}
-
 void SystemdSandbox::leave_callers_group()
 {
-    move_->wait();
+    MoveIntoScope move(bus_, scope_name(id_), user_); // what fails meanwhile waits for it
+    bus_.watch_service(service_name(id_));
+    features_ = systemd_features(bus_.version());
+    move.wait();
 }
 
 void SystemdSandbox::start(const SandboxPlan &plan, FdRef launcher)
 {
-    bus_.start_service(service_name(id_), service_properties(plan, features_),
-                       CompanionUnit{cleanup_name(id_), cleanup_properties(id_, user_)}, launcher);
+    bus_.start_service(service_name(id_), properties(plan, features_), CompanionUnit{cleanup_name(id_), cleanup_properties(id_, user_)},
+                       launcher);
 }
 
 void SystemdSandbox::stop()
@@ -109,13 +105,22 @@ void SystemdSandbox::require_network_enforced(const NetworkPolicy &network)
 
 void SystemdSandbox::require_limits_enforced(const LimitsPolicy &limits)
 {
-    const bool said = said_memory(limits) || limits.tasks || limits.cpu;
-    if (said && defence_is_on("limits-check")) require_limits_in(group_of_service(id_), limits);
+    if (first_for_group(limits) && defence_is_on("limits-check"))
+        require_limits_in(group_of_service(id_), limits, "is it kept from its slice (DisableControllers=)?");
 }
 
 LimitEvents SystemdSandbox::limit_events()
 {
-    return read_limit_events(group_of_service(id_));
+    try {
+        return read_limit_events(group_of_service(id_));
+    } catch (const Failure &) { // best_effort: it is only for what the user is told
+        return {};
+    }
+}
+
+std::vector<UnitProperty> SystemdSandbox::properties(const SandboxPlan &plan, const SystemdFeatures &features) const
+{
+    return service_properties(plan, features);
 }
 
 bool SystemdSandbox::is_there()

@@ -2,13 +2,13 @@
 #pragma once
 
 #include "common/identity.hpp"
-#include "runner/own_scope.hpp"
 #include "runner/sandbox.hpp"
 #include "runner/systemd_bus.hpp"
 #include "runner/systemd_features.hpp"
+#include "runner/unit_properties.hpp"
 
-#include <optional>
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
@@ -22,7 +22,6 @@ public:
     SystemdSandbox &operator=(SystemdSandbox &&) = delete;
     ~SystemdSandbox() override = default;
 
-    void begin_leaving_callers_group() override;
     void leave_callers_group() override;
     void start(const SandboxPlan &plan, FdRef launcher) override;
     void stop() override;
@@ -37,13 +36,18 @@ public:
     void require_network_enforced(const NetworkPolicy &network) override;
     void require_limits_enforced(const LimitsPolicy &limits) override;
     LimitEvents limit_events() override;
+    [[nodiscard]] bool has_limits() const override { return true; }
     bool is_there() override;
     bool may_live(const std::string &session_id) override;
     [[nodiscard]] std::string name() const override;
     std::string explain(const SandboxResult &result) override;
     [[nodiscard]] std::string where_to_look() const override;
     [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const override;
-    [[nodiscard]] bool needs_call_filter() const override { return false; }
+    [[nodiscard]] Restrictions restrictions() const override { return Restrictions::beside_unit; }
+
+protected:
+    // The agent's unit.
+    [[nodiscard]] virtual std::vector<UnitProperty> properties(const SandboxPlan &plan, const SystemdFeatures &features) const;
 
 private:
     const AsRoot &root_;
@@ -51,7 +55,6 @@ private:
     Uid user_;
     SystemdBus bus_;
     SystemdFeatures features_{};
-    std::optional<MoveIntoScope> move_; // after the bus: what fails meanwhile waits for it
 };
 
 } // namespace pi_agent

@@ -106,7 +106,7 @@ void SessionRecord::concerns(const Account &caller)
 void SessionRecord::runs_in(SandboxMethod method)
 {
     subject_.method = to_string(method);
-    if (method == SandboxMethod::systemd) subject_.unit = service_name(subject_.session);
+    if (has_unit(method)) subject_.unit = service_name(subject_.session);
 }
 
 void SessionRecord::take_usage(const UnitUsage &usage)

@@ -95,6 +95,10 @@ private:
     {
         said_ = ended;
         session_.agent_has_ended();
+        try {
+            send_packet(session_.control, encode(WrapperMessage(ContinueAgent{})), {}, in_seconds(1));
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: it was killed meanwhile
+        }
     }
 
     // The agent starts when its launcher waits for it and, where it has a terminal, when that is set up.

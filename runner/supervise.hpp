@@ -23,7 +23,7 @@ struct Session {
     std::vector<WrapperMessage> early; // what the wrapper said before
     // Once the launcher runs, before anything of the agent's is sent in; a Failure of it ends the sandbox.
     std::function<void()> require_enforced;
-    // pi-agent-exec has said that the agent ended, and waits: the sandbox is still there.
+    // pi-agent-exec has said that the agent ended, and waits for an answer: the sandbox is still there, and what the kernel counted in it.
     std::function<void()> agent_has_ended;
 };
 

@@ -65,7 +65,8 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
     if (limits.memory)
         properties.push_back({"MemoryMax", limits.memory->amount});
     else
-        properties.push_back({"MemoryMaxScale", limits.memory_share ? share_of_memory(limits.memory_share->amount) : session_memory_share});
+        properties.push_back(
+            {"MemoryMaxScale", share_of_memory(limits.memory_share ? limits.memory_share->amount : session_memory_percent)});
     // A session that may have 8G and pushes 80 into the host's swap has not been held to 8G, and slows everybody down. Without a limit that
     // is said it stays as the host has it.
     if (limits.memory || limits.memory_share) properties.push_back({"MemorySwapMax", std::uint64_t{0}});
@@ -116,11 +117,9 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
     };
 }
 
-std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
+std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
 {
     const std::string scope = scope_name(plan.session_id);
-    std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
-    writable.insert(writable.end(), plan.writable_roots.begin(), plan.writable_roots.end());
     std::vector<UnitProperty> properties = {
         // Lifetime: bound to the runner's scope, whatever kills the runner (design rule 9).
         {"Description", std::string("pi-agent-session")}, // without one, systemd would log the command line
@@ -150,8 +149,27 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"KeyringMode", std::string("private")},
         {"RemoveIPC", true},
         {"LimitCORE", std::uint64_t{0}},
-        // File system.
+        {"RestrictSUIDSGID", true}, // what is made in the project is the user's
         {"RootDirectory", plan.root_directory},
+    };
+    std::vector<std::string> groups;
+    for (const Gid group : plan.groups)
+        groups.push_back(std::to_string(group.value()));
+    if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
+    if (features.log_sockets) properties.push_back({"BindLogSockets", false});
+    add_homes(plan, properties);
+    add_binds(plan, properties);
+    add_network(plan, properties);
+    add_limits(plan.limits, properties);
+    return properties;
+}
+
+std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
+{
+    std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
+    writable.insert(writable.end(), plan.writable_roots.begin(), plan.writable_roots.end());
+    const std::vector<UnitProperty> confinement = {
+        // File system.
         {"ProtectSystem", std::string("strict")},
         {"ReadWritePaths", writable},
         {"PrivateTmp", true}, // kept for who audits it; the binds of the session's own directories take its place
@@ -169,7 +187,6 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"ProtectHostname", true},
         {"RestrictNamespaces", std::uint64_t{0}},
         {"RestrictRealtime", true},
-        {"RestrictSUIDSGID", true},
         {"LockPersonality", true},
         {"RestrictAddressFamilies", NameFilter{true, {"AF_UNIX", "AF_INET", "AF_INET6"}}},
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
@@ -178,16 +195,9 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"SystemCallFilter", denied_calls},
         {"SystemCallErrorNumber", SignedNumber{EPERM}}, // systemd's default is to kill
     };
-    std::vector<std::string> groups;
-    for (const Gid group : plan.groups)
-        groups.push_back(std::to_string(group.value()));
-    if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
+    std::vector<UnitProperty> properties = plain_service_properties(plan, features);
+    properties.insert(properties.end(), confinement.begin(), confinement.end());
     if (features.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
-    if (features.log_sockets) properties.push_back({"BindLogSockets", false});
-    add_homes(plan, properties);
-    add_binds(plan, properties);
-    add_network(plan, properties);
-    add_limits(plan.limits, properties);
     return properties;
 }
 

@@ -44,6 +44,8 @@ struct UnitProperty {
 // pi-agent-uUID.slice: all sessions of one user.
 std::string slice_name(Uid user);
 
+// Lifetime, account, view of files, network and limits; and with what confines the agent beside.
+std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
 std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
 std::vector<UnitProperty> scope_properties(Uid user);
 // The unit that removes the session's directory when the agent's unit has ended, in the host's own namespaces: as an ExecStopPost= of the

@@ -4,6 +4,8 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 
+#include <set>
+
 namespace pi_agent {
 
 const char *const wrapper_help = R"(pi runs the coding agent in this directory, as a user of its own, in a sandbox that the
@@ -35,6 +37,18 @@ const std::string tmpdir_option = "--pi-agent-tmpdir=";
 }
 
 } // namespace
+
+bool asks_for_self_update(const std::vector<std::string> &agent_arguments)
+{
+    if (agent_arguments.empty() || agent_arguments.front() != "update") return false;
+    bool other_target = false;
+    for (auto argument = agent_arguments.begin() + 1; argument != agent_arguments.end(); ++argument) {
+        if (*argument == "self" || *argument == "pi" || *argument == "--self" || *argument == "--all") return true;
+        static const std::set<std::string> without_target = {"--force", "-a", "--approve", "-na", "--no-approve"};
+        other_target = other_target || without_target.count(*argument) == 0;
+    }
+    return !other_target;
+}
 
 WrapperOptions parse_options(int argc, const char *const *argv)
 {

@@ -18,6 +18,9 @@ struct WrapperOptions {
 };
 
 // Throws Failure(usage).
+// `pi update` without a target, or with one that is pi itself: the agent's program is root's, and no session can change it.
+bool asks_for_self_update(const std::vector<std::string> &agent_arguments);
+
 WrapperOptions parse_options(int argc, const char *const *argv);
 
 extern const char *const wrapper_help;

@@ -66,12 +66,15 @@ def a_cache_and_a_toolchain():
     return {**done, "outside": outside}
 
 
+method = "systemd"
+
+
 def limits_of_a_session(*names):
     """Of one that runs, as the kernel has them."""
     process = subprocess.Popen(pi_command("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 60"), cwd=DEMO, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     session = process.stdout.readline().decode().strip()
-    service = GROUPS / f"pi-agent-{session}.service"
-    found = {name: (service / name).read_text().strip() for name in names}
+    group = GROUPS / f"pi-agent-{session}.service" if method == "systemd" else Path("/sys/fs/cgroup/pi-agent") / session / "agent"
+    found = {name: (group / name).read_text().strip() for name in names}
     process.terminate()
     process.wait()
     return found
@@ -87,9 +90,9 @@ HOG = "import os\nheld = []\nwhile True: held.append(os.urandom(1 << 12) * (1 <<
 
 @contextlib.contextmanager
 def limits(section):
-    """The policy with a section of limits."""
+    """The policy with a section of limits, under the method whose turn it is."""
     policy = POLICY.read_text()
-    POLICY.write_text(policy + f"limits: {section}\n")
+    POLICY.write_text(policy + f"limits: {section}\nsandbox: {{method: {method}}}\n")
     try:
         yield
     finally:
@@ -161,19 +164,22 @@ def a_home_on_tmpfs():
 
 
 def main():
+    global method
     os.environ.pop("NOTIFY_SOCKET", None)
     policy = POLICY.read_text()
     applied = subprocess.run(["pi-agentctl", "apply"], capture_output=True)
     say({"case": "apply", "status": applied.returncode, "err": applied.stderr.decode(), "policy": len(policy)})
     defaults = (what_systemd_set, too_many_tasks, too_much_memory)
     said = (what_the_policy_set, said_memory, said_tasks, said_processor, said_runtime)
-    for case in (the_machine, a_launch, id_mapped_files, a_cache_and_a_toolchain, *defaults, *said, a_home_on_tmpfs):
+    cases = [("systemd", case) for case in (the_machine, a_launch, id_mapped_files, a_cache_and_a_toolchain, *defaults, *said, a_home_on_tmpfs)]
+    for method, case in cases + [("bwrap", case) for case in said]:
         started = time.monotonic()
         try:
             found = case()
         except Exception:  # the others are still worth knowing
             found = {"exception": traceback.format_exc()}
-        say({"case": case.__name__, "seconds": round(time.monotonic() - started, 1), **found})
+        name = case.__name__ if method == "systemd" else f"{case.__name__}_{method}"
+        say({"case": name, "seconds": round(time.monotonic() - started, 1), **found})
     say("done")
 
 

@@ -29,6 +29,11 @@ def said(tmp_path_factory):
     return found
 
 
+@pytest.fixture(params=["", "_bwrap"], ids=["systemd", "bwrap"])
+def method(request):
+    return request.param
+
+
 def test_it_is_the_distributions_kernel_with_all_controllers(said):
     machine = said["the_machine"]
     assert machine["kernel"].startswith("6.1."), machine
@@ -76,31 +81,31 @@ def test_an_agent_cannot_start_more_tasks_than_its_user_may_have(said):
     assert set(tasks["outside"]) == {0}, tasks
 
 
-def test_the_kernel_has_the_limits_that_the_policy_says(said):
-    limits = {name: value for name, value in said["what_the_policy_set"].items() if name != "seconds"}
+def test_the_kernel_has_the_limits_that_the_policy_says(said, method):
+    limits = {name: value for name, value in said["what_the_policy_set" + method].items() if name != "seconds"}
     assert limits == {"memory.max": str(192 << 20), "memory.swap.max": "0", "pids.max": "64", "cpu.max": "50000 100000"}, limits
 
 
-def test_a_memory_that_the_policy_says_is_held_and_told(said):
-    child, agent = said["said_memory"]["child"], said["said_memory"]["agent"]
+def test_a_memory_that_the_policy_says_is_held_and_told(said, method):
+    child, agent = said["said_memory" + method]["child"], said["said_memory" + method]["agent"]
     assert child["status"] == 0 and child["out"].startswith("status 137\n"), child
     assert "pi: out of memory: the session reached its limit of 192M (limits.memory, /etc/pi-agent/policy.yaml:6:18)" in child["err"], child
     assert "and the agent went on" in child["err"] and "192M of memory" in child["out"], child
     assert agent["status"] == KILLED and "killed the agent, or what it ran" in agent["err"], agent
 
 
-def test_tasks_that_the_policy_says_are_held_and_told(said):
-    tasks = said["said_tasks"]
+def test_tasks_that_the_policy_says_are_held_and_told(said, method):
+    tasks = said["said_tasks" + method]
     assert tasks["status"] == 0 and 20 < int(tasks["out"]) < 64, tasks
     assert "pi: out of processes: the session reached its limit of 64 (limits.tasks, " in tasks["err"], tasks
 
 
-def test_a_processor_that_the_policy_says_is_held(said):
-    assert 0.3 < float(said["said_processor"]["out"]) < 2.6, said["said_processor"]  # of four seconds, the half
+def test_a_processor_that_the_policy_says_is_held(said, method):
+    assert 0.3 < float(said["said_processor" + method]["out"]) < 2.6, said["said_processor" + method]  # of four seconds, the half
 
 
-def test_a_time_that_the_policy_says_ends_the_session_in_words(said):
-    runtime = said["said_runtime"]
+def test_a_time_that_the_policy_says_ends_the_session_in_words(said, method):
+    runtime = said["said_runtime" + method]
     assert (runtime["status"], runtime["out"]) == (KILLED, "begun\n") and runtime["lasted"] < 60, runtime
     assert "pi: out of time: a session may last 15s (limits.runtime, " in runtime["err"], runtime
 

@@ -14,7 +14,7 @@ from recipes import EMULATED
 
 MEMORY_MIB = 1024
 DISK = "1536M"
-SECONDS = 360
+SECONDS = 480
 PROGRAM = "/usr/local/lib/emulated.py"
 # ttyS0 is the console, ttyS1 takes what the program says. A shell on the console would wait for its login.
 UNIT = f"""[Unit]

@@ -10,11 +10,14 @@ UNAVAILABLE = 69
 CONTAINER = ["unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
-@pytest.fixture(params=["systemd", "bwrap"])
-def method(request, playing):
+def with_method(request, playing):
     playing.install_policy(PLAYING_POLICY + f"sandbox: {{method: {request.param}}}\n")
     yield request.param
     playing.install_policy(PLAYING_POLICY)
+
+
+method = pytest.fixture(params=["systemd", "bwrap", "none"])(with_method)
+of_systemd = pytest.fixture(params=["systemd", "none"])(with_method)
 
 
 @pytest.fixture
@@ -78,7 +81,7 @@ def test_the_callers_control_group_cannot_be_left(bwrap):
     assert done.returncode == UNAVAILABLE and b"cannot leave the caller's control group" in done.stderr, done
 
 
-def test_a_container_has_no_systemd_and_the_policy_asks_for_it(playing):
+def test_a_container_has_no_systemd_and_the_policy_asks_for_it(of_systemd, playing):
     done = in_container(playing, "pi sh true")
     assert done.returncode == UNAVAILABLE, done
     for word in (b"connecting to systemd failed", b"does this host run systemd and its system bus?"):
@@ -115,7 +118,7 @@ def test_a_project_on_a_file_system_that_cannot_map_ids(method, playing):
     assert done.returncode in (UNAVAILABLE, 77) and done.stdout == b"" and b"/srv/shared/app" in done.stderr, done
 
 
-def test_systemds_bus_is_silent(playing):
+def test_systemds_bus_is_silent(of_systemd, playing):
     """Its socket is there and nobody answers."""
     playing.root("mv /run/dbus/system_bus_socket /run/dbus/away; mv /run/systemd/private /run/systemd/away", check=True)
     try:
@@ -125,6 +128,6 @@ def test_systemds_bus_is_silent(playing):
     assert_refused(done, UNAVAILABLE, "connecting to systemd failed", "systemctl status")
 
 
-def test_the_launcher_is_missing(playing):
+def test_the_launcher_is_missing(of_systemd, playing):
     done = replaced(playing, "/usr/libexec/pi-agent/pi-agent-exec")
     assert_refused(done, UNAVAILABLE, "could not prepare the sandbox", "journalctl -u")

@@ -27,7 +27,7 @@ def answers_of(machine, method):
     return answers
 
 
-@pytest.mark.parametrize("method", ["systemd", "bwrap"])
+@pytest.mark.parametrize("method", ["systemd", "bwrap", "none"])
 def test_the_table_says_what_the_canary_answers(machine, machine_name, policy, method):
     column = f"systemd {MACHINES[machine_name].systemd}" if method == "systemd" else method
     assert column in COLUMNS

@@ -21,13 +21,13 @@ Policy policy_with(const std::string &lines)
 TEST_CASE("each limit is shown with its place, and a default as one")
 {
     const auto limits = policy_with("limits: {memory: 8G, runtime: 12h, sessions: 2}\n").limits;
-    CHECK(to_text(ExplainedLimits{limits, true, {}, ""}) ==
+    CHECK(to_text(ExplainedLimits{limits, {}, ""}) ==
           "limits:   a session: memory 8G (p.yaml:3:18), tasks 4096 (default), cpu not limited, runtime 12h (p.yaml:3:31);\n"
           "          sessions at once: 2 (p.yaml:3:46)\n");
     CHECK(to_text(ExplainedLimits{}) ==
           "limits:   a session: memory 80% of the host's (default), tasks 4096 (default), cpu not limited, runtime not limited;\n"
           "          sessions at once: 8 (default)\n");
-    const auto json = to_json(ExplainedLimits{limits, true, {}, ""});
+    const auto json = to_json(ExplainedLimits{limits, {}, ""});
     CHECK(json["memory"]["value"] == "8G");
     CHECK(json["memory"]["where"] == "p.yaml:3:18");
     CHECK(json["tasks"]["value"] == "4096");
@@ -38,20 +38,13 @@ TEST_CASE("each limit is shown with its place, and a default as one")
 TEST_CASE("what holds nobody here is said, and whether a start is possible with it")
 {
     const auto limits = policy_with("limits: {memory: 8G}\n").limits;
-    const ExplainedLimits explained{limits, true, idle_limits(limits, {true, {}}), ""};
+    const ExplainedLimits explained{limits, idle_limits(limits, {true, {}}), ""};
     CHECK(contains(to_text(explained), "          no start is possible: limits.memory: 8G (p.yaml:3:18): its control groups"));
     CHECK(contains(to_text(explained), "          not enforced: the default of limits.tasks: its control groups"));
     const auto json = to_json(explained);
     CHECK(json["not_enforced"][0]["limit"] == "limits.memory");
     CHECK(json["not_enforced"][0]["said"] == true);
     CHECK(json["not_enforced"][1]["said"] == false);
-}
-
-TEST_CASE("a method without a unit has no limits of a session, and says so")
-{
-    const auto explained = explain_limits(policy_with("sandbox: {method: bwrap}\nlimits: {sessions: 2}\n"));
-    CHECK(to_text(explained) == "limits:   none of a session with this sandbox.method; sessions at once: 2 (p.yaml:4:20)\n");
-    CHECK(to_json(explained)["memory"]["value"] == nullptr);
 }
 
 TEST_CASE("what is checked agrees with what the host has")

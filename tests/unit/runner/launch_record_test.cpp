@@ -44,7 +44,7 @@ TEST_CASE("a launch record arrives as it was sent, its standard descriptors in o
                               0xfedcba9876543210,
                               022,
                               {},
-                              true,
+                              Restrictions::none,
                               {"/home/alice/.nvm", "odd \n\xff"}};
     const auto stdio = three_files();
     auto [left, right] = make_channel();

@@ -29,7 +29,7 @@ std::string refusal(const Files &changed, const std::string &section = "{memory:
         if (!text.empty()) std::ofstream(directory.path() + "/" + name) << text;
     const LimitsPolicy limits = parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\nlimits: " + section + "\n").limits;
     const Caught caught = failure_of([&] {
-        require_limits_in({directory.path(), true}, limits);
+        require_limits_in({directory.path(), true}, limits, "where is it?");
         return 0;
     });
     CHECK((caught.text.empty() || caught.status == 69));

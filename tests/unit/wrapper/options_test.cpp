@@ -104,3 +104,20 @@ TEST_CASE("the help names every option that exists")
         CHECK_NOTHROW(parse({option}));
     }
 }
+
+TEST_CASE("an update of pi itself is told from one of packages and models")
+{
+    using List = std::vector<std::string>;
+    for (const List &arguments :
+         {List{"update"}, {"update", "self"}, {"update", "pi"}, {"update", "--self"}, {"update", "--all"}, {"update", "--force"}})
+        CHECK(asks_for_self_update(arguments));
+    for (const List &arguments : {List{},
+                                  {"-p", "update"},
+                                  {"update", "--extensions"},
+                                  {"update", "npm:some-package"},
+                                  {"update", "--models"},
+                                  {"update", "--help"},
+                                  {"updates"},
+                                  {"--continue", "update"}})
+        CHECK_FALSE(asks_for_self_update(arguments));
+}

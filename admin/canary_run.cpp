@@ -1,0 +1,166 @@
+// Trying the sandbox, as a user and by the way that users take.
+#include "admin/canary_run.hpp"
+
+#include "admin/accounts.hpp"
+#include "admin/program.hpp"
+#include "build_config.hpp"
+#include "common/decision.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/policy_load.hpp"
+#include "runner/record.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int canary_patience_seconds = 120;
+
+struct Place {
+    Account user;
+    std::string directory;
+};
+
+std::optional<Place> find_place(const Policy &policy, const Observer &observer, const std::string &name)
+{
+    const auto user = find_account(name);
+    if (!user) return std::nullopt;
+    const auto access = find_access_rules(policy, *user, policy_path);
+    const auto *rules = std::get_if<AccessRules>(&access);
+    if (rules == nullptr) return std::nullopt;
+    for (const auto &finding : observer.resolve_roots(*rules, *user))
+        if (finding.kind == Finding::Kind::usable) return Place{*user, finding.text};
+    return std::nullopt;
+}
+
+std::optional<Place> choose_place(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
+{
+    if (name) {
+        const auto place = find_place(policy, observer, *name);
+        if (!place)
+            throw Failure(ExitStatus::usage,
+                          "the policy gives " + quote(*name) + " no root that can be used; see: pi-agentctl explain --user NAME");
+        return place;
+    }
+    for (const auto &user : users_of(policy))
+        if (const auto place = find_place(policy, observer, user)) return place;
+    return std::nullopt;
+}
+
+// The canary's own line is JSON; every other is pi's.
+void read_output(const std::string &output, CanaryReport &report)
+{
+    std::istringstream lines(output);
+    for (std::string line; std::getline(lines, line);) {
+        const auto answer = line.empty() || line[0] != '{' ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
+        if (!answer.is_object() || !answer.contains("findings")) {
+            report.said.push_back(escape_for_display(line));
+            continue;
+        }
+        try {
+            for (const auto &finding : answer["findings"]) {
+                report.answers.push_back(
+                    {finding.value("what", ""), finding.value("expected", ""), finding.value("seen", ""), finding.value("right", false)});
+            }
+        } catch (const nlohmann::json::exception &) { // the line came through a process of the user's
+            report.answers.clear();
+            report.said.push_back(escape_for_display(line));
+        }
+    }
+}
+
+} // namespace
+
+CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
+{
+    CanaryReport report;
+    report.method = policy.sandbox.method;
+    const auto place = choose_place(policy, observer, name);
+    if (!place) return report;
+    report.user = place->user.name;
+    report.directory = place->directory;
+    // Not by a child of ours that becomes the user: it would have no_new_privs, and sudo could do nothing. So the user can trace this
+    // process (ptrace(2)), and what it holds is the user's.
+    try {
+        const auto result = run_program_apart({"setpriv", "--reuid", std::to_string(place->user.uid.value()), "--regid",
+                                               std::to_string(place->user.gid.value()), "--init-groups", "--reset-env", "env",
+                                               "--chdir=" + place->directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-canary"},
+                                              canary_patience_seconds);
+        report.status = result.status;
+        read_output(result.output, report);
+    } catch (const Failure &failure) { // the user kept it from its end
+        report.status = static_cast<int>(failure.status());
+        report.said.emplace_back(failure.what());
+    }
+    RecordSubject subject;
+    subject.method = to_string(policy.sandbox.method);
+    record_event(subject, PreflightEvent{report.is_good() ? "" : to_text(report)}, "pi-agentctl");
+    return report;
+}
+
+std::vector<CanaryAnswer> CanaryReport::wrong() const
+{
+    std::vector<CanaryAnswer> found;
+    std::copy_if(answers.begin(), answers.end(), std::back_inserter(found), [](const CanaryAnswer &answer) { return !answer.right; });
+    return found;
+}
+
+bool CanaryReport::is_good() const
+{
+    return !answers.empty() && wrong().empty() && status == 0;
+}
+
+std::string to_text(const CanaryReport &report)
+{
+    const char *method = to_string(report.method);
+    if (report.user.empty()) return fmt::format("the sandbox ({}) was not tried: no user of the policy has a root that exists", method);
+    auto text = fmt::format("the sandbox ({}) was tried as {} in {}: ", method, report.user, escape_for_display(report.directory));
+    if (report.is_good()) return text + fmt::format("all {} answers are as they are to be", report.answers.size());
+    const auto wrong = report.wrong();
+    text += report.answers.empty() ? fmt::format("no session came about (status {})", report.status)
+                                   : fmt::format("{} of {} answers are wrong", wrong.size(), report.answers.size());
+    for (const auto &answer : wrong)
+        text += fmt::format("\n  {}: expected {}, found {}", escape_for_display(answer.what), escape_for_display(answer.expected),
+                            escape_for_display(answer.seen));
+    for (const auto &line : report.said)
+        text += "\n  " + line;
+    return text;
+}
+
+nlohmann::json to_json(const CanaryReport &report)
+{
+    const auto list = [](const std::vector<CanaryAnswer> &answers) {
+        auto json = nlohmann::json::array();
+        for (const auto &answer : answers)
+            json.push_back({{"what", answer.what}, {"expected", answer.expected}, {"seen", answer.seen}, {"right", answer.right}});
+        return json;
+    };
+    return {
+        {"method", to_string(report.method)}, {"user", report.user},     {"directory", report.directory}, {"answers", list(report.answers)},
+        {"wrong", list(report.wrong())},      {"messages", report.said}, {"status", report.status},       {"good", report.is_good()}};
+}
+
+std::vector<std::string> users_of(const Policy &policy)
+{
+    std::vector<std::string> names;
+    const auto add = [&](const std::string &name) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    };
+    for (const auto &entry : policy.users) {
+        if (!entry.is_group) {
+            add(entry.name);
+            continue;
+        }
+        for (const auto &member : group_members(entry.name))
+            add(member);
+    }
+    return names;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,243 @@
+// Looking at files, accounts and file systems.
+#include "admin/host_faults.hpp"
+
+#include "admin/agent_binary.hpp"
+#include "admin/changes.hpp"
+#include "build_config.hpp"
+#include "common/access_rules.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/policy_load.hpp"
+#include "common/trusted_file.hpp"
+#include "runner/beneath.hpp"
+#include "runner/direct_binary.hpp"
+#include "runner/id_map.hpp"
+#include "runner/mounts.hpp"
+#include "runner/session_directory.hpp"
+#include "runner/session_list.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <linux/magic.h>
+#include <map>
+#include <sstream>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <thread>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *apply = "sudo pi-agentctl apply";
+
+bool is_same_file(const std::string &one, const std::string &other)
+{
+    struct stat first {};
+    struct stat second {};
+    return stat(one.c_str(), &first) == 0 && stat(other.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+// As npm installs it for everybody; the agent has had two names.
+std::vector<std::string> global_trees()
+{
+    std::vector<std::string> trees;
+    for (const char *modules : {"/usr/lib/node_modules/", "/usr/local/lib/node_modules/"})
+        for (const char *name : {"@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent"})
+            trees.push_back(std::string(modules) + name);
+    return trees;
+}
+
+std::optional<std::string> control_group_of(const std::string &pid)
+{
+    std::ifstream groups("/proc/" + pid + "/cgroup");
+    std::ostringstream text;
+    text << groups.rdbuf();
+    return groups ? std::optional(text.str()) : std::nullopt;
+}
+
+// In no session's unit and in no group of ours. A process may end meanwhile.
+std::vector<std::string> stray_processes(Uid agent)
+{
+    std::vector<std::string> strays;
+    for (const auto &entry : std::filesystem::directory_iterator("/proc")) {
+        const std::string pid = entry.path().filename();
+        struct stat facts {};
+        if (pid.find_first_not_of("0123456789") != std::string::npos || stat(entry.path().c_str(), &facts) != 0) continue;
+        if (facts.st_uid != agent.value()) continue;
+        const auto group = control_group_of(pid);
+        if (!group || group->find("/pi-agent") != std::string::npos) continue;
+        std::string name;
+        std::getline(std::ifstream("/proc/" + pid + "/comm"), name);
+        strays.push_back(pid + " (" + escape_for_display(name) + ")");
+    }
+    return strays;
+}
+
+std::string joined(const std::vector<std::string> &texts)
+{
+    return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// Why a root cannot be mounted for this agent; empty when it can. What is made for that is in no tree, and gone again.
+std::string problem_of_mapping(const AsRoot &root, const std::string &path, const Account &user, const Account &agent)
+{
+    try {
+        // Canonical, so a link on the way has come since: then it is not followed.
+        const auto top = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+        const auto directory = open_beneath(top, path.substr(1), O_PATH | O_DIRECTORY);
+        const auto map = make_id_map(root, user, agent);
+        clone_mount(root, directory, Submounts::leave_out, {false, &map});
+        return "";
+    } catch (const Failure &failure) {
+        return failure.what();
+    }
+}
+
+} // namespace
+
+Faults find_open_programs(const AsRoot &root, const Policy &policy)
+{
+    Faults faults;
+    if (policy.wrapper.hide_direct_binary) {
+        try {
+            std::ostringstream text;
+            Changes changes(true, text);
+            hide_agent_binary(root, policy, changes);
+            if (changes.count() > 0)
+                faults.push_back({"open-agent", policy.agent.binary + " can be run by everybody, without the wrapper", apply});
+        } catch (const Failure &failure) {
+            faults.push_back({"open-agent", failure.what(), "install the agent again, then " + std::string(apply)});
+        }
+    }
+    const std::string agent = policy.agent.binary;
+    for (const char *directory : {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/opt/bin", "/snap/bin"}) {
+        const std::string path = std::string(directory) + "/" + policy.wrapper.command_name;
+        if (is_same_file(path, PI_AGENT_WRAPPER_PATH) || is_same_file(path, agent) || !can_be_run_by_all(path)) continue;
+        faults.push_back({"other-pi", path + " is not the wrapper, and everybody can run it", "remove it, or make it root's alone"});
+    }
+    for (const auto &tree : global_trees()) {
+        struct stat facts {};
+        if (stat(tree.c_str(), &facts) != 0 || (facts.st_mode & S_IXOTH) == 0) continue;
+        if (agent.compare(0, tree.size() + 1, tree + "/") == 0) continue; // judged above
+        faults.push_back({"other-pi", "npm installed the agent for everybody in " + tree,
+                          "npm uninstall -g it, or chmod o-rwx the directory; the policy's agent is " + agent});
+    }
+    return faults;
+}
+
+Faults find_changed_files()
+{
+    Faults faults;
+    for (const char *path :
+         {PI_AGENT_WRAPPER_PATH, PI_AGENT_RUNNER_PATH, PI_AGENT_EXEC_PATH, PI_AGENT_CLEANUP_PATH, PI_AGENT_CANARY_PATH}) {
+        try {
+            const auto file = open_trusted(path, O_PATH, "program of pi-agent");
+            struct stat facts {};
+            if (fstat(file.get(), &facts) != 0) throw_errno(std::string("examining ") + path);
+            if ((facts.st_mode & (S_ISUID | S_ISGID)) != 0)
+                faults.push_back(
+                    {"own-files", std::string(path) + " is setuid or setgid, and no program of pi-agent is", "install pi-agent again"});
+        } catch (const Failure &failure) {
+            faults.push_back({"own-files", failure.what(), "install pi-agent again"});
+        }
+    }
+    return faults;
+}
+
+Faults find_account_faults(const AgentsOfUsers &agents)
+{
+    Faults faults;
+    std::map<std::string, std::vector<std::string>> users; // by account
+    std::map<std::string, Uid> uids;
+    for (const auto &[user, agent] : agents) {
+        users[agent.name].push_back(user.name);
+        uids.emplace(agent.name, agent.uid);
+    }
+    for (const auto &[account, names] : users) {
+        if (names.size() > 1)
+            faults.push_back({"shared-account",
+                              joined(names) + " share the account " + account + ": what one's agent has, the others' can read and change",
+                              "agent: {accounts: per-user} in the policy, or run_as for each"});
+        const std::vector<std::pair<std::string, const char *>> places = {{"/var/spool/cron/crontabs/" + account, "a crontab"},
+                                                                          {"/var/spool/cron/" + account, "a crontab"},
+                                                                          {"/var/lib/systemd/linger/" + account, "lingering services"}};
+        for (const auto &[path, what] : places) {
+            struct stat facts {};
+            if (lstat(path.c_str(), &facts) == 0 && !S_ISDIR(facts.st_mode))
+                faults.push_back({"outside-sessions", account + " has " + what + " (" + path + "): it runs outside of every sandbox",
+                                  "remove it; crontab -r -u " + account + ", or loginctl disable-linger " + account});
+        }
+        const auto strays = stray_processes(uids.at(account));
+        if (!strays.empty())
+            faults.push_back({"outside-sessions", "processes of " + account + " run in no session: " + joined(strays),
+                              "find out who started them, and end them"});
+    }
+    return faults;
+}
+
+std::string network_file_system(unsigned long type)
+{
+    static const std::map<unsigned long, const char *> names = {
+        {NFS_SUPER_MAGIC, "NFS"},   {SMB_SUPER_MAGIC, "SMB"}, {CIFS_SUPER_MAGIC, "CIFS"}, {SMB2_SUPER_MAGIC, "SMB"}, {V9FS_MAGIC, "9p"},
+        {CEPH_SUPER_MAGIC, "Ceph"}, {AFS_SUPER_MAGIC, "AFS"}, {CODA_SUPER_MAGIC, "Coda"}, {FUSE_SUPER_MAGIC, "FUSE"}};
+    const auto found = names.find(type);
+    return found == names.end() ? "" : found->second;
+}
+
+Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer)
+{
+    Faults faults;
+    struct statfs facts {};
+    if (statfs(policy.agent.state_dir.c_str(), &facts) != 0)
+        faults.push_back({"state", policy.agent.state_dir + " cannot be examined: " + SystemFailure(errno, "statfs").what(), apply});
+    else if (const auto name = network_file_system(static_cast<unsigned long>(facts.f_type)); !name.empty())
+        faults.push_back({"state",
+                          policy.agent.state_dir + " lies on another host (" + name + "): its locks and owners are not to be relied on",
+                          "mount a local file system there"});
+    for (const auto &[user, agent] : agents) {
+        const auto access = find_access_rules(policy, user, policy_path);
+        const auto *rules = std::get_if<AccessRules>(&access);
+        if (rules == nullptr) continue;
+        for (const auto &finding : observer.resolve_roots(*rules, user)) {
+            if (finding.kind != Finding::Kind::usable) continue; // check has said so
+            const auto problem = problem_of_mapping(root, finding.text, user, agent);
+            if (!problem.empty())
+                faults.push_back({"root",
+                                  "the root " + escape_for_display(finding.text) + " of " + user.name +
+                                      " cannot be mapped to the agent's account: " + problem,
+                                  "move it to a file system that can be id-mapped (docs/platforms.md)"});
+        }
+    }
+    return faults;
+}
+
+Faults find_leftovers(const AsRoot &root)
+{
+    std::vector<std::string> orphans;
+    try {
+        orphans = find_orphans(root);
+        if (!orphans.empty()) { // one that ends just now is no orphan in a moment
+            std::this_thread::sleep_for(std::chrono::seconds(2));
+            const auto still = find_orphans(root);
+            std::erase_if(orphans, [&](const auto &id) { return std::find(still.begin(), still.end(), id) == still.end(); });
+        }
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw; // no session since the host was started
+    }
+    Faults faults;
+    if (!orphans.empty())
+        faults.push_back(
+            {"leftovers",
+             "sessions that are gone left their directories and mounts in " + std::string(sessions_directory) + ": " + joined(orphans),
+             "the next start of pi removes them; journalctl PI_AGENT_EVENT=problem has why they are there"});
+    return faults;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,20 @@
+// Whether sudo lets each user of the policy start the runner, exactly that, and as the policy says.
+#pragma once
+
+#include "admin/fault.hpp"
+#include "common/identity.hpp"
+#include "common/policy.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// `json` is what cvtsudoers(1) prints for what concerns `user` and the runner (-e -M -f json -m user=…,cmd=…): the last rule that fits
+// decides, and Defaults are held against what the runner needs. Pure. Throws Failure(system_failure) for what is no such text.
+Faults judge_sudoers(const std::string &json, const std::string &user, const std::string &runner);
+
+// The installed rule, and the judgement for each of `users`. Throws Failure when sudo's tools cannot be run.
+Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vector<std::string> &users);
+
+} // namespace pi_agent

@@ -1,0 +1,17 @@
+// What a user's own shell starts in the place of the wrapper, found out as that user.
+#pragma once
+
+#include "admin/fault.hpp"
+#include "common/account.hpp"
+
+#include <string>
+
+namespace pi_agent {
+
+// Runs the user's login shell, as that user and apart from this process (run_program_apart).
+Faults find_user_faults(const Account &user, const std::string &command, const std::string &wrapper);
+
+// `output` is that shell's; what stands in it is the user's word. Pure.
+Faults judge_shell(const std::string &output, const std::string &user, const std::string &command, const std::string &wrapper);
+
+} // namespace pi_agent

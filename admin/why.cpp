@@ -1,0 +1,117 @@
+// Asking a session, and saying why it answers so.
+#include "admin/why.hpp"
+
+#include "admin/explain.hpp"
+#include "admin/program.hpp"
+#include "admin/why_rule.hpp"
+#include "build_config.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/policy_load.hpp"
+
+#include <climits>
+#include <filesystem>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int patience_seconds = 120;
+constexpr std::size_t paths_limit = 1000; // they are arguments
+
+std::string normal_path(const std::string &path, const std::string &directory)
+{
+    std::string normal = (std::filesystem::path(directory) / path).lexically_normal();
+    if (normal.size() > 1 && normal.back() == '/') normal.pop_back();
+    if (normal.find('\n') != std::string::npos) throw Failure(ExitStatus::usage, "a path with a line break cannot be asked about");
+    return normal;
+}
+
+std::vector<PathAccess> read_answers(const std::string &output, std::size_t count)
+{
+    std::string said;
+    std::istringstream lines(output);
+    for (std::string line; std::getline(lines, line);) {
+        if (line.rfind("{\"paths\":", 0) != 0) {
+            said += "\n  " + escape_for_display(line);
+            continue;
+        }
+        auto answers = decode_path_access(line);
+        if (answers.size() == count) return answers;
+    }
+    throw Failure(ExitStatus::unavailable, "no session answered; it said:" + (said.empty() ? " nothing" : said));
+}
+
+std::vector<PathAccess> ask(const Observer &observer, const Account &user, const std::string &directory,
+                            const std::vector<std::string> &paths)
+{
+    std::vector<std::string> command = {"env", "--chdir=" + directory,      PI_AGENT_WRAPPER_PATH, "--pi-agent-shell",
+                                        "-c",  "exec \"$0\" --look \"$@\"", PI_AGENT_CANARY_PATH};
+    command.insert(command.end(), paths.begin(), paths.end());
+    if (observer.root()) {
+        const std::vector<std::string> become = {
+            "setpriv",       "--reuid",    std::to_string(user.uid.value()), "--regid", std::to_string(user.gid.value()),
+            "--init-groups", "--reset-env"};
+        command.insert(command.begin(), become.begin(), become.end());
+    }
+    return read_answers(run_program_apart(command, patience_seconds).output, paths.size());
+}
+
+std::string verdict(const PathAccess &access)
+{
+    if (!access.exists) return "is not there";
+    std::string may;
+    for (const auto &[is_so, word] : {std::pair{access.read, "read"}, {access.write, "write"}, {access.execute, "execute or enter"}})
+        if (is_so) may += (may.empty() ? "may " : ", ") + std::string(word);
+    return may.empty() ? "may not be read, written or executed" : may;
+}
+
+} // namespace
+
+void run_why(const WhyOptions &options, std::ostream &out)
+{
+    const auto observer = Observer::self();
+    const auto user = account_to_explain(options.user, observer);
+    if (!observer.can_look_for(user)) throw Failure(ExitStatus::denied, "only root can ask for another user; try it with sudo");
+    if (options.user && !options.directory) throw Failure(ExitStatus::usage, "say in which of the user's directories: --cwd DIRECTORY");
+    if (options.paths.size() > paths_limit) throw Failure(ExitStatus::usage, fmt::format("at most {} paths at once", paths_limit));
+    const auto policy = load_policy(policy_path);
+    const auto explanation = explain(policy, policy_path, observer, user, options.directory.value_or("."));
+    if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);
+    const auto &directory = *explanation.directory;
+    if (!directory.allowed.value_or(true)) throw Failure(ExitStatus::denied, escape_for_display(directory.path) + ": " + directory.text);
+    std::vector<std::string> paths;
+    for (const auto &path : options.paths)
+        paths.push_back(normal_path(path, directory.path));
+    const auto answers = ask(observer, user, directory.path, paths);
+    auto json = nlohmann::json::array();
+    for (std::size_t index = 0; index < paths.size(); ++index) {
+        const auto &access = answers[index];
+        const auto reason = reason_for(paths[index], access, policy, explanation);
+        const std::string where = reason.where.line > 0 ? to_string(reason.where) : "";
+        if (options.json) {
+            json.push_back({{"path", paths[index]},
+                            {"exists", access.exists},
+                            {"read", access.read},
+                            {"write", access.write},
+                            {"execute", access.execute},
+                            {"mount", access.mount},
+                            {"rule", reason.rule},
+                            {"key", reason.key},
+                            {"where", where}});
+            continue;
+        }
+        out << fmt::format("{}: {}\n  rule:      {}{}\n  to change: {}\n", escape_for_display(paths[index]), verdict(access), reason.rule,
+                           where.empty() ? "" : " (" + where + ")", reason.key.empty() ? "no key of the policy does" : reason.key);
+    }
+    if (options.json)
+        out << nlohmann::json{{"version", 1}, {"user", user.name}, {"directory", directory.path}, {"paths", json}}.dump(
+                   2, ' ', false, nlohmann::json::error_handler_t::replace)
+            << '\n';
+}
+
+} // namespace pi_agent

@@ -1,0 +1,103 @@
+// The places of a session, the innermost that holds a path first.
+#include "admin/why_rule.hpp"
+
+#include "admin/explain_toolchains.hpp"
+#include "common/escape.hpp"
+#include "common/policy_paths.hpp"
+#include "common/toolchains.hpp"
+#include "runner/masked_paths.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace pi_agent {
+
+namespace {
+
+struct Place {
+    std::string path;
+    Reason reason;
+};
+
+void add_home_directories(const HomeDirectories &list, const char *rule, const char *key, const std::string &home,
+                          const std::string &agent_home, bool at_own_path, std::vector<Place> &places)
+{
+    for (const auto &directory : list.paths) {
+        const Reason reason{rule, key, directory.where};
+        if (at_own_path) places.push_back({join_path(home, directory.path), reason});
+        places.push_back({join_path(agent_home, place_in_agent_home(directory.path)), reason});
+    }
+}
+
+std::vector<Place> places_of(const Policy &policy, const Explanation &explanation)
+{
+    std::vector<Place> places;
+    const auto add = [&](const std::string &path, const std::string &rule, const std::string &key, const Position &where = {}) {
+        places.push_back({path, {rule, key, where}});
+    };
+    add("/", "nothing of the host is shown but what a rule names", "view_paths");
+    for (const char *trees : {"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"})
+        add(trees, "the host's programs, read-only in every view", "");
+    add("/etc",
+        policy.view == View::minimal ? "of /etc the minimal view shows what programs need, read-only"
+                                     : "the host view shows /etc, read-only",
+        policy.view == View::minimal ? "view, or view_paths" : "view");
+    add("/proc", "the session's own processes", "");
+    add("/sys", "processors and memory, read-only", "");
+    add("/dev", "devices that hold nothing, and the session's terminals", "");
+    add("/home", "homes are hidden, but for what a root or a toolchain names", "users." + explanation.user.name + ".roots");
+    add("/root", "homes are hidden", "");
+    for (const char *own : {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"})
+        add(own, "the session's own, gone with it", "scratch");
+    add("/AGENTS.md", "what the agent is told of its sandbox", "box_notes");
+    for (const auto &path : policy.view_paths)
+        add(path.path, "shown besides, read-only", "view_paths", path.where);
+    if (const auto *view = std::get_if<HostView>(&explanation.shown))
+        for (const auto &tree : view->trees)
+            if (std::none_of(places.begin(), places.end(), [&](const Place &place) { return place.path == tree; }))
+                add(tree, "the agent's program, or what certificates lead to, read-only", "agent.binary");
+    add(explanation.home, "the agent's home, kept from session to session", "");
+    add_home_directories(policy.toolchains.readable, "a toolchain of the user's, read-only", "toolchains.readable", explanation.user.home,
+                         explanation.home, true, places);
+    add_home_directories(policy.toolchains.caches, "a copy of the user's cache; what changes in it ends with the session",
+                         "toolchains.caches", explanation.user.home, explanation.home, false, places);
+    return places;
+}
+
+// Inside the project.
+Reason reason_in_project(const std::string &path, const std::string &root, const PathAccess &access, const Policy &policy,
+                         const Position &where)
+{
+    const std::string below = path == root ? "" : path.substr(root.size() + 1);
+    const auto masks = std::find_if(policy.projects.mask.begin(), policy.projects.mask.end(), [&](const PolicyPath &pattern) {
+        for (std::string part = below; !part.empty(); part.resize(part.find('/') == std::string::npos ? 0 : part.rfind('/')))
+            if (is_masked_by(pattern.path, part)) return true;
+        return false;
+    });
+    if (!access.read && masks != policy.projects.mask.end())
+        return {"the administrator keeps it from agents (" + masks->path + ")", "projects.mask", masks->where};
+    if (access.exists && !access.write && access.read_only) {
+        if (!policy.projects.protect) return {"git runs things from there for the user, so it is read-only", "projects.protect", {}};
+        return {"the policy protects it, read-only", "projects.protect", {}};
+    }
+    const std::string granted = "in the project's root " + escape_for_display(root);
+    if (access.exists && !access.write) return {granted + ", where its own mode keeps the user out, too", "", where};
+    return {granted, "", where};
+}
+
+} // namespace
+
+Reason reason_for(const std::string &path, const PathAccess &access, const Policy &policy, const Explanation &explanation)
+{
+    const auto places = places_of(policy, explanation);
+    const Place *innermost = &places.front();
+    for (const auto &place : places)
+        if (is_within(path, place.path) && place.path.size() >= innermost->path.size()) innermost = &place;
+    const auto &directory = explanation.directory;
+    if (policy.projects.paths == ProjectPaths::host && directory && directory->allowed.value_or(false) &&
+        is_within(path, directory->text) && directory->text.size() >= innermost->path.size())
+        return reason_in_project(path, directory->text, access, policy, directory->where);
+    return innermost->reason;
+}
+
+} // namespace pi_agent

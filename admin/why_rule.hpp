@@ -1,0 +1,22 @@
+// Which rule decides what an agent may do with a path, and which key of the policy changes that.
+#pragma once
+
+#include "admin/explain.hpp"
+#include "runner/path_access.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+struct Reason {
+    std::string rule; // "in the project's root /srv/app"
+    std::string key;  // of the policy: "projects.protect"; empty when no key changes it
+    Position where;   // of what the policy says, when it says something
+};
+
+// `path` is absolute and normal; `project` is the root that the session shows, as the session sees it. Pure.
+Reason reason_for(const std::string &path, const PathAccess &access, const Policy &policy, const Explanation &explanation);
+
+} // namespace pi_agent

@@ -1,0 +1,24 @@
+// What a process may do with paths, for `pi-agentctl why`: asked by pi-agent-canary in the agent's place.
+#pragma once
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+struct PathAccess {
+    bool exists = false; // a link that leads nowhere does
+    bool read = false;
+    bool write = false;
+    bool execute = false;   // of a directory: may be entered
+    bool read_only = false; // the file system, or the mount, that holds it or what is nearest to it
+    std::string mount;      // where that is mounted
+};
+
+PathAccess look_at_path(const std::string &path);
+
+// One line of JSON. Throws Failure(unavailable) for what is none.
+std::string encode(const std::vector<PathAccess> &answers);
+std::vector<PathAccess> decode_path_access(const std::string &line);
+
+} // namespace pi_agent

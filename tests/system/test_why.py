@@ -1,0 +1,116 @@
+"""pi-agentctl why agrees with what a session can do, path by path, and names the rule."""
+
+import json
+import shlex
+
+import pytest
+from launching import DEMO, PLAYING_POLICY, STATE, pi
+
+USERS = {"alice": DEMO, "carol": "/srv/devs", "bob": None}
+POLICY = PLAYING_POLICY + """projects: {mask: ['.env*'], protect: default}
+view_paths: [/srv/tools]
+toolchains: {readable: [~/.nvm], caches: [~/.npm]}
+"""
+PREPARE = f"""
+mkdir -p /srv/tools/bin; echo x >/srv/tools/file
+runuser -u alice -- sh -c 'cd {DEMO} && git init -q . 2>/dev/null; echo secret >.env; mkdir -p sub/deep ~/.nvm/bin ~/.npm ~/.ssh; echo k >~/.ssh/id
+echo v >~/.nvm/file; echo c >~/.npm/file; echo r >closed; chmod 000 closed; echo t >sub/deep/file'
+"""
+REMOVE = f"rm -rf /srv/tools {DEMO}/.env {DEMO}/.git {DEMO}/sub {DEMO}/closed /home/alice/.nvm /home/alice/.npm /home/alice/.ssh"
+
+# What the session itself says, without anything of ours but the session.
+PROBE = """
+import json, os, sys
+paths = json.load(sys.stdin)
+print(json.dumps([[os.path.lexists(path)] + [os.access(path, mode, effective_ids=True) for mode in (os.R_OK, os.W_OK, os.X_OK)] for path in paths]))
+"""
+
+
+def paths_for(machine, home, project):
+    """About two hundred, of every kind of place."""
+    listed = machine.root("ls -d /* /etc/* /usr/* /dev/* /proc/sys/* /sys/* /var/* /run/* 2>/dev/null | head -150", check=True).stdout.decode().split("\n")
+    own = [project, f"{project}/new", f"{project}/.env", f"{project}/.git", f"{project}/.git/config", f"{project}/.git/hooks", f"{project}/sub/deep/file"]
+    own += [f"{project}/closed", f"{project}/sub", f"{home}/.nvm", f"{home}/.nvm/file", f"{home}/.npm", f"{home}/.npm/file", f"{home}/.ssh", f"{home}/.ssh/id"]
+    own += [home, "/home", "/root", "/root/.bashrc", "/etc/shadow", "/etc/passwd", "/etc/ssl/certs", "/usr/bin/env", "/srv", "/srv/tools", "/srv/tools/file", "/tmp", "/tmp/new"]
+    for user in USERS:
+        own += [f"{STATE}/{user}/home", f"{STATE}/{user}/home/.nvm/file", f"{STATE}/{user}/home/.npm/file", f"{STATE}/{user}/meta", f"/home/{user}"]
+    return [path for path in dict.fromkeys([*listed, *own, "/AGENTS.md", "/var/tmp", "/dev/shm/x", "/proc/1/environ", "/no/such/place"]) if path]
+
+
+@pytest.fixture(scope="module", params=["systemd", "bwrap"])
+def asked(request, playing):
+    playing.root(PREPARE, check=True)
+    playing.install_policy(POLICY + f"sandbox: {{method: {request.param}}}\n")
+    yield playing
+    playing.install_policy(PLAYING_POLICY)
+    playing.root(REMOVE, check=True)
+
+
+def why(machine, paths, *options, user=None, cwd="/"):
+    command = ["pi-agentctl", "why", "--json", *options, *paths]
+    done = machine.run(command, user=user, cwd=cwd) if user else machine.root(command)
+    assert done.returncode == 0, done
+    return {answer["path"]: answer for answer in json.loads(done.stdout)["paths"]}
+
+
+@pytest.mark.parametrize(("user", "project"), [("alice", DEMO), ("carol", "/srv/devs")])
+def test_it_agrees_with_a_session(asked, user, project):
+    paths = paths_for(asked, f"/home/{user}", project)
+    assert len(paths) > 150
+    probed = pi(asked, "sh", f"python3 -c {shlex.quote(PROBE)}", user=user, cwd=project, input=json.dumps(paths).encode())
+    facts = dict(zip(paths, json.loads(probed.stdout), strict=True))
+    answers = why(asked, paths, "--user", user, "--cwd", project)
+    unstable = ("/proc/",)  # of processes that come and go
+    wrong = {
+        path: (facts[path], answers[path])
+        for path in paths
+        if not path.startswith(unstable) and facts[path][1:] != [answers[path][kind] for kind in ("read", "write", "execute")]
+    }
+    assert not wrong, wrong
+    assert all(answers[path]["rule"] for path in paths)
+    assert {path for path in paths if facts[path][2] and answers[path]["key"] == "view_paths"} == set()
+
+
+RULES = {
+    f"{DEMO}/new": (False, False, False, "", "project's root"),
+    f"{DEMO}/sub/deep/file": (True, True, True, "", "project's root"),
+    f"{DEMO}/.env": (True, False, False, "projects.mask", "keeps it from agents"),
+    f"{DEMO}/.git/config": (True, True, False, "projects.protect", "git runs things"),
+    f"{DEMO}/closed": (True, False, False, "", "its own mode"),
+    "/home/alice/.nvm/file": (True, True, False, "toolchains.readable", "toolchain"),
+    f"{STATE}/alice/home/.npm/file": (True, True, True, "toolchains.caches", "cache"),
+    "/home/alice/.ssh/id": (False, False, False, "users.alice.roots", "homes are hidden"),
+    "/etc/shadow": (False, False, False, "view, or view_paths", "minimal view"),
+    "/usr/bin/env": (True, True, False, "", "programs"),
+    "/srv/tools/file": (True, True, False, "view_paths", "shown besides"),
+    "/srv": (True, True, False, "view_paths", "nothing of the host"),
+    "/tmp": (True, True, True, "scratch", "session's own"),
+    f"{STATE}/alice/home": (True, True, True, "", "agent's home"),
+}
+
+
+def test_rule_and_key_are_named(asked):
+    answers = why(asked, list(RULES), user="alice", cwd=DEMO)
+    for path, (exists, read, write, key, word) in RULES.items():
+        answer = answers[path]
+        assert (answer["exists"], answer["read"], answer["write"], answer["key"]) == (exists, read, write, key) and word in answer["rule"], answer
+    assert answers[f"{DEMO}/.env"]["where"].startswith("/etc/pi-agent/policy.yaml:")
+
+
+def test_in_words(asked):
+    done = asked.run(["pi-agentctl", "why", ".env", "/etc/passwd"], user="alice", cwd=DEMO)
+    assert done.returncode == 0, done
+    assert done.stdout.decode().splitlines()[0] == f"{DEMO}/.env: may not be read, written or executed", done
+    assert b"to change: projects.mask" in done.stdout and b"/etc/passwd: may read\n" in done.stdout, done
+
+
+def test_who_may_ask_and_where(asked):
+    for command, user, status, word in (
+        (["why", "--user", "alice", "--cwd", DEMO, "/etc"], "bob", 77, b"only root can ask for another"),
+        (["why", "/etc"], None, 64, b"--user NAME"),
+        (["why", "--user", "alice", "/etc"], None, 64, b"--cwd DIRECTORY"),
+        (["why", "--user", "alice", "--cwd", "/home/alice", "/etc"], None, 77, b"/home/alice"),
+        (["why"], "alice", 64, b"PATH"),
+    ):
+        done = asked.run(["pi-agentctl", *command], user=user, cwd="/") if user else asked.root(["pi-agentctl", *command])
+        assert done.returncode == status and word in done.stderr, done

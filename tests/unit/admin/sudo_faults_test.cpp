@@ -1,0 +1,71 @@
+// What sudo's configuration comes to for the runner: admin/sudo_faults.hpp
+#include "admin/sudo_faults.hpp"
+
+#include "common/error.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+
+namespace {
+
+const std::string runner = "/usr/libexec/pi-agent/pi-agent-runner";
+
+std::string rule(const std::string &command, const std::string &options = R"({"authenticate": false})")
+{
+    return R"({"Cmnd_Specs": [{"Options": [)" + options + R"(], "Commands": [{"command": ")" + command + R"("}]}]})";
+}
+
+const std::string ours = rule(runner + R"( \"\")");
+
+std::string with(const std::string &rules, const std::string &defaults = "")
+{
+    return R"({"Defaults": [)" + defaults + R"(], "User_Specs": [)" + rules + "]}";
+}
+
+std::string about(const std::string &json)
+{
+    std::string names;
+    for (const auto &fault : judge_sudoers(json, "alice", runner))
+        names += (names.empty() ? "" : ",") + fault.about;
+    return names;
+}
+
+} // namespace
+
+TEST_CASE("the policy's rule alone, or last, is fine")
+{
+    CHECK(about(with(ours)) == "");
+    CHECK(about(with(rule("ALL", "") + "," + ours)) == "");
+    CHECK(about(with(rule("ALL") + "," + ours)) == "");
+}
+
+TEST_CASE("no rule, a wider one, and one that takes its place")
+{
+    CHECK(about("{}") == "sudo-rule");
+    CHECK(about(with(rule("ALL"))) == "sudo-rule");
+    CHECK(about(with(rule(runner) + "," + ours)) == "sudo-rule-wider");
+    CHECK(about(with(ours + "," + rule("ALL", ""))) == "sudo-rule-shadowed");
+    CHECK(about(with(ours + "," + rule("/usr/libexec/pi-agent/", R"({"authenticate": false}, {"setenv": true})"))) == "sudo-environment");
+    CHECK(about(with(ours + "," + rule("ALL", R"({"authenticate": false}, {"setenv": true})"))) == ""); // is root by sudo anyway
+    CHECK(about(with(ours +
+                     R"(,{"Cmnd_Specs": [{"Options": [{"authenticate": false}], "Commands": [{"command": "ALL", "negated": true}]}]})")) ==
+          "sudo-rule-shadowed");
+}
+
+TEST_CASE("Defaults count in sudo's order: of all, of the user, of the command")
+{
+    const std::string bad = R"({"Options": [{"requiretty": true}]}, {"Options": [{"env_reset": false}]})";
+    CHECK(about(with(ours, bad)) == "sudo-environment,sudo-terminal");
+    const std::string good = R"({"Binding": [{"command": ")" + runner + R"("}], "Options": [{"requiretty": false}, {"env_reset": true}]},)";
+    CHECK(about(with(ours, good + bad)) == "");
+    CHECK(about(with(ours, R"({"Options": [{"operation": "list_add", "env_keep": ["LANG", "SUDO_UID"]}]})")) == "sudo-environment");
+    CHECK(about(with(ours, R"({"Options": [{"operation": "list_add", "env_keep": ["LANG"]}]})")) == "");
+    CHECK(about(with(ours, R"({"Binding": [{"username": "alice"}], "Options": [{"log_output": true}]})")) == "sudo-terminal");
+}
+
+TEST_CASE("what is no such text is told")
+{
+    CHECK_THROWS_AS(judge_sudoers("sudo: no", "alice", runner), Failure);
+    CHECK_THROWS_AS(judge_sudoers(R"({"User_Specs": [{}]})", "alice", runner), Failure);
+}
