@@ -38,10 +38,6 @@ SessionUsage usage_of_session(const std::string &session_id, pid_t runner)
     usage.processes = processes_in(*group).size();
     usage.memory = read_number(directory_of(*group, "memory") + (group->is_unified ? "/memory.current" : "/memory.usage_in_bytes"));
     usage.cpu_usec = usage_of(*group).cpu_usec;
-    if (!group->is_unified) {
-        usage.cpu_usec = read_number(directory_of(*group, "cpuacct") + "/cpuacct.usage");
-        if (usage.cpu_usec) *usage.cpu_usec /= 1000; // nanoseconds
-    }
     return usage;
 }
 

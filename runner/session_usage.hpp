@@ -11,7 +11,7 @@ namespace pi_agent {
 struct SessionUsage {
     std::optional<std::uint64_t> processes; // in its sandbox
     std::optional<std::uint64_t> memory;    // bytes, of them all; needs the memory controller
-    std::optional<std::uint64_t> cpu_usec;  // since its start
+    std::optional<std::uint64_t> cpu_usec;  // since its start; needs control groups of version 2
 };
 
 // `runner` is the process that runs it. Nothing is known where the session has no control group of its own: before its sandbox has

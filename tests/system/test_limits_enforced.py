@@ -233,5 +233,5 @@ def test_what_a_session_uses_now_is_what_its_control_group_holds(legacy, limited
         shown = legacy.root(["pi-agentctl", "sessions", "--json"], check=True)
         (one,) = json.loads(shown.stdout)["sessions"]
         assert 96 << 20 <= one["memory_bytes"] < 400 << 20, one
-        assert one["processes"] >= 1 and one["cpu_usec"] > 0, one
+        assert one["processes"] >= 1 and one["cpu_usec"] is None, one  # that is known of version 2 alone
         finish(running)
