@@ -3,6 +3,8 @@
 #include "admin/check.hpp"
 #include "admin/doctor.hpp"
 #include "admin/explain.hpp"
+#include "admin/policy_schema.hpp"
+#include "admin/problem_report.hpp"
 #include "admin/shell.hpp"
 #include "admin/why.hpp"
 #include "build_config.hpp"
@@ -40,6 +42,9 @@ Command parse_command_line(int argc, char **argv)
     const auto *file_option =
         check->add_option("FILE", file, "A draft to check instead of the installed policy, alone and without policy.d");
 
+    bool check_json = false;
+    check->add_flag("--json", check_json, "Print JSON");
+
     bool dry_run = false;
     auto *apply = app.add_subcommand("apply", "Make the host follow the policy: accounts, directories, the agent's program, the sudo rule");
     apply->add_flag("--dry-run", dry_run, "Say what would change, and change nothing");
@@ -73,6 +78,8 @@ Command parse_command_line(int argc, char **argv)
     const auto *where_option = why->add_option("--cwd", where, "Where pi would be started; without it here")->type_name("DIRECTORY");
     why->add_flag("--json", why_options.json, "Print JSON");
 
+    auto *schema = app.add_subcommand("schema", "Print a JSON Schema of the policy, for editors");
+
     std::vector<std::string> shell_arguments;
     auto *shell = app.add_subcommand("shell", "Start a shell in the agent's place, in this directory: what it sees, the agent sees");
     shell->add_option("ARGUMENT", shell_arguments, "Arguments of bash, after --: shell -- -c 'ls /'");
@@ -88,28 +95,24 @@ Command parse_command_line(int argc, char **argv)
     } catch (const CLI::ParseError &error) {
         throw Failure(ExitStatus::usage, std::string(error.what()) + "; see 'pi-agentctl --help'");
     }
-    if (check->parsed()) return [draft = given(file_option, file)] { run_check(draft, std::cout, std::cerr); };
+    if (check->parsed()) return [draft = given(file_option, file), check_json] { run_check(draft, check_json, std::cout, std::cerr); };
     if (apply->parsed()) return [dry_run, no_canary] { run_apply(dry_run, !no_canary, std::cout, std::cerr); };
     doctor_options.user = given(patient_option, patient);
     if (doctor->parsed()) return [doctor_options] { run_doctor(doctor_options, std::cout); };
     why_options.user = given(whose_option, whose);
     why_options.directory = given(where_option, where);
     if (why->parsed()) return [why_options] { run_why(why_options, std::cout); };
+    if (schema->parsed()) return [] { run_schema(std::cout); };
     if (shell->parsed()) return [shell_arguments] { become_shell(shell_arguments); };
     if (!explain->parsed())
-        throw Failure(ExitStatus::usage, "no command given: check, apply, doctor, explain, why or shell; see 'pi-agentctl --help'");
+        throw Failure(ExitStatus::usage, "no command given: check, apply, doctor, explain, why, schema or shell; see 'pi-agentctl --help'");
     return [name = given(user_option, user), cwd = given(directory_option, directory), json] { run_explain(name, cwd, json, std::cout); };
 }
 
 // Each line of `text` after the name of the program.
 void print_failure(const std::string &text)
 {
-    std::size_t start = 0;
-    while (start <= text.size()) {
-        const auto end = std::min(text.find('\n', start), text.size());
-        std::cerr << "pi-agentctl: " << text.substr(start, end - start) << '\n';
-        start = end + 1;
-    }
+    std::cerr << prefix_lines("pi-agentctl: ", text);
 }
 
 } // namespace
@@ -121,6 +124,10 @@ int main(int argc, char **argv)
         std::cout.flush();
         if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
         return 0;
+    } catch (const PolicyError &error) {
+        std::cout.flush();
+        std::cerr << show_problems(error.diagnostics(), "pi-agentctl: ", read_again);
+        return static_cast<int>(error.status());
     } catch (const Failure &failure) {
         std::cout.flush();
         print_failure(failure.what());
