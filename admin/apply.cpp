@@ -49,7 +49,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
         // First: what may be wrong with the host keeps no session alive.
         living = end_unauthorised_sessions(root, policy, changes);
         enable(root, policy, observer, changes);
-        warn(policy, warnings);
+        warn(find_warnings(policy), warnings);
     } else {
         // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes.
         out << to_string(policy.wrapper.where) << ": wrapper.enable is false: nobody may start pi\n";

@@ -3,22 +3,20 @@
 
 #include "admin/accounts.hpp"
 #include "admin/agent_binary.hpp"
+#include "admin/draft.hpp"
 #include "admin/explain_limits.hpp"
+#include "admin/problem_report.hpp"
 #include "common/escape.hpp"
-#include "common/fd.hpp"
 #include "common/policy_env.hpp"
 #include "common/policy_load.hpp"
 #include "common/trusted_file.hpp"
-#include "common/yaml_tree.hpp"
 #include "runner/env_files.hpp"
 #include "runner/host_view.hpp"
 #include "runner/search_tools.hpp"
 
-#include <cstdlib>
-#include <fcntl.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -55,26 +53,6 @@ void check_entry(const UserEntry &entry, const Observer &observer, Problems &pro
     } else {
         check_roots(entry, *user, observer, problems, unverified);
     }
-}
-
-// A draft is data that somebody wants judged, so nobody need trust its directory; only what is installed must be root's.
-std::string read_draft(const std::string &path)
-{
-    const auto fd = UniqueFd::adopt(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
-    struct stat status {};
-    if (!fd || ::fstat(fd.get(), &status) != 0) throw_errno("cannot open " + escape_for_display(path));
-    if (!S_ISREG(status.st_mode)) throw Failure(ExitStatus::configuration, escape_for_display(path) + " is not a regular file");
-    std::string text(yaml_size_limit + 1, '\0');
-    std::size_t size = 0;
-    while (size < text.size()) {
-        const auto count = ::read(fd.get(), text.data() + size, text.size() - size);
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw_errno("cannot read " + escape_for_display(path));
-        if (count == 0) break;
-        size += static_cast<std::size_t>(count);
-    }
-    text.resize(size);
-    return text;
 }
 
 bool is_installed_policy(const std::string &path)
@@ -154,12 +132,17 @@ Unverified check_host(const Policy &policy, const Observer &observer, Problems &
     return unverified;
 }
 
-void warn(const Policy &policy, std::ostream &warnings)
+std::vector<Diagnostic> find_warnings(const Policy &policy)
 {
-    for (const auto &secret : find_exposed_secrets(policy))
-        warnings << "pi-agentctl: warning: " << to_string(secret) << '\n';
+    auto warnings = find_exposed_secrets(policy);
     for (const auto &missing : missing_search_tools())
-        warnings << "pi-agentctl: warning: " << name_package(missing) << '\n';
+        warnings.push_back({{}, "", name_package(missing), ""});
+    return warnings;
+}
+
+void warn(const std::vector<Diagnostic> &found, std::ostream &warnings)
+{
+    warnings << show_problems(found, "pi-agentctl: warning: ", read_again);
 }
 
 Policy load_for_check(const std::optional<std::string> &draft)
@@ -168,19 +151,60 @@ Policy load_for_check(const std::optional<std::string> &draft)
     return parse_policy({{escape_for_display(*draft), read_draft(*draft)}});
 }
 
-void run_check(const std::optional<std::string> &draft, std::ostream &out, std::ostream &warnings)
+CheckReport check_policy(const std::optional<std::string> &draft)
 {
-    const auto policy = load_for_check(draft);
-    warn(policy, warnings);
-    Problems problems;
-    if (!draft || is_installed_policy(*draft)) check_installed_files(problems);
-    const auto unverified = check_host(policy, Observer::self(), problems);
-    problems.throw_if_any();
-    out << fmt::format("policy is valid: {} {} authorised{}\n", policy.users.size(), policy.users.size() == 1 ? "entry" : "entries",
-                       policy.wrapper.enable ? "" : ", but the wrapper is disabled: nobody can start pi");
-    for (const auto &text : unverified)
-        out << "not verified: " << text << '\n';
-    out << idle_defaults(policy);
+    CheckReport report;
+    try {
+        const auto policy = load_for_check(draft);
+        report.warnings = find_warnings(policy);
+        report.entries = policy.users.size();
+        report.enabled = policy.wrapper.enable;
+        Problems problems;
+        if (!draft || is_installed_policy(*draft)) check_installed_files(problems);
+        report.unverified = check_host(policy, Observer::self(), problems);
+        problems.throw_if_any();
+        report.idle = idle_defaults(policy);
+    } catch (const PolicyError &error) {
+        report.errors = error.diagnostics();
+    }
+    return report;
+}
+
+std::string to_text(const CheckReport &report)
+{
+    auto text = fmt::format("policy is valid: {} {} authorised{}\n", report.entries, report.entries == 1 ? "entry" : "entries",
+                            report.enabled ? "" : ", but the wrapper is disabled: nobody can start pi");
+    for (const auto &unverified : report.unverified)
+        text += "not verified: " + unverified + '\n';
+    return text + report.idle;
+}
+
+nlohmann::json to_json(const CheckReport &report)
+{
+    const auto list = [](const std::vector<Diagnostic> &diagnostics) {
+        auto entries = nlohmann::json::array();
+        for (const auto &diagnostic : diagnostics)
+            entries.push_back(to_json(diagnostic));
+        return entries;
+    };
+    return {{"version", 1},
+            {"valid", report.errors.empty()},
+            {"errors", list(report.errors)},
+            {"warnings", list(report.warnings)},
+            {"unverified", report.unverified}};
+}
+
+void run_check(const std::optional<std::string> &draft, bool json, std::ostream &out, std::ostream &warnings)
+{
+    const auto report = check_policy(draft);
+    if (json) {
+        out << to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+        if (!report.errors.empty()) throw Failure(ExitStatus::configuration, "the policy, or this host for it, is not valid");
+        return;
+    }
+    warn(report.warnings, warnings);
+    if (!report.errors.empty()) throw PolicyError(report.errors);
+    out << to_text(report);
 }
 
 } // namespace pi_agent

@@ -5,6 +5,7 @@
 #include "common/policy.hpp"
 #include "common/problems.hpp"
 
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -22,12 +23,31 @@ void check_installed_files(Problems &problems);
 Unverified check_host(const Policy &policy, const Observer &observer, Problems &problems);
 
 // What is wrong with neither, but had better be otherwise: secrets that everybody can read, programs that the agent would download.
-void warn(const Policy &policy, std::ostream &warnings);
+std::vector<Diagnostic> find_warnings(const Policy &policy);
+void warn(const std::vector<Diagnostic> &found, std::ostream &warnings);
 
 // The policy of this host; or a draft, read alone from a file that need not be trusted.
 Policy load_for_check(const std::optional<std::string> &draft);
 
-// The command: throws PolicyError with everything that is wrong. Warnings go to `warnings`, the rest to `out`.
-void run_check(const std::optional<std::string> &draft, std::ostream &out, std::ostream &warnings);
+// What came of a check.
+struct CheckReport {
+    std::vector<Diagnostic> errors; // where there are any, the rest may be incomplete
+    std::vector<Diagnostic> warnings;
+    Unverified unverified;
+    std::size_t entries = 0; // of `users`
+    bool enabled = false;
+    std::string idle; // idle_defaults (admin/explain_limits.hpp)
+};
+
+// Throws only what keeps the policy from being judged.
+CheckReport check_policy(const std::optional<std::string> &draft);
+
+// Of a valid policy.
+std::string to_text(const CheckReport &report);
+// What `check --json` prints (docs/policy.md).
+nlohmann::json to_json(const CheckReport &report);
+
+// The command: throws PolicyError with everything that is wrong. Warnings go to `warnings`, the rest to `out`; with `json` all goes there.
+void run_check(const std::optional<std::string> &draft, bool json, std::ostream &out, std::ostream &warnings);
 
 } // namespace pi_agent

@@ -14,7 +14,7 @@ namespace pi_agent {
 using Command = std::function<void()>;
 
 // Each adds its commands to `app`; the one that is given leaves in `chosen` what it does.
-void add_policy_commands(CLI::App &app, Command &chosen);    // check, init, edit, apply, rollback, sudoers, remove
+void add_policy_commands(CLI::App &app, Command &chosen);    // check, schema, init, edit, apply, rollback, sudoers, remove
 void add_session_commands(CLI::App &app, Command &chosen);   // sessions, stop, logs, history
 void add_state_commands(CLI::App &app, Command &chosen);     // state
 void add_diagnosis_commands(CLI::App &app, Command &chosen); // doctor, explain, why, shell, version

@@ -1,10 +1,10 @@
 // pi-agentctl: the administrators' tool. Reads its command line and runs one command.
 #include "admin/commands.hpp"
 #include "admin/nothing.hpp"
+#include "admin/problem_report.hpp"
 #include "build_config.hpp"
 #include "common/error.hpp"
 
-#include <algorithm>
 #include <iostream>
 
 namespace {
@@ -57,12 +57,7 @@ Command parse_command_line(int argc, char **argv)
 void print_failure(const std::string &text)
 {
     std::cout.flush();
-    std::size_t start = 0;
-    while (start <= text.size()) {
-        const auto end = std::min(text.find('\n', start), text.size());
-        std::cerr << "pi-agentctl: " << text.substr(start, end - start) << '\n';
-        start = end + 1;
-    }
+    std::cerr << prefix_lines("pi-agentctl: ", text);
 }
 
 } // namespace
@@ -77,6 +72,10 @@ int main(int argc, char **argv)
     } catch (const Nothing &nothing) {
         print_failure(nothing.what());
         return nothing_status;
+    } catch (const PolicyError &error) {
+        std::cout.flush();
+        std::cerr << show_problems(error.diagnostics(), "pi-agentctl: ", read_again);
+        return static_cast<int>(error.status());
     } catch (const Failure &failure) {
         print_failure(failure.what());
         return static_cast<int>(failure.status());

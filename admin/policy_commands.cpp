@@ -1,9 +1,10 @@
-// The command line of the commands about the policy: check, init, edit, apply, rollback, sudoers, remove.
+// The command line of the commands about the policy: check, schema, init, edit, apply, rollback, sudoers, remove.
 #include "admin/apply.hpp"
 #include "admin/check.hpp"
 #include "admin/commands.hpp"
 #include "admin/edit.hpp"
 #include "admin/init.hpp"
+#include "admin/policy_schema.hpp"
 #include "admin/remove.hpp"
 #include "admin/rollback.hpp"
 #include "admin/show_sudoers.hpp"
@@ -16,7 +17,7 @@ namespace {
 
 struct Given {
     std::string file;
-    bool dry_run = false, no_canary = false;
+    bool dry_run = false, no_canary = false, json = false;
 };
 
 constexpr const char *no_canary_help =
@@ -27,7 +28,14 @@ void add_check(CLI::App &app, Command &chosen)
     const auto all = std::make_shared<Given>();
     auto *check = app.add_subcommand("check", "Check the policy and whether this host fits it; as root, the roots of every user too");
     const auto *file = check->add_option("FILE", all->file, "A draft to check instead of the installed policy, alone and without policy.d");
-    on(check, chosen, [all, file] { run_check(given(file, all->file), std::cout, std::cerr); });
+    check->add_flag("--json", all->json, "Print JSON");
+    on(check, chosen, [all, file] { run_check(given(file, all->file), all->json, std::cout, std::cerr); });
+}
+
+void add_schema(CLI::App &app, Command &chosen)
+{
+    auto *schema = app.add_subcommand("schema", "Print a JSON Schema of the policy, for editors");
+    on(schema, chosen, [] { run_schema(std::cout); });
 }
 
 void add_apply(CLI::App &app, Command &chosen)
@@ -93,6 +101,7 @@ void add_policy_commands(CLI::App &app, Command &chosen)
 {
     add_init(app, chosen);
     add_check(app, chosen);
+    add_schema(app, chosen);
     add_edit(app, chosen);
     add_apply(app, chosen);
     add_rollback(app, chosen);

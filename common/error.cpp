@@ -35,7 +35,7 @@ std::string to_string(const Position &position)
 
 std::string to_string(const Diagnostic &diagnostic)
 {
-    std::string text = to_string(diagnostic.where) + ": ";
+    std::string text = diagnostic.where.file.empty() ? "" : to_string(diagnostic.where) + ": ";
     if (!diagnostic.key.empty()) text += diagnostic.key + ": ";
     text += diagnostic.problem;
     if (!diagnostic.remedy.empty()) text += "; " + diagnostic.remedy;

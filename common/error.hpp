@@ -42,7 +42,7 @@ private:
 // Throws SystemFailure for the current errno.
 [[noreturn]] void throw_errno(const std::string &action);
 
-// A place in a policy file; line and column count from 1, 0 means the whole file.
+// A place in a policy file; line and column count from 1, columns in characters; 0 means the whole file.
 struct Position {
     std::string file;
     int line = 0;

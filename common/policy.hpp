@@ -26,6 +26,7 @@ struct AgentPolicy {
     std::string binary = "/usr/lib/pi-agent/agent/bin/pi";
     Position binary_where;
     std::string user = "pi-agent";
+    Position user_where;
     std::string group = "pi-agent";
     Accounts accounts = Accounts::unspecified; // never where more than one user is possible: the loader refuses that
     bool create_user = true;
@@ -142,6 +143,7 @@ struct Policy {
     WrapperPolicy wrapper;
     SandboxPolicy sandbox;
     std::vector<UserEntry> users;
+    Position users_where;
     ProjectsPolicy projects;
     ConfigClasses config_classes;
     // Managed, merged over the host's files of the config directory, by the file's name: JSON text of an object, parsed only where it is

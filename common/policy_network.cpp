@@ -13,7 +13,7 @@ std::optional<NetworkPolicy> read_mode(const PolicyValue &value, Problems &probl
                      "write [\"" + value.node.text + "\"]");
         return std::nullopt;
     }
-    const auto mode = read_choice(value, {"full", "loopback", "none"}, {}, problems);
+    const auto mode = read_choice(value, problems);
     if (!mode) return std::nullopt;
     if (*mode == "full") return NetworkPolicy{};
     if (*mode == "none") return NetworkPolicy{NetworkMode::none, {}, value.where};

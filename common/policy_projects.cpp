@@ -10,7 +10,7 @@ namespace {
 void read_protect(const PolicyValue &value, ProjectsPolicy &projects, Problems &problems)
 {
     if (value.node.kind == YamlNode::Kind::scalar) {
-        if (read_choice(value, {"default"}, {}, problems)) projects.protect.reset();
+        if (read_choice(value, problems)) projects.protect.reset();
         return;
     }
     projects.protect = read_paths(value, problem_of_project_path, problems);
@@ -24,15 +24,15 @@ void read_projects(const PolicyValue &section, Policy &policy, Problems &problem
     read_section(section,
                  {{"paths",
                    [&](const PolicyValue &value) {
-                       if (const auto choice = read_choice(value, {"host", "alias"}, {}, problems))
+                       if (const auto choice = read_choice(value, problems))
                            projects.paths = *choice == "alias" ? ProjectPaths::alias : ProjectPaths::host;
                    }},
                   {"scope",
                    [&](const PolicyValue &value) {
-                       if (const auto choice = read_choice(value, {"root", "project"}, {}, problems))
+                       if (const auto choice = read_choice(value, problems))
                            projects.scope = *choice == "project" ? ProjectScope::project : ProjectScope::root;
                    }},
-                  {"ownership", [&](const PolicyValue &value) { read_choice(value, {"idmap"}, {"none"}, problems); }},
+                  {"ownership", [&](const PolicyValue &value) { read_choice(value, problems); }},
                   {"protect", [&](const PolicyValue &value) { read_protect(value, projects, problems); }},
                   {"mask", [&](const PolicyValue &value) { projects.mask = read_paths(value, problem_of_project_path, problems); }},
                   {"aftermath", [&](const PolicyValue &value) { projects.aftermath = read_bool(value, problems).value_or(true); }}},

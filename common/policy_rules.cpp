@@ -101,12 +101,13 @@ private:
 void check_policy_rules(const Policy &policy, Problems &problems)
 {
     check_roots_fit_unit(policy, problems);
-    if (policy.users.empty() && policy.wrapper.enable) {
-        problems.add({policy.wrapper.where.file}, "users", "nobody is authorised", "add a user, or say 'wrapper: {enable: false}'");
+    if (policy.users.empty() && policy.wrapper.enable && !problems.has("users")) {
+        problems.add(policy.users_where, "users", "nobody is authorised", "add a user, or say 'wrapper: {enable: false}'");
     }
     check_accounts_said(policy, problems);
     AccountRules rules(policy, problems);
-    if (policy.agent.accounts != Accounts::per_user) rules.check_account_is_nobodys(policy.agent.user, policy.agent.where, "agent.user");
+    if (policy.agent.accounts != Accounts::per_user)
+        rules.check_account_is_nobodys(policy.agent.user, policy.agent.user_where, "agent.user");
     for (const auto &entry : policy.users)
         rules.check_entry(entry);
 }

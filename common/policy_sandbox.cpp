@@ -10,7 +10,7 @@ namespace pi_agent {
 void read_sandbox(const PolicyValue &section, Policy &policy, Problems &problems)
 {
     const auto read_method = [&](const PolicyValue &value) {
-        const auto choice = read_choice(value, {"systemd", "bwrap", "none"}, {"podman", "docker"}, problems);
+        const auto choice = read_choice(value, problems);
         policy.sandbox.where = value.where;
         if (!choice) return;
         for (const auto method : {SandboxMethod::systemd, SandboxMethod::bwrap, SandboxMethod::none})

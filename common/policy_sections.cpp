@@ -1,6 +1,7 @@
 // The sections of the policy, each a table of its keys.
 #include "common/policy_sections.hpp"
 
+#include "build_config.hpp"
 #include "common/policy_env.hpp"
 #include "common/policy_limits.hpp"
 #include "common/policy_network.hpp"
@@ -10,6 +11,8 @@
 #include "common/policy_toolchains.hpp"
 #include "common/policy_users.hpp"
 #include "common/policy_values.hpp"
+
+#include <fmt/format.h>
 
 namespace pi_agent {
 
@@ -35,7 +38,7 @@ Reader unsupported(Problems &problems)
 
 void read_accounts(const PolicyValue &value, AgentPolicy &agent, Problems &problems)
 {
-    const auto choice = read_choice(value, {"shared", "per-user"}, {}, problems);
+    const auto choice = read_choice(value, problems);
     if (choice) agent.accounts = *choice == "shared" ? Accounts::shared : Accounts::per_user;
 }
 
@@ -52,27 +55,32 @@ void read_binary(const PolicyValue &value, AgentPolicy &agent, Problems &problem
 }
 
 // A value that may not differ from its default until a later step.
-void read_fixed(const PolicyValue &value, const std::string &fixed, Problems &problems)
+Reader fixed(Problems &problems)
 {
-    const auto text = read_line(value, problems);
-    if (text && *text != fixed) {
-        problems.add(value.where, value.key, "another value than " + quote(fixed) + " is not supported yet",
-                     "use " + quote(fixed) + " or remove the key");
-    }
+    return [&](const PolicyValue &value) {
+        const auto text = read_line(value, problems);
+        if (!text || *text == value.entry->standard) return;
+        const auto only = quote(value.entry->standard);
+        problems.add(value.where, value.key, "another value than " + only + " is not supported yet", "use " + only + " or remove the key");
+    };
 }
 
 void read_agent(const PolicyValue &section, Policy &policy, Problems &problems)
 {
     auto &agent = policy.agent;
-    agent.where = section.where;
+    agent.where = agent.user_where = section.where;
     read_section(section,
                  {{"binary", [&](const PolicyValue &value) { read_binary(value, agent, problems); }},
-                  {"user", into_name(agent.user, problems)},
+                  {"user",
+                   [&](const PolicyValue &value) {
+                       agent.user_where = value.where;
+                       agent.user = read_name(value, problems).value_or(agent.user);
+                   }},
                   {"group", into_name(agent.group, problems)},
                   {"accounts", [&](const PolicyValue &value) { read_accounts(value, agent, problems); }},
                   {"create_user", into_bool(agent.create_user, problems)},
                   {"binary_name", into_name(agent.binary_name, problems)},
-                  {"state_dir", [&](const PolicyValue &value) { read_fixed(value, agent.state_dir, problems); }}},
+                  {"state_dir", fixed(problems)}},
                  problems);
 }
 
@@ -86,14 +94,14 @@ void read_wrapper(const PolicyValue &section, Policy &policy, Problems &problems
                        wrapper.where = value.where;
                        wrapper.enable = read_bool(value, problems).value_or(wrapper.enable);
                    }},
-                  {"command_name", [&](const PolicyValue &value) { read_fixed(value, wrapper.command_name, problems); }},
+                  {"command_name", fixed(problems)},
                   {"hide_direct_binary", into_bool(wrapper.hide_direct_binary, problems)}},
                  problems);
 }
 
 void read_view(const PolicyValue &value, Policy &policy, Problems &problems)
 {
-    const auto choice = read_choice(value, {"minimal", "host"}, {}, problems);
+    const auto choice = read_choice(value, problems);
     if (choice) policy.view = *choice == "host" ? View::host : View::minimal;
 }
 
@@ -106,7 +114,7 @@ void read_host_env_files(const PolicyValue &section, Policy &policy, Problems &p
 
 void read_scratch(const PolicyValue &value, Policy &policy, Problems &problems)
 {
-    const auto choice = read_choice(value, {"disk", "tmpfs"}, {}, problems);
+    const auto choice = read_choice(value, problems);
     if (choice) policy.scratch = *choice == "tmpfs" ? ScratchKind::tmpfs : ScratchKind::disk;
 }
 
@@ -127,7 +135,7 @@ void read_classes(const PolicyValue &section, Policy &policy, Problems &problems
             problems.add(section.node.entries[index].where, value.key, quote(path) + " " + problem->text, problem->remedy);
             continue;
         }
-        const auto choice = read_choice(value, {"mirror", "seed", "agent", "never"}, {}, problems);
+        const auto choice = read_choice(value, problems);
         if (choice) policy.config_classes.set(path, *parse_file_class(*choice));
     }
 }
@@ -137,7 +145,8 @@ void read_classes(const PolicyValue &section, Policy &policy, Problems &problems
 Policy read_policy(const YamlNode &root, Problems &problems)
 {
     Policy policy;
-    policy.agent.where = policy.agent.binary_where = policy.wrapper.where = policy.sandbox.where = {root.where.file};
+    policy.agent.where = policy.agent.binary_where = policy.agent.user_where = {root.where.file};
+    policy.wrapper.where = policy.sandbox.where = policy.users_where = {root.where.file};
     policy.toolchains = default_toolchains();
     const auto later = unsupported(problems);
     const Reader checked_before = [](const PolicyValue &) {};
@@ -185,14 +194,22 @@ Policy read_policy(const YamlNode &root, Problems &problems)
 
 void read_version(const YamlNode &root, bool required, Problems &problems)
 {
+    const auto say = fmt::format("begin the policy with 'version: {}'", policy_version);
     for (const auto &entry : root.entries) {
         if (entry.key != "version") continue;
-        const auto value = value_of(entry, "");
-        const bool one = value.node.kind == YamlNode::Kind::scalar && !value.node.quoted && value.node.text == "1";
-        if (!one) problems.add(value.where, "version", "must be the number 1, found " + describe(value.node), "write 'version: 1'");
+        const auto value = value_of(entry, {root, "", root.where});
+        const auto &text = value.node.text;
+        const bool number = value.node.kind == YamlNode::Kind::scalar && meaning_of_scalar(value.node) == ScalarMeaning::integer;
+        if (number && text == std::to_string(policy_version)) return;
+        if (number && text.front() != '-' && text != "0")
+            problems.add(value.where, "version",
+                         "is " + text.substr(0, 20) + ", which is newer than this pi-agent (" PI_AGENT_VERSION_TEXT ")",
+                         fmt::format("update pi-agent, or write the policy in version {}", policy_version));
+        else
+            problems.add(value.where, "version", fmt::format("must be the number {}, found {}", policy_version, describe(value.node)), say);
         return;
     }
-    if (required) problems.add({root.where.file}, "version", "missing", "begin the policy with 'version: 1'");
+    if (required) problems.add({root.where.file}, "version", "missing", say);
 }
 
 } // namespace pi_agent

@@ -35,7 +35,7 @@ HomeDirectories read_directories(const PolicyValue &value, Defaults defaults, Pr
 {
     HomeDirectories directories;
     if (value.node.kind == YamlNode::Kind::scalar) {
-        const auto word = read_choice(value, {"default", "best_effort"}, {}, problems);
+        const auto word = read_choice(value, problems);
         directories.best_effort = word && *word == "best_effort";
         add_defaults(directories, defaults);
         return directories;

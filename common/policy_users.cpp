@@ -95,6 +95,7 @@ UserEntry read_user(const PolicyValue &section, const YamlEntry &yaml, Problems 
 
 void read_users(const PolicyValue &section, Policy &policy, Problems &problems)
 {
+    policy.users_where = section.where;
     const auto entries = read_entries(section, problems);
     if (!entries) return;
     for (std::size_t index = 0; index < entries->size(); ++index) {

@@ -58,14 +58,46 @@ nlohmann::json read_json_scalar(const PolicyValue &value, Problems &problems)
     return nullptr;
 }
 
+// A rule that no page and no schema tells of, or a key of theirs that nobody reads.
+void require_same(const std::vector<const PolicyKey *> &known, const std::vector<KeyRule> &rules)
+{
+    const auto has_entry = [&](const KeyRule &rule) {
+        return std::any_of(known.begin(), known.end(), [&](const PolicyKey *key) { return last_part(*key) == rule.name; });
+    };
+    const auto missing = std::find_if_not(rules.begin(), rules.end(), has_entry);
+    if (missing != rules.end()) throw Failure(ExitStatus::internal, fmt::format("the key '{}' is not in the table of keys", missing->name));
+    if (known.size() != rules.size())
+        throw Failure(ExitStatus::internal, fmt::format("nobody reads one of the keys beside '{}'", display_path(*known.front())));
+}
+
+// "; did you mean 'sandbox.method'?" for a key that stands elsewhere in the policy.
+std::string did_you_mean_elsewhere(std::string_view name)
+{
+    for (const auto &key : policy_keys())
+        if (last_part(key) == name && name != "*") return "; did you mean " + quote(display_path(key)) + "?";
+    return "";
+}
+
+void report_unknown(const YamlEntry &entry, const PolicyValue &value, const std::vector<const PolicyKey *> &known, Problems &problems)
+{
+    std::vector<std::string_view> names;
+    for (const auto *key : known)
+        names.push_back(last_part(*key));
+    auto hint = did_you_mean_elsewhere(entry.key);
+    if (hint.empty()) hint = did_you_mean(entry.key, names);
+    problems.add(entry.where, value.key, "unknown key" + hint, fmt::format("known here: {}", fmt::join(names, ", ")));
+}
+
 } // namespace
 
-PolicyValue value_of(const YamlEntry &entry, const std::string &parent_key)
+PolicyValue value_of(const YamlEntry &entry, const PolicyValue &parent)
 {
     const auto name = escape_for_display(entry.key);
     // A missing value stands, for yaml-cpp, wherever the next thing begins: its key is the better place.
     const auto &where = entry.value.kind == YamlNode::Kind::null ? entry.where : entry.value.where;
-    return {entry.value, parent_key.empty() ? name : parent_key + "." + name, where};
+    const bool top = parent.key.empty();
+    const auto *known = top || parent.entry != nullptr ? find_policy_key(top ? "" : parent.entry->path, entry.key) : nullptr;
+    return {entry.value, top ? name : parent.key + "." + name, where, known};
 }
 
 void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules, Problems &problems)
@@ -74,18 +106,15 @@ void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules,
         report_type(section, "a mapping", "write its keys indented below it, or remove it", problems);
         return;
     }
-    std::vector<std::string_view> names;
-    for (const auto &rule : rules)
-        names.push_back(rule.name);
+    const auto known = policy_keys_below(section.entry == nullptr ? "" : section.entry->path);
+    require_same(known, rules);
     for (const auto &entry : section.node.entries) {
-        const auto rule = std::find_if(rules.begin(), rules.end(), [&entry](const KeyRule &known) { return known.name == entry.key; });
-        const auto value = value_of(entry, section.key);
-        if (rule != rules.end()) {
+        const auto value = value_of(entry, section);
+        const auto rule = std::find_if(rules.begin(), rules.end(), [&entry](const KeyRule &one) { return one.name == entry.key; });
+        if (rule != rules.end())
             rule->read(value);
-        } else {
-            problems.add(entry.where, value.key, "unknown key" + did_you_mean(entry.key, names),
-                         fmt::format("known here: {}", fmt::join(names, ", ")));
-        }
+        else
+            report_unknown(entry, value, known, problems);
     }
 }
 
@@ -97,7 +126,7 @@ std::optional<std::vector<PolicyValue>> read_entries(const PolicyValue &mapping,
     }
     std::vector<PolicyValue> values;
     for (const auto &entry : mapping.node.entries)
-        values.push_back(value_of(entry, mapping.key));
+        values.push_back(value_of(entry, mapping));
     return values;
 }
 
@@ -109,7 +138,7 @@ std::optional<std::vector<PolicyValue>> read_items(const PolicyValue &list, Prob
     }
     std::vector<PolicyValue> values;
     for (const auto &item : list.node.items)
-        values.push_back({item, fmt::format("{}[{}]", list.key, values.size()), item.where});
+        values.push_back({item, fmt::format("{}[{}]", list.key, values.size()), item.where, list.entry});
     return values;
 }
 
@@ -153,13 +182,21 @@ std::optional<std::string> read_name(const PolicyValue &value, Problems &problem
     return std::nullopt;
 }
 
-std::optional<std::string> read_choice(const PolicyValue &value, const std::vector<std::string_view> &now,
-                                       const std::vector<std::string_view> &later, Problems &problems)
+std::optional<std::string> read_choice(const PolicyValue &value, Problems &problems)
 {
+    if (value.entry == nullptr || value.entry->choices.empty())
+        throw Failure(ExitStatus::internal, "the table of keys has no choices for " + value.key);
+    const auto now = split_words(value.entry->choices);
+    const auto later = split_words(value.entry->later);
+    const auto expected = fmt::format("{}{}", fmt::join(now, " or "), value.entry->form == ValueForm::choice_or_list ? ", or a list" : "");
+    if (value.node.kind != YamlNode::Kind::scalar || meaning_of_scalar(value.node) != ScalarMeaning::text) {
+        report_type(value, expected, "write one of them", problems);
+        return std::nullopt;
+    }
     const auto text = read_line(value, problems);
     if (!text) return std::nullopt;
     if (std::find(now.begin(), now.end(), *text) != now.end()) return text;
-    const auto remedy = fmt::format("use {}", fmt::join(now, " or "));
+    const auto remedy = "use " + expected;
     if (std::find(later.begin(), later.end(), *text) != later.end()) {
         problems.add(value.where, value.key, "the value " + quote(*text) + " is not supported yet", remedy);
         return std::nullopt;
@@ -214,7 +251,7 @@ nlohmann::json read_json(const PolicyValue &value, Problems &problems)
     }
     auto object = nlohmann::json::object();
     for (const auto &entry : value.node.entries)
-        object[entry.key] = read_json(value_of(entry, value.key), problems);
+        object[entry.key] = read_json(value_of(entry, value), problems);
     return object;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/policy.hpp"
+#include "common/policy_keys.hpp"
 #include "common/policy_paths.hpp"
 #include "common/problems.hpp"
 #include "common/yaml_tree.hpp"
@@ -19,18 +20,20 @@ struct PolicyValue {
     const YamlNode &node;
     std::string key;
     Position where;
+    const PolicyKey *entry = nullptr; // of the table; none at the top, for an unknown key, and within a document
 };
 
-// The value of `entry`, which lies in a mapping called `parent_key` ("" for the top).
-PolicyValue value_of(const YamlEntry &entry, const std::string &parent_key);
+// The value of `entry`, which lies in the mapping `parent`.
+PolicyValue value_of(const YamlEntry &entry, const PolicyValue &parent);
 
-// One key that a section knows, and what reads its value.
+// What reads the value of one key of the table.
 struct KeyRule {
     std::string_view name;
     std::function<void(const PolicyValue &)> read;
 };
 
-// Hands each value of a mapping to its rule; unknown keys are reported with the nearest known one.
+// Hands each value of a mapping to its rule; keys that the table does not have there are reported, with what was probably meant. Throws
+// Failure (internal) where the rules are not those of the table.
 void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules, Problems &problems);
 
 // The values of a mapping whose keys are free, or of a list.
@@ -44,9 +47,8 @@ std::optional<std::string> read_text(const PolicyValue &value, Problems &problem
 std::optional<std::string> read_line(const PolicyValue &value, Problems &problems);
 // A name of a user, group or program (is_plain_name).
 std::optional<std::string> read_name(const PolicyValue &value, Problems &problems);
-// One of `now`; one of `later` is "not supported yet".
-std::optional<std::string> read_choice(const PolicyValue &value, const std::vector<std::string_view> &now,
-                                       const std::vector<std::string_view> &later, Problems &problems);
+// One of the choices that the table has for the key.
+std::optional<std::string> read_choice(const PolicyValue &value, Problems &problems);
 // The paths of a list, each held against `problem_of`.
 std::vector<PolicyPath> read_paths(const PolicyValue &list, std::optional<PathProblem> (*problem_of)(const std::string &),
                                    Problems &problems);

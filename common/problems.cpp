@@ -30,6 +30,15 @@ std::size_t edit_distance(std::string_view left, std::string_view right)
     return rows[left.size()][right.size()];
 }
 
+// createUser, create-user and create_user are one word.
+std::string folded(std::string_view word)
+{
+    std::string text;
+    for (const char byte : word)
+        if (byte != '_' && byte != '-') text += byte >= 'A' && byte <= 'Z' ? static_cast<char>(byte - 'A' + 'a') : byte;
+    return text;
+}
+
 } // namespace
 
 void Problems::add(Position where, std::string key, std::string problem, std::string remedy)
@@ -43,6 +52,11 @@ void Problems::add(Position where, std::string key, std::string problem, std::st
     diagnostics_.push_back({std::move(where), std::move(key), std::move(problem), std::move(remedy)});
 }
 
+bool Problems::has(std::string_view key) const
+{
+    return std::any_of(diagnostics_.begin(), diagnostics_.end(), [key](const Diagnostic &diagnostic) { return diagnostic.key == key; });
+}
+
 void Problems::throw_if_any() const
 {
     if (!diagnostics_.empty()) throw PolicyError(diagnostics_);
@@ -54,7 +68,7 @@ std::string did_you_mean(std::string_view word, const std::vector<std::string_vi
     std::size_t nearest_distance = word.size() < 5 ? 2 : 3; // from here on it is another word
     for (const auto candidate : candidates) {
         if (word.size() > candidate.size() + 2) continue;
-        const auto distance = edit_distance(word, candidate);
+        const auto distance = edit_distance(folded(word), folded(candidate));
         if (distance >= nearest_distance) continue;
         nearest = candidate;
         nearest_distance = distance;

@@ -13,6 +13,8 @@ class Problems {
 public:
     void add(Position where, std::string key, std::string problem, std::string remedy);
     [[nodiscard]] bool empty() const noexcept { return diagnostics_.empty(); }
+    // True when something was reported of just this key.
+    [[nodiscard]] bool has(std::string_view key) const;
     // Throws PolicyError when anything was added.
     void throw_if_any() const;
 

@@ -3,7 +3,10 @@
 
 #include "common/escape.hpp"
 #include "common/utf8.hpp"
+#include "common/yaml_errors.hpp"
+#include "common/yaml_places.hpp"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <map>
 #include <sstream>
@@ -18,30 +21,38 @@ namespace pi_agent {
 namespace {
 
 // Ends the parse of one file: nothing after it could be understood.
-struct Unreadable {
-    Position where;
-    std::string problem;
-    std::string remedy;
-};
+using Unreadable = YamlFault;
 
-Position to_position(const std::string &file, const YAML::Mark &mark)
+std::size_t index_of(const YamlPlaces &places, const YAML::Mark &mark)
 {
-    if (mark.is_null()) return {file};
-    return {file, mark.line + 1, mark.column + 1};
+    return places.index_of(mark.line, mark.column);
 }
 
 class TreeBuilder final : public YAML::EventHandler {
 public:
-    TreeBuilder(std::string file, Problems &problems) : file_(std::move(file)), problems_(problems) { root_.where = {file_}; }
+    TreeBuilder(const YamlPlaces &places, Problems &problems) : places_(places), problems_(problems) { root_.where = {places_.file()}; }
 
     [[nodiscard]] YamlNode take_root() { return std::move(root_); }
+    [[nodiscard]] YamlProgress progress() const
+    {
+        const auto open = std::find_if(open_.rbegin(), open_.rend(), [](const Open &level) { return level.bracket.has_value(); });
+        return {last_, open == open_.rend() ? std::nullopt : open->bracket};
+    }
 
     void OnDocumentStart(const YAML::Mark & /*mark*/) override {}
     void OnDocumentEnd() override {}
     void OnAlias(const YAML::Mark &mark, YAML::anchor_t /*anchor*/) override { refuse_anchor(mark); }
     void OnAnchor(const YAML::Mark &mark, const std::string & /*name*/) override { refuse_anchor(mark); }
 
-    void OnNull(const YAML::Mark &mark, YAML::anchor_t anchor) override { add(make_node(YamlNode::Kind::null, mark, "?", anchor)); }
+    void OnNull(const YAML::Mark &mark, YAML::anchor_t anchor) override
+    {
+        auto node = make_node(YamlNode::Kind::null, mark, "?", anchor);
+        // The parser's place of an item that is not there is that of the next thing: its dash is the better one.
+        const bool item = !open_.empty() && open_.back().node.kind == YamlNode::Kind::sequence && !open_.back().bracket;
+        const auto dash = item && places_.rest(last_).substr(0, 1) != "~" ? places_.rest(0).rfind('-', last_ - 1) : std::string_view::npos;
+        if (dash != std::string_view::npos) node.where = places_.position_of(dash);
+        add(std::move(node));
+    }
 
     void OnScalar(const YAML::Mark &mark, const std::string &tag, YAML::anchor_t anchor, const std::string &value) override
     {
@@ -54,48 +65,53 @@ public:
     void OnSequenceStart(const YAML::Mark &mark, const std::string &tag, YAML::anchor_t anchor,
                          YAML::EmitterStyle::value /*style*/) override
     {
-        open(make_node(YamlNode::Kind::sequence, mark, tag, anchor));
+        open(make_node(YamlNode::Kind::sequence, mark, tag, anchor), '[');
     }
     void OnSequenceEnd() override { close(); }
 
     void OnMapStart(const YAML::Mark &mark, const std::string &tag, YAML::anchor_t anchor, YAML::EmitterStyle::value /*style*/) override
     {
-        open(make_node(YamlNode::Kind::mapping, mark, tag, anchor));
+        open(make_node(YamlNode::Kind::mapping, mark, tag, anchor), '{');
     }
     void OnMapEnd() override { close(); }
 
 private:
+    [[nodiscard]] Position place_of(const YAML::Mark &mark) const { return places_.position_of(index_of(places_, mark)); }
+
     // A list or mapping whose end has not come yet.
     struct Open {
         YamlNode node;
+        std::optional<std::size_t> bracket;    // where it is, if it began with one
         std::optional<YamlNode> key;           // of a mapping: read, its value not yet
         std::map<std::string, Position> known; // of a mapping: where each key stood first
     };
 
     [[noreturn]] void refuse_anchor(const YAML::Mark &mark) const
     {
-        throw Unreadable{to_position(file_, mark), "anchors and aliases (& and *) are not accepted",
-                         "write the value out, or put it in quotes"};
+        throw Unreadable{place_of(mark), "anchors and aliases (& and *) are not accepted", "write the value out, or put it in quotes"};
     }
 
-    [[nodiscard]] YamlNode make_node(YamlNode::Kind kind, const YAML::Mark &mark, const std::string &tag, YAML::anchor_t anchor) const
+    [[nodiscard]] YamlNode make_node(YamlNode::Kind kind, const YAML::Mark &mark, const std::string &tag, YAML::anchor_t anchor)
     {
         if (anchor != YAML::NullAnchor) refuse_anchor(mark);
         if (!tag.empty() && tag != "?" && tag != "!") {
-            throw Unreadable{to_position(file_, mark), "the tag " + quote(tag) + " is not accepted", "remove it; quotes make a value text"};
+            throw Unreadable{place_of(mark), "the tag " + quote(tag) + " is not accepted", "remove it; quotes make a value text"};
         }
         YamlNode node;
         node.kind = kind;
-        node.where = to_position(file_, mark);
+        node.where = place_of(mark);
+        last_ = index_of(places_, mark);
         return node;
     }
 
-    void open(YamlNode node)
+    // Just after the node was made.
+    void open(YamlNode node, char bracket)
     {
         if (open_.size() >= yaml_depth_limit) {
             throw Unreadable{node.where, fmt::format("nested more than {} deep", yaml_depth_limit), "no policy needs this; remove it"};
         }
-        open_.push_back({std::move(node), std::nullopt, {}});
+        const bool has_bracket = places_.rest(last_).substr(0, 1) == std::string_view(&bracket, 1);
+        open_.push_back({std::move(node), has_bracket ? std::optional<std::size_t>(last_) : std::nullopt, std::nullopt, {}});
     }
 
     void close()
@@ -150,8 +166,9 @@ private:
         return path + escape_for_display(last);
     }
 
-    std::string file_;
+    const YamlPlaces &places_;
     Problems &problems_;
+    std::size_t last_ = 0; // where the last node began
     std::vector<Open> open_;
     YamlNode root_;
 };
@@ -168,19 +185,20 @@ void require_clean_text(const std::string &file, std::string_view text)
         const auto character = decode_utf8(text);
         const Position where{file, line, column};
         if (character.length == 0) throw Unreadable{where, "not UTF-8", "save the file as UTF-8"};
-        const bool line_break = character.value == '\n' || character.value == '\r';
+        const bool line_break = character.value == '\n';
         if (character.value == '%' && column == 1) {
             throw Unreadable{where, "a line that begins with '%' (a YAML directive)",
                              "remove it; put the name of a group in quotes: \"%group\""};
         }
         if (character.value == '\t' && indentation) throw Unreadable{where, "a tab in the indentation", "indent with spaces"};
-        if ((character.value < 0x20 && character.value != '\t' && !line_break) || character.value == 0x7F) {
+        const bool windows_break = text.substr(0, 2) == "\r\n";
+        if ((character.value < 0x20 && character.value != '\t' && !line_break && !windows_break) || character.value == 0x7F) {
             throw Unreadable{where, fmt::format("the control character \\x{:02x}", static_cast<unsigned>(character.value)),
                              "remove it, or write it as an escape within double quotes"};
         }
         indentation = line_break || (indentation && character.value == ' ');
-        column = line_break ? 1 : column + static_cast<int>(character.length);
-        if (character.value == '\n') ++line;
+        column = line_break ? 1 : column + 1;
+        if (line_break) ++line;
         text.remove_prefix(character.length);
     }
 }
@@ -188,31 +206,37 @@ void require_clean_text(const std::string &file, std::string_view text)
 YamlNode parse_or_throw(const std::string &name, const std::string &text, Problems &problems)
 {
     require_clean_text(name, text);
+    const YamlPlaces places(name, text);
     // The end marker is ours: without it yaml-cpp takes the end of the file for the end of a quoted text that was left open.
     std::istringstream stream(text + (!text.empty() && text.back() == '\n' ? "...\n" : "\n...\n"));
-    TreeBuilder builder(name, problems);
+    TreeBuilder builder(places, problems);
     try {
         YAML::Parser parser(stream);
         if (!parser.HandleNextDocument(builder)) return builder.take_root();
         auto root = builder.take_root();
-        TreeBuilder rest(name, problems);
+        TreeBuilder rest(places, problems);
         if (parser.HandleNextDocument(rest)) {
             throw Unreadable{rest.take_root().where, "more text after the end of the document",
                              "keep one document, without a second '---'"};
         }
         return root;
     } catch (const YAML::Exception &error) {
-        throw Unreadable{to_position(name, error.mark), "not valid YAML: " + error.msg,
-                         "look at the indentation, quotes and brackets here and above"};
+        throw explain_yaml_error(error.msg, index_of(places, error.mark), builder.progress(), places);
     }
 }
 
 } // namespace
 
+std::string_view without_byte_order_mark(std::string_view text) noexcept
+{
+    constexpr std::string_view mark = "\xef\xbb\xbf";
+    return text.substr(0, mark.size()) == mark ? text.substr(mark.size()) : text;
+}
+
 std::optional<YamlNode> parse_yaml(const std::string &name, const std::string &text, Problems &problems)
 {
     try {
-        return parse_or_throw(name, text, problems);
+        return parse_or_throw(name, std::string(without_byte_order_mark(text)), problems);
     } catch (const Unreadable &reason) {
         problems.add(reason.where, "", reason.problem, reason.remedy);
         return std::nullopt;

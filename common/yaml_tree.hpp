@@ -6,6 +6,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pi_agent {
@@ -36,6 +37,9 @@ constexpr std::size_t yaml_depth_limit = 64;
 // Parses `text`, which `name` names in diagnostics. Returns nothing when the text is no acceptable YAML at all; a key given twice is
 // reported too, but its first value stays in the tree so that the rest can be checked.
 std::optional<YamlNode> parse_yaml(const std::string &name, const std::string &text, Problems &problems);
+
+// Some editors begin a file with U+FEFF: no part of the text, nor of its columns.
+std::string_view without_byte_order_mark(std::string_view text) noexcept;
 
 // What a plain scalar means in YAML 1.2's core schema; `odd` is a null, boolean or number that core does not write as JSON does
 // (True, 010, 0x1F, +1, .5): refused, because other YAML readers disagree about it.

@@ -133,6 +133,15 @@ def build_root(name, tools=False):
     return made_once(CACHE / name / f"{kind}-{digest(LEAN, recipe.release, packages)}", make)
 
 
+def npm_ci(directory, tree, log):
+    """Installs what a committed package-lock.json says into `tree`."""
+    tree.mkdir(parents=True)
+    for file in ("package.json", "package-lock.json"):
+        shutil.copy(directory / file, tree)
+    # Without scripts: nothing that the packages would run at installation is needed.
+    quietly(["npm", "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier"], log, cwd=tree)
+
+
 def agent_tree(version):
     """The real agent and its node from npm, laid out as below AGENT_DIRECTORY in a machine."""
     launcher = AGENT_LAUNCHER.format(**vars(AGENTS[version]))
@@ -140,12 +149,7 @@ def agent_tree(version):
 
     def make(tree):
         say(f"installing agent {version} from npm")
-        tree.mkdir(parents=True)
-        for file in inputs:
-            shutil.copy(file, tree)
-        # Without scripts: nothing that the packages would run at installation is needed.
-        npm_ci = ["npm", "ci", "--ignore-scripts", "--omit=dev", "--no-audit", "--no-fund", "--no-update-notifier"]
-        quietly(npm_ci, CACHE / "agents" / f"{version}.npm.log", cwd=tree)
+        npm_ci(HERE / "agent" / version, tree, CACHE / "agents" / f"{version}.npm.log")
         (tree / "bin").mkdir()
         (tree / "bin/pi").write_text(launcher)
         subprocess.run(["chown", "-R", "root:root", tree], check=True)
@@ -153,6 +157,17 @@ def agent_tree(version):
         (tree / "bin/pi").chmod(0o755)
 
     return made_once(CACHE / "agents" / f"{version}-{digest(launcher, [file.read_text() for file in inputs])}", make)
+
+
+def schema_validator():
+    """A directory of node modules that read YAML and hold it against a JSON Schema."""
+    lock = (HERE / "schema" / "package-lock.json").read_text()
+
+    def make(tree):
+        say("installing a JSON Schema validator from npm")
+        npm_ci(HERE / "schema", tree, CACHE / "schema" / "npm.log")
+
+    return made_once(CACHE / "schema" / digest(lock), make)
 
 
 # How the product is built for what, as keywords of Build.
@@ -181,7 +196,8 @@ class Build:
         binds = [f"--bind-ro={self.source}:/src", f"--bind={self.directory}:/build"]
         if destination:
             binds.append(f"--bind={destination}:/dest")
-        settings = [f"--setenv={setting}" for setting in ("LANG=C.UTF-8", *self.environment)]
+        seed = [f"PI_AGENT_SEED={os.environ['PI_AGENT_SEED']}"] if os.environ.get("PI_AGENT_SEED") else []
+        settings = [f"--setenv={setting}" for setting in ("LANG=C.UTF-8", *self.environment, *seed)]
         nspawn = ["systemd-nspawn", "-q", "-D", self.root, "--read-only", "--as-pid2", "--register=no", "--keep-unit"]
         nspawn += [f"--machine={self.directory.name}"]  # builds in one root at a time must not share its name
         writable = ["--tmpfs=/srv", "--tmpfs=/var/tmp"]  # beside /tmp and /run: unit tests need trusted parents, too

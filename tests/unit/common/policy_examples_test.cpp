@@ -30,7 +30,7 @@ TEST_CASE("every example is a valid policy")
         CHECK_NOTHROW_MESSAGE(static_cast<void>(load_example(name)), name);
         ++count;
     }
-    CHECK(count >= 2);
+    CHECK(count == 6);
 }
 
 TEST_CASE("the minimal example authorises alice below her home")
@@ -59,4 +59,19 @@ TEST_CASE("the strict example shows one repository under an alias, masks secrets
     CHECK(policy.scratch == ScratchKind::tmpfs);
     const auto &limits = policy.limits;
     CHECK((limits.memory && limits.tasks && limits.cpu && limits.runtime && limits.sessions));
+}
+
+TEST_CASE("the example of a team grants by groups, and the one of a build host nothing of its account's own")
+{
+    const auto team = load_example("team-with-groups.yaml");
+    CHECK((team.users.at(0).is_group && team.users.at(1).is_group && !team.users.at(2).is_group));
+    CHECK(team.agent.accounts == Accounts::per_user);
+    const auto host = load_example("ci-runner.yaml");
+    CHECK((host.toolchains.readable.paths.empty() && host.toolchains.caches.paths.empty() && host.host_env_files.empty()));
+    CHECK(host.limits.runtime->amount == 7200);
+}
+
+TEST_CASE("the offline example reaches the loopback alone")
+{
+    CHECK(load_example("offline.yaml").network.mode == NetworkMode::loopback);
 }

@@ -10,6 +10,7 @@ TEST_CASE("suggests the word that was probably meant, and only that")
     CHECK(did_you_mean("usres", {"users", "agent"}) == "; did you mean 'users'?");
     CHECK(did_you_mean("raots", {"roots", "run_as"}) == "; did you mean 'roots'?");
     CHECK(did_you_mean("per_user", {"shared", "per-user"}) == "; did you mean 'per-user'?");
+    CHECK(did_you_mean("hideDirectBinary", {"enable", "hide_direct_binary"}) == "; did you mean 'hide_direct_binary'?");
     CHECK(did_you_mean("colour", {"users", "agent"}).empty());
     CHECK(did_you_mean(std::string(100000, 'x'), {"users"}).empty());
 }
@@ -18,6 +19,14 @@ TEST_CASE("quotes escape and cut what is quoted")
 {
     CHECK(quote("a\nb") == "'a\\x0ab'");
     CHECK(quote(std::string(100, 'x')) == "'" + std::string(80, 'x') + "...'");
+}
+
+TEST_CASE("knows what was reported of a key, and of no key that begins like it")
+{
+    Problems problems;
+    problems.add({"p.yaml", 1, 1}, "users.alice", "bad", "");
+    CHECK(problems.has("users.alice"));
+    CHECK_FALSE(problems.has("users"));
 }
 
 TEST_CASE("a hundred problems are enough")

@@ -109,15 +109,15 @@ TEST_CASE("refuses a second document, and text after the first")
 {
     CHECK(contains(problems_of("a: 1\n---\nb: 2\n"), "more text after the end of the document"));
     CHECK(contains(problems_of("{a: 1} b\n"), "more text after the end of the document"));
-    CHECK(contains(problems_of("a: 1\n]\n"), "not valid YAML"));
+    CHECK(contains(problems_of("a: 1\n]\n"), "p.yaml:2:1: ']' without the bracket that it would close"));
     CHECK(problems_of("---\na: 1\n...\n").empty());
 }
 
 TEST_CASE("does not take the end of the file for the end of a quote or bracket")
 {
-    CHECK(contains(problems_of("a: \"b\nc: d\n"), "not valid YAML"));
-    CHECK(contains(problems_of("a: 'b"), "not valid YAML"));
-    CHECK(contains(problems_of("a: [b\n"), "not valid YAML"));
+    CHECK(contains(problems_of("a: \"b\nc: d\n"), "p.yaml:1:4: a quote that is never closed"));
+    CHECK(contains(problems_of("a: 'b"), "p.yaml:1:4: a quote that is never closed"));
+    CHECK(contains(problems_of("a: [b\n"), "p.yaml:1:6: ',' or ']' expected, in the list that begins at p.yaml:1:4, found the end"));
     CHECK(parse("a: |\n  b").entries[0].value.text == "b\n");
 }
 
@@ -157,4 +157,15 @@ TEST_CASE("quotes make anything text")
     const auto root = parse("a: \"true\"\nb: '010'\nc: |\n  5\nd: \"null\"\ne: ''\n");
     for (const auto &entry : root.entries)
         CHECK(meaning_of_scalar(entry.value) == ScalarMeaning::text);
+}
+
+TEST_CASE("columns count characters, and not the mark at the begin of a file")
+{
+    const auto root = parse("\xef\xbb\xbfä: ö\n'€': {𝄞: x}\r\nz: 1\n");
+    CHECK(to_string(root.entries[0].where) == "p.yaml:1:1");
+    CHECK(to_string(root.entries[0].value.where) == "p.yaml:1:4");
+    CHECK(to_string(root.entries[1].value.entries[0].value.where) == "p.yaml:2:10");
+    CHECK(to_string(root.entries[2].where) == "p.yaml:3:1");
+    CHECK(contains(problems_of("ä: \x01"), "p.yaml:1:4: the control character \\x01"));
+    CHECK(contains(problems_of("a: 1\rb: 2\n"), "p.yaml:1:5: the control character \\x0d"));
 }

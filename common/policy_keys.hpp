@@ -1,0 +1,67 @@
+// What the keys of a policy are: the one table that the parser, the JSON Schema and docs/policy.md are made from.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+// The policy language that this pi-agent reads: the value of the key `version`.
+constexpr int policy_version = 1;
+
+// The form of a value. What it may say beyond its form (a path that must be absolute, bounds, keys that exclude each other) is its
+// reader's.
+enum class ValueForm {
+    version,  // policy_version
+    section,  // a mapping of the keys below it in the table
+    names,    // a mapping whose keys are free; the entry `PATH.*` is each of its values
+    document, // a mapping of whatever JSON can say
+    boolean,
+    text,           // without NUL
+    line,           // text without control characters, not empty
+    name,           // of an account, a group or a program (is_plain_name)
+    choice,         // one of `choices`
+    fixed,          // text that may only be the default until another step
+    list,           // of lines
+    choice_or_list, // one of `choices`, or a list of lines
+    amount,         // digits and one of `choices`, the units
+    count,          // a whole number
+    later,          // refused whatever it says: its feature is not there yet
+};
+
+// One key. Lists of words are separated by spaces; `standard` and `example` are YAML.
+struct PolicyKey {
+    std::string_view path; // "agent.binary"; '*' stands for a name that is free: "users.*.roots"
+    ValueForm form;
+    std::string_view
+        standard; // what holds where the key is not there; empty where that is nothing, or takes words: then `meaning` has them
+    std::string_view example;
+    std::string_view meaning; // sentences, for people
+    std::string_view choices = {};
+    std::string_view later = {};  // choices that will come: refused as not supported yet
+    std::string_view page = {};   // of docs/, with more about it
+    bool required = false;        // in the mapping that it is a key of
+    std::size_t fewest_items = 0; // of a list
+};
+
+// Every key, each after the one it lies below, in the order of the reference page.
+std::span<const PolicyKey> policy_keys() noexcept;
+
+// Those directly below `path`, in order; "" is the top.
+std::vector<const PolicyKey *> policy_keys_below(std::string_view path);
+
+// The entry of a key called `name` below `path`, or that of a free name there; nullptr where there is neither.
+const PolicyKey *find_policy_key(std::string_view path, std::string_view name);
+
+// The last part of the path: "binary" of "agent.binary".
+std::string_view last_part(const PolicyKey &key) noexcept;
+
+// "users.NAME.roots": for people.
+std::string display_path(const PolicyKey &key);
+
+// The words of `choices` or `later`.
+std::vector<std::string_view> split_words(std::string_view words);
+
+} // namespace pi_agent

@@ -1,0 +1,43 @@
+// A policy that is valid but for the value of one key of the table.
+#pragma once
+
+#include "common/policy_keys.hpp"
+
+#include <string>
+
+namespace pi_agent::test {
+
+// `value` is YAML in one line. Free names are alice, A and x.
+inline std::string policy_with(const PolicyKey &key, const std::string &value)
+{
+    const std::string user = "alice: {roots: [/srv/a]";
+    const std::string_view path = key.path;
+    if (path == "version") return "version: " + value + "\nusers: {" + user + "}}\n";
+    if (path == "users") return "version: 1\nusers: " + value + "\n";
+    if (path == "users.*") return "version: 1\nusers: {alice: " + value + "}\n";
+    if (path == "users.*.roots") return "version: 1\nusers: {alice: {roots: " + value + "}}\n";
+    std::string text;
+    std::string closing;
+    for (std::string_view rest = path.substr(path.starts_with("users.*.") ? 8 : 0); !rest.empty();) {
+        const auto part = rest.substr(0, rest.find('.'));
+        const std::string name(part != "*" ? part : path.find("env.*") != std::string_view::npos ? "A" : "x");
+        rest.remove_prefix(std::min(part.size() + 1, rest.size()));
+        text += (text.empty() ? "" : "{") + name + ": ";
+        closing += rest.empty() ? "" : "}";
+    }
+    text += value + closing;
+    if (path.starts_with("users.*.")) return "version: 1\nusers: {" + user + ", " + text + "}}\n";
+    return "version: 1\nusers: {" + user + "}}\n" + text + "\n";
+}
+
+// The dotted key that diagnostics name it by in that policy.
+inline std::string key_in_policy(const PolicyKey &key)
+{
+    std::string name(key.path);
+    if (name.starts_with("users.*")) name.replace(6, 1, "alice");
+    const auto star = name.find('*');
+    if (star != std::string::npos) name.replace(star, 1, name.find("env.*") != std::string::npos ? "A" : "x");
+    return name;
+}
+
+} // namespace pi_agent::test
