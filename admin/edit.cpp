@@ -5,6 +5,7 @@
 #include "admin/check.hpp"
 #include "admin/editor.hpp"
 #include "admin/host_lock.hpp"
+#include "admin/problem_report.hpp"
 #include "admin/question.hpp"
 #include "admin/root_file.hpp"
 #include "common/error.hpp"
@@ -12,6 +13,7 @@
 #include "common/yaml_tree.hpp"
 #include "runner/beneath.hpp"
 
+#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -71,6 +73,13 @@ std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
         check_host(policy, observer, problems);
         problems.throw_if_any();
         return "";
+    } catch (const PolicyError &error) {
+        auto shown = show_problems(error.diagnostics(), "", [&files](const std::string &name) -> std::optional<std::string> {
+            const auto file = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == name; });
+            return file == files.end() ? std::nullopt : std::optional<std::string>(file->text);
+        });
+        shown.pop_back(); // the last line feed is the caller's
+        return shown;
     } catch (const Failure &failure) {
         return failure.what();
     }
