@@ -86,15 +86,20 @@ std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
 }
 
 // An edit that was cut short (the host went down, the terminal was closed) left work that may be wanted.
-void take_up_or_begin(const Draft &draft, const std::string &text)
+// True when it is taken up.
+bool take_up_or_begin(const Draft &draft, const std::string &text)
 {
-    if (!draft.exists()) return draft.write(text);
+    if (!draft.exists()) {
+        draft.write(text);
+        return false;
+    }
     switch (ask("There is a draft of an edit that was cut short, " + draft.path() + ": k(eep on with it), d(iscard it), or x (leave it)?",
                 "kdx")) {
     case 'k':
-        return;
+        return true;
     case 'd':
-        return draft.write(text);
+        draft.write(text);
+        return false;
     default:
         throw Failure(ExitStatus::limit, "an edit that was cut short left " + draft.path() + "; look at it, and remove it");
     }
@@ -132,7 +137,7 @@ void run_edit(std::ostream &out, std::ostream &warnings)
     const auto editor = choose_editor(own_environment());
     const auto files = read_policy_sources(policy_path);
     const Draft draft;
-    take_up_or_begin(draft, main_text(files));
+    const bool taken_up = take_up_or_begin(draft, main_text(files));
     const auto text = edit_until_good(draft, files, observer, editor, warnings);
     if (text == main_text(files)) {
         draft.remove();
@@ -141,6 +146,12 @@ void run_edit(std::ostream &out, std::ostream &warnings)
     }
     if (!are_same(read_policy_sources(policy_path), files))
         throw Failure(ExitStatus::limit, "somebody else has changed the policy meanwhile; your draft is " + draft.path());
+    if (taken_up) {
+        out << difference_of(files, with_draft(files, text)) << std::flush;
+        if (ask("The draft is older than this edit, and the policy may have changed since. Put it in place as shown? y(es), n(o)", "yn") !=
+            'y')
+            throw Failure(ExitStatus::limit, "nothing is changed; your draft is " + draft.path());
+    }
     draft.install(text);
     draft.remove();
     lock.reset();

@@ -10,6 +10,7 @@
 #include "common/policy_load.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
+#include "runner/child.hpp"
 #include "runner/direct_binary.hpp"
 #include "runner/id_map.hpp"
 #include "runner/mounts.hpp"
@@ -62,6 +63,13 @@ std::optional<std::string> control_group_of(const std::string &pid)
     return groups ? std::optional(text.str()) : std::nullopt;
 }
 
+// In a slice of a user's sessions, or in a group that runner/own_group.cpp made: by the beginning of its path (cgroups(7)), for its other
+// names are anybody's choice.
+bool is_of_sessions(const std::string &groups)
+{
+    return groups.find(":/pi.slice/pi-agent.slice/") != std::string::npos || groups.find("::/pi-agent/") != std::string::npos;
+}
+
 // In no session's unit and in no group of ours. A process may end meanwhile.
 std::vector<std::string> stray_processes(Uid agent)
 {
@@ -72,7 +80,7 @@ std::vector<std::string> stray_processes(Uid agent)
         if (pid.find_first_not_of("0123456789") != std::string::npos || stat(entry.path().c_str(), &facts) != 0) continue;
         if (facts.st_uid != agent.value()) continue;
         const auto group = control_group_of(pid);
-        if (!group || group->find("/pi-agent") != std::string::npos) continue;
+        if (!group || is_of_sessions(*group)) continue;
         std::string name;
         std::getline(std::ifstream("/proc/" + pid + "/comm"), name);
         strays.push_back(pid + " (" + escape_for_display(name) + ")");
@@ -89,11 +97,15 @@ std::string joined(const std::vector<std::string> &texts)
 std::string problem_of_mapping(const AsRoot &root, const std::string &path, const Account &user, const Account &agent)
 {
     try {
-        // Canonical, so a link on the way has come since: then it is not followed.
-        const auto top = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-        const auto directory = open_beneath(top, path.substr(1), O_PATH | O_DIRECTORY);
+        Child child(root, "look at a root of " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
+            const auto top = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+            const auto directory = open_beneath(top, path.substr(1), O_PATH | O_DIRECTORY); // canonical: a link on the way is new
+            send_answer(channel, "y", {directory.get()});
+        });
+        const auto answer = child.receive();
+        if (answer.fds.size() != 1) return "it cannot be opened";
         const auto map = make_id_map(root, user, agent);
-        clone_mount(root, directory, Submounts::leave_out, {false, &map});
+        clone_mount(root, answer.fds.front(), Submounts::leave_out, {false, &map});
         return "";
     } catch (const Failure &failure) {
         return failure.what();

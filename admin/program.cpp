@@ -59,6 +59,8 @@ UniqueFd make_input(std::string_view text)
     return fd;
 }
 
+constexpr int kill_patience_seconds = 1;
+
 class FileActions {
 public:
     FileActions() { check(::posix_spawn_file_actions_init(&actions_)); }
@@ -67,6 +69,12 @@ public:
     FileActions &operator=(const FileActions &) = delete;
 
     void give(FdRef fd, int number) { check(::posix_spawn_file_actions_adddup2(&actions_, fd.get(), number)); }
+    // Nothing else of what this process has open, and not where it stands: a user could look from there.
+    void leave_the_rest()
+    {
+        check(::posix_spawn_file_actions_addchdir_np(&actions_, "/"));
+        check(::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1));
+    }
     [[nodiscard]] const posix_spawn_file_actions_t *get() const noexcept { return &actions_; }
 
 private:
@@ -144,6 +152,7 @@ pid_t start(const std::vector<std::string> &arguments, FdRef input, FdRef output
     actions.give(input, STDIN_FILENO);
     actions.give(output, STDOUT_FILENO);
     actions.give(output, STDERR_FILENO);
+    if (own_session && defence_is_on("canary-apart")) actions.leave_the_rest();
     return spawn(arguments, actions, Attributes(own_session), {"LC_ALL=C"});
 }
 
@@ -153,7 +162,9 @@ std::string read_all(FdRef fd, Deadline deadline)
     std::string text;
     std::array<char, 4096> chunk{};
     for (;;) {
-        if (!wait_for_input(fd, deadline)) throw Failure(ExitStatus::unavailable, "a program did not end in time");
+        // A program that writes without end is always ready.
+        if (!wait_for_input(fd, deadline) || Clock::now() >= deadline)
+            throw Failure(ExitStatus::unavailable, "a program did not end in time");
         const auto count = ::read(fd.get(), chunk.data(), chunk.size());
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) throw_errno("cannot read the output of a program");
@@ -221,7 +232,10 @@ ProgramResult run(const std::vector<std::string> &arguments, std::string_view in
         return {wait_for(pid, deadline), std::move(text)};
     } catch (const Failure &) {
         ::kill(own_session ? -pid : pid, SIGKILL);
-        wait_for(pid, Deadline::max());
+        try {
+            wait_for(pid, in_seconds(kill_patience_seconds));
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it waits for a file system of the user's, and dies when that answers
+        }
         throw;
     }
 }

@@ -137,9 +137,16 @@ void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostr
     require_consent("Remove the caches of " + (user ? escape_for_display(*user) : "all users who have no session now") +
                         " and the temporary files that sessions left?",
                     yes);
-    for (const auto &state : states)
-        prune(root, state_dir, state, out);
+    std::string problems;
+    for (const auto &state : states) {
+        try {
+            prune(root, state_dir, state, out);
+        } catch (const Failure &failure) { // one user keeps no other's from being pruned
+            problems += (problems.empty() ? "" : "\n") + escape_for_display(state.user) + ": " + failure.what();
+        }
+    }
     sweep_scratch(root, state_dir);
+    if (!problems.empty()) throw Failure(ExitStatus::system_failure, problems);
 }
 
 void run_state_reset(const std::string &user, bool yes, std::ostream &out)

@@ -9,9 +9,11 @@
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
 
+#include <algorithm>
+#include <fnmatch.h>
 #include <nlohmann/json.hpp>
-#include <set>
 #include <sstream>
+#include <sys/utsname.h>
 
 namespace pi_agent {
 
@@ -30,7 +32,6 @@ struct Rule {
     Json options; // object; what is absent has sudo's default
 };
 
-// What one list of options says: they come as objects of one name each, an "operation" among them for lists.
 Json merged(const Json &options)
 {
     Json all = Json::object();
@@ -40,27 +41,71 @@ Json merged(const Json &options)
     return all;
 }
 
-std::vector<Rule> rules_of(const Json &sudoers)
+// Without a list of users a rule is for root.
+bool is_for_root(const Json &commands)
+{
+    const auto users = commands.value("runasusers", Json::array());
+    bool is = users.empty();
+    for (const auto &user : users)
+        if (user.value("username", "") == "root" || user.value("username", "") == "ALL" || user.value("userid", 1) == 0)
+            is = !user.value("negated", false);
+    return is;
+}
+
+// sudoers(5): a path, with "" for no arguments, with arguments, or without a word of them; a directory; a pattern.
+bool concerns(const std::string &command, const std::string &runner)
+{
+    if (command == "ALL" || command == runner || command.rfind(runner + " ", 0) == 0) return true;
+    if (!command.empty() && command.back() == '/')
+        return runner.rfind(command, 0) == 0 && runner.find('/', command.size()) == std::string::npos;
+    return fnmatch(command.substr(0, command.find(' ')).c_str(), runner.c_str(), FNM_PATHNAME) == 0;
+}
+
+std::vector<Rule> rules_of(const Json &sudoers, const std::string &runner)
 {
     std::vector<Rule> found;
     for (const auto &spec : sudoers.value("User_Specs", Json::array()))
         for (const auto &commands : spec.at("Cmnd_Specs"))
             for (const auto &command : commands.at("Commands"))
-                found.push_back(
-                    {command.value("command", ""), command.value("negated", false), merged(commands.value("Options", Json::array()))});
+                if (const auto text = command.value("command", ""); is_for_root(commands) && concerns(text, runner))
+                    found.push_back({text, command.value("negated", false), merged(commands.value("Options", Json::array()))});
     return found;
 }
 
-// Defaults of everybody, of this user and of the runner; the filter has left the others out.
-Json defaults_of(const Json &sudoers)
+// Lists are assigned, added to, taken from, and emptied ("name": false).
+void apply_list(const std::string &name, const Json &value, const std::string &operation, Json &all)
+{
+    Json &list = all[name];
+    if (!value.is_array() || operation.empty()) {
+        list = value.is_array() ? value : Json::array();
+        return;
+    }
+    for (const auto &item : value) {
+        if (!list.is_array()) list = Json::array();
+        list.erase(std::remove(list.begin(), list.end(), item), list.end());
+        if (operation == "list_add") list.push_back(item);
+    }
+}
+
+// Those of commands come last; the filter has left other users' out, and these are of one command: another's do not count.
+Json defaults_of(const Json &sudoers, const std::string &runner)
 {
     Json all = Json::object();
-    const std::vector<const char *> kinds = {"", "username", "command"}; // in the order in which sudo applies them
-    for (const std::string kind : kinds)
+    for (const bool of_commands : {false, true})
         for (const auto &defaults : sudoers.value("Defaults", Json::array())) {
             const auto binding = defaults.value("Binding", Json::array());
-            const bool fits = kind.empty() ? binding.empty() : !binding.empty() && binding[0].contains(kind);
-            if (fits) all.update(merged(defaults.at("Options")));
+            const bool is_of_command = !binding.empty() && binding[0].contains("command");
+            if (is_of_command != of_commands) continue;
+            if (is_of_command && std::none_of(binding.begin(), binding.end(),
+                                              [&](const Json &bound) { return concerns(bound.value("command", ""), runner); }))
+                continue;
+            for (const auto &option : defaults.at("Options"))
+                for (const auto &[name, value] : option.items()) {
+                    if (name == "env_keep" || name == "env_check")
+                        apply_list(name, value, option.value("operation", ""), all);
+                    else
+                        all[name] = value;
+                }
         }
     return all;
 }
@@ -71,7 +116,7 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
     bool is_there = false;
     for (const auto &rule : found) {
         is_there = is_there || (rule.command == exact && !rule.negated);
-        if (rule.command.compare(0, runner.size(), runner) == 0 && rule.command != exact)
+        if (rule.command.rfind(runner, 0) == 0 && rule.command != exact && !rule.negated)
             faults.push_back({"sudo-rule-wider",
                               "sudo lets " + user + " run " + escape_for_display(rule.command) + ", and the policy's rule is " + runner +
                                   " without arguments",
@@ -101,12 +146,21 @@ void judge_defaults(const Json &defaults, const std::string &user, Faults &fault
     };
     if (!defaults.value("env_reset", true)) add("sudo-environment", "sudo hands the runner the user's whole environment (!env_reset)");
     if (defaults.value("setenv", false)) add("sudo-environment", "sudo lets the user set any variable for the runner (setenv)");
-    for (const auto &name : defaults.value("env_keep", Json::array()))
-        if (name.is_string() && (name == "*" || name.get<std::string>().compare(0, 5, "SUDO_") == 0))
-            add("sudo-environment", "sudo keeps the user's own " + escape_for_display(name.get<std::string>()) + " (env_keep)");
+    for (const char *list : {"env_keep", "env_check"})
+        for (const auto &name : defaults.value(list, Json::array()))
+            add("sudo-environment", "sudo hands the runner the user's own " +
+                                        escape_for_display(name.is_string() ? name.get<std::string>() : "") + " (" + list + ")");
     if (defaults.value("requiretty", false)) add("sudo-terminal", "sudo starts the runner only on a terminal (requiretty)");
     for (const char *log : {"log_input", "log_output", "use_pty"})
         if (defaults.value(log, false)) add("sudo-terminal", std::string("sudo puts itself between the user and the runner (") + log + ")");
+}
+
+// cvtsudoers' own filter by command would leave out what forbids one.
+std::string host_name()
+{
+    utsname names{};
+    if (uname(&names) != 0) throw_errno("asking for the name of this host");
+    return names.nodename;
 }
 
 } // namespace
@@ -116,8 +170,8 @@ Faults judge_sudoers(const std::string &json, const std::string &user, const std
     Faults faults;
     try {
         const auto sudoers = Json::parse(json);
-        judge_rules(rules_of(sudoers), user, runner, faults);
-        judge_defaults(defaults_of(sudoers), user, faults);
+        judge_rules(rules_of(sudoers, runner), user, runner, faults);
+        judge_defaults(defaults_of(sudoers, runner), user, faults);
     } catch (const Json::exception &failure) {
         throw Failure(ExitStatus::system_failure, std::string("cvtsudoers says what cannot be understood: ") + failure.what());
     }
@@ -141,8 +195,7 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
         faults.push_back({"sudo-rule", "sudo does not read /etc/sudoers.d/pi-agent", "add '@includedir /etc/sudoers.d' to /etc/sudoers"});
     if (!faults.empty()) return faults; // what follows would be the same once more
     for (const auto &user : users) {
-        const auto result =
-            run_program({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",cmd=" + PI_AGENT_RUNNER_PATH, main_file});
+        const auto result = run_program({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",host=" + host_name(), main_file});
         if (result.status != 0)
             throw Failure(ExitStatus::unavailable, "cvtsudoers cannot read the sudo configuration: " + one_line(result.output));
         for (auto &fault : judge_sudoers(result.output, user, PI_AGENT_RUNNER_PATH))

@@ -10,7 +10,7 @@
 
 namespace pi_agent {
 
-// `json` is what cvtsudoers(1) prints for what concerns `user` and the runner (-e -M -f json -m user=…,cmd=…): the last rule that fits
+// `json` is what cvtsudoers(1) prints for `user` on this host (-e -M -f json -m user=…,host=…): the last rule that fits
 // decides, and Defaults are held against what the runner needs. Pure. Throws Failure(system_failure) for what is no such text.
 Faults judge_sudoers(const std::string &json, const std::string &user, const std::string &runner);
 

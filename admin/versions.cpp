@@ -4,11 +4,13 @@
 #include "admin/accounts.hpp"
 #include "admin/program.hpp"
 #include "admin/table.hpp"
+#include "admin/user_view.hpp"
 #include "build_config.hpp"
 #include "common/account.hpp"
 #include "common/error.hpp"
 #include "common/policy_load.hpp"
 #include "common/version.hpp"
+#include "runner/session_list.hpp"
 #include "runner/systemd_bus.hpp"
 
 #include <nlohmann/json.hpp>
@@ -43,8 +45,10 @@ std::string kernel_version()
 }
 
 // The program is root's, but what it does when it is asked is its own: so not as root, without a terminal, and with a bound.
-Answer ask_program(const Policy &policy)
+Answer ask_program(const AsRoot &root, const Policy &policy)
 {
+    // What runs there as the agent's account, outside of every sandbox, is no neighbour for what runs inside.
+    if (!live_sessions(root).empty()) return {"", "agents run now; ask again when none does"};
     for (const auto &needed : needed_agent_accounts(policy, group_members)) {
         const auto account = find_account(needed.name);
         if (!account || account->uid == Uid(0)) continue;
@@ -61,9 +65,10 @@ Answer ask_program(const Policy &policy)
 
 Answer ask_agent()
 {
-    if (::geteuid() != 0) return {"", "only root can ask the agent's program, for it is hidden"};
+    const auto observer = Observer::self();
+    if (!observer.root()) return {"", "only root can ask the agent's program, for it is hidden"};
     try {
-        return ask_program(load_policy(policy_path));
+        return ask_program(*observer.root(), load_policy(policy_path));
     } catch (const Failure &failure) {
         return {"", failure.what()};
     }

@@ -84,9 +84,12 @@ void run_why(const WhyOptions &options, std::ostream &out)
     if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);
     const auto &directory = *explanation.directory;
     if (!directory.allowed.value_or(true)) throw Failure(ExitStatus::denied, escape_for_display(directory.path) + ": " + directory.text);
+    // Where the session begins, by its own names (projects.paths: alias).
+    const std::string inside =
+        shown_root(policy, explanation) + directory.path.substr(std::min(directory.text.size(), directory.path.size()));
     std::vector<std::string> paths;
     for (const auto &path : options.paths)
-        paths.push_back(normal_path(path, directory.path));
+        paths.push_back(normal_path(path, inside));
     const auto answers = ask(observer, user, directory.path, paths);
     auto json = nlohmann::json::array();
     for (std::size_t index = 0; index < paths.size(); ++index) {

@@ -6,6 +6,7 @@
 #include "common/policy_paths.hpp"
 #include "common/toolchains.hpp"
 #include "runner/masked_paths.hpp"
+#include "runner/project_alias.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -80,6 +81,8 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
         if (!policy.projects.protect) return {"git runs things from there for the user, so it is read-only", "projects.protect", {}};
         return {"the policy protects it, read-only", "projects.protect", {}};
     }
+    if (!access.exists && policy.projects.scope == ProjectScope::project)
+        return {"of the root " + escape_for_display(root) + " a session shows the repository alone", "projects.scope", where};
     const std::string granted = "in the project's root " + escape_for_display(root);
     if (access.exists && !access.write) return {granted + ", where its own mode keeps the user out, too", "", where};
     return {granted, "", where};
@@ -87,16 +90,23 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
 
 } // namespace
 
+std::string shown_root(const Policy &policy, const Explanation &explanation)
+{
+    const auto &directory = explanation.directory;
+    if (!directory || !directory->allowed.value_or(false)) return "";
+    if (policy.projects.paths == ProjectPaths::host) return directory->text;
+    return explanation.home + "/" + alias_directory + "/" + alias_of(directory->text);
+}
+
 Reason reason_for(const std::string &path, const PathAccess &access, const Policy &policy, const Explanation &explanation)
 {
     const auto places = places_of(policy, explanation);
     const Place *innermost = &places.front();
     for (const auto &place : places)
         if (is_within(path, place.path) && place.path.size() >= innermost->path.size()) innermost = &place;
-    const auto &directory = explanation.directory;
-    if (policy.projects.paths == ProjectPaths::host && directory && directory->allowed.value_or(false) &&
-        is_within(path, directory->text) && directory->text.size() >= innermost->path.size())
-        return reason_in_project(path, directory->text, access, policy, directory->where);
+    const std::string root = shown_root(policy, explanation);
+    if (!root.empty() && is_within(path, root) && root.size() >= innermost->path.size())
+        return reason_in_project(path, root, access, policy, explanation.directory->where);
     return innermost->reason;
 }
 

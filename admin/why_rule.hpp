@@ -16,7 +16,10 @@ struct Reason {
     Position where;   // of what the policy says, when it says something
 };
 
-// `path` is absolute and normal; `project` is the root that the session shows, as the session sees it. Pure.
+// Where a session shows the project's root of `explanation.directory`; empty where that is not allowed. Pure.
+std::string shown_root(const Policy &policy, const Explanation &explanation);
+
+// `path` is absolute and normal, as the session sees it. Pure.
 Reason reason_for(const std::string &path, const PathAccess &access, const Policy &policy, const Explanation &explanation);
 
 } // namespace pi_agent

@@ -230,7 +230,8 @@ std::vector<std::string> BwrapSandbox::own_namespaces(const NetworkPolicy &netwo
 // All of it at once, as systemd does.
 void BwrapSandbox::look_at_the_time()
 {
-    if (!until_ || reaped_ || Clock::now() < *until_) return;
+    if (reaped_) until_.reset(); // it ends already
+    if (!until_ || Clock::now() < *until_) return;
     until_.reset();
     timed_out_ = true;
     stop();

@@ -36,8 +36,9 @@ FAULTS = {
     "a rule that is not read": ("sed -i.away 's/^@includedir/#away/' /etc/sudoers", "mv /etc/sudoers.away /etc/sudoers", "sudo-rule", "does not read"),
     "a later rule that asks": (*later("alice ALL=(ALL) ALL"), "sudo-rule-shadowed", "asks for a password"),
     "a later rule with SETENV": (*later("alice ALL=(root) NOPASSWD:SETENV: /usr/libexec/pi-agent/"), "sudo-environment", "SETENV:"),
+    "a rule that forbids": (*later(f"alice ALL=(root) !{RUNNER}"), "sudo-rule-shadowed", "forbids the runner"),
     "a wider rule": (*later(f"alice ALL=(root) NOPASSWD: {RUNNER}"), "sudo-rule-wider", RUNNER),
-    "sudo keeps its variables": (*later('Defaults env_keep += "SUDO_UID"'), "sudo-environment", "SUDO_UID"),
+    "sudo keeps its variables": (*later(f'Defaults!{RUNNER} env_keep += "SUDO_UID"'), "sudo-environment", "SUDO_UID"),
     "a later default of a command": (*later(f"Defaults!{RUNNER} log_output"), "sudo-terminal", "log_output"),
     "a configuration that is broken": (*later("nonsense ="), "sudo-configuration", "visudo"),
     "a crontab": (
@@ -106,7 +107,7 @@ def test_users_that_share_an_account(host):
 
 
 @pytest.mark.parametrize("rule", ["Defaults requiretty", "Defaults log_output", "Defaults log_input", "Defaults use_pty", "Defaults !env_reset", "Defaults setenv",
-                                  "Defaults:alice requiretty, log_output, !env_reset", "bob ALL=(ALL) NOPASSWD: ALL", "alice ALL=(root) NOPASSWD: /usr/bin/id"])
+                                  "Defaults:alice requiretty, log_output, !env_reset", "bob ALL=(ALL) NOPASSWD: ALL", "alice ALL=(bob) ALL", 'Defaults env_keep += "LD_LIBRARY_PATH EVIL"', "alice ALL=(root) NOPASSWD: /usr/bin/id"])
 def test_what_sites_write_into_sudoers_is_no_hindrance(host, rule):
     plant, remove = later(rule)
     host.root(plant, check=True)

@@ -23,6 +23,7 @@ def test_where_the_user_may_not_start_pi_that_is_said_first(policy, machine):
 
 
 def test_an_upgrade_that_opens_the_agent_is_told_at_each_start(playing):
+    playing.install_policy(PLAYING_POLICY)
     run = [PLAYING_AGENT, "sh", "id -un"]
     assert playing.run(run, user="bob", cwd="/").returncode != 0
     playing.root(f"chmod 755 {TREE} {PLAYING_AGENT}", check=True)  # as npm and dpkg leave what they install

@@ -57,11 +57,28 @@ TEST_CASE("Defaults count in sudo's order: of all, of the user, of the command")
 {
     const std::string bad = R"({"Options": [{"requiretty": true}]}, {"Options": [{"env_reset": false}]})";
     CHECK(about(with(ours, bad)) == "sudo-environment,sudo-terminal");
+    const std::string emptied =
+        R"({"Binding": [{"command": ")" + runner + R"("}], "Options": [{"env_keep": false}, {"env_check": false}]},)";
+    CHECK(about(with(ours, emptied + R"({"Options": [{"operation": "list_add", "env_keep": ["LD_PRELOAD"]}]})")) == "");
     const std::string good = R"({"Binding": [{"command": ")" + runner + R"("}], "Options": [{"requiretty": false}, {"env_reset": true}]},)";
     CHECK(about(with(ours, good + bad)) == "");
-    CHECK(about(with(ours, R"({"Options": [{"operation": "list_add", "env_keep": ["LANG", "SUDO_UID"]}]})")) == "sudo-environment");
-    CHECK(about(with(ours, R"({"Options": [{"operation": "list_add", "env_keep": ["LANG"]}]})")) == "");
+    CHECK(about(with(ours, R"({"Options": [{"operation": "list_add", "env_keep": ["LANG", "SUDO_UID"]}]})")) == "sudo-environment,sudo-environment");
+    CHECK(about(with(ours, R"({"Options": [{"operation": "list_add", "env_keep": ["LANG"]}]})")) == "sudo-environment");
     CHECK(about(with(ours, R"({"Binding": [{"username": "alice"}], "Options": [{"log_output": true}]})")) == "sudo-terminal");
+}
+
+TEST_CASE("rules for other accounts and other commands do not count, and those that forbid do")
+{
+    const std::string of_postgres = R"({"Cmnd_Specs": [{"runasusers": [{"username": "postgres"}], "Commands": [{"command": "ALL"}]}]})";
+    CHECK(about(with(ours + "," + of_postgres)) == "");
+    CHECK(about(with(ours + "," + rule("/usr/bin/reboot", ""))) == "");
+    CHECK(about(with(ours + "," + rule("/usr/libexec/*/pi-agent-runner", ""))) == "sudo-rule-shadowed");
+    const std::string two =
+        R"({"Cmnd_Specs": [{"Commands": [{"command": "ALL"}]}, {"Options": [{"authenticate": false}], "Commands": [{"command": "/usr/bin/reboot"}]}]})";
+    CHECK(about(with(ours + "," + two)) == "sudo-rule-shadowed");
+    const std::string never =
+        R"({"Cmnd_Specs": [{"runasusers": [{"username": "ALL"}, {"negated": true, "username": "root"}], "Commands": [{"command": "ALL"}]}]})";
+    CHECK(about(with(ours + "," + never)) == "");
 }
 
 TEST_CASE("what is no such text is told")
