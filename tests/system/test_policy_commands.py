@@ -211,6 +211,8 @@ def test_one_editor_at_a_time_and_no_change_of_others_is_lost(applied):
     with editing(applied, "true") as shell:
         shell.expect(r"k\(eep on with it\), d\(iscard it\), or x \(leave it\)\?")
         shell.type("k\n")
+        shell.expect(r"-network: loopback\r\n +\+network: none\r\n.*y\(es\), n\(o\)")  # what it would undo
+        shell.type("y\n")
         shell.expect(r"Apply it now\?")
         shell.type("n\n")
         shell.expect("status=0=")
