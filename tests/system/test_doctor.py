@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, pi
+from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, pi, session
 
 RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
 RULE = "/etc/sudoers.d/pi-agent"
@@ -93,6 +93,17 @@ def test_a_fault_is_found_with_a_remedy(host, name):
     assert text.returncode == 69 and f"{about}: ".encode() in text.stderr and b"remedy: " in text.stderr, text
     _, after = doctor(host)
     assert after["faults"] == [], after["faults"]
+
+
+@pytest.mark.parametrize("method", ["systemd", "bwrap"])
+def test_sessions_that_live_are_no_fault(host, method):
+    host.install_policy(PLAYING_POLICY + f"sandbox: {{method: {method}}}\n")
+    try:
+        with session(host, "sh", "echo ready; sleep 60"):
+            done, report = doctor(host)
+    finally:
+        host.install_policy(PLAYING_POLICY)
+    assert (done.returncode, report["faults"]) == (0, []), report["faults"]
 
 
 def test_users_that_share_an_account(host):
