@@ -12,6 +12,8 @@ PROMPT, INPUT, SHELL_VARIABLE = "quokka-prompt-1493", "quokka-input-7745", "quok
 MARKERS = (*MANAGED, PROMPT, INPUT, SHELL_VARIABLE)
 # World-readable by design: an administrator puts no secrets into it (pi-agentctl check warns).
 POLICY = "/etc/pi-agent/policy.yaml"
+# Copies of what everybody can read there, in a directory of root's alone.
+APPLIED = ("/var/lib/pi-agent/applied/last.json", "/var/lib/pi-agent/applied/previous.json")
 # The agent's own files, and what root alone remembers of the documents that are merged (test_config_sync.py: nobody else reaches it).
 STATE_OF_AGENTS = re.compile(r"/var/lib/pi-agent/users/[^/]+/(home/|meta/manifest$)")
 MODEL = "/run/scripted-model/"  # what was sent to the model, recorded by the tests' own server
@@ -124,7 +126,8 @@ def test_no_file_has(marker, running, product):
     assert (POLICY in found) == (marker in MANAGED), "the look itself does not work"
     # What the session shows is looked at where it is.
     mounts = f"/run/pi-agent/sessions/{running.id}/"
-    elsewhere = {path for path in found if path != POLICY and not STATE_OF_AGENTS.match(path) and not path.startswith((mounts, MODEL))}
+    known = {POLICY, *APPLIED} if marker in MANAGED else set()
+    elsewhere = {path for path in found if path not in known and not STATE_OF_AGENTS.match(path) and not path.startswith((mounts, MODEL))}
     assert not elsewhere
 
 
