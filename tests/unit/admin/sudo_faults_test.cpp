@@ -62,7 +62,8 @@ TEST_CASE("Defaults count in sudo's order: of all, of the user, of the command")
     CHECK(about(with(ours, emptied + R"({"Options": [{"operation": "list_add", "env_keep": ["LD_PRELOAD"]}]})")) == "");
     const std::string good = R"({"Binding": [{"command": ")" + runner + R"("}], "Options": [{"requiretty": false}, {"env_reset": true}]},)";
     CHECK(about(with(ours, good + bad)) == "");
-    CHECK(about(with(ours, R"({"Options": [{"operation": "list_add", "env_keep": ["LANG", "SUDO_UID"]}]})")) == "sudo-environment,sudo-environment");
+    CHECK(about(with(ours, R"({"Options": [{"operation": "list_add", "env_keep": ["LANG", "SUDO_UID"]}]})")) ==
+          "sudo-environment,sudo-environment");
     CHECK(about(with(ours, R"({"Options": [{"operation": "list_add", "env_keep": ["LANG"]}]})")) == "sudo-environment");
     CHECK(about(with(ours, R"({"Binding": [{"username": "alice"}], "Options": [{"log_output": true}]})")) == "sudo-terminal");
 }

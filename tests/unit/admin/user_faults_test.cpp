@@ -28,7 +28,8 @@ TEST_CASE("another program, an alias, and none at all")
           "other-pi: alice's shell starts /home/alice/bin/pi, which is not the wrapper: what it runs is not confined\n");
     CHECK(faults_of("pi-agent-home:/home/alice/.bun/bin/pi\npi-agent-found:/usr/bin/pi\n") ==
           "other-pi: alice has /home/alice/.bun/bin/pi, which is not the wrapper: what it runs is not confined\n");
-    CHECK(faults_of("pi-agent-found:alias pi='x\x1b[m'\n") == "other-pi: the login shell of alice has an alias or a function pi: alias pi='x\\x1b[m'\n");
+    CHECK(faults_of("pi-agent-found:alias pi='x\x1b[m'\n") ==
+          "other-pi: the login shell of alice has an alias or a function pi: alias pi='x\\x1b[m'\n");
     CHECK(faults_of("pi-agent-found:\n") == "no-pi: the login shell of alice finds no pi\n");
 }
 
