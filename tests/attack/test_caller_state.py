@@ -157,14 +157,14 @@ BAD_BUS = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/tmp/bus-of-alice"
 
 
 def test_a_variable_that_would_send_root_to_another_bus(prove, product, weak):
-    # sudo keeps only what its own configuration names, so an administrator's careless line is needed too.
+    # sudo keeps nothing for the runner by our own rule, so an administrator's careless line about that very program is needed, too.
     def attack(target):
-        target.machine.write("/etc/sudoers.d/attack", "Defaults !env_reset\n", mode=0o440)
+        target.machine.write("/etc/sudoers.d/zz-attack", "Defaults!/usr/libexec/pi-agent/pi-agent-runner !env_reset\n", mode=0o440)
         try:
             name, value = BAD_BUS.split("=", 1)
             answer = target.play(f"tell(call(lambda c, s: ask(c, s, ['true']), env={{**os.environ, {name!r}: {value!r}}}))")
         finally:
-            target.machine.root(["rm", "/etc/sudoers.d/attack"], check=True)
+            target.machine.root(["rm", "/etc/sudoers.d/zz-attack"], check=True)
         return Outcome(answer["ended"] is None, answer)
 
     prove(attack, "empty-environment")
