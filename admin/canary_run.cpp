@@ -88,10 +88,8 @@ CanaryReport run_canary(const Policy &policy, const Observer &observer, const st
     // Not by a child of ours that becomes the user: it would have no_new_privs, and sudo could do nothing. So the user can trace this
     // process (ptrace(2)), and what it holds is the user's.
     try {
-        const auto result = run_program_apart({"setpriv", "--reuid", std::to_string(place->user.uid.value()), "--regid",
-                                               std::to_string(place->user.gid.value()), "--init-groups", "--reset-env", "env",
-                                               "--chdir=" + place->directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-canary"},
-                                              canary_patience_seconds);
+        const auto result = run_as_user(place->user, {"env", "--chdir=" + place->directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-canary"},
+                                        canary_patience_seconds);
         report.status = result.status;
         read_output(result.output, report);
     } catch (const Failure &failure) { // the user kept it from its end

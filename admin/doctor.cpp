@@ -4,6 +4,7 @@
 #include "admin/check.hpp"
 #include "admin/host_faults.hpp"
 #include "admin/sudo_faults.hpp"
+#include "admin/table.hpp"
 #include "admin/user_faults.hpp"
 #include "build_config.hpp"
 #include "common/error.hpp"
@@ -98,7 +99,7 @@ nlohmann::json to_json(const Faults &faults, const CanaryReport &report)
     auto list = nlohmann::json::array();
     for (const auto &fault : faults)
         list.push_back({{"about", fault.about}, {"what", fault.what}, {"remedy", fault.remedy}});
-    return {{"version", 1}, {"good", faults.empty() && report.is_good()}, {"faults", list}, {"sandbox", to_json(report)}};
+    return {{"good", faults.empty() && report.is_good()}, {"faults", list}, {"sandbox", to_json(report)}};
 }
 
 } // namespace
@@ -116,7 +117,7 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     const auto report = run_canary(policy, observer, options.user);
     const bool good = faults.empty() && report.is_good();
     if (options.json) {
-        out << to_json(faults, report).dump(2) << '\n';
+        print_json(to_json(faults, report), out);
     } else {
         if (options.attack) out << probes_text(report);
         if (good) out << to_text(report) << "\nno way around the wrapper was found, and nothing that keeps anybody from starting pi\n";

@@ -68,17 +68,16 @@ std::string outcome_of(const PastStart &start)
 
 nlohmann::json to_json(const PastStart &start)
 {
-    const auto text = [](const std::string &value) { return value.empty() ? nlohmann::json(nullptr) : nlohmann::json(value); };
     const auto time = [](const std::optional<std::uint64_t> &value) {
         return value ? nlohmann::json(to_utc_time(*value)) : nlohmann::json(nullptr);
     };
-    return {{"id", text(start.id)},
+    return {{"id", text_or_null(start.id)},
             {"state", state_of(start)},
-            {"user", text(start.user)},
-            {"account", text(start.account)},
-            {"project", text(start.project)},
-            {"method", text(start.method)},
-            {"program", text(start.program)},
+            {"user", text_or_null(start.user)},
+            {"account", text_or_null(start.account)},
+            {"project", text_or_null(start.project)},
+            {"method", text_or_null(start.method)},
+            {"program", text_or_null(start.program)},
             {"started", time(start.started_usec)},
             {"ended", time(start.ended_usec)},
             {"duration_usec", number_or_null(start.duration_usec)},
@@ -87,7 +86,7 @@ nlohmann::json to_json(const PastStart &start)
             {"exit_code", number_or_null(start.exit_code)},
             {"exit_signal", number_or_null(start.exit_signal)},
             {"denied_status", number_or_null(start.denied)},
-            {"reason", text(start.reason)},
+            {"reason", text_or_null(start.reason)},
             {"said_by", start.said_by_root ? "root" : "user"}};
 }
 

@@ -3,6 +3,7 @@
 
 #include "admin/draft.hpp"
 #include "admin/excerpt.hpp"
+#include "admin/table.hpp"
 
 #include <map>
 #include <nlohmann/json.hpp>
@@ -46,10 +47,13 @@ std::string show_problems(const std::vector<Diagnostic> &diagnostics, const std:
 
 nlohmann::json to_json(const Diagnostic &diagnostic)
 {
-    const auto text = [](const std::string &value) { return value.empty() ? nlohmann::json() : nlohmann::json(value); };
     const auto number = [](int value) { return value == 0 ? nlohmann::json() : nlohmann::json(value); };
-    return {{"file", text(diagnostic.where.file)}, {"line", number(diagnostic.where.line)}, {"column", number(diagnostic.where.column)},
-            {"key", text(diagnostic.key)},         {"message", diagnostic.problem},         {"remedy", text(diagnostic.remedy)}};
+    return {{"file", text_or_null(diagnostic.where.file)},
+            {"line", number(diagnostic.where.line)},
+            {"column", number(diagnostic.where.column)},
+            {"key", text_or_null(diagnostic.key)},
+            {"message", diagnostic.problem},
+            {"remedy", text_or_null(diagnostic.remedy)}};
 }
 
 } // namespace pi_agent

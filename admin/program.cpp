@@ -261,4 +261,13 @@ ProgramResult run_program_apart(const std::vector<std::string> &arguments, int p
     return run(arguments, {}, apart, in_seconds(patience_seconds));
 }
 
+ProgramResult run_as_user(const Account &user, const std::vector<std::string> &arguments, int patience_seconds)
+{
+    std::vector<std::string> command = {
+        "setpriv",       "--reuid",    std::to_string(user.uid.value()), "--regid", std::to_string(user.gid.value()),
+        "--init-groups", "--reset-env"};
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return run_program_apart(command, patience_seconds);
+}
+
 } // namespace pi_agent

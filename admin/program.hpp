@@ -1,6 +1,8 @@
 // Runs a tool of the system for pi-agentctl, with a fixed environment and nothing of the administrator's shell.
 #pragma once
 
+#include "common/account.hpp"
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +22,9 @@ ProgramResult run_program(const std::vector<std::string> &arguments, std::string
 // keyring of its own (session-keyring(7)), and killed with its process group when it, or its output, is not at the end in time. Throws
 // Failure(unavailable) then.
 ProgramResult run_program_apart(const std::vector<std::string> &arguments, int patience_seconds);
+
+// The same as that user, with the environment of a login; by root.
+ProgramResult run_as_user(const Account &user, const std::vector<std::string> &arguments, int patience_seconds);
 
 // The same at this terminal, for an editor: with this process' standard input, output and error, and `variables` ("NAME=value") beside the
 // fixed ones. The first of `arguments` may be an absolute path. What is typed to interrupt it does not end this process. Returns the exit

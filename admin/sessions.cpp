@@ -20,12 +20,6 @@ namespace {
 
 constexpr const char *stop_reason = "the administrator ended it (pi-agentctl stop)";
 
-std::string name_of(Uid uid)
-{
-    const auto account = find_account(uid);
-    return account ? escape_for_display(account->name) : fmt::format("uid {}", uid.value());
-}
-
 Account require_user(const std::string &name)
 {
     const auto account = find_account(name);
@@ -35,7 +29,7 @@ Account require_user(const std::string &name)
 
 SessionView look_at(FdRef session, const LiveSession &live)
 {
-    SessionView view{live.id, live.user, name_of(live.user), {}, {}, {}, {}, {}, {}, {}};
+    SessionView view{live.id, live.user, escape_for_display(name_or_number(live.user)), {}, {}, {}, {}, {}, {}, {}};
     const auto record = read_open_record(session);
     if (!record) return view;
     view.account = escape_for_display(record->subject.account);
@@ -56,7 +50,6 @@ bool started_before(const SessionView &one, const SessionView &other)
 
 nlohmann::json to_json(const SessionView &session)
 {
-    const auto text_or_null = [](const std::string &text) { return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text); };
     return {{"id", session.id},
             {"state", session.started_usec ? "running" : "preparing"},
             {"user", session.user},

@@ -43,12 +43,6 @@ UniqueFd open_part(const std::string &path)
     }
 }
 
-std::string name_or_number(Uid uid)
-{
-    const auto account = find_account(uid);
-    return account ? account->name : fmt::format("uid {}", uid.value());
-}
-
 // None where it is root's: a home, or a temporary directory, that has only just been begun.
 std::optional<Account> owner_of(FdRef directory, const std::string &path)
 {
@@ -137,15 +131,14 @@ std::vector<SizeOfState> measure(const AsRoot &root, const std::string &state_di
 
 nlohmann::json to_json(const SizeOfState &size)
 {
-    const auto text = [](const std::string &value) { return value.empty() ? nlohmann::json(nullptr) : nlohmann::json(value); };
-    return {{"user", text(size.user)},
-            {"account", text(size.account)},
+    return {{"user", text_or_null(size.user)},
+            {"account", text_or_null(size.account)},
             {"path", size.path},
             {"sessions", size.sessions},
             {"home_bytes", size.home ? nlohmann::json(size.home->all) : nlohmann::json(nullptr)},
             {"caches_bytes", size.home ? nlohmann::json(size.home->caches) : nlohmann::json(nullptr)},
             {"scratch_bytes", size.scratch},
-            {"problem", text(size.problem)}};
+            {"problem", text_or_null(size.problem)}};
 }
 
 Row to_row(const SizeOfState &size)

@@ -173,4 +173,9 @@ nlohmann::json number_or_null(const std::optional<std::uint64_t> &number)
     return number ? nlohmann::json(*number) : nlohmann::json(nullptr);
 }
 
+nlohmann::json text_or_null(const std::string &text)
+{
+    return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
+}
+
 } // namespace pi_agent

@@ -36,5 +36,7 @@ std::uint64_t now_microseconds();
 void print_json(nlohmann::json answer, std::ostream &out);
 // A number that may be unknown: null then.
 nlohmann::json number_or_null(const std::optional<std::uint64_t> &number);
+// Text that may be unknown, which is empty: null then.
+nlohmann::json text_or_null(const std::string &text);
 
 } // namespace pi_agent

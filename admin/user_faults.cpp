@@ -60,10 +60,7 @@ Faults judge_shell(const std::string &output, const std::string &user, const std
 Faults find_user_faults(const Account &user, const std::string &command, const std::string &wrapper)
 {
     try {
-        const auto result =
-            run_program_apart({"setpriv", "--reuid", std::to_string(user.uid.value()), "--regid", std::to_string(user.gid.value()),
-                               "--init-groups", "--reset-env", "sh", "-c", script(command)},
-                              shell_patience_seconds);
+        const auto result = run_as_user(user, {"sh", "-c", script(command)}, shell_patience_seconds);
         return judge_shell(result.output, user.name, command, wrapper);
     } catch (const Failure &failure) { // the user's own shell kept it
         return {{"shell", "the login shell of " + user.name + " does not answer: " + failure.what(), "look at its start files"}};

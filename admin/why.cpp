@@ -3,6 +3,7 @@
 
 #include "admin/explain.hpp"
 #include "admin/program.hpp"
+#include "admin/table.hpp"
 #include "admin/why_rule.hpp"
 #include "build_config.hpp"
 #include "common/error.hpp"
@@ -52,13 +53,8 @@ std::vector<PathAccess> ask(const Observer &observer, const Account &user, const
     std::vector<std::string> command = {"env", "--chdir=" + directory,      PI_AGENT_WRAPPER_PATH, "--pi-agent-shell",
                                         "-c",  "exec \"$0\" --look \"$@\"", PI_AGENT_CANARY_PATH};
     command.insert(command.end(), paths.begin(), paths.end());
-    if (observer.root()) {
-        const std::vector<std::string> become = {
-            "setpriv",       "--reuid",    std::to_string(user.uid.value()), "--regid", std::to_string(user.gid.value()),
-            "--init-groups", "--reset-env"};
-        command.insert(command.begin(), become.begin(), become.end());
-    }
-    return read_answers(run_program_apart(command, patience_seconds).output, paths.size());
+    const auto result = observer.root() ? run_as_user(user, command, patience_seconds) : run_program_apart(command, patience_seconds);
+    return read_answers(result.output, paths.size());
 }
 
 std::string verdict(const PathAccess &access)
@@ -111,10 +107,7 @@ void run_why(const WhyOptions &options, std::ostream &out)
         out << fmt::format("{}: {}\n  rule:      {}{}\n  to change: {}\n", escape_for_display(paths[index]), verdict(access), reason.rule,
                            where.empty() ? "" : " (" + where + ")", reason.key.empty() ? "no key of the policy does" : reason.key);
     }
-    if (options.json)
-        out << nlohmann::json{{"version", 1}, {"user", user.name}, {"directory", directory.path}, {"paths", json}}.dump(
-                   2, ' ', false, nlohmann::json::error_handler_t::replace)
-            << '\n';
+    if (options.json) print_json({{"user", user.name}, {"directory", directory.path}, {"paths", json}}, out);
 }
 
 } // namespace pi_agent

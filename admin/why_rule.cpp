@@ -37,8 +37,8 @@ std::vector<Place> places_of(const Policy &policy, const Explanation &explanatio
         places.push_back({path, {rule, key, where}});
     };
     add("/", "nothing of the host is shown but what a rule names", "view_paths");
-    for (const char *trees : {"/usr", "/opt", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store"})
-        add(trees, "the host's programs, read-only in every view", "");
+    for (const auto trees : program_trees)
+        add(std::string(trees), "the host's programs, read-only in every view", "");
     add("/etc",
         policy.view == View::minimal ? "of /etc the minimal view shows what programs need, read-only"
                                      : "the host view shows /etc, read-only",

@@ -100,6 +100,12 @@ std::optional<Account> find_account(const std::string &name)
     });
 }
 
+std::string name_or_number(Uid uid)
+{
+    const auto account = find_account(uid);
+    return account ? account->name : "uid " + std::to_string(uid.value());
+}
+
 std::optional<Gid> find_group(const std::string &name)
 {
     return find_group_entry(

@@ -21,6 +21,8 @@ struct Account {
 std::optional<Account> find_account(Uid uid);
 std::optional<Account> find_account(const std::string &name);
 std::optional<Gid> find_group(const std::string &name);
+// For people: the name, or "uid 1000" where the account is gone.
+std::string name_or_number(Uid uid);
 std::optional<std::string> group_name(Gid gid);
 
 // A name that is safe in sudoers, unit properties and paths: [a-z_][a-z0-9_.-]*, at most 32 bytes, not only digits, no "..".

@@ -23,9 +23,6 @@ using namespace std::string_view_literals;
 
 namespace {
 
-// Programs and their libraries: in every view. Links of a merged /usr are made again as links.
-constexpr std::array<std::string_view, 9> program_trees = {"/usr",   "/opt",   "/bin",    "/sbin",     "/lib",
-                                                           "/lib32", "/lib64", "/libx32", "/nix/store"};
 // Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By
 // the distributions' own rules none of it holds secrets, and all of it can be read by everybody on the host. Single files:
 // runner/host_files.cpp.

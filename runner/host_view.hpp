@@ -5,12 +5,17 @@
 #include "common/policy.hpp"
 #include "runner/session_directory.hpp"
 
+#include <array>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
 
 namespace pi_agent {
+
+// Programs and their libraries: in every view. Links of a merged /usr are made again as links.
+inline constexpr std::array<std::string_view, 9> program_trees = {"/usr",   "/opt",   "/bin",    "/sbin",     "/lib",
+                                                                  "/lib32", "/lib64", "/libx32", "/nix/store"};
 
 struct HostView {
     View view = View::minimal;

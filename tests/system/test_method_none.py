@@ -1,5 +1,6 @@
 """sandbox.method none: a session that is not sandboxed, and says so. Its account, its view, its limits and its end are those of every session."""
 
+import contextlib
 import json
 
 import pytest
@@ -16,6 +17,16 @@ def unconfined(playing):
     playing.install_policy(PLAYING_POLICY)
 
 
+@contextlib.contextmanager
+def policy_of(machine, text):
+    """Another policy meanwhile."""
+    machine.install_policy(PLAYING_POLICY + text)
+    try:
+        yield
+    finally:
+        machine.install_policy(PLAYING_POLICY + METHOD)
+
+
 def shell(machine, script, **options):
     return pi(machine, "sh", script, **options)
 
@@ -29,11 +40,8 @@ def test_every_start_says_that_there_is_no_sandbox(unconfined):
 
 
 def test_the_banner_is_of_this_method_alone(playing):
-    playing.install_policy(PLAYING_POLICY)
-    try:
+    with policy_of(playing, ""):
         done = shell(playing, "true")
-    finally:
-        playing.install_policy(PLAYING_POLICY + METHOD)
     assert (done.returncode, done.stderr) == (0, b""), done
 
 
@@ -62,11 +70,8 @@ def test_what_a_sandbox_refuses_is_done(unconfined, script, answer):
     expected = answer or unconfined.root(["readlink", "/proc/1/ns/ipc", "/proc/1/ns/uts"], check=True).stdout
     done = shell(unconfined, script)
     assert (done.returncode, done.stdout) == (0, expected), done
-    unconfined.install_policy(PLAYING_POLICY)
-    try:
+    with policy_of(unconfined, ""):
         confined = shell(unconfined, script)
-    finally:
-        unconfined.install_policy(PLAYING_POLICY + METHOD)
     assert confined.stdout != expected, confined
 
 
@@ -90,11 +95,8 @@ def test_whoever_is_killed_nothing_stays(unconfined, victim):
 
 
 def test_a_network_that_the_policy_restricts_is_restricted(unconfined):
-    unconfined.install_policy(PLAYING_POLICY + METHOD + "network: none\n")
-    try:
+    with policy_of(unconfined, METHOD + "network: none\n"):
         done = shell(unconfined, "cat /proc/net/dev | tail -n +3 | cut -d: -f1 | tr -d ' '")
-    finally:
-        unconfined.install_policy(PLAYING_POLICY + METHOD)
     assert (done.returncode, done.stdout) == (0, b"lo\n"), done
 
 
