@@ -111,8 +111,9 @@ def test_the_look_for_leftovers_after_each_test_sees_everything_of_a_session_whi
 
 
 def agents_units(machine):
-    """Without the units that will clean up after them."""
-    units = machine.root("systemctl list-units --plain --no-legend 'pi-agent-*.service'", check=True).stdout.splitlines()
+    """Without the units that will clean up after them, and without what systemd has yet to forget: that it does when it is idle."""
+    states = "--state=active,activating,deactivating,reloading"
+    units = machine.root(f"systemctl list-units --plain --no-legend {states} 'pi-agent-*.service'", check=True).stdout.splitlines()
     return [unit for unit in units if b"pi-agent-cleanup-" not in unit]
 
 
