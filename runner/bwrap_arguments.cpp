@@ -44,8 +44,7 @@ void add_parents(const std::string &path, Arguments &arguments)
 void add_bind(const Bind &bind, Arguments &arguments)
 {
     add_parents(bind.target, arguments);
-    const bool terminals = bind.target == "/dev/pts"; // device files, and bwrap's other binds are nodev
-    arguments.add({terminals ? "--dev-bind" : bind.read_only ? "--ro-bind" : "--bind", bind.source, bind.target});
+    arguments.add({bind.read_only ? "--ro-bind" : "--bind", bind.source, bind.target});
 }
 
 std::size_t depth(const std::string &path)

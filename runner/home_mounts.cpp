@@ -214,9 +214,9 @@ void HomeMounts::show_later(std::size_t index, const std::string &agent_home, De
 {
     const HomeDirectory &directory = *directories_[index];
     if (own_places_.count(directory.path) > 0 && !directory.is_cache)
-        shown_.mounts.push_back({clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{true, &tree_.id_map}),
-                                 home_.path, directory.path});
-    shown_.mounts.push_back({std::move(mount), agent_home, places_[index]});
+        tree_.late.push_back({clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{true, &tree_.id_map}),
+                              home_.path, directory.path});
+    tree_.late.push_back({std::move(mount), agent_home, places_[index]});
     (directory.is_cache ? shown_.caches : shown_.readable).push_back("~/" + places_[index]);
 }
 
@@ -258,18 +258,6 @@ void HomeMounts::refuse_or_leave_out(const HomeDirectory &directory, const Syste
                                                (directory.is_cache ? "; where it is the state directory's file system that cannot hold an "
                                                                      "overlay's changes: 'scratch: tmpfs'"
                                                                    : ""));
-}
-
-void attach_late(const AsRoot &root, Sandbox &sandbox, std::vector<LateMount> &mounts)
-{
-    if (mounts.empty()) return;
-    with_mounts_of(root, sandbox.mount_namespace(), [&] {
-        const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-        if (!view) throw_errno("opening the session's view");
-        for (const auto &late : mounts)
-            attach(root, late.mount, open_beneath(view, join_path(late.top, late.place).substr(1), O_PATH | O_DIRECTORY));
-    });
-    mounts.clear();
 }
 
 } // namespace pi_agent

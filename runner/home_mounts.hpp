@@ -7,7 +7,6 @@
 #include "runner/host_view.hpp"
 #include "runner/mounts.hpp"
 #include "runner/root_tree.hpp"
-#include "runner/sandbox.hpp"
 #include "runner/scratch.hpp"
 #include "runner/session_directory.hpp"
 
@@ -18,26 +17,17 @@
 
 namespace pi_agent {
 
-// To be attached in the unit's own mount table, when that is there. In the host's, systemd would visit each mount several times: as a part
-// of the unit, and as one of the host's.
-struct LateMount {
-    DetachedMount mount;
-    std::string top;   // as the agent sees it: a directory whose path nobody but root can change
-    std::string place; // beneath it; any bytes
-};
-
 struct ShownHome {
     std::vector<std::string> notices;  // what the user should know, one text each
     std::vector<std::string> readable; // where the agent sees them; any bytes
     std::vector<std::string> caches;
-    std::vector<LateMount> mounts;
 };
 
 // Toolchains as read-only clones, at their own path and where the tools inside look for them in the agent's home; caches there alone, each
 // below an overlay of this session. In two steps, since systemd can build the unit during the second.
 class HomeMounts {
 public:
-    // Borrows all of it but `home`. Adds to `tree` what the unit shows besides: a frame in the place of the home.
+    // Borrows all of it but `home`. Adds to `tree` what the unit shows besides: a frame in the place of the home, and late mounts.
     HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
                RootTree &tree);
 
@@ -75,8 +65,5 @@ private:
     std::vector<Cache> caches_;
     ShownHome shown_;
 };
-
-// Once the launcher of the session waits for its record. Lets go of them.
-void attach_late(const AsRoot &root, Sandbox &sandbox, std::vector<LateMount> &mounts);
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// Choosing and showing what sessions see of the host.
+// Choosing what sessions see of the host.
 #include "runner/host_view.hpp"
 
 #include "build_config.hpp"
@@ -57,13 +57,6 @@ constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
 constexpr std::array own_directories = {"/home"sv, "/root"sv, "/srv"sv, "/mnt"sv, "/media"sv, "/var"sv, "/run"sv, "/tmp"sv};
 
 constexpr std::size_t first_line_limit = 256; // as much as the kernel reads of it (execve(2))
-
-bool is_shown_in_etc(std::string_view name)
-{
-    return std::find(etc_directories.begin(), etc_directories.end(), name) != etc_directories.end() ||
-           std::any_of(etc_prefixes.begin(), etc_prefixes.end(),
-                       [&](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; });
-}
 
 // Without any of its trees.
 bool is_shown_by(View view, std::string_view path)
@@ -173,49 +166,14 @@ void add_agent(Planner &planner, const AgentPolicy &agent)
     }
 }
 
-void show_read_only(const AsRoot &root, const SessionDirectory &session, const std::string &host_path, const std::string &at)
-{
-    const UniqueFd source = open_trusted(host_path, O_PATH, "host's");
-    struct stat facts {};
-    if (fstat(source.get(), &facts) != 0) throw_errno("examining " + host_path);
-    UniqueFd target;
-    if (S_ISDIR(facts.st_mode)) {
-        target = session.make_directory(at);
-    } else {
-        session.make_directory(split_last(at).first);
-        target = session.make_file(at);
-    }
-    attach(root, clone_mount(root, source, Submounts::take_along, MountAttributes{true, nullptr}), target);
-}
-
-// Adds the links that the host has in their place to `links`.
-void show_program_trees(const AsRoot &root, const SessionDirectory &session, std::map<std::string, std::string> &links)
-{
-    for (const std::string_view name : program_trees) {
-        const std::string tree(name);
-        struct stat facts {};
-        if (lstat(tree.c_str(), &facts) != 0) continue; // this host has none
-        if (S_ISLNK(facts.st_mode)) {
-            const ResolvedPath end = resolve_trusted(tree, "host's");
-            links.insert(end.links.begin(), end.links.end());
-        } else {
-            show_read_only(root, session, tree, "root" + tree);
-        }
-    }
-}
-
-void show_part_of_etc(const AsRoot &root, const SessionDirectory &session)
-{
-    session.make_directory("root/etc");
-    for (const auto &name : names_in(open_trusted("/etc", O_RDONLY | O_DIRECTORY, "host's"))) {
-        struct stat facts {};
-        const std::string path = "/etc/" + name;
-        if (is_shown_in_etc(name) && stat(path.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode)) // else a link that leads nowhere
-            show_read_only(root, session, path, "root" + path);
-    }
-}
-
 } // namespace
+
+bool is_shown_in_etc(std::string_view name)
+{
+    return std::find(etc_directories.begin(), etc_directories.end(), name) != etc_directories.end() ||
+           std::any_of(etc_prefixes.begin(), etc_prefixes.end(),
+                       [&](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; });
+}
 
 std::string tree_of_program(const std::string &path)
 {
@@ -258,24 +216,6 @@ HostView plan_host_view(const Policy &policy)
         if (stat(place, &facts) == 0) planner.add(place, "host's certificates");
     }
     return planner.finish();
-}
-
-void show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view)
-{
-    std::map<std::string, std::string> links = view.links;
-    show_program_trees(root, session, links);
-    if (view.view == View::host) {
-        show_read_only(root, session, "/etc", "root/etc");
-    } else {
-        show_part_of_etc(root, session);
-    }
-    for (const auto &tree : view.trees)
-        show_read_only(root, session, tree, "root" + tree);
-    // Once each, and none that lies inside what is shown: a link of a merged /usr can lead through one in /usr.
-    for (const auto &link : links)
-        if (std::none_of(program_trees.begin(), program_trees.end(),
-                         [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
-            session.make_link("root" + link.first, link.second);
 }
 
 } // namespace pi_agent

@@ -3,7 +3,6 @@
 
 #include "common/identity.hpp"
 #include "common/policy.hpp"
-#include "runner/session_directory.hpp"
 
 #include <array>
 #include <map>
@@ -31,14 +30,14 @@ HostView plan_host_view(const Policy &policy);
 // True when sessions see the host's `path` (canonical).
 bool is_shown(const HostView &view, const std::string &path);
 
+// Whether the minimal view shows this directory or file of /etc.
+bool is_shown_in_etc(std::string_view name);
+
 // What to show of a place with a program in it, by its path alone: the directory that holds its bin, or its outermost node_modules; else
 // the program's own directory. Never a directory at the top of the host.
 std::string tree_of_program(const std::string &path);
 
 // What a script names after `#!`; empty for any other file.
 std::string interpreter_of(std::string_view first_bytes);
-
-// Puts it into the session's root tree. To be done before anything else is mounted there: mount points are made on the way.
-void show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view);
 
 } // namespace pi_agent

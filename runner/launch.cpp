@@ -246,8 +246,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
     LaunchRecord launch = plan_launch(policy, environment, std::move(request), project, project_path);
     launch.restrictions = sandbox->restrictions();
-    for (const auto &late : shown_home.mounts)
-        launch.mount_points.push_back(join_path(late.top, late.place));
+    launch.mount_points = places_of(tree.late);
     tell(wrapper, SessionBegun{id});
     record.started(session, agent, project.shown.path(), program);
     LimitEvents reached;
@@ -260,7 +259,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
                               early.messages(),
                               [&] {
                                   require_enforced(*sandbox, policy);
-                                  attach_late(root, *sandbox, shown_home.mounts);
+                                  attach_late(root, *sandbox, tree.late);
                               },
                               [&] {
                                   record.take_usage(sandbox->usage());

@@ -8,6 +8,7 @@
 #include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
+#include "runner/host_mounts.hpp"
 #include "runner/id_map.hpp"
 #include "runner/limits.hpp"
 #include "runner/mounts.hpp"
@@ -26,20 +27,12 @@ namespace {
 
 // Empty: mount points of the unit's own file systems, and places that are hidden.
 constexpr std::array empty_directories = {
-    "root/proc",          "root/sys", "root/dev", "root/run",   "root/tmp", "root/var/tmp",         "root/home",
-    "root/root",          "root/srv", "root/mnt", "root/media", "run/user", "run/systemd/incoming", "sys/fs/cgroup",
-    "sys/devices/system", "pts",      "home"};
+    "root/proc", "root/sys", "root/dev", "root/run",   "root/tmp", "root/var/tmp",         "root/home",
+    "root/root", "root/srv", "root/mnt", "root/media", "run/user", "run/systemd/incoming", "sys/fs/cgroup",
+    "home"};
 
 // What ProtectHome= hides.
 constexpr std::array homes = {"/home", "/root", "/run/user"};
-
-// Processors and memory: what tools size themselves by.
-void show_devices(const AsRoot &root, const SessionDirectory &session)
-{
-    const UniqueFd source = open_trusted("/sys/devices/system", O_PATH | O_DIRECTORY, "host directory");
-    attach(root, clone_mount(root, source, Submounts::take_along, MountAttributes{true, nullptr}),
-           session.make_directory("sys/devices/system"));
-}
 
 DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd &map)
 {
@@ -157,17 +150,13 @@ void link_host_path(const SessionDirectory &session, const HostView &view, const
     if (!hidden && !holds_shown && !is_shown(view, path)) session.make_link("root" + path, place);
 }
 
-// The session's terminals: an instance of its own, because in the host's lie those of everybody (design rule 5). Where to open a new one.
-UniqueFd show_terminals(const AsRoot &root, const SessionDirectory &session)
+// The session's terminals: an instance of its own, because in the host's lie those of everybody (design rule 5).
+DetachedMount make_terminals(const AsRoot &root)
 {
-    if (!defence_is_on("own-devpts")) {
-        UniqueFd host = open_trusted("/dev/pts", O_PATH | O_DIRECTORY, "host's terminals");
-        attach(root, clone_mount(root, host, Submounts::leave_out, MountAttributes{}), session.make_directory("pts"));
-        return host;
-    }
-    DetachedMount devpts = new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}, {"max", "64"}}, false);
-    attach(root, devpts, session.make_directory("pts"));
-    return std::move(devpts.fd);
+    if (!defence_is_on("own-devpts"))
+        return clone_mount(root, open_trusted("/dev/pts", O_PATH | O_DIRECTORY, "host's terminals"), Submounts::leave_out,
+                           MountAttributes{});
+    return new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}, {"max", "64"}}, false);
 }
 
 // Puts the file on the settings inside, read-only. Every directory above becomes a mount point: what is none can be renamed, and another
@@ -200,15 +189,12 @@ std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const s
 std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames)
 {
     std::vector<Bind> binds = {Bind{session_path + "/home", home_path, false}, Bind{session_path + "/run", "/run", true},
-                               Bind{session_path + "/sys", "/sys", true}, Bind{session_path + "/pts", "/dev/pts", false}};
+                               Bind{session_path + "/sys", "/sys", true}};
     for (const auto &frame : frames)
         binds.push_back(Bind{session_path + "/" + frame.name, frame.root_path, false});
     if (defence_is_on("own-tmp"))
         for (const auto &[name, path] : {std::pair("tmp", "/tmp"), std::pair("var-tmp", "/var/tmp")})
             binds.push_back(Bind{session_path + "/scratch/" + name, path, false});
-    // The host's sudo could only fail inside (no new privileges), and some scripts call it by its path.
-    const std::string sudo = PI_AGENT_SUDO_PATH;
-    if (is_shown(HostView{}, sudo)) binds.push_back(Bind{std::string(PI_AGENT_SHIM_DIR) + "/sudo", sudo, true});
     return binds;
 }
 
@@ -224,12 +210,14 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
         session.make_directory(path);
     if (paths == ProjectPaths::alias) link_host_path(session, view, project, tree.project_path);
 
-    show_host(root, session, view);
-    show_devices(root, session);
+    tree.late = show_host(root, session, view);
     const DetachedMount home = clone_mount(root, state.home, Submounts::leave_out, MountAttributes{});
     attach(root, home, session.make_directory("home"));
     if (locked_settings) lock_settings(root, home, locked_settings);
-    tree.devpts = show_terminals(root, session);
+    DetachedMount terminals = make_terminals(root);
+    tree.devpts = UniqueFd::adopt(fcntl(terminals.fd.get(), F_DUPFD_CLOEXEC, 3));
+    if (!tree.devpts) throw_errno("keeping the session's terminals");
+    tree.late.push_back({std::move(terminals), "/dev", "pts"});
 
     tree.id_map = make_id_map(root, user, agent);
     std::vector<Frame> frames;

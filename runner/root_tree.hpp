@@ -4,6 +4,7 @@
 #include "common/account.hpp"
 #include "runner/frame.hpp"
 #include "runner/host_view.hpp"
+#include "runner/late_mounts.hpp"
 #include "runner/project.hpp"
 #include "runner/protect.hpp"
 #include "runner/session_directory.hpp"
@@ -28,6 +29,7 @@ struct RootTree {
     std::string project_path;                // where the agent sees the project; any bytes
     std::vector<std::string> writable_roots; // that the unit names; none where the project lies in the agent's home
     std::vector<std::string> project_points; // where the project is mounted among the host's mounts, or what holds it
+    std::vector<LateMount> late;             // what is put into the view when systemd has made it
     UniqueFd devpts;                         // root of the session's own devpts
     UniqueFd id_map;                         // of the user's directories
 };

@@ -1,0 +1,34 @@
+// Attaching what the session's view gets late.
+#include "runner/late_mounts.hpp"
+
+#include "common/error.hpp"
+#include "common/policy_paths.hpp"
+#include "runner/beneath.hpp"
+#include "runner/sandbox.hpp"
+
+#include <fcntl.h>
+
+namespace pi_agent {
+
+void attach_late(const AsRoot &root, Sandbox &sandbox, std::vector<LateMount> &mounts)
+{
+    if (mounts.empty()) return;
+    with_mounts_of(root, sandbox.mount_namespace(), [&] {
+        const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+        if (!view) throw_errno("opening the session's view");
+        for (const auto &late : mounts)
+            attach(root, late.mount, open_beneath(view, join_path(late.top, late.place).substr(1), O_PATH));
+    });
+    mounts.clear();
+}
+
+std::vector<std::string> places_of(const std::vector<LateMount> &mounts)
+{
+    std::vector<std::string> places;
+    places.reserve(mounts.size());
+    for (const auto &late : mounts)
+        places.push_back(join_path(late.top, late.place));
+    return places;
+}
+
+} // namespace pi_agent
