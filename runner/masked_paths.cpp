@@ -2,6 +2,7 @@
 #include "runner/masked_paths.hpp"
 
 #include "common/channel.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_paths.hpp"
@@ -16,7 +17,9 @@
 #include <fcntl.h>
 #include <fnmatch.h>
 #include <memory>
+#include <set>
 #include <sys/stat.h>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -39,15 +42,19 @@ public:
             ahead.pop_back();
             look_into(path, ahead);
         }
+        for (const auto &closed : closed_)
+            found_.notices.push_back("masked with all that is in it, because it may not be searched: " +
+                                     escape_for_display(join_path(tree_.path, closed)));
+        found_.paths.insert(found_.paths.end(), closed_.begin(), closed_.end());
         if (links_ > links_named) found_.notices.push_back("not masked: " + std::to_string(links_ - links_named) + " more symbolic links");
-        std::sort(found_.paths.begin(), found_.paths.end());
+        drop_what_lies_in_another();
         return std::move(found_);
     }
 
 private:
     [[noreturn]] void give_up(const std::string &why) const
     {
-        throw Failure(ExitStatus::limit, "limit: " + tree_.path + " cannot be searched for what is masked (projects.mask): " + why +
+        throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree_.path) + " cannot be searched for what is masked (projects.mask): " + why +
                                              "; start in a smaller root, or ask the administrator to show only the repository "
                                              "(projects.scope: project) or to mask less");
     }
@@ -55,7 +62,8 @@ private:
     void look_into(const std::string &path, std::vector<std::string> &ahead)
     {
         UniqueFd directory = find_beneath(tree_.top, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-        if (!directory && (errno == EACCES || errno == ENOENT || errno == ENOTDIR)) return; // nor can the agent, or it went away
+        if (!directory && (errno == ENOENT || errno == ENOTDIR)) return; // it went away
+        if (!directory && errno == EACCES) return close(path);
         if (!directory) give_up(escape_for_display(path) + " cannot be opened (" + SystemFailure(errno, "open").what() + ")");
         if (mount_id(directory) != mount_) return; // another file system, which the agent is not shown
         const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(directory.get()), closedir);
@@ -70,13 +78,44 @@ private:
         if (Clock::now() > deadline_) give_up("that takes longer than " + std::to_string(mask_search_seconds) + " seconds");
     }
 
+    // The owner's rights are the owner's to change, and inside the agent is the owner: what it closed in one session, it would open in the
+    // next. What is closed by somebody else stays so.
+    void close(const std::string &path)
+    {
+        const UniqueFd itself = find_beneath(tree_.top, path, O_PATH);
+        if (!itself && errno != EACCES) return;
+        const std::string &closed = itself ? path : split_last(path).first; // which lets itself be read, and not passed
+        const UniqueFd directory = itself ? UniqueFd() : find_beneath(tree_.top, closed, O_PATH);
+        struct stat facts {};
+        if (fstat(itself ? itself.get() : directory.get(), &facts) != 0) throw_errno("examining a directory that may not be searched");
+        if (facts.st_uid != geteuid() || !defence_is_on("mask-closed")) return;
+        if (closed.empty()) give_up("you may not enter it");
+        if (closed_.size() == guard_limit) give_up("you may not enter more than " + std::to_string(guard_limit) + " of its directories");
+        closed_.insert(closed);
+    }
+
+    void drop_what_lies_in_another()
+    {
+        std::vector<std::string> &paths = found_.paths;
+        std::sort(paths.begin(), paths.end());
+        std::set<std::string> kept;
+        for (auto &path : paths) {
+            bool inside = false;
+            for (std::size_t slash = path.find('/'); slash != std::string::npos && !inside; slash = path.find('/', slash + 1))
+                inside = kept.count(path.substr(0, slash)) != 0;
+            if (!inside) kept.insert(std::move(path));
+        }
+        paths.assign(kept.begin(), kept.end());
+    }
+
     void judge(FdRef directory, const std::string &above, const std::string &name, unsigned char type, std::vector<std::string> &ahead)
     {
         const std::string path = join_path(above, name);
         const bool masked = std::any_of(patterns_.begin(), patterns_.end(), [&](const auto &one) { return is_masked_by(one.path, path); });
         if (type == DT_UNKNOWN) {
             struct stat facts {};
-            if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) return;
+            if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0)
+                return errno == EACCES ? close(path) : void();
             type = S_ISDIR(facts.st_mode) ? DT_DIR : S_ISLNK(facts.st_mode) ? DT_LNK : DT_REG;
         }
         if (masked && type == DT_LNK) {
@@ -96,6 +135,7 @@ private:
     Deadline deadline_;
     std::size_t entries_ = 0;
     std::size_t links_ = 0;
+    std::set<std::string> closed_; // masked as a whole
     MaskedPaths found_;
 };
 

@@ -52,6 +52,9 @@ public:
         case ShownPath::Kind::missing:
             add_missing(place, wanted.standin);
             break;
+        case ShownPath::Kind::closed:
+            if (defence_is_on("protect-unreadable")) refuse_closed(place.path);
+            [[fallthrough]];
         case ShownPath::Kind::unclear:
             found_.guarded.notices.push_back("not protected from the agent, because it cannot be looked at: " +
                                              escape_for_display(join_path(join_path(tree_.path, wanted.base), wanted.path)));
@@ -65,6 +68,14 @@ public:
     Found take() { return std::move(found_); }
 
 private:
+    [[noreturn]] void refuse_closed(const std::string &path) const
+    {
+        throw Failure(ExitStatus::configuration,
+                      escape_for_display(join_path(tree_.path, path)) +
+                          " is yours and may not be entered, so what is in it cannot be protected (projects.protect), and inside "
+                          "the agent could give itself the rights; give them to yourself (chmod u+rwX), or remove it");
+    }
+
     static void add_once(std::vector<std::string> &paths, const std::string &path)
     {
         if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);

@@ -21,6 +21,7 @@ struct ShownPath {
         missing, // as far as `path` it is there, and nothing has the name of `rest`'s first component
         outside, // leads out of the project
         hidden,  // on another file system that is mounted there, which the agent is not shown
+        closed,  // `path` is a directory of the user's that the user may not enter: who owns it may open it at any time
         unclear, // cannot be looked at
     };
     Kind kind = Kind::unclear;

@@ -150,6 +150,40 @@ def test_a_directory_of_gits_that_cannot_be_read_at_the_start_leaves_nothing_unp
     prove(attack, "protect-unreadable")
 
 
+def test_a_closed_directory_on_the_way_to_what_is_protected_leaves_nothing_unprotected(prove, two_repositories):
+    def attack(target):
+        worktree = f"{ROOT}/open/.git/worktrees/w"
+        script = f"chmod -f 755 {worktree}; cd {ROOT}/open; git worktree remove -f ../w; git worktree prune; git worktree add -q ../w"
+        target.machine.run(["sh", "-c", script], user="alice")
+        in_turn(target, "{}", f"chmod 0 {worktree}", f"chmod 755 {worktree}; echo {ROOT}/open/forged >{worktree}/commondir")
+        return Outcome(b"forged" in target.machine.read(f"{worktree}/commondir"))
+
+    prove(attack, "protect-unreadable")
+
+
+CLOSED = {
+    "nothing": ("chmod 0 top/sub", "chmod 700 top/sub"),
+    "passing": ("chmod 0311 top/sub", "chmod 700 top/sub"),
+    "reading": ("chmod 0444 top/sub", "chmod 700 top/sub"),
+    "nothing, further up": ("chmod 0 top", "chmod 700 top"),
+}
+
+
+@pytest.mark.parametrize("left", CLOSED)
+def test_what_the_agent_closes_before_a_start_is_masked_all_the_same(left, prove, two_repositories):
+    """The search is the user's, and cannot look into it; the agent opens it again once the search is over."""
+
+    def attack(target):
+        script = f"cd {ROOT}/open; chmod -fR u+rwX top; rm -rf top; mkdir -p top/sub/deep; echo masked-secret | tee top/sub/.env >top/sub/deep/.env"
+        target.machine.run(["sh", "-ec", script], user="alice")
+        shut, open_again = CLOSED[left]
+        done = in_turn(target, "{mask: ['.env']}", shut, f"{open_again}; cat top/sub/.env top/sub/deep/.env; true")
+        return Outcome(b"masked-secret" in done.stdout, done)
+
+    on, _ = prove(attack, "mask-closed")
+    assert b"masked with all that is in it, because it may not be searched" in on.seen.stderr
+
+
 def test_a_directory_that_looks_like_a_repository_takes_no_protection_from_the_one_around_it(product, two_repositories):
     """Git passes over an empty `.git`; so would the protection of the nearest one."""
     for make in ("mkdir -p src/.git", "mkdir -p src && cd src && git init -q ."):
