@@ -38,7 +38,7 @@ SessionView look_at(FdRef session, const LiveSession &live)
     view.unit = record->subject.unit;
     view.program = record->subject.program;
     view.started_usec = now_microseconds() - record->running_usec;
-    view.usage = usage_of_session(live.id, session_runner(session));
+    if (const auto runner = session_runner(session)) view.usage = usage_of_session(live.id, *runner);
     return view;
 }
 

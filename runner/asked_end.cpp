@@ -26,7 +26,9 @@ constexpr int kill_patience_seconds = 20;        // systemd's stop of the unit, 
 // somebody holds the lock is the runner.
 UniqueFd open_runner(FdRef session)
 {
-    UniqueFd runner = open_process(session_runner(session));
+    const auto number = session_runner(session);
+    if (!number) return {}; // being made, or removed
+    UniqueFd runner = open_process(*number);
     if (!runner && errno != ESRCH) throw_errno("looking at a session's runner");
     if (runner && flock(session.get(), LOCK_SH | LOCK_NB) == 0) return {};
     return runner;

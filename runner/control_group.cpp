@@ -3,8 +3,10 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/process_handle.hpp"
 #include "runner/session_directory.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <fstream>
@@ -60,8 +62,11 @@ void kill_group(const ControlGroup &group)
 {
     std::ofstream kill_all(group.path + "/cgroup.kill");
     if (kill_all << "1" << std::flush) return;
-    for (const pid_t pid : processes_in(group))
-        kill(pid, SIGKILL);
+    for (const pid_t pid : processes_in(group)) {
+        const UniqueFd process = open_process(pid);
+        const std::vector<pid_t> still = processes_in(group); // else the number may be somebody else's by now
+        if (process && std::find(still.begin(), still.end(), pid) != still.end()) signal_process(process, SIGKILL, "ending the session");
+    }
 }
 
 void empty_group(const ControlGroup &group, Deadline deadline)

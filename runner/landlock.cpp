@@ -26,9 +26,13 @@ constexpr std::uint64_t scope_abstract_unix_socket = 1U << 0U;
 constexpr std::uint64_t scope_signal = 1U << 1U;
 constexpr unsigned create_ruleset_version = 1U << 0U;
 constexpr long first_version_with_scopes = 6;
-constexpr long first_version_with_refer = 2;          // before it, any file-system rule forbids renaming between directories
-constexpr std::uint64_t all_rights = (1U << 14U) - 1; // execute … make_sym, refer
-constexpr std::uint64_t file_rights = (1U << 0U) | (1U << 1U) | (1U << 2U); // execute, write_file, read_file
+constexpr long first_version_with_refer = 2; // before it, any file-system rule forbids renaming between directories
+constexpr long first_version_with_truncate = 3;
+constexpr long first_version_with_ioctl = 5;
+constexpr std::uint64_t refer_and_before = (1U << 14U) - 1; // execute … make_sym, refer
+constexpr std::uint64_t truncate_right = 1U << 14U;
+constexpr std::uint64_t ioctl_right = 1U << 15U;
+constexpr std::uint64_t file_rights = (1U << 0U) | (1U << 1U) | (1U << 2U) | truncate_right | ioctl_right; // execute, write_file, read_file
 constexpr int rule_path_beneath = 1;
 
 struct [[gnu::packed]] PathBeneathAttributes {
@@ -44,7 +48,13 @@ void allow_beneath(FdRef ruleset, FdRef place, std::uint64_t rights)
         throw_errno("allowing a place in Landlock");
 }
 
-void allow_view(FdRef ruleset, const std::array<UniqueFd, 3> &stdio)
+std::uint64_t rights_of(long version)
+{
+    return refer_and_before | (version >= first_version_with_truncate ? truncate_right : 0) |
+           (version >= first_version_with_ioctl ? ioctl_right : 0);
+}
+
+void allow_view(FdRef ruleset, const std::array<UniqueFd, 3> &stdio, std::uint64_t all_rights)
 {
     const UniqueFd root = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!root) throw_errno("opening /");
@@ -53,7 +63,7 @@ void allow_view(FdRef ruleset, const std::array<UniqueFd, 3> &stdio)
         struct stat facts {};
         // Devices too: the session's terminal and the host's /dev/null, by names such as /dev/stdout. Pipes and sockets need no rule.
         const bool needs_rule = fd && fstat(fd.get(), &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISCHR(facts.st_mode));
-        if (needs_rule) allow_beneath(ruleset, fd, file_rights);
+        if (needs_rule) allow_beneath(ruleset, fd, file_rights & all_rights);
     }
 }
 
@@ -66,11 +76,11 @@ bool restrict_with_landlock(const std::array<UniqueFd, 3> &stdio)
     if (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP) throw_errno("asking for Landlock");
     if (version < first_version_with_refer) return false; // also -1: no Landlock in this kernel, or not enabled
     const bool scopes = version >= first_version_with_scopes;
-    const RulesetAttributes attributes{all_rights, 0, scopes ? scope_abstract_unix_socket | scope_signal : 0};
+    const RulesetAttributes attributes{rights_of(version), 0, scopes ? scope_abstract_unix_socket | scope_signal : 0};
     // An older kernel knows a shorter structure and refuses a longer one only when the rest is not zero.
     const UniqueFd ruleset = UniqueFd::adopt(static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0)));
     if (!ruleset) throw_errno("making the Landlock rules");
-    allow_view(ruleset, stdio);
+    allow_view(ruleset, stdio, attributes.handled_file_system);
     if (syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) throw_errno("entering the Landlock rules");
     return scopes;
 }

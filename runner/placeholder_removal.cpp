@@ -44,7 +44,8 @@ void remove_recorded(const AsRoot &root, FdRef session, Deadline deadline)
 {
     const std::vector<std::string> paths = recorded_paths(session);
     if (paths.empty() || !defence_is_on("remove-placeholders")) return;
-    const auto user = find_account(session_user(session));
+    const auto uid = session_user(session);
+    const auto user = uid ? find_account(*uid) : std::nullopt;
     if (!user) throw Failure(ExitStatus::system_failure, "its user has no account any more");
     Child child(root, "remover of placeholders", *user, {},
                 [&](const AsUser & /*user*/, FdRef channel) { remove_as_user(paths, channel); });

@@ -14,6 +14,7 @@
 #include <linux/securebits.h>
 #include <sched.h>
 #include <sys/ioctl.h>
+#include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -59,6 +60,16 @@ void reset_scheduling()
     if (sched_setaffinity(0, sizeof processors, &processors) != 0) throw_errno("resetting the processors");
     const UniqueFd oom = UniqueFd::adopt(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
     if (!oom || write(oom.get(), "0", 1) != 1) throw_errno("resetting oom_score_adj");
+}
+
+// Memory of one node alone, another architecture's answers, the keys of the caller's login.
+void reset_memory_and_keys()
+{
+    if (!defence_is_on("reset-memory-and-keys")) return;
+    if (syscall(SYS_set_mempolicy, 0, nullptr, 0) != 0 && errno != ENOSYS) throw_errno("resetting the memory policy");
+    if (personality(PER_LINUX) < 0) throw_errno("resetting the personality");
+    constexpr int join_session_keyring = 1; // KEYCTL_JOIN_SESSION_KEYRING, a new one without a name (keyctl(2))
+    if (syscall(SYS_keyctl, join_session_keyring, nullptr) < 0 && errno != ENOSYS) throw_errno("leaving the caller's keyring");
 }
 
 void reset_signals()
@@ -172,6 +183,7 @@ void reset_process_state(const AsRoot & /*root*/)
     reset_signals();
     reset_limits();
     reset_scheduling();
+    reset_memory_and_keys();
     leave_session();
     umask(077);
     if (chdir("/") != 0) throw_errno("changing to /");

@@ -1,7 +1,6 @@
 // Appending whole lines to a file that nobody else can have made.
 #include "runner/record_file.hpp"
 
-#include "common/channel.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fd.hpp"
@@ -11,9 +10,7 @@
 #include <chrono>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <thread>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -24,7 +21,6 @@ namespace {
 
 constexpr const char *parent_path = "/var/log";
 constexpr const char *directory_path = "/var/log/pi-agent";
-constexpr int patience_seconds = 2;
 
 // Whoever could write there could have written the past, too.
 void require_roots_alone(FdRef opened, const std::string &path)
@@ -60,16 +56,6 @@ UniqueFd open_file()
     return file;
 }
 
-void lock(FdRef file)
-{
-    const Deadline deadline = in_seconds(patience_seconds);
-    while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno(std::string("locking ") + record_file_path);
-        if (Clock::now() >= deadline) throw Failure(ExitStatus::system_failure, std::string(record_file_path) + " is locked by somebody");
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-}
-
 std::string to_line(const std::vector<JournalField> &fields)
 {
     const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -89,17 +75,20 @@ bool ends_within_a_line(FdRef file, off_t size)
 
 } // namespace
 
+// Without a lock: who holds one can be stopped, by a terminal's ^Z or a frozen control group, and then nobody could record anything. One
+// write to the end of a file is whole as it is, whoever else writes (write(2), O_APPEND).
 void append_to_record_file(const std::vector<JournalField> &fields)
 {
     const UniqueFd file = open_file();
-    lock(file);
-    struct stat before {};
-    if (fstat(file.get(), &before) != 0) throw_errno(std::string("examining ") + record_file_path);
-    const std::string line = (ends_within_a_line(file, before.st_size) ? "\n" : "") + to_line(fields);
+    struct stat facts {};
+    if (fstat(file.get(), &facts) != 0) throw_errno(std::string("examining ") + record_file_path);
+    const std::string line = (ends_within_a_line(file, facts.st_size) ? "\n" : "") + to_line(fields);
     const ssize_t written = write(file.get(), line.data(), line.size());
     if (written == static_cast<ssize_t>(line.size())) return;
     const int reason = written < 0 ? errno : ENOSPC;
-    if (written > 0 && ftruncate(file.get(), before.st_size) != 0) throw_errno(std::string("shortening ") + record_file_path);
+    const off_t end = lseek(file.get(), 0, SEEK_CUR);
+    const bool is_last = written > 0 && fstat(file.get(), &facts) == 0 && facts.st_size == end; // else the next line does not go on with it
+    if (is_last && ftruncate(file.get(), end - written) != 0) throw_errno(std::string("shortening ") + record_file_path);
     throw SystemFailure(reason, std::string("writing to ") + record_file_path);
 }
 

@@ -59,6 +59,8 @@ public:
     virtual void start(const SandboxPlan &plan, FdRef launcher) = 0;
     // Asks for the end of all of it, at once; a session that is gone is fine.
     virtual void stop() = 0;
+    // The same by the kernel alone, for when nobody else may answer any more. Throws.
+    virtual void kill() = 0;
     virtual SandboxResult result() = 0;
 
     // For poll(2): wait for input on fd until next_look(), then call process().

@@ -25,6 +25,7 @@ public:
     void leave_callers_group() override;
     void start(const SandboxPlan &plan, FdRef launcher) override;
     void stop() override;
+    void kill() override { stop(); }
     SandboxResult result() override;
     [[nodiscard]] FdRef fd() const override { return events_; }
     [[nodiscard]] Deadline next_look(Deadline otherwise) const override;

@@ -41,6 +41,11 @@ void SystemdSandbox::stop()
     bus_.stop_unit(service_name(id_));
 }
 
+void SystemdSandbox::kill()
+{
+    kill_group(group_of_service(id_));
+}
+
 SandboxResult SystemdSandbox::result()
 {
     return bus_.service_result();

@@ -158,9 +158,13 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
     session.path_ = std::string(sessions_directory) + "/" + id;
     session.fd_ = try_open_session(sessions, id);
     if (!session.fd_) throw_errno("opening the session directory");
-    // Another start's sweep may hold it for the moment that it takes to look at it.
+    // Another start's sweep may hold it for the moment that it takes to look at it, or to remove it.
     while (flock(session.fd_.get(), LOCK_EX) != 0)
         if (errno != EINTR) throw_errno("locking the session directory");
+    struct stat facts {};
+    if (fstat(session.fd_.get(), &facts) != 0) throw_errno("examining the session directory");
+    if (facts.st_nlink == 0)
+        throw Failure(ExitStatus::system_failure, "another start took the new session for one that is over; try again");
     session.make_link(user_link, std::to_string(user.value()));
     session.make_link(runner_link, std::to_string(getpid()));
     return session;

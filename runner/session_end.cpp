@@ -11,6 +11,8 @@
 #include "runner/session_record.hpp"
 #include "runner/supervise.hpp"
 
+#include <sys/file.h>
+
 namespace pi_agent {
 
 void SessionEnd::end_after_failure() noexcept
@@ -24,6 +26,14 @@ void SessionEnd::end_after_failure() noexcept
 
 SessionEnd::~SessionEnd()
 {
+    // The unit is bound to this process' scope, and that lasts as long as anything in it, which need not be this process.
+    if (sandbox_may_live_ && defence_is_on("end-kills")) {
+        try {
+            sandbox_.kill();
+        } catch (const std::exception &failure) {
+            record_problem(id_, failure.what());
+        }
+    }
     try {
         const UniqueFd session = try_open_session(open_sessions(), id_);
         if (session && has_open_end(session)) return; // nothing took that entry: the next sweep tries again
@@ -37,7 +47,9 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
 {
     const Deadline deadline = in_seconds(1); // for other users' file systems, too, which need not answer
     for (const auto &orphan : find_orphans(root)) {
-        if (sandbox.may_live(orphan)) continue;
+        // Held until it is removed: a start that has just made its directory waits for this lock, and then finds itself without one.
+        const UniqueFd session = try_open_session(open_sessions(), orphan);
+        if (!session || flock(session.get(), LOCK_EX | LOCK_NB) != 0 || sandbox.may_live(orphan)) continue;
         try { // one user's leftover must not be another's refusal
             // What lies on disk has no session then, and ScratchSweep finds it.
             record_end_of_killed(root, orphan);

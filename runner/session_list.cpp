@@ -16,13 +16,12 @@ namespace pi_agent {
 namespace {
 
 template <typename Number>
-Number read_number(FdRef session, const char *name)
+std::optional<Number> read_number(FdRef session, const char *name)
 {
     const std::string text = read_session_link(session, name);
     Number number = 0;
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number <= 0)
-        throw Failure(ExitStatus::internal, std::string("a session's directory does not say who its ") + name + " is");
+    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number <= 0) return std::nullopt;
     return number;
 }
 
@@ -45,12 +44,13 @@ void for_each_session(Uid user, const std::function<void(const std::string &id, 
 
 } // namespace
 
-Uid session_user(FdRef session)
+std::optional<Uid> session_user(FdRef session)
 {
-    return Uid(read_number<uid_t>(session, user_link));
+    const auto number = read_number<uid_t>(session, user_link);
+    return number ? std::optional(Uid(*number)) : std::nullopt;
 }
 
-pid_t session_runner(FdRef session)
+std::optional<pid_t> session_runner(FdRef session)
 {
     return read_number<pid_t>(session, runner_link);
 }
@@ -90,7 +90,7 @@ std::vector<LiveSession> live_sessions(const AsRoot & /*root*/)
     try {
         for_each_live(open_sessions(), [&](const std::string &id, FdRef session) {
             // One that has not come to writing this down will compare the policy after it (require_same_policy).
-            if (!read_session_link(session, user_link).empty()) found.push_back({id, session_user(session)});
+            if (const auto user = session_user(session)) found.push_back({id, *user});
         });
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != ENOENT) throw; // no session since boot

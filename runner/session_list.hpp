@@ -6,15 +6,16 @@
 #include "common/ids.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
 
 namespace pi_agent {
 
-// Whose session it is, and the process that runs it, or did.
-Uid session_user(FdRef session);
-pid_t session_runner(FdRef session);
+// Whose session it is, and the process that runs it, or did. Nothing where that is not written down yet, or not any more.
+std::optional<Uid> session_user(FdRef session);
+std::optional<pid_t> session_runner(FdRef session);
 
 // Sessions of a user whose runners live, the caller's own included. Takes no lock that anybody waits for: each start makes its directory
 // and then counts, so of those that start at once the last to come sees all the others.

@@ -204,7 +204,7 @@ TEST_CASE("a session's directory says whose it is" * doctest::skip(not_root()))
     const std::string said = in_private_run([] {
         const AsRoot root = AsRoot::claim();
         const auto session = SessionDirectory::create(root, make_session_id(), Uid(1234));
-        return std::to_string(session_user(session.fd()).value());
+        return std::to_string(session_user(session.fd())->value());
     });
     if (said == no_private_run) return skipped(said);
     CHECK(said == "1234");
