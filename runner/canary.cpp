@@ -122,7 +122,7 @@ void look_at_sight(Findings &findings, const CanaryPlan &plan)
     // Devices that hosts open to all their accounts, which is what an agent without a sandbox has.
     if (plan.confined) unread.insert(unread.end(), {"/dev/kmsg", "/dev/fuse", "/dev/net/tun"});
     for (const auto &path : unread)
-        expect_refusal(findings, "read " + path, try_open(path.c_str(), O_RDONLY));
+        expect_refusal(findings, "read " + path, try_open(path, O_RDONLY));
     for (const char *path : {"/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/sys/kernel/mm/ksm/run"})
         expect_refusal(findings, std::string("open for writing ") + path, try_open(path, O_WRONLY));
     for (const char *path : {"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/systemd/notify", "/run/systemd/journal/socket",

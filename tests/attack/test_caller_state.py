@@ -24,6 +24,8 @@ def worsen():
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM, signal.SIGUSR2})
     os.umask(0)
+    libc.personality(STICKY_TIMEOUTS)
+STICKY_TIMEOUTS = 0x4000000
 # Soft limits: a machine inside another one may not be allowed to raise a hard one again.
 LIMITS = [(resource.RLIMIT_NPROC, 500), (resource.RLIMIT_STACK, 1 << 20),
           (resource.RLIMIT_NOFILE, 100), (resource.RLIMIT_AS, 1 << 32), (resource.RLIMIT_DATA, 1 << 32), (resource.RLIMIT_CPU, 30),
@@ -43,6 +45,7 @@ def look(pid):
         "ignored": int(status["SigIgn"], 16), "blocked": int(status["SigBlk"], 16),
         "groups": status["Groups"].strip(), "uid": status["Uid"].split(), "cwd": os.readlink(f"/proc/{pid}/cwd"),
         "descriptors": sorted(os.readlink(f"/proc/{pid}/fd/{fd}").split(":")[0] for fd in os.listdir(f"/proc/{pid}/fd")),
+        "personality": int(open(f"/proc/{pid}/personality").read(), 16),
         "control group": open(f"/proc/{pid}/cgroup").read().strip(),
     }
 print(json.dumps([look(pid) for pid in sys.argv[1:]]))
@@ -96,6 +99,16 @@ def test_the_runner_is_scheduled_as_any_other_program(prove):
         return Outcome(seen != {"nice": 0, "policy": 0, "oom_score_adj": 0, "processors": called.init["processors"]}, seen)
 
     prove(attack, "reset-scheduling", quick=True)
+
+
+def test_the_runner_answers_as_this_host_does(prove):
+    """Bits of a personality(2) that running a set-id program does not clear."""
+
+    def attack(target):
+        seen = BadlyCalled(target).runner["personality"]
+        return Outcome(seen != 0, seen)
+
+    prove(attack, "reset-memory-and-keys", quick=True)
 
 
 def test_the_runner_ignores_and_blocks_no_signal_that_the_caller_chose(prove):
