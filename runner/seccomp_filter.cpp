@@ -9,7 +9,9 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
+#include <functional>
 #include <memory>
+#include <numeric>
 #include <sched.h>
 #include <seccomp.h>
 #include <sys/ioctl.h>
@@ -131,6 +133,17 @@ void deny_mode_bits(const Filter &filter)
     }
 }
 
+constexpr std::array<scmp_datum_t, 7> namespaces = {CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
+                                                    CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
+
+// The unit's RestrictNamespaces= does that too, but systemd writes "none at all" down as an empty value, which it reads as "any" again: a
+// reload between a unit's start and its first process takes it away (seen with systemd 252).
+void deny_namespaces(const Filter &filter)
+{
+    for (const scmp_datum_t kind : namespaces)
+        check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(EPERM), SCMP_SYS(clone), 1, where(0, SCMP_CMP_MASKED_EQ, kind, kind)), "clone");
+}
+
 // Limits and scheduling of other processes of the same uid, with which a second session under the same account could be crippled. Only 0,
 // the caller itself, passes: a filter cannot tell whose another number is, so a thread that sets the affinity of another one of its own
 // process is refused too.
@@ -187,8 +200,7 @@ void install_call_filter()
 {
     if (!defence_is_on("call-filter")) return;
     constexpr scmp_datum_t whole = 0xffffffff;
-    constexpr scmp_datum_t namespaces =
-        CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER | CLONE_NEWPID | CLONE_NEWNET;
+    const scmp_datum_t any_namespace = std::accumulate(namespaces.begin(), namespaces.end(), scmp_datum_t{0}, std::bit_or<>());
     const Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
     for (const char *name : allowed_calls) {
         int number = 0;
@@ -198,7 +210,7 @@ void install_call_filter()
         int number = 0;
         if (is_known(name, number)) check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(ENOSYS), number, 0), name);
     }
-    allow_if(filter, "clone", 0, namespaces, 0);
+    allow_if(filter, "clone", 0, any_namespace, 0);
     for (const int family : {AF_UNIX, AF_INET, AF_INET6})
         allow_if(filter, "socket", 0, whole, static_cast<scmp_datum_t>(family));
     for (const scmp_datum_t personality : {scmp_datum_t{PER_LINUX}, whole}) // the usual one, and the question which it is
@@ -221,6 +233,7 @@ void install_seccomp_filter()
         if (is_known(name, number)) check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(ENOSYS), number, 0), name);
     }
     deny_mode_bits(filter);
+    deny_namespaces(filter);
     deny_terminal_injection(filter);
     if (defence_is_on("limits-of-others")) deny_tuning_of_others(filter);
     check(seccomp_load(filter.get()), "installing the filter");

@@ -109,3 +109,12 @@ def test_the_hosts_setuid_commands_fail(command, product):
     done = product.pi("sh", "-c", f"{command} </dev/null; printf '\\nstatus %s\\n' $?; id -u")
     *_, status, uid = done.stdout.decode().split("\n")[:-1]
     assert status.startswith("status ") and status != "status 0" and uid != "0", done
+
+
+def test_a_namespace_that_systemd_forgot_to_refuse_is_refused_all_the_same(weak):
+    """systemd writes RestrictNamespaces= down so that it reads it as "any" after a reload; without it the launcher's filter is left."""
+    name = "clone into a user namespace"
+    with weak.without("unit:RestrictNamespaces"):
+        assert weak.probe(name) == {name: "EPERM"}
+    with weak.without("unit:RestrictNamespaces", "seccomp-filter"):
+        assert weak.probe(name) != {name: "EPERM"}
