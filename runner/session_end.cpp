@@ -53,7 +53,7 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
         try { // one user's leftover must not be another's refusal
             // What lies on disk has no session then, and ScratchSweep finds it.
             record_end_of_killed(root, orphan);
-            remove_session(root, orphan, [&](FdRef session) { remove_placeholders(root, orphan, session, deadline); });
+            remove_session(root, orphan, [&](FdRef left) { remove_placeholders(root, orphan, left, deadline); });
             record_problem(orphan, "a session directory without a session was removed");
         } catch (const Failure &failure) {
             if (!defence_is_on("sweep-goes-on")) throw;
