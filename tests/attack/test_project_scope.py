@@ -174,8 +174,8 @@ def test_what_the_agent_closes_before_a_start_is_masked_all_the_same(left, prove
     """The search is the user's, and cannot look into it; the agent opens it again once the search is over."""
 
     def attack(target):
-        script = f"cd {ROOT}/open; chmod -fR u+rwX top; rm -rf top; mkdir -p top/sub/deep; echo masked-secret | tee top/sub/.env >top/sub/deep/.env"
-        target.machine.run(["sh", "-ec", script], user="alice")
+        script = f"cd {ROOT}/open; [ ! -e top ] || chmod -R u+rwX top; rm -rf top; mkdir -p top/sub/deep; echo masked-secret | tee top/sub/.env >top/sub/deep/.env"
+        target.machine.run(["sh", "-ec", script], user="alice", check=True)
         shut, open_again = CLOSED[left]
         done = in_turn(target, "{mask: ['.env']}", shut, f"{open_again}; cat top/sub/.env top/sub/deep/.env; true")
         return Outcome(b"masked-secret" in done.stdout, done)
