@@ -27,13 +27,15 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
     check_installed_files(problems);
     check_host(policy, observer, problems);
     problems.throw_if_any();
-    for (const auto *program : {"visudo", "systemd-sysusers"})
+    const auto sudo = installed_sudo_kind();
+    for (const auto &program : {visudo_of(sudo), std::string("systemd-sysusers")})
         require_program(program);
     const auto accounts = needed_agent_accounts(policy, group_members);
     create_accounts(root, policy, accounts, changes);
     make_state_directories(root, policy, changes);
     hide_agent_binary(root, policy, changes);
-    install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH), changes);
+    install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH, sudo), sudo, users_of(policy),
+                    changes);
 }
 
 } // namespace
