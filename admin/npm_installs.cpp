@@ -1,0 +1,92 @@
+// Finding these installations, and closing them.
+#include "admin/npm_installs.hpp"
+
+#include "admin/agent_binary.hpp"
+#include "common/error.hpp"
+#include "common/policy_paths.hpp"
+#include "common/trusted_file.hpp"
+
+#include <algorithm>
+#include <optional>
+#include <set>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::array<const char *, 2> agent_packages = {"@earendil-works/pi-coding-agent",
+                                                        "@mariozechner/pi-coding-agent"}; // it has had two names
+constexpr std::array<const char *, 2> global_modules = {"/usr/lib/node_modules/", "/usr/local/lib/node_modules/"};
+
+// None for what is not there, and where others can change the way.
+std::optional<std::string> try_resolve(const std::string &path)
+{
+    try {
+        return resolve_trusted(path, "agent's package of npm").canonical;
+    } catch (const Failure &) {
+        return std::nullopt;
+    }
+}
+
+bool is_agents(const std::string &package)
+{
+    return std::any_of(agent_packages.begin(), agent_packages.end(), [&](const std::string &name) {
+        const auto end = "/node_modules/" + name;
+        return package.size() > end.size() && package.compare(package.size() - end.size(), end.size(), end) == 0;
+    });
+}
+
+// With another prefix than npm's own (/opt/node/lib/node_modules), the command tells where.
+std::set<std::string> find_packages(const Policy &policy)
+{
+    std::set<std::string> packages;
+    for (const std::string modules : global_modules)
+        for (const auto *name : agent_packages)
+            packages.insert(modules + name);
+    for (const auto *directory : system_program_directories)
+        for (const auto &command : {std::string("pi"), policy.wrapper.command_name})
+            if (const auto program = try_resolve(std::string(directory) + "/" + command))
+                if (const auto package = npm_package_of(*program); package && is_agents(*package)) packages.insert(*package);
+    return packages;
+}
+
+std::string why_left(const std::string &package)
+{
+    try {
+        const auto real = resolve_trusted(package, "agent's package of npm").canonical;
+        return real == package ? "" : "a link leads to it, " + real;
+    } catch (const Failure &failure) {
+        return failure.what();
+    }
+}
+
+} // namespace
+
+std::vector<NpmInstall> find_npm_installs(const AsRoot & /*root*/, const Policy &policy)
+{
+    const auto agent = try_resolve(policy.agent.binary);
+    std::vector<NpmInstall> installs;
+    for (const auto &package : find_packages(policy)) {
+        struct stat facts {};
+        if (::stat(package.c_str(), &facts) != 0) continue;
+        if (agent && is_within(*agent, try_resolve(package).value_or(package))) continue;
+        installs.push_back({package, (facts.st_mode & S_IXOTH) != 0, why_left(package)});
+    }
+    return installs;
+}
+
+std::vector<NpmInstall> hide_npm_installs(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    std::vector<NpmInstall> left;
+    for (const auto &install : find_npm_installs(root, policy)) {
+        const bool concerns = policy.wrapper.hide_direct_binary == install.is_open; // closed by hand is closed
+        if (concerns && install.why_left.empty())
+            hide_place(root, policy, install.path, "the agent's package that npm installed for everybody: ", changes);
+        else if (concerns && install.is_open)
+            left.push_back(install);
+    }
+    return left;
+}
+
+} // namespace pi_agent
