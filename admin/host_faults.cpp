@@ -131,7 +131,10 @@ Faults find_open_programs(const AsRoot &root, const Policy &policy)
         faults.push_back(
             {"other-pi",
              "npm installed the agent for everybody in " + install.path + (install.why_left.empty() ? "" : " (" + install.why_left + ")"),
-             can_be_hidden ? apply : "npm uninstall -g it, or chmod o-rwx the directory; the policy's agent is " + agent});
+             can_be_hidden ? apply
+                           : (install.why_left.empty() ? "npm uninstall -g it, or chmod o-rwx the directory"
+                                                       : "npm uninstall -g it, or let only root change the way to it, without links") +
+                                 ("; the policy's agent is " + agent)});
     }
     return faults;
 }

@@ -7,9 +7,11 @@
 #include "common/trusted_file.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <optional>
 #include <set>
 #include <sys/stat.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -19,11 +21,13 @@ constexpr std::array<const char *, 2> agent_packages = {"@earendil-works/pi-codi
                                                         "@mariozechner/pi-coding-agent"}; // it has had two names
 constexpr std::array<const char *, 2> global_modules = {"/usr/lib/node_modules/", "/usr/local/lib/node_modules/"};
 
+constexpr const char *what = "agent's package of npm"; // in messages
+
 // None for what is not there, and where others can change the way.
 std::optional<std::string> try_resolve(const std::string &path)
 {
     try {
-        return resolve_trusted(path, "agent's package of npm").canonical;
+        return resolve_trusted(path, what).canonical;
     } catch (const Failure &) {
         return std::nullopt;
     }
@@ -51,13 +55,20 @@ std::set<std::string> find_packages(const Policy &policy)
     return packages;
 }
 
-std::string why_left(const std::string &package)
+// None for what is not there. Nothing is looked at on a way that others can change: such a package counts as open.
+std::optional<NpmInstall> look_at(const std::string &package)
 {
     try {
-        const auto real = resolve_trusted(package, "agent's package of npm").canonical;
-        return real == package ? "" : "a link leads to it, " + real;
+        if (const auto real = resolve_trusted(package, what).canonical; real != package)
+            return NpmInstall{package, true, "it is a link to " + real};
+        struct stat facts {};
+        if (::stat(package.c_str(), &facts) != 0) throw_errno("examining " + package);
+        return NpmInstall{package, (facts.st_mode & S_IXOTH) != 0, ""};
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT || failure.error_number() == ENOTDIR) return std::nullopt;
+        return NpmInstall{package, true, failure.what()};
     } catch (const Failure &failure) {
-        return failure.what();
+        return NpmInstall{package, true, failure.what()};
     }
 }
 
@@ -68,10 +79,8 @@ std::vector<NpmInstall> find_npm_installs(const AsRoot & /*root*/, const Policy 
     const auto agent = try_resolve(policy.agent.binary);
     std::vector<NpmInstall> installs;
     for (const auto &package : find_packages(policy)) {
-        struct stat facts {};
-        if (::stat(package.c_str(), &facts) != 0) continue;
         if (agent && is_within(*agent, try_resolve(package).value_or(package))) continue;
-        installs.push_back({package, (facts.st_mode & S_IXOTH) != 0, why_left(package)});
+        if (auto install = look_at(package)) installs.push_back(std::move(*install));
     }
     return installs;
 }

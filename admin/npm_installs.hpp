@@ -17,7 +17,7 @@ inline constexpr std::array<const char *, 6> system_program_directories = {"/usr
 
 struct NpmInstall {
     std::string path;     // of the package's directory
-    bool is_open;         // by its mode, to everybody
+    bool is_open;         // to everybody, by its mode; or not known, where others can change the way to it
     std::string why_left; // what keeps apply from closing it; empty when nothing does
 };
 
