@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from launching import PLAYING_POLICY, agent_says, pi
+from launching import DEMO, KILLS_OF_OURS, PLAYING_POLICY, agent_says, finish, pi, session
 
 RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
 RULE = "/etc/sudoers.d/pi-agent"
@@ -36,6 +36,19 @@ def test_pi_starts_and_doctor_finds_nothing(host):
     assert pi(host, "sh", "exit 42", input=b"").returncode == 42
     assert doctor(host)[1]["faults"] == []
     assert host.root(["visudo-rs", "-c"]).returncode == 0
+
+
+def test_a_terminal_arrives(host):
+    done = host.run(["script", "-qec", "stty rows 33 cols 77; pi sh 'tty; stty size; exit 5'", "/dev/null"], cwd=DEMO)
+    assert done.returncode == 5 and b"/dev/pts/0\r\n33 77\r\n" in done.stdout, done
+
+
+@pytest.mark.parametrize("killed", ["runner", "sudo"])
+def test_a_session_ends_with_its_runner_and_its_sudo(host, killed):
+    with session(host, "sh", "echo ready; sleep 300") as process:
+        host.root(KILLS_OF_OURS[killed], check=True)
+        status, _, err = finish(process)
+    assert status == 71 and b"the session ended with it" in err, (status, err)  # and nothing_is_left looks for the rest
 
 
 def test_inside_sudo_is_ours_though_the_hosts_is_a_link(host):
