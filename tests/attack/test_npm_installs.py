@@ -3,10 +3,11 @@
 import json
 
 import pytest
-from cache import HERE
+from target import ATTACK_POLICY
 
-STANDARD_POLICY = (HERE / "policy.yaml").read_text()
-STANDARD_BINARY = "/usr/lib/pi-agent/agent/bin/pi"
+POLICY = ATTACK_POLICY.read_text()
+BINARY = "/usr/local/lib/attack/agent"
+assert BINARY in POLICY
 PACKAGES = ("@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent")
 COMMAND = "/usr/local/bin/pi"
 PREFIXES = ("/usr/local", "/usr", "/opt/node")
@@ -33,11 +34,23 @@ def install(machine, prefix, package):
     return tree
 
 
+@pytest.fixture
+def host(product):
+    """The product's machine, which has the policy of the attack tests afterwards, whatever a test did."""
+    yield product.machine
+    product.machine.install_policy(POLICY)
+
+
+@pytest.fixture
+def policy(host):
+    return host.install_policy
+
+
 @pytest.fixture(params=[(prefix, package) for prefix in PREFIXES for package in PACKAGES], ids=lambda param: f"{param[0]}-{param[1][1:4]}")
-def tree(machine, request):
+def tree(host, request):
     prefix, package = request.param
-    yield install(machine, prefix, package)
-    machine.root(["rm", "-rf", COMMAND, f"{prefix}/lib/node_modules", "/opt/node"], check=True)
+    yield install(host, prefix, package)
+    host.root(["rm", "-rf", COMMAND, f"{prefix}/lib/node_modules", "/opt/node"], check=True)
 
 
 def ways_that_work(machine, tree, user="bob"):
@@ -53,57 +66,56 @@ def applied(machine):
     return machine.root(["pi-agentctl", "apply", "--no-canary"], check=True)
 
 
-def test_beside_the_policys_agent(machine, policy, tree):
-    assert ways_that_work(machine, tree) == list(WAYS)  # before apply has seen it
-    before = machine.root(["pi-agentctl", "doctor", "--json"]).stdout
+def test_beside_the_policys_agent(host, policy, tree):
+    assert ways_that_work(host, tree) == list(WAYS)  # before apply has seen it
+    before = host.root(["pi-agentctl", "doctor", "--json"]).stdout
     assert tree.encode() in before and b"other-pi" in before
-    assert tree.encode() in applied(machine).stdout
-    assert ways_that_work(machine, tree) == []
-    assert machine.root(["stat", "--format=%U:%G %a", tree]).stdout == b"root:pi-agent 750\n"
-    assert machine.run("command -v pi; pi --pi-agent-help >/dev/null && echo wrapper", user="bob", cwd="/").stdout == b"/usr/bin/pi\nwrapper\n"
-    assert tree.encode() not in machine.root(["pi-agentctl", "doctor", "--json"]).stdout
-    install_again = machine.root(f"chmod 755 {tree}")  # what an upgrade by npm does
-    assert install_again.returncode == 0 and tree.encode() in machine.root(["pi-agentctl", "doctor", "--json"]).stdout
-    policy(STANDARD_POLICY + "wrapper: {hide_direct_binary: false}\n")
-    assert ways_that_work(machine, tree) == list(WAYS)  # without the defence
-    policy(STANDARD_POLICY)
-    assert ways_that_work(machine, tree) == []
-    policy(STANDARD_POLICY + "wrapper: {hide_direct_binary: false}\n")
-    assert ways_that_work(machine, tree) == list(WAYS)
+    assert tree.encode() in applied(host).stdout
+    assert ways_that_work(host, tree) == []
+    assert host.root(["stat", "--format=%U:%G %a", tree]).stdout == b"root:pi-agent 750\n"
+    assert host.run("command -v pi; pi --pi-agent-help >/dev/null && echo wrapper", user="bob", cwd="/").stdout == b"/usr/bin/pi\nwrapper\n"
+    assert tree.encode() not in host.root(["pi-agentctl", "doctor", "--json"]).stdout
+    install_again = host.root(f"chmod 755 {tree}")  # what an upgrade by npm does
+    assert install_again.returncode == 0 and tree.encode() in host.root(["pi-agentctl", "doctor", "--json"]).stdout
+    policy(POLICY + "wrapper: {hide_direct_binary: false}\n")
+    assert ways_that_work(host, tree) == list(WAYS)  # without the defence
+    policy(POLICY)
+    assert ways_that_work(host, tree) == []
+    policy(POLICY + "wrapper: {hide_direct_binary: false}\n")
+    assert ways_that_work(host, tree) == list(WAYS)
 
 
-def test_as_the_policys_agent(machine, policy, tree):
+def test_as_the_policys_agent(host, policy, tree):
     """agent.binary is npm's link: the package is hidden whole, and the agent's account alone starts it."""
-    text = STANDARD_POLICY.replace(STANDARD_BINARY, COMMAND)
+    text = POLICY.replace(BINARY, COMMAND)
     policy(text)
-    assert machine.root(["stat", "--format=%U:%G %a", tree]).stdout == b"root:pi-agent 750\n"
-    assert ways_that_work(machine, tree) == []
-    inside = machine.run(["pi", "go"], user="bob", cwd="/home/bob/work/demo")
-    assert (inside.returncode, inside.stdout) == (0, b"agent as pi-agent-bob go\n"), inside
-    report = machine.root(["pi-agentctl", "doctor", "--json"])
+    assert host.root(["stat", "--format=%U:%G %a", tree]).stdout == b"root:pi-agent 750\n"
+    assert ways_that_work(host, tree) == []
+    inside = host.run(["pi", "go"], user="bob", cwd="/home/bob/work/demo")
+    assert (inside.returncode, inside.stdout) == (0, b"agent as pi-agent go\n"), inside
+    report = host.root(["pi-agentctl", "doctor", "--json"])
     assert b"other-pi" not in report.stdout and b"open-agent" not in report.stdout, report
     policy(text + "wrapper: {hide_direct_binary: false}\n")
-    assert ways_that_work(machine, tree) == list(WAYS)
+    assert ways_that_work(host, tree) == list(WAYS)
 
 
-def test_remove_opens_what_apply_has_closed(machine, policy, tree):
-    applied(machine)
-    assert ways_that_work(machine, tree) == []
-    machine.root(["pi-agentctl", "remove", "--yes"], check=True)
-    assert ways_that_work(machine, tree) == list(WAYS)
-    policy(STANDARD_POLICY)
+def test_remove_opens_what_apply_has_closed(host, tree):
+    applied(host)
+    assert ways_that_work(host, tree) == []
+    host.root(["pi-agentctl", "remove", "--yes"], check=True)
+    assert ways_that_work(host, tree) == list(WAYS)
 
 
-def test_what_others_can_change_is_left_and_told(machine, policy, tree):
+def test_what_others_can_change_is_left_and_told(host, tree):
     """Root closes nothing that a link of somebody's leads to: it might be any directory."""
     elsewhere = "/srv/shared/app/package"
-    machine.root(f"mv {tree} {elsewhere}; chown -R alice: {elsewhere}; ln -s {elsewhere} {tree}", check=True)
+    host.root(f"mv {tree} {elsewhere}; chown -R alice: {elsewhere}; ln -s {elsewhere} {tree}", check=True)
     try:
-        said = applied(machine)
-        mode = machine.root(["stat", "--format=%U %a", elsewhere]).stdout
-        report = machine.root(["pi-agentctl", "doctor", "--json"])
+        said = applied(host)
+        mode = host.root(["stat", "--format=%U %a", elsewhere]).stdout
+        report = host.root(["pi-agentctl", "doctor", "--json"])
     finally:
-        machine.root(["rm", "-rf", elsewhere], check=True)
+        host.root(["rm", "-rf", elsewhere], check=True)
     assert mode == b"alice 755\n"
     assert f"{COMMAND} is not the wrapper".encode() in report.stdout, report
     if not tree.startswith("/opt"):  # of another prefix nothing is known but what the command leads to
@@ -112,8 +124,8 @@ def test_what_others_can_change_is_left_and_told(machine, policy, tree):
         assert fault.startswith(f"npm installed the agent for everybody in {tree} (") and "/srv/shared/app" in fault, fault
 
 
-def test_what_an_administrator_has_closed_is_left_alone(machine, policy, tree):
-    machine.root(["chmod", "o-rwx", tree], check=True)
-    assert tree.encode() not in applied(machine).stdout
-    assert machine.root(["stat", "--format=%U:%G %a", tree]).stdout == b"root:root 750\n"
-    assert ways_that_work(machine, tree) == []
+def test_what_an_administrator_has_closed_is_left_alone(host, tree):
+    host.root(["chmod", "o-rwx", tree], check=True)
+    assert tree.encode() not in applied(host).stdout
+    assert host.root(["stat", "--format=%U:%G %a", tree]).stdout == b"root:root 750\n"
+    assert ways_that_work(host, tree) == []
