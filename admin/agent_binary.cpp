@@ -61,7 +61,21 @@ std::optional<HidingPlace> choose_hiding_place(const std::string &directory, con
     const auto tree = parent_of(directory);
     const bool own_tree = tree == "/usr/lib/pi-agent/agent" || (is_within(tree, "/opt") && tree != "/opt");
     if (own_tree && directory == tree + "/bin" && is_within(program, tree)) return HidingPlace{tree, true};
+    if (const auto package = npm_package_of(program)) return HidingPlace{*package, true};
     return HidingPlace{program, false};
+}
+
+std::optional<std::string> npm_package_of(const std::string &path)
+{
+    constexpr std::string_view modules = "/node_modules/";
+    const auto found = path.rfind(modules);
+    if (found == std::string::npos) return std::nullopt;
+    const auto begin = found + modules.size();
+    if (path[begin] == '.') return std::nullopt; // npm's own, such as .bin
+    auto end = path.find('/', begin);
+    if (path[begin] == '@' && end != std::string::npos) end = path.find('/', end + 1);
+    if (end == std::string::npos) return std::nullopt; // a file that is no part of a package
+    return path.substr(0, end);
 }
 
 bool check_agent_binary(const Policy &policy, Problems &problems)
@@ -85,33 +99,38 @@ bool check_agent_binary(const Policy &policy, Problems &problems)
     return true;
 }
 
-void hide_agent_binary(const AsRoot & /*root*/, const Policy &policy, Changes &changes)
+void hide_place(const AsRoot & /*root*/, const Policy &policy, const std::string &path, const std::string &what, Changes &changes)
+{
+    const auto group = find_group(policy.agent.group);
+    struct stat status {};
+    const auto fd = open_trusted(path, O_PATH, program_name);
+    if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + path);
+    const bool hidden = group && status.st_gid == group->value() && (status.st_mode & 07777U) == hidden_mode;
+    const bool hide = policy.wrapper.hide_direct_binary;
+    if (hide && !hidden) {
+        changes.make(fmt::format("hide {}{} (root:{} {:04o})", what, path, policy.agent.group, hidden_mode), [&] {
+            if (!group) throw Failure(ExitStatus::internal, "the group " + policy.agent.group + " is not there yet");
+            set_owner_and_mode(path, *group, hidden_mode);
+        });
+    } else if (!hide && hidden) {
+        changes.make(fmt::format("show {} again (root:root {:04o})", path, open_mode),
+                     [&] { set_owner_and_mode(path, Gid(0), open_mode); });
+    }
+}
+
+void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes)
 {
     const auto &binary = policy.agent.binary;
     const auto place =
         choose_hiding_place(resolve_trusted(parent_of(binary), program_name).canonical, resolve_trusted(binary, program_name).canonical);
-    const bool hide = policy.wrapper.hide_direct_binary;
     if (!place) {
-        if (!hide) return;
+        if (!policy.wrapper.hide_direct_binary) return;
         throw PolicyError(
             {{policy.agent.binary_where, "agent.binary", quote(binary) + " lies in the Nix store, where nothing can be hidden",
               "say 'wrapper: {hide_direct_binary: false}'"}});
     }
-    const auto group = find_group(policy.agent.group);
-    struct stat status {};
-    const auto fd = open_trusted(place->path, O_PATH, program_name);
-    if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + place->path);
-    const bool hidden = group && status.st_gid == group->value() && (status.st_mode & 07777U) == hidden_mode;
-    if (hide && !hidden) {
-        const auto scope = place->whole_tree ? "the agent's directory " : "only the agent's program, for its directory is not its own: ";
-        changes.make(fmt::format("hide {}{} (root:{} {:04o})", scope, place->path, policy.agent.group, hidden_mode), [&] {
-            if (!group) throw Failure(ExitStatus::internal, "the group " + policy.agent.group + " is not there yet");
-            set_owner_and_mode(place->path, *group, hidden_mode);
-        });
-    } else if (!hide && hidden) {
-        changes.make(fmt::format("show {} again (root:root {:04o})", place->path, open_mode),
-                     [&] { set_owner_and_mode(place->path, Gid(0), open_mode); });
-    }
+    hide_place(root, policy, place->path,
+               place->whole_tree ? "the agent's directory " : "only the agent's program, for its directory is not its own: ", changes);
 }
 
 } // namespace pi_agent

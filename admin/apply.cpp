@@ -7,6 +7,7 @@
 #include "admin/check.hpp"
 #include "admin/directories.hpp"
 #include "admin/host_lock.hpp"
+#include "admin/npm_installs.hpp"
 #include "admin/program.hpp"
 #include "admin/session_ends.hpp"
 #include "admin/sudoers.hpp"
@@ -21,19 +22,24 @@ namespace {
 
 constexpr const char *sudoers_directory = "/etc/sudoers.d";
 
-void enable(const AsRoot &root, const Policy &policy, const Observer &observer, Changes &changes)
+void enable(const AsRoot &root, const Policy &policy, const Observer &observer, Changes &changes, std::ostream &warnings)
 {
     Problems problems;
     check_installed_files(problems);
     check_host(policy, observer, problems);
     problems.throw_if_any();
-    for (const auto *program : {"visudo", "systemd-sysusers"})
+    const auto sudo = installed_sudo_kind();
+    for (const auto &program : {visudo_of(sudo), std::string("systemd-sysusers")})
         require_program(program);
     const auto accounts = needed_agent_accounts(policy, group_members);
     create_accounts(root, policy, accounts, changes);
     make_state_directories(root, policy, changes);
     hide_agent_binary(root, policy, changes);
-    install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH), changes);
+    for (const auto &install : hide_npm_installs(root, policy, changes))
+        warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path
+                 << ", and it cannot be hidden: " << install.why_left << "; npm uninstall -g it\n";
+    install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH, sudo), sudo, users_of(policy),
+                    changes);
 }
 
 } // namespace
@@ -48,7 +54,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
     if (policy.wrapper.enable) {
         // First: what may be wrong with the host keeps no session alive.
         living = end_unauthorised_sessions(root, policy, changes);
-        enable(root, policy, observer, changes);
+        enable(root, policy, observer, changes, warnings);
         warn(find_warnings(policy), warnings);
     } else {
         // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes.

@@ -5,6 +5,7 @@
 #include "admin/check.hpp"
 #include "admin/editor.hpp"
 #include "admin/host_lock.hpp"
+#include "admin/policy_files.hpp"
 #include "admin/problem_report.hpp"
 #include "admin/question.hpp"
 #include "admin/root_file.hpp"
@@ -25,11 +26,12 @@ namespace {
 constexpr mode_t draft_mode = 0600;
 constexpr mode_t policy_mode = 0644;
 
-// In the directory of the policy, where only root can write, and under a name that nobody reads as a policy.
+// Beside the file that is edited, where only root can write, and under a name that nobody reads as a policy.
 class Draft {
 public:
-    Draft() : directory_(open_trusted(split_last(policy_path).first, O_RDONLY | O_DIRECTORY, "directory of the policy")) {}
+    Draft(const AsRoot &root, std::string file) : file_(std::move(file)), directory_(open_policy_directory(root, file_)) {}
 
+    [[nodiscard]] const std::string &file() const noexcept { return file_; }
     [[nodiscard]] const std::string &path() const noexcept { return path_; }
     [[nodiscard]] std::string read() const { return read_trusted_file(path_, yaml_size_limit, "draft of the policy"); }
     [[nodiscard]] bool exists() const
@@ -40,27 +42,33 @@ public:
         return false;
     }
     void write(const std::string &text) const { write_beside(directory_, name_, text, draft_mode, path_); }
-    void install(const std::string &text) const
-    {
-        replace_root_file(directory_, split_last(policy_path).second, text, policy_mode, policy_path);
-    }
+    void install(const std::string &text) const { replace_root_file(directory_, split_last(file_).second, text, policy_mode, file_); }
     void remove() const { remove_root_file(directory_, name_, path_); }
 
 private:
+    std::string file_;
     UniqueFd directory_;
-    std::string path_ = std::string(policy_path) + ".edit";
+    std::string path_ = file_ + ".edit";
     std::string name_ = split_last(path_).second;
 };
 
-const std::string &main_text(const PolicyFiles &files)
+// What the editor begins with. A new file has something to say, so that one that was left as it is is not made.
+std::string text_of(const PolicyFiles &files, const std::string &file)
 {
-    return files.front().text;
+    const auto found = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == file; });
+    if (found != files.end()) return found->text;
+    return "# A part of the policy, joined to " + std::string(policy_path) + ". What another part says already is an error here.\n";
 }
 
-// Those of policy.d as they are, and the draft in the place of the main file, by whose name mistakes are told.
-PolicyFiles with_draft(PolicyFiles files, const std::string &draft)
+// The other files as they are, and the draft in the place of its own, by whose name mistakes are told.
+PolicyFiles with_draft(PolicyFiles files, const std::string &file, const std::string &draft)
 {
-    files.front().text = draft;
+    const auto in_order = [](const PolicySource &source, const std::string &name) { return source.name < name; };
+    const auto place = file == files.front().name ? files.begin() : std::lower_bound(files.begin() + 1, files.end(), file, in_order);
+    if (place == files.end() || place->name != file)
+        files.insert(place, {file, draft});
+    else
+        place->text = draft;
     return files;
 }
 
@@ -115,8 +123,8 @@ std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const 
         std::string mistakes = "the editor " + editor.front() + " ended with status " + std::to_string(status);
         if (status == 0) {
             auto text = draft.read();
-            if (text == main_text(files)) return text;
-            mistakes = mistakes_in(with_draft(files, text), observer);
+            if (text == text_of(files, draft.file())) return text;
+            mistakes = mistakes_in(with_draft(files, draft.file(), text), observer);
             if (mistakes.empty()) return text;
         }
         warnings << mistakes << '\n' << std::flush;
@@ -128,18 +136,20 @@ std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const 
 
 } // namespace
 
-void run_edit(std::ostream &out, std::ostream &warnings)
+void run_edit(const std::optional<std::string> &name, std::ostream &out, std::ostream &warnings)
 {
     const auto observer = Observer::self();
     if (!observer.root())
         throw Failure(ExitStatus::denied, "edit changes the policy, so only root can run it; try 'sudo pi-agentctl edit'");
+    const auto file = policy_file_named(name.value_or(policy_path));
     auto lock = take_edit_lock(*observer.root());
     const auto editor = choose_editor(own_environment());
     const auto files = read_policy_sources(policy_path);
-    const Draft draft;
-    const bool taken_up = take_up_or_begin(draft, main_text(files));
+    const auto before = text_of(files, file);
+    const Draft draft(*observer.root(), file);
+    const bool taken_up = take_up_or_begin(draft, before);
     const auto text = edit_until_good(draft, files, observer, editor, warnings);
-    if (text == main_text(files)) {
+    if (text == before) {
         draft.remove();
         out << "the policy is as it was\n";
         return;
@@ -147,7 +157,7 @@ void run_edit(std::ostream &out, std::ostream &warnings)
     if (!are_same(read_policy_sources(policy_path), files))
         throw Failure(ExitStatus::limit, "somebody else has changed the policy meanwhile; your draft is " + draft.path());
     if (taken_up) {
-        out << difference_of(files, with_draft(files, text)) << std::flush;
+        out << difference_of(files, with_draft(files, file, text)) << std::flush;
         if (ask("The draft is older than this edit, and the policy may have changed since. Put it in place as shown? y(es), n(o)", "yn") !=
             'y')
             throw Failure(ExitStatus::limit, "nothing is changed; your draft is " + draft.path());

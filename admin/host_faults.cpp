@@ -3,6 +3,7 @@
 
 #include "admin/agent_binary.hpp"
 #include "admin/changes.hpp"
+#include "admin/npm_installs.hpp"
 #include "build_config.hpp"
 #include "common/access_rules.hpp"
 #include "common/error.hpp"
@@ -43,16 +44,6 @@ bool is_same_file(const std::string &one, const std::string &other)
     struct stat second {};
     return stat(one.c_str(), &first) == 0 && stat(other.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
            first.st_ino == second.st_ino;
-}
-
-// As npm installs it for everybody; the agent has had two names.
-std::vector<std::string> global_trees()
-{
-    std::vector<std::string> trees;
-    for (const char *modules : {"/usr/lib/node_modules/", "/usr/local/lib/node_modules/"})
-        for (const char *name : {"@earendil-works/pi-coding-agent", "@mariozechner/pi-coding-agent"})
-            trees.push_back(std::string(modules) + name);
-    return trees;
 }
 
 std::optional<std::string> control_group_of(const std::string &pid)
@@ -129,17 +120,21 @@ Faults find_open_programs(const AsRoot &root, const Policy &policy)
         }
     }
     const std::string agent = policy.agent.binary;
-    for (const char *directory : {"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/opt/bin", "/snap/bin"}) {
+    for (const char *directory : system_program_directories) {
         const std::string path = std::string(directory) + "/" + policy.wrapper.command_name;
         if (is_same_file(path, PI_AGENT_WRAPPER_PATH) || is_same_file(path, agent) || !can_be_run_by_all(path)) continue;
         faults.push_back({"other-pi", path + " is not the wrapper, and everybody can run it", "remove it, or make it root's alone"});
     }
-    for (const auto &tree : global_trees()) {
-        struct stat facts {};
-        if (stat(tree.c_str(), &facts) != 0 || (facts.st_mode & S_IXOTH) == 0) continue;
-        if (agent.compare(0, tree.size() + 1, tree + "/") == 0) continue; // judged above
-        faults.push_back({"other-pi", "npm installed the agent for everybody in " + tree,
-                          "npm uninstall -g it, or chmod o-rwx the directory; the policy's agent is " + agent});
+    for (const auto &install : find_npm_installs(root, policy)) {
+        if (!install.is_open) continue;
+        const bool can_be_hidden = policy.wrapper.hide_direct_binary && install.why_left.empty();
+        faults.push_back(
+            {"other-pi",
+             "npm installed the agent for everybody in " + install.path + (install.why_left.empty() ? "" : " (" + install.why_left + ")"),
+             can_be_hidden ? apply
+                           : (install.why_left.empty() ? "npm uninstall -g it, or chmod o-rwx the directory"
+                                                       : "npm uninstall -g it, or let only root change the way to it, without links") +
+                                 ("; the policy's agent is " + agent)});
     }
     return faults;
 }

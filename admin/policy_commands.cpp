@@ -74,8 +74,11 @@ void add_init(CLI::App &app, Command &chosen)
 
 void add_edit(CLI::App &app, Command &chosen)
 {
+    const auto name = std::make_shared<std::string>();
     auto *edit = app.add_subcommand("edit", "Change the policy with an editor; what is not valid never takes its place");
-    on(edit, chosen, [] { run_edit(std::cout, std::cerr); });
+    const auto *file =
+        edit->add_option("file", *name, "The file to change, of policy.d by its name there; without it the main one")->type_name("FILE");
+    on(edit, chosen, [name, file] { run_edit(given(file, *name), std::cout, std::cerr); });
 }
 
 void add_remove(CLI::App &app, Command &chosen)

@@ -52,15 +52,24 @@ std::string to_text(const PolicyFiles &files)
     return json.dump(1) + "\n";
 }
 
+std::string directory_of_parts()
+{
+    return split_last(policy_path).first + "/policy.d";
+}
+
+bool is_policy_file(const std::string &path)
+{
+    if (path == policy_path) return true;
+    const auto [directory, name] = split_last(path);
+    const std::string suffix = ".yaml";
+    return directory == directory_of_parts() && name.size() > suffix.size() && name.front() != '.' &&
+           name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+}
+
 // Every name is one that the policy's reader would read: what is kept is root's, but a rollback writes it.
 void require_name(const std::string &name)
 {
-    const std::string main_file = policy_path;
-    const std::string directory = main_file.substr(0, main_file.rfind('/')) + "/policy.d/";
-    if (name == main_file) return;
-    const std::string own = name.size() > directory.size() ? name.substr(directory.size()) : "";
-    if (name.compare(0, directory.size(), directory) == 0 && !own.empty() && own.find('/') == std::string::npos && own.front() != '.')
-        return;
+    if (is_policy_file(name)) return;
     throw Failure(ExitStatus::configuration,
                   std::string("what is kept in ") + applied_directory + " is of another policy: " + escape_for_display(name));
 }
@@ -89,25 +98,35 @@ std::optional<PolicyFiles> read_kept(const char *name)
     }
 }
 
-std::pair<UniqueFd, std::string> open_holder(const std::string &path)
+void write_policy_file(const AsRoot &root, const PolicySource &file)
 {
-    const auto [directory, name] = split_last(path);
-    return {open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy"), name};
-}
-
-void write_policy_file(const PolicySource &file)
-{
-    const auto [directory, name] = split_last(file.name);
-    const auto [above, below] = split_last(directory);
-    if (below == "policy.d") {
-        const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
-        if (::mkdirat(parent.get(), below.c_str(), 0755) != 0 && errno != EEXIST) throw_errno("cannot create " + directory);
-    }
-    const auto holder = open_holder(file.name);
-    replace_root_file(holder.first, holder.second, file.text, policy_mode, file.name);
+    replace_root_file(open_policy_directory(root, file.name), split_last(file.name).second, file.text, policy_mode, file.name);
 }
 
 } // namespace
+
+std::string policy_file_named(const std::string &name)
+{
+    const bool is_path = name.find('/') != std::string::npos;
+    auto path = is_path ? name : name == split_last(policy_path).second ? std::string(policy_path) : directory_of_parts() + "/" + name;
+    if (is_policy_file(path)) return path;
+    throw Failure(ExitStatus::usage, escape_for_display(name) + " would not be read as a part of the policy; say " + policy_path +
+                                         ", or the name of a file in " + directory_of_parts() + ", which ends with '.yaml'");
+}
+
+UniqueFd open_policy_directory(const AsRoot & /*root*/, const std::string &path)
+{
+    const auto directory = split_last(path).first;
+    if (directory == directory_of_parts()) {
+        const auto [above, below] = split_last(directory);
+        const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
+        const bool is_new = ::mkdirat(parent.get(), below.c_str(), 0700) == 0;
+        if (!is_new && errno != EEXIST) throw_errno("cannot create " + directory);
+        // Users read the policy, whatever root's umask is.
+        if (is_new && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
+    }
+    return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
+}
 
 bool are_same(const PolicyFiles &one, const PolicyFiles &other)
 {
@@ -128,20 +147,20 @@ std::string difference_of(const PolicyFiles &before, const PolicyFiles &after)
     return text;
 }
 
-void install_policy_files(const AsRoot & /*root*/, const PolicyFiles &installed, const PolicyFiles &wanted, Changes &changes)
+void install_policy_files(const AsRoot &root, const PolicyFiles &installed, const PolicyFiles &wanted, Changes &changes)
 {
     const auto old_files = by_name(installed);
     const auto new_files = by_name(wanted);
     for (const auto &file : wanted) {
         const auto found = old_files.find(file.name);
         if (found != old_files.end() && found->second == file.text) continue;
-        changes.make("write " + escape_for_display(file.name), [&file] { write_policy_file(file); });
+        changes.make("write " + escape_for_display(file.name), [&] { write_policy_file(root, file); });
     }
     for (const auto &[name, text] : old_files) {
         if (new_files.count(name) != 0) continue;
         changes.make("remove " + escape_for_display(name), [&file = name] {
-            const auto holder = open_holder(file);
-            remove_root_file(holder.first, holder.second, file);
+            const auto [directory, own_name] = split_last(file);
+            remove_root_file(open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy"), own_name, file);
         });
     }
 }

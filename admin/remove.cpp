@@ -4,6 +4,7 @@
 #include "admin/agent_binary.hpp"
 #include "admin/changes.hpp"
 #include "admin/host_lock.hpp"
+#include "admin/npm_installs.hpp"
 #include "admin/policy_files.hpp"
 #include "admin/program.hpp"
 #include "admin/question.hpp"
@@ -44,6 +45,7 @@ void require_no_session(const AsRoot &root, const std::string &remedy)
 void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std::ostream &out)
 {
     policy.wrapper.hide_direct_binary = false;
+    hide_npm_installs(root, policy, changes);
     try {
         hide_agent_binary(root, policy, changes);
     } catch (const SystemFailure &failure) {

@@ -12,11 +12,13 @@ namespace pi_agent {
 void run_sudoers(std::ostream &out, std::ostream &notes)
 {
     const auto policy = load_policy(policy_path);
-    const auto text = sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH);
-    if (!has_program("visudo")) {
+    const auto sudo = installed_sudo_kind();
+    const auto text = sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH, sudo);
+    const auto visudo = visudo_of(sudo);
+    if (!has_program(visudo)) {
         notes << "pi-agentctl: there is no visudo here, so nobody has checked this\n";
-    } else if (const auto result = run_program({"visudo", "-c", "-f", "-"}, text); result.status != 0) {
-        throw Failure(ExitStatus::internal, "visudo refuses the rule that was generated: " + one_line(result.output));
+    } else if (const auto result = run_program({visudo, "-c", "-f", "-"}, text); result.status != 0) {
+        throw Failure(ExitStatus::internal, visudo + " refuses the rule that was generated: " + one_line(result.output));
     }
     if (!policy.wrapper.enable) notes << "pi-agentctl: wrapper.enable is false: apply would install no rule, and remove the one there is\n";
     out << text;

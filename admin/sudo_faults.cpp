@@ -21,8 +21,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-constexpr const char *main_file = "/etc/sudoers";
 constexpr const char *rules = "/etc/sudoers.d";
+constexpr const char *rule_file = "/etc/sudoers.d/pi-agent";
 constexpr const char *look = "look through /etc/sudoers and /etc/sudoers.d (visudo)";
 
 // One command of one rule, with the options of its tags (NOPASSWD: is "authenticate": false).
@@ -139,19 +139,21 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
                           std::string("put it before /etc/sudoers.d/pi-agent, or remove the tag: ") + look});
 }
 
-void judge_defaults(const Json &defaults, const std::string &user, Faults &faults)
+void judge_defaults(const Json &defaults, const std::string &user, SudoKind kind, Faults &faults)
 {
     const auto add = [&](const char *about, const std::string &what) {
         faults.push_back({about, what + " (for " + user + ")", "sudo pi-agentctl apply, and remove what a later Defaults line says"});
     };
-    if (!defaults.value("env_reset", true)) add("sudo-environment", "sudo hands the runner the user's whole environment (!env_reset)");
-    if (defaults.value("setenv", false)) add("sudo-environment", "sudo lets the user set any variable for the runner (setenv)");
     for (const char *list : {"env_keep", "env_check"})
         for (const auto &name : defaults.value(list, Json::array()))
             add("sudo-environment", "sudo hands the runner the user's own " +
                                         escape_for_display(name.is_string() ? name.get<std::string>() : "") + " (" + list + ")");
+    if (defaults.value("use_pty", false)) add("sudo-terminal", "sudo puts itself between the user and the runner (use_pty)");
+    if (kind == SudoKind::rs) return; // it has none of the rest, and always a fresh environment
+    if (!defaults.value("env_reset", true)) add("sudo-environment", "sudo hands the runner the user's whole environment (!env_reset)");
+    if (defaults.value("setenv", false)) add("sudo-environment", "sudo lets the user set any variable for the runner (setenv)");
     if (defaults.value("requiretty", false)) add("sudo-terminal", "sudo starts the runner only on a terminal (requiretty)");
-    for (const char *log : {"log_input", "log_output", "use_pty"})
+    for (const char *log : {"log_input", "log_output"})
         if (defaults.value(log, false)) add("sudo-terminal", std::string("sudo puts itself between the user and the runner (") + log + ")");
 }
 
@@ -165,13 +167,13 @@ std::string host_name()
 
 } // namespace
 
-Faults judge_sudoers(const std::string &json, const std::string &user, const std::string &runner)
+Faults judge_sudoers(const std::string &json, const std::string &user, const std::string &runner, SudoKind kind)
 {
     Faults faults;
     try {
         const auto sudoers = Json::parse(json);
         judge_rules(rules_of(sudoers, runner), user, runner, faults);
-        judge_defaults(defaults_of(sudoers, runner), user, faults);
+        judge_defaults(defaults_of(sudoers, runner), user, kind, faults);
     } catch (const Json::exception &failure) {
         throw Failure(ExitStatus::system_failure, std::string("cvtsudoers says what cannot be understood: ") + failure.what());
     }
@@ -183,22 +185,29 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
     Faults faults;
     std::ostringstream changes_text;
     Changes changes(true, changes_text);
-    install_sudoers(root, rules, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH), changes);
+    const auto sudo = installed_sudo_kind();
+    const auto visudo = visudo_of(sudo);
+    install_sudoers(root, rules, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH, sudo), sudo, users, changes);
     if (changes.count() > 0)
         faults.push_back(
             {"sudo-rule", "the sudo rule in /etc/sudoers.d/pi-agent is not there, or not as the policy says", "sudo pi-agentctl apply"});
-    const auto read = run_program({"visudo", "-c"});
+    const auto read = run_program({visudo, "-c"});
     if (read.status != 0)
         faults.push_back(
-            {"sudo-configuration", "visudo -c refuses the sudo configuration: " + one_line(read.output), "correct it with visudo"});
-    else if (changes.count() == 0 && read.output.find("/etc/sudoers.d/pi-agent:") == std::string::npos)
-        faults.push_back({"sudo-rule", "sudo does not read /etc/sudoers.d/pi-agent", "add '@includedir /etc/sudoers.d' to /etc/sudoers"});
+            {"sudo-configuration", visudo + " -c refuses the sudo configuration: " + one_line(read.output), "correct it with " + visudo});
+    else if (changes.count() == 0 && !does_sudo_read(sudo, rule_file, read.output, users))
+        faults.push_back(
+            {"sudo-rule", std::string("sudo does not read ") + rule_file, "add '@includedir /etc/sudoers.d' to " + main_sudoers_of(sudo)});
+    else if (sudo == SudoKind::rs && !has_program("cvtsudoers"))
+        faults.push_back({"sudo-configuration", "sudo-rs has no cvtsudoers, so what other rules say of the runner cannot be looked at",
+                          "install the package sudo beside it for its cvtsudoers; the wrapper goes on with sudo-rs"});
     if (!faults.empty()) return faults; // what follows would be the same once more
     for (const auto &user : users) {
-        const auto result = run_program({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",host=" + host_name(), main_file});
+        const auto result =
+            run_program({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",host=" + host_name(), main_sudoers_of(sudo)});
         if (result.status != 0)
             throw Failure(ExitStatus::unavailable, "cvtsudoers cannot read the sudo configuration: " + one_line(result.output));
-        for (auto &fault : judge_sudoers(result.output, user, PI_AGENT_RUNNER_PATH))
+        for (auto &fault : judge_sudoers(result.output, user, PI_AGENT_RUNNER_PATH, sudo))
             faults.push_back(std::move(fault));
     }
     return faults;

@@ -2,20 +2,23 @@
 #pragma once
 
 #include "admin/changes.hpp"
+#include "admin/sudo_kind.hpp"
 #include "common/identity.hpp"
 #include "common/policy.hpp"
 
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
-// The whole file: one rule without arguments for each entry of the policy. Throws Failure(internal) for a runner path that would need
-// quoting there; names are plain since the policy was parsed.
-std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner);
+// The whole file, in words that this sudo knows: one rule without arguments for each entry of the policy. Throws Failure(internal) for a
+// runner path that would need quoting there; names are plain since the policy was parsed.
+std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner, SudoKind kind);
 
 // Installs `text` as `directory`/pi-agent, unless it is there already: written under a name that sudo ignores, checked by visudo on its
-// own, renamed, and checked again with the whole configuration; the former file comes back when that fails.
-void install_sudoers(const AsRoot &root, const std::string &directory, const std::string &text, Changes &changes);
+// own, renamed, and checked again with the whole configuration; the former file comes back when that fails. `users` are the policy's.
+void install_sudoers(const AsRoot &root, const std::string &directory, const std::string &text, SudoKind kind,
+                     const std::vector<std::string> &users, Changes &changes);
 
 // Removes the rule: nobody can start the runner any more.
 void remove_sudoers(const AsRoot &root, const std::string &directory, Changes &changes);

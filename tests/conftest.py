@@ -30,15 +30,26 @@ def pytest_generate_tests(metafunc):
         metafunc.parametrize("machine_name", names, indirect=True, scope="session")
 
 
+def deselect(config, items, is_wanted):
+    unwanted = [item for item in items if not is_wanted(item)]
+    config.hook.pytest_deselected(items=unwanted)
+    items[:] = [item for item in items if item not in unwanted]
+
+
+def can_run(item):
+    """Debian 12 has no sudo-rs."""
+    return "sudo_rs" not in item.fixturenames or "sudo-rs" in MACHINES[item.callspec.params["machine_name"]].packages
+
+
 def pytest_collection_modifyitems(config, items):
     """PI_AGENT_SAMPLE is the part of the tests to run, drawn with PI_AGENT_SEED; those that only some machines can run are always in it."""
+    deselect(config, items, can_run)
     part = os.environ.get("PI_AGENT_SAMPLE")
     if not part:
         return
     draw = random.Random(" ".join([os.environ["PI_AGENT_SEED"], *(config.getoption("machine") or [])]))  # others on each machine
-    chosen = {item for item in items if draw.random() < float(part) or "with_own_numbers" in item.fixturenames}
-    config.hook.pytest_deselected(items=[item for item in items if item not in chosen])
-    items[:] = [item for item in items if item in chosen]
+    chosen = {item for item in items if draw.random() < float(part) or {"with_own_numbers", "sudo_rs"} & set(item.fixturenames)}
+    deselect(config, items, chosen.__contains__)
 
 
 @pytest.fixture(scope="session")
@@ -64,3 +75,16 @@ def policy(machine):
     """policy(text) applies another policy for one test; the standard one comes back afterwards."""
     yield machine.install_policy
     machine.install_policy(STANDARD_POLICY)
+
+
+@pytest.fixture(scope="module")
+def sudo_rs(machine):
+    """The machine with sudo-rs in the place of sudo, as its administrator does it, and the policy applied once more."""
+    diversion = ["--local", "--rename", "--divert", "/usr/bin/sudo.original", "/usr/bin/sudo"]
+    machine.root(["dpkg-divert", *diversion], check=True)
+    machine.root(["ln", "-s", "sudo-rs", "/usr/bin/sudo"], check=True)
+    machine.root(["pi-agentctl", "apply", "--no-canary"], check=True)
+    yield machine
+    machine.root(["rm", "/usr/bin/sudo"], check=True)
+    machine.root(["dpkg-divert", "--remove", *diversion], check=True)
+    machine.root(["pi-agentctl", "apply", "--no-canary"], check=True)

@@ -27,3 +27,22 @@ def test_a_variable_that_the_site_keeps_does_not_reach_the_runner(machine, polic
     assert b"find library=" in obeyed.stderr, obeyed  # without the defence
     assert b"find library=" not in refused.stderr and b"not allowed to set the following environment variables: LD_DEBUG" in refused.stderr, refused
     assert refused.returncode != 0
+
+
+@pytest.mark.parametrize("keep", ["env_keep", "env_check"])
+def test_nor_through_sudo_rs(sudo_rs, keep):
+    """sudo-rs leaves a line out that has one word it does not know: the one that it is given has none."""
+    sudo_rs.write(SITE, f'Defaults {keep} += "LD_DEBUG LD_PRELOAD LD_LIBRARY_PATH"\n', mode=0o440)
+    before = sudo_rs.read(RULE).decode()
+    line = "env_reset, !env_keep, !env_check, !use_pty"
+    assert line in before
+    try:
+        refused = load_with(sudo_rs, "LD_DEBUG=libs")
+        sudo_rs.write(RULE, before.replace(line, line + ", !requiretty"), mode=0o440)
+        obeyed = load_with(sudo_rs, "LD_DEBUG=libs")
+    finally:
+        sudo_rs.write(RULE, before, mode=0o440)
+        sudo_rs.root(["rm", SITE], check=True)
+    assert b"find library=" in obeyed.stderr, obeyed  # without the defence
+    assert b"find library=" not in refused.stderr and b"not allowed to set the following environment variables: LD_DEBUG" in refused.stderr, refused
+    assert refused.returncode != 0

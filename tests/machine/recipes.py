@@ -52,7 +52,7 @@ MACHINES = {
     ),
     "trixie": MachineRecipe(
         release="trixie",
-        packages=(*COMMON, "libfmt10", "libkmod2", "libsdbus-c++2", "libseccomp2", "libspdlog1.15", "libsystemd0", "libyaml-cpp0.8"),
+        packages=(*COMMON, "libfmt10", "libkmod2", "libsdbus-c++2", "libseccomp2", "libspdlog1.15", "libsystemd0", "libyaml-cpp0.8", "sudo-rs"),
         build_packages=(*COMMON_BUILD,),
         systemd=257,
         tool_packages=(*TOOLS,),

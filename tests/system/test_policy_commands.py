@@ -54,6 +54,8 @@ def test_a_dry_run_shows_the_lines_that_would_change_and_changes_none(applied):
 
 
 def test_what_is_kept_of_applied_policies_is_roots_alone(applied):
+    for policy in (OTHER, STANDARD_POLICY):
+        applied.install_policy(policy)
     assert owner_and_mode(applied, APPLIED) == "root:root 700"
     for name in ("last.json", "previous.json"):
         assert owner_and_mode(applied, f"{APPLIED}/{name}") == "root:root 600"
@@ -217,6 +219,78 @@ def test_one_editor_at_a_time_and_no_change_of_others_is_lost(applied):
         shell.type("n\n")
         shell.expect("status=0=")
     assert "network: none" in installed(applied)
+
+
+PARTS = "/etc/pi-agent/policy.d"
+PART = f"{PARTS}/net.yaml"
+
+
+@pytest.fixture
+def parts(applied):
+    yield lambda: applied.root(f"cd {PARTS} && grep -r . | sort").stdout.decode().splitlines()
+    applied.root(["rm", "-rf", PARTS], check=True)
+
+
+def test_edit_begins_and_changes_a_file_of_policy_d(applied, parts):
+    for script, words, now in (
+        (":", "the policy is as it was", []),  # what says nothing is not made
+        ('echo "network: loopback" >"$1"', "the policy is changed", ["net.yaml:network: loopback"]),
+        ('grep -q loopback "$1" && echo "network: none" >"$1"', "the policy is changed", ["net.yaml:network: none"]),
+    ):
+        editor(applied, script)
+        done = applied.root("umask 077; pi-agentctl edit net.yaml", env={"EDITOR": EDITOR})
+        assert done.returncode == 0 and words in done.stdout.decode() and parts() == now, done
+    assert owner_and_mode(applied, PARTS) == "root:root 755" and owner_and_mode(applied, PART) == "root:root 644"
+    assert applied.root(["ls", "-A", PARTS]).stdout == b"net.yaml\n" and installed(applied) == STANDARD_POLICY
+    assert answer(applied, "explain", "--user", "alice")["network"]["mode"] == "none"
+
+
+def test_what_does_not_fit_the_rest_of_the_policy_is_not_installed(applied, parts):
+    for name, script, words in (
+        ("net.yaml", 'echo "netwrok: none" >>"$1"', ("net.yaml:2:1: netwrok",)),
+        (PART, 'printf "users:\\n  alice: {roots: [/srv]}\\n" >"$1"', (PART, "alice", "policy.yaml")),  # said in the main file already
+        (POLICY_FILE, 'echo "network: [" >>"$1"', ("policy.yaml:",)),
+    ):
+        editor(applied, script)
+        done = ctl(applied, "edit", name, env={"EDITOR": EDITOR})
+        assert done.returncode == INVALID and all(word in done.stderr.decode() for word in (*words, "the changes are discarded")), done
+        assert parts() == [] and installed(applied) == STANDARD_POLICY
+
+
+def test_the_lock_and_the_draft_are_those_of_the_whole_policy(applied, parts):
+    with editing(applied, 'echo "network: none" >"$1"; echo open; read answer', program="pi-agentctl edit net.yaml") as shell:
+        shell.expect("open\r\n")
+        for name in ((), ("other.yaml",)):
+            assert "somebody is editing the policy" in said(applied, "edit", *name, status=BUSY)
+        assert owner_and_mode(applied, PART + ".edit") == "root:root 600"
+        applied.write(POLICY_FILE, STANDARD_POLICY + "git_identity: false\n")
+        shell.type("\n")
+        shell.expect(rf"somebody else has changed the policy meanwhile; your draft is {PART}.edit\r\nstatus=75=")
+    assert applied.root(["pi-agentctl", "check"]).returncode == 0  # a draft is no part of it
+    with editing(applied, "true", program="pi-agentctl edit net.yaml") as shell:
+        shell.expect(r"k\(eep on with it\), d\(iscard it\), or x \(leave it\)\?")
+        shell.type("k\n")
+        shell.expect(r"\+network: none\r\n.*y\(es\), n\(o\)")
+        shell.type("y\n")
+        shell.expect(r"Apply it now\?")
+        shell.type("n\n")
+        shell.expect("status=0=")
+    assert parts() == ["net.yaml:network: none"]
+
+
+@pytest.mark.parametrize("name", ["net", "net.yml", ".net.yaml", ".yaml", "../sudoers.d/x.yaml", "/etc/sudoers.d/x.yaml", f"{PARTS}/../x.yaml", f"{PARTS}/sub/x.yaml", "/etc/passwd", ""])
+def test_nothing_but_the_policy_can_be_edited(applied, name):
+    editor(applied, 'echo "network: none" >"$1"; touch /run/edited')
+    done = ctl(applied, "edit", name, env={"EDITOR": EDITOR})
+    assert done.returncode == USAGE and b"would not be read as a part of the policy" in done.stderr, done
+    assert applied.root(f"test -e /run/edited || test -e {PARTS}").returncode == 1
+
+
+def test_policy_d_that_others_can_write_is_refused(applied, parts):
+    applied.root(["install", "-d", "-m", "0777", PARTS], check=True)
+    editor(applied, ":")
+    done = ctl(applied, "edit", "net.yaml", env={"EDITOR": EDITOR})
+    assert done.returncode == INVALID and PARTS.encode() in done.stderr, done
 
 
 @pytest.mark.parametrize("kept", ["EDITOR", "VISUAL", "SUDO_EDITOR"])

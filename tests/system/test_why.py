@@ -1,49 +1,16 @@
 """pi-agentctl why agrees with what a session can do, path by path, and names the rule."""
 
 import json
-import shlex
 
 import pytest
-from launching import DEMO, PLAYING_POLICY, STATE, pi
-
-USERS = {"alice": DEMO, "carol": "/srv/devs", "bob": None}
-POLICY = PLAYING_POLICY + """projects: {mask: ['.env*'], protect: default}
-view_paths: [/srv/tools]
-toolchains: {readable: [~/.nvm], caches: [~/.npm]}
-"""
-PREPARE = f"""
-mkdir -p /srv/tools/bin; echo x >/srv/tools/file
-runuser -u alice -- sh -c 'cd {DEMO} && git init -q . 2>/dev/null; echo secret >.env; mkdir -p sub/deep ~/.nvm/bin ~/.npm ~/.ssh; echo k >~/.ssh/id
-echo v >~/.nvm/file; echo c >~/.npm/file; echo r >closed; chmod 000 closed; echo t >sub/deep/file'
-"""
-REMOVE = f"rm -rf /srv/tools {DEMO}/.env {DEMO}/.git {DEMO}/sub {DEMO}/closed /home/alice/.nvm /home/alice/.npm /home/alice/.ssh"
-
-# What the session itself says, without anything of ours but the session.
-PROBE = """
-import json, os, sys
-paths = json.load(sys.stdin)
-print(json.dumps([[os.path.lexists(path)] + [os.access(path, mode, effective_ids=True) for mode in (os.R_OK, os.W_OK, os.X_OK)] for path in paths]))
-"""
-
-
-def paths_for(machine, home, project):
-    """About two hundred, of every kind of place."""
-    listed = machine.root("ls -d /* /etc/* /usr/* /dev/* /proc/sys/* /sys/* /var/* /run/* 2>/dev/null | head -150", check=True).stdout.decode().split("\n")
-    own = [project, f"{project}/new", f"{project}/.env", f"{project}/.git", f"{project}/.git/config", f"{project}/.git/hooks", f"{project}/sub/deep/file"]
-    own += [f"{project}/closed", f"{project}/sub", f"{home}/.nvm", f"{home}/.nvm/file", f"{home}/.npm", f"{home}/.npm/file", f"{home}/.ssh", f"{home}/.ssh/id"]
-    own += [home, "/home", "/root", "/root/.bashrc", "/etc/shadow", "/etc/passwd", "/etc/ssl/certs", "/usr/bin/env", "/srv", "/srv/tools", "/srv/tools/file", "/tmp", "/tmp/new"]
-    for user in USERS:
-        own += [f"{STATE}/{user}/home", f"{STATE}/{user}/home/.nvm/file", f"{STATE}/{user}/home/.npm/file", f"{STATE}/{user}/meta", f"/home/{user}"]
-    return [path for path in dict.fromkeys([*listed, *own, "/AGENTS.md", "/var/tmp", "/dev/shm/x", "/proc/1/environ", "/no/such/place"]) if path]
+from launching import DEMO, STATE
+from path_probe import POLICY, facts_inside, paths_for, places
 
 
 @pytest.fixture(scope="module", params=["systemd", "bwrap"])
 def asked(request, playing):
-    playing.root(PREPARE, check=True)
-    playing.install_policy(POLICY + f"sandbox: {{method: {request.param}}}\n")
-    yield playing
-    playing.install_policy(PLAYING_POLICY)
-    playing.root(REMOVE, check=True)
+    with places(playing, POLICY + f"sandbox: {{method: {request.param}}}\n") as machine:
+        yield machine
 
 
 def why(machine, paths, *options, user=None, cwd="/"):
@@ -57,8 +24,7 @@ def why(machine, paths, *options, user=None, cwd="/"):
 def test_it_agrees_with_a_session(asked, user, project):
     paths = paths_for(asked, f"/home/{user}", project)
     assert len(paths) > 150
-    probed = pi(asked, "sh", f"python3 -c {shlex.quote(PROBE)}", user=user, cwd=project, input=json.dumps(paths).encode())
-    facts = dict(zip(paths, json.loads(probed.stdout), strict=True))
+    facts = facts_inside(asked, paths, user, project)
     answers = why(asked, paths, "--user", user, "--cwd", project)
     unstable = ("/proc/", "/dev/std", "/dev/fd")  # of processes that come and go, and their own streams
     wrong = {

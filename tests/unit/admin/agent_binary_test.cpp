@@ -39,10 +39,21 @@ TEST_CASE("a tree that holds nothing but the agent is hidden whole")
     CHECK(place("/opt/vendor/pi/bin", "/opt/vendor/pi/lib/x.js") == "tree /opt/vendor/pi");
 }
 
+TEST_CASE("of a program that npm installed the package is hidden, and nothing of others")
+{
+    CHECK(place("/usr/local/bin", "/usr/local/lib/node_modules/x/cli.js") == "tree /usr/local/lib/node_modules/x");
+    CHECK(place("/usr/bin", "/usr/lib/node_modules/@s/x/dist/cli.js") == "tree /usr/lib/node_modules/@s/x");
+    CHECK(place("/opt/n/bin", "/opt/n/lib/node_modules/@s/x/dist/cli.js") == "tree /opt/n"); // is a tree of its own
+    CHECK(npm_package_of("/a/node_modules/x/node_modules/@s/y/cli.js") == "/a/node_modules/x/node_modules/@s/y");
+    for (const auto *path :
+         {"/usr/bin/pi", "/a/node_modules/x", "/a/node_modules/@s/x", "/a/node_modules/.bin/pi", "/a/node_modules/", "/node_modulesx/y/z"})
+        CHECK_MESSAGE(!npm_package_of(path), path);
+}
+
 TEST_CASE("in a shared directory, or where the program is elsewhere, its file alone is hidden")
 {
     CHECK(place("/usr/bin", "/usr/bin/pi-real") == "file /usr/bin/pi-real");
-    CHECK(place("/usr/local/bin", "/usr/local/lib/node_modules/x/cli.js") == "file /usr/local/lib/node_modules/x/cli.js");
+    CHECK(place("/usr/local/bin", "/usr/local/lib/node_modules/cli.js") == "file /usr/local/lib/node_modules/cli.js");
     CHECK(place("/opt/bin", "/opt/bin/pi") == "file /opt/bin/pi");
     CHECK(place("/opt/pi", "/opt/pi/pi") == "file /opt/pi/pi");
     CHECK(place("/opt/pi/bin", "/usr/lib/pi/cli.js") == "file /usr/lib/pi/cli.js");

@@ -23,10 +23,10 @@ std::string with(const std::string &rules, const std::string &defaults = "")
     return R"({"Defaults": [)" + defaults + R"(], "User_Specs": [)" + rules + "]}";
 }
 
-std::string about(const std::string &json)
+std::string about(const std::string &json, SudoKind kind = SudoKind::original)
 {
     std::string names;
-    for (const auto &fault : judge_sudoers(json, "alice", runner))
+    for (const auto &fault : judge_sudoers(json, "alice", runner, kind))
         names += (names.empty() ? "" : ",") + fault.about;
     return names;
 }
@@ -68,6 +68,16 @@ TEST_CASE("Defaults count in sudo's order: of all, of the user, of the command")
     CHECK(about(with(ours, R"({"Binding": [{"username": "alice"}], "Options": [{"log_output": true}]})")) == "sudo-terminal");
 }
 
+TEST_CASE("what sudo-rs does not obey is no fault there")
+{
+    const std::string unknown = R"({"Options": [{"requiretty": true}, {"log_output": true}, {"setenv": true}, {"env_reset": false}]})";
+    CHECK(about(with(ours, unknown), SudoKind::rs) == "");
+    CHECK(about(with(ours, unknown)) != "");
+    CHECK(about(with(ours, R"({"Options": [{"operation": "list_add", "env_keep": ["LANG"]}, {"use_pty": true}]})"), SudoKind::rs) ==
+          "sudo-environment,sudo-terminal");
+    CHECK(about(with(rule(runner) + "," + ours), SudoKind::rs) == "sudo-rule-wider");
+}
+
 TEST_CASE("rules for other accounts and other commands do not count, and those that forbid do")
 {
     const std::string of_postgres = R"({"Cmnd_Specs": [{"runasusers": [{"username": "postgres"}], "Commands": [{"command": "ALL"}]}]})";
@@ -84,6 +94,6 @@ TEST_CASE("rules for other accounts and other commands do not count, and those t
 
 TEST_CASE("what is no such text is told")
 {
-    CHECK_THROWS_AS(judge_sudoers("sudo: no", "alice", runner), Failure);
-    CHECK_THROWS_AS(judge_sudoers(R"({"User_Specs": [{}]})", "alice", runner), Failure);
+    CHECK_THROWS_AS(judge_sudoers("sudo: no", "alice", runner, SudoKind::original), Failure);
+    CHECK_THROWS_AS(judge_sudoers(R"({"User_Specs": [{}]})", "alice", runner, SudoKind::original), Failure);
 }
