@@ -46,6 +46,33 @@ def check_module_map(files):
             yield Finding(file.path, 1, "module-map", f"{rules.MODULE_MAP} does not name `{stem}`; add it to the row it belongs to")
 
 
+def tests_of(files):
+    """{(suite, file without its suffix): names of its tests}"""
+    known = {}
+    for file in files:
+        place = file.path.split("/")
+        if place[0] != "tests" or len(place) < 3:
+            continue
+        name = rules.UNIT_TEST if place[1] == "unit" else rules.PYTHON_TEST
+        known.setdefault((place[1], Path(file.path).stem), set()).update(name.findall(file.text))
+    return known
+
+
+def check_named_tests(files):
+    """A test that a page names and that is not there: what a page says is held by a test must be."""
+    known = tests_of(files)
+    for file in files:
+        if not file.path.startswith("docs/") or not file.path.endswith(".md"):
+            continue
+        for match in rules.NAMED_TEST.finditer(file.text):
+            suite, stem, name = match.groups()
+            suites = [suite] if suite else ["attack", "system", "unit"]
+            if not any(name in known.get((one, stem), ()) for one in suites):
+                where = " or ".join(f"tests/{one}" for one in suites)
+                yield Finding(file.path, line_of(file.text, match.start()), "named-test",
+                              f"{match.group()} is no test of {where}; name the one that holds it now, or say that there is none")
+
+
 def check_forbidden_in_cpp(file):
     if file.kind != "cpp":
         return
@@ -89,7 +116,7 @@ EACH_FILE = (check_forbidden_in_cpp, check_words, check_purpose, check_length, c
 
 
 def check_all(files):
-    findings = [*check_homes(files), *check_module_map(files)]
+    findings = [*check_homes(files), *check_module_map(files), *check_named_tests(files)]
     for file in files:
         for check in EACH_FILE:
             findings.extend(check(file))

@@ -120,6 +120,39 @@ class ModuleMap(unittest.TestCase):
         self.assertEqual(len(list(lint.check_module_map(sources))), 2)
 
 
+class NamedTests(unittest.TestCase):
+    TESTS = (
+        SourceFile("tests/attack/test_door.py", "def test_knocks(product):\n    pass\n\n@mark\ndef test_shared():\n    pass\n"),
+        SourceFile("tests/system/test_door.py", "class Door:\n    def test_opens(self):\n        def helper(): pass\n"),
+        SourceFile("tests/unit/runner/door_test.cpp", 'TEST_CASE("refuses \\"root\\" and all" * doctest::skip(true))\n'),
+        SourceFile("tests/lint/test_door.py", "def test_elsewhere():\n    pass\n"),
+    )
+
+    def found(self, text, path="docs/page.md"):
+        return list(lint.check_named_tests([*self.TESTS, SourceFile(path, text)]))
+
+    def test_a_test_that_is_there_is_accepted(self):
+        for text in ("`test_door::test_knocks`", "`test_door::test_opens`", "`attack/test_door::test_shared`", "`system/test_door::test_opens`",
+                     "`test_door::test_knocks[twice or more]`", '`door_test::refuses \\"root\\" and all`',
+                     '| a | `unit/door_test::refuses \\"root\\" and all`, `test_door::test_knocks` |'):
+            self.assertEqual(self.found(text), [], text)
+
+    def test_one_that_is_not_there_is_found_with_its_line(self):
+        for text in ("`test_door::test_kno`", "`test_door::test_knocks_twice`", "`test_window::test_knocks`", "`system/test_door::test_knocks`",
+                     "`attack/test_door::test_opens`", "`test_door::helper`", "`test_door::test_elsewhere`", "`door_test::refuses`",
+                     "`unit/test_door::test_knocks`", "`test_gone::test_knocks[twice]`"):
+            findings = self.found("one\n" + text)
+            self.assertEqual([(finding.path, finding.line, finding.rule) for finding in findings], [("docs/page.md", 2, "named-test")], text)
+
+    def test_each_of_several_on_a_line_is_looked_for(self):
+        self.assertEqual(len(self.found("`test_door::test_a`, `test_door::test_knocks`, `test_door::test_b`")), 2)
+
+    def test_what_names_no_test_and_what_is_no_page_is_left_alone(self):
+        for text in ("127.0.0.0/8 and ::1", "`std::optional`", "`ext::x`", "`tests/attack/test_gone.py`"):
+            self.assertEqual(self.found(text), [], text)
+        self.assertEqual(self.found("`test_gone::test_gone`", "tests/attack/notes.md"), [])
+
+
 class EachFile(unittest.TestCase):
     def test_forbidden_code_is_found_in_product_and_tests(self):
         self.assertEqual(set(FORBIDDEN), {row[0] for row in rules.FORBIDDEN_IN_CPP})
@@ -202,6 +235,13 @@ class Program(unittest.TestCase):
         outcome = self.run_lint({"meson.build": "", "wrapper/a.cpp": PURPOSE + 'int x = system("ls");\n'})
         self.assertEqual(outcome.returncode, 1)
         self.assertIn("wrapper/a.cpp:2: [shell]", outcome.stdout)
+
+    def test_a_page_that_names_a_test_that_is_gone_fails(self):
+        files = {"meson.build": "", "docs/page.md": "`test_door::test_knocks`\n", "tests/attack/test_door.py": '"""Tries the door, in every way."""\n'}
+        files["tests/unit/a_test.cpp"] = PURPOSE
+        outcome = self.run_lint(files)
+        self.assertEqual(outcome.returncode, 1)
+        self.assertIn("docs/page.md:1: [named-test]", outcome.stdout)
 
     def test_a_clean_project_passes(self):
         homes_named = "".join(f"`{Path(home).stem}`" for row in rules.HOMES for home in row[2])

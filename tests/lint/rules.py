@@ -75,6 +75,12 @@ FORBIDDEN_WORDS = (
 # The page that names every source file of the product (its stem in backquotes), so that a newcomer finds them.
 MODULE_MAP = "docs/architecture.md"
 
+# A test that a page names: `test_file::test_name`, with a case in brackets or without; `system/` before it where it is to be looked for
+# there alone. Of the unit tests: `unit/file_test::the sentence of the case`.
+NAMED_TEST = re.compile(r"`(?:(attack|system|unit)/)?(test_\w+|\w+_test)::([^`\[]+)(?:\[[^`]*\])?`")
+PYTHON_TEST = re.compile(r"^[ \t]*def (test_\w+)\(", re.MULTILINE)
+UNIT_TEST = re.compile(r'^[ \t]*TEST_CASE\("((?:\\.|[^"\\\n])*)"', re.MULTILINE)
+
 MAX_LINES = 300
 MAX_LINES_TESTS = 500
 # Commands without a suffix (try, install-host-packages) are named as users type them.
