@@ -150,13 +150,20 @@ void link_host_path(const SessionDirectory &session, const HostView &view, const
     if (!hidden && !holds_shown && !is_shown(view, path)) session.make_link("root" + path, place);
 }
 
-// The session's terminals: an instance of its own, because in the host's lie those of everybody (design rule 5).
-DetachedMount make_terminals(const AsRoot &root)
+// The session's terminals: an instance of its own, because in the host's lie those of everybody (design rule 5). Returns where to open a
+// new one.
+UniqueFd make_terminals(const AsRoot &root, std::vector<LateMount> &late)
 {
-    if (!defence_is_on("own-devpts"))
-        return clone_mount(root, open_trusted("/dev/pts", O_PATH | O_DIRECTORY, "host's terminals"), Submounts::leave_out,
-                           MountAttributes{});
-    return new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}, {"max", "64"}}, false);
+    if (!defence_is_on("own-devpts")) {
+        UniqueFd host = open_trusted("/dev/pts", O_PATH | O_DIRECTORY, "host's terminals");
+        late.push_back({clone_mount(root, host, Submounts::leave_out, MountAttributes{}), "/dev", "pts"});
+        return host;
+    }
+    DetachedMount own = new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}, {"max", "64"}}, false);
+    UniqueFd top = UniqueFd::adopt(fcntl(own.fd.get(), F_DUPFD_CLOEXEC, 3));
+    if (!top) throw_errno("keeping the session's terminals");
+    late.push_back({std::move(own), "/dev", "pts"});
+    return top;
 }
 
 // Puts the file on the settings inside, read-only. Every directory above becomes a mount point: what is none can be renamed, and another
@@ -214,10 +221,8 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     const DetachedMount home = clone_mount(root, state.home, Submounts::leave_out, MountAttributes{});
     attach(root, home, session.make_directory("home"));
     if (locked_settings) lock_settings(root, home, locked_settings);
-    DetachedMount terminals = make_terminals(root);
-    tree.devpts = UniqueFd::adopt(fcntl(terminals.fd.get(), F_DUPFD_CLOEXEC, 3));
-    if (!tree.devpts) throw_errno("keeping the session's terminals");
-    tree.late.push_back({std::move(terminals), "/dev", "pts"});
+    tree.devpts = make_terminals(root, tree.late);
+    if (!defence_is_on("own-scope")) tree.late.clear(); // then the runner does not find the unit, and so not its mount table
 
     tree.id_map = make_id_map(root, user, agent);
     std::vector<Frame> frames;

@@ -22,7 +22,7 @@ def two_repositories(product, weak):
         target.machine.run(["sh", "-ec", script], user="alice", check=True)
     yield
     for target in (product, weak):
-        target.machine.root(["rm", "-rf", f"{ROOT}/open", f"{ROOT}/closed"], check=True)
+        target.machine.root(["rm", "-rf", f"{ROOT}/open", f"{ROOT}/closed", f"{ROOT}/w"], check=True)
 
 
 def test_the_neighbour_of_a_repository_is_out_of_reach(prove, two_repositories):
