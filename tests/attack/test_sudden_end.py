@@ -143,6 +143,24 @@ def test_a_stopped_launcher_keeps_nothing_alive(product):
     session.end()
 
 
+def test_an_agent_ends_with_a_runner_that_gives_up(prove):
+    """The unit is bound to the runner's scope, which lasts as long as anything of the user's in it; the launcher can be stopped."""
+
+    def attack(target):
+        session = target.session(*STUBBORN)
+        agents = " ".join(map(str, session.agent_pids()))
+        group = target.machine.root(["systemctl", "show", "--property=ControlGroup", "--value", session.scope]).stdout.decode().strip()
+        stay = f"sleep 60 <&- >&- 2>&- & echo $! >/sys/fs/cgroup{group}/cgroup.procs; kill -STOP {session.exec_pid()}"
+        target.machine.root(stay, check=True)
+        target.machine.root("pkill -KILL -x dbus-daemon; sleep 6", check=True)
+        alive = target.machine.root(f"ps -o pid= -p {agents.replace(' ', ',')}").stdout.split()
+        target.machine.root(f"pkill -x sleep; systemctl stop {session.service} {session.scope}; true")
+        session.end()
+        return Outcome(bool(alive), alive)
+
+    prove(attack, "end-kills", quick=True)
+
+
 def test_an_unrelated_service_keeps_no_mount_of_a_session(product):
     """One that starts meanwhile with a mount namespace of its own gets a copy of every mount there is.
 

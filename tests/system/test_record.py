@@ -35,6 +35,9 @@ class Since:
         return [entry["PI_AGENT_EVENT"] for entry in self.entries()]
 
 
+QUIET = ("--property=StandardOutput=null", "--property=StandardError=null")
+
+
 @pytest.fixture
 def since(machine):
     return Since(machine)
@@ -174,6 +177,17 @@ def test_without_a_journal_a_file_of_roots_has_it_all(machine, since):
     assert [line["PI_AGENT_EVENT"] for line in lines[-4:]] == ["started", "ended", "started", "ended"]
     assert lines[-3]["PI_AGENT_EXIT_CODE"] == "4" and "did not record how" in lines[-1]["PI_AGENT_REASON"]
     assert since.events() == ["started", "ended"] * 2 and findings(machine) == []
+
+
+def test_who_holds_the_file_keeps_nobody_from_starting(machine, since):
+    """A user can stop a process of root's in the middle of recording; what it holds then must not be a lock that others need."""
+    with without_journal(machine):
+        assert pi(machine, "true").returncode == 0
+        machine.root(["systemd-run", "--quiet", "--unit=holder", *QUIET, "flock", FILE, "sleep", "60"], check=True)
+        machine.root(["sleep", "0.5"])
+        done = pi(machine, "echo", "ran")
+        machine.root(["systemctl", "stop", "holder"], check=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b""), done
 
 
 def test_where_nothing_can_be_recorded_nothing_starts(machine, since):
