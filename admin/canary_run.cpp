@@ -2,7 +2,7 @@
 #include "admin/canary_run.hpp"
 
 #include "admin/accounts.hpp"
-#include "admin/program.hpp"
+#include "admin/user_program.hpp"
 #include "build_config.hpp"
 #include "common/decision.hpp"
 #include "common/error.hpp"
@@ -86,10 +86,11 @@ CanaryReport run_canary(const Policy &policy, const Observer &observer, const st
     report.user = place->user.name;
     report.directory = place->directory;
     // Not by a child of ours that becomes the user: it would have no_new_privs, and sudo could do nothing. So the user can trace this
-    // process (ptrace(2)), and what it holds is the user's.
+    // process (ptrace(2)), and what it holds, and says, is the user's.
     try {
-        const auto result = run_as_user(place->user, {"env", "--chdir=" + place->directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-canary"},
-                                        canary_patience_seconds);
+        const auto result = run_as_user(observer.root().value(), place->user,
+                                        {"env", "--chdir=" + place->directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-canary"},
+                                        canary_patience_seconds, NewPrivileges::allowed);
         report.status = result.status;
         read_output(result.output, report);
     } catch (const Failure &failure) { // the user kept it from its end
@@ -98,6 +99,8 @@ CanaryReport run_canary(const Policy &policy, const Observer &observer, const st
     }
     RecordSubject subject;
     subject.method = to_string(policy.sandbox.method);
+    subject.user = place->user.name;
+    subject.uid = place->user.uid;
     record_event(subject, PreflightEvent{report.is_good() ? "" : to_text(report)}, "pi-agentctl");
     return report;
 }

@@ -29,7 +29,7 @@ struct CanaryReport {
 };
 
 // Starts `pi --pi-agent-canary` as `name`, or as the first user of the policy who has a usable root, in such a root: by the very path of a
-// session, through sudo. Throws Failure.
+// session, through sudo; by root. The answers come through processes of that user, and are recorded as the user's word. Throws Failure.
 CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name);
 
 // "the sandbox (systemd) was tried as alice in /srv/app: all 93 answers are as they are to be".

@@ -6,6 +6,7 @@
 #include "admin/draft.hpp"
 #include "admin/explain_limits.hpp"
 #include "admin/problem_report.hpp"
+#include "admin/table.hpp"
 #include "common/escape.hpp"
 #include "common/policy_env.hpp"
 #include "common/policy_load.hpp"
@@ -187,8 +188,7 @@ nlohmann::json to_json(const CheckReport &report)
             entries.push_back(to_json(diagnostic));
         return entries;
     };
-    return {{"version", 1},
-            {"valid", report.errors.empty()},
+    return {{"valid", report.errors.empty()},
             {"errors", list(report.errors)},
             {"warnings", list(report.warnings)},
             {"unverified", report.unverified}};
@@ -198,7 +198,7 @@ void run_check(const std::optional<std::string> &draft, bool json, std::ostream 
 {
     const auto report = check_policy(draft);
     if (json) {
-        out << to_json(report).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+        print_json(to_json(report), out);
         if (!report.errors.empty()) throw Failure(ExitStatus::configuration, "the policy, or this host for it, is not valid");
         return;
     }

@@ -73,7 +73,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     look("looking for what sessions left", faults, [&] { return find_leftovers(root); });
     for (const auto &agent : agents)
         look(("asking the login shell of " + agent.first.name).c_str(), faults,
-             [&] { return find_user_faults(agent.first, policy.wrapper.command_name, PI_AGENT_WRAPPER_PATH); });
+             [&] { return find_user_faults(root, agent.first, policy.wrapper.command_name, PI_AGENT_WRAPPER_PATH); });
     return faults;
 }
 

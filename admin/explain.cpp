@@ -1,6 +1,7 @@
 // Explaining, with the same functions that decide.
 #include "admin/explain.hpp"
 
+#include "admin/table.hpp"
 #include "common/decision.hpp"
 #include "common/policy_load.hpp"
 #include "common/problems.hpp"
@@ -102,7 +103,8 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
     } catch (const Failure &failure) { // a part of the explanation
         explanation.systemd = failure;
     }
-    out << (json ? to_json(explanation).dump(2, ' ', false, nlohmann::json::error_handler_t::replace) + "\n" : to_text(explanation));
+    if (json) return print_json(to_json(explanation), out);
+    out << to_text(explanation);
 }
 
 } // namespace pi_agent

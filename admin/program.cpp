@@ -1,4 +1,4 @@
-// Starting visudo, systemd-sysusers, and for the canary a program that becomes a user.
+// Starting visudo, systemd-sysusers, and what becomes a user where there is no systemd.
 #include "admin/program.hpp"
 
 #include "common/channel.hpp"
@@ -25,7 +25,6 @@ namespace {
 
 constexpr std::array<const char *, 5> program_directories = {"/usr/sbin/", "/usr/bin/", "/sbin/", "/bin/", "/run/current-system/sw/bin/"};
 constexpr const char *program_path_variable = "PATH=/usr/sbin:/usr/bin:/sbin:/bin:/run/current-system/sw/bin";
-constexpr std::size_t output_limit = std::size_t{1} << 20U;
 
 // Empty when it is not installed.
 std::string look_for_program(const std::string &name)
@@ -43,20 +42,6 @@ std::string find_program(const std::string &name)
     if (!path.empty()) return path;
     throw Failure(ExitStatus::configuration,
                   "the program " + name + " is not installed, and pi-agent needs it; install the package that brings it");
-}
-
-// A file in memory instead of a pipe: the program may read it whenever it likes, and nobody waits for anybody.
-UniqueFd make_input(std::string_view text)
-{
-    auto fd = UniqueFd::adopt(::memfd_create("input", MFD_CLOEXEC));
-    if (!fd) throw_errno("cannot make the input of a program");
-    while (!text.empty()) {
-        const auto count = ::write(fd.get(), text.data(), text.size());
-        if (count < 0) throw_errno("cannot write the input of a program");
-        text.remove_prefix(static_cast<std::size_t>(count));
-    }
-    if (::lseek(fd.get(), 0, SEEK_SET) != 0) throw_errno("cannot rewind the input of a program");
-    return fd;
 }
 
 constexpr int kill_patience_seconds = 1;
@@ -134,10 +119,9 @@ private:
 };
 
 pid_t spawn(const std::vector<std::string> &arguments, const FileActions &actions, const Attributes &attributes,
-            std::vector<std::string> variables)
+            const std::vector<std::string> &variables)
 {
     const auto path = arguments.front().front() == '/' ? arguments.front() : find_program(arguments.front());
-    variables.insert(variables.begin(), program_path_variable);
     const std::vector<char *> argv = exec_pointers(arguments);
     const std::vector<char *> environment = exec_pointers(variables);
     pid_t pid = -1;
@@ -153,7 +137,7 @@ pid_t start(const std::vector<std::string> &arguments, FdRef input, FdRef output
     actions.give(output, STDOUT_FILENO);
     actions.give(output, STDERR_FILENO);
     if (own_session && defence_is_on("canary-apart")) actions.leave_the_rest();
-    return spawn(arguments, actions, Attributes(own_session), {"LC_ALL=C"});
+    return spawn(arguments, actions, Attributes(own_session), program_variables());
 }
 
 // Throws Failure(unavailable) at the deadline.
@@ -163,13 +147,12 @@ std::string read_all(FdRef fd, Deadline deadline)
     std::array<char, 4096> chunk{};
     for (;;) {
         // A program that writes without end is always ready.
-        if (!wait_for_input(fd, deadline) || Clock::now() >= deadline)
-            throw Failure(ExitStatus::unavailable, "a program did not end in time");
+        if (!wait_for_input(fd, deadline) || Clock::now() >= deadline) throw Failure(ExitStatus::unavailable, program_too_late);
         const auto count = ::read(fd.get(), chunk.data(), chunk.size());
         if (count < 0 && errno == EINTR) continue;
         if (count < 0) throw_errno("cannot read the output of a program");
         if (count == 0) return text;
-        if (text.size() < output_limit) text.append(chunk.data(), static_cast<std::size_t>(count));
+        if (text.size() < program_output_limit) text.append(chunk.data(), static_cast<std::size_t>(count));
     }
 }
 
@@ -178,7 +161,7 @@ int wait_for(pid_t pid, Deadline deadline)
 {
     const auto process = open_process(pid);
     if (!process) throw_errno("cannot wait for a program");
-    if (!wait_for_input(process, deadline)) throw Failure(ExitStatus::unavailable, "a program did not end in time");
+    if (!wait_for_input(process, deadline)) throw Failure(ExitStatus::unavailable, program_too_late);
     int status = 0;
     while (::waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR) throw_errno("cannot wait for a program");
@@ -195,6 +178,24 @@ void leave_session_keyring()
 }
 
 } // namespace
+
+UniqueFd in_memory_input(std::string_view text)
+{
+    auto fd = UniqueFd::adopt(::memfd_create("input", MFD_CLOEXEC));
+    if (!fd) throw_errno("cannot make the input of a program");
+    while (!text.empty()) {
+        const auto count = ::write(fd.get(), text.data(), text.size());
+        if (count < 0) throw_errno("cannot write the input of a program");
+        text.remove_prefix(static_cast<std::size_t>(count));
+    }
+    if (::lseek(fd.get(), 0, SEEK_SET) != 0) throw_errno("cannot rewind the input of a program");
+    return fd;
+}
+
+std::vector<std::string> program_variables()
+{
+    return {program_path_variable, "LC_ALL=C"};
+}
 
 void require_program(const std::string &name)
 {
@@ -220,7 +221,7 @@ namespace {
 
 ProgramResult run(const std::vector<std::string> &arguments, std::string_view input, bool own_session, Deadline deadline)
 {
-    const auto standard_input = make_input(input);
+    const auto standard_input = in_memory_input(input);
     std::array<int, 2> ends{};
     if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
     const auto output = UniqueFd::adopt(ends[0]);
@@ -250,7 +251,9 @@ ProgramResult run_program(const std::vector<std::string> &arguments, std::string
 int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables)
 {
     const IgnoredInterrupts ignored;
-    const auto pid = spawn(arguments, FileActions(), Attributes(ignored), variables);
+    std::vector<std::string> all = {program_path_variable};
+    all.insert(all.end(), variables.begin(), variables.end());
+    const auto pid = spawn(arguments, FileActions(), Attributes(ignored), all);
     return wait_for(pid, Deadline::max());
 }
 
@@ -259,15 +262,6 @@ ProgramResult run_program_apart(const std::vector<std::string> &arguments, int p
     const bool apart = defence_is_on("canary-apart");
     if (apart) leave_session_keyring();
     return run(arguments, {}, apart, in_seconds(patience_seconds));
-}
-
-ProgramResult run_as_user(const Account &user, const std::vector<std::string> &arguments, int patience_seconds)
-{
-    std::vector<std::string> command = {
-        "setpriv",       "--reuid",    std::to_string(user.uid.value()), "--regid", std::to_string(user.gid.value()),
-        "--init-groups", "--reset-env"};
-    command.insert(command.end(), arguments.begin(), arguments.end());
-    return run_program_apart(command, patience_seconds);
 }
 
 } // namespace pi_agent

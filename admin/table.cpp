@@ -165,7 +165,9 @@ std::uint64_t now_microseconds()
 void print_json(nlohmann::json answer, std::ostream &out)
 {
     answer["version"] = answer_version;
-    out << answer.dump(2, ' ', false, nlohmann::json::error_handler_t::replace) << '\n';
+    constexpr bool ascii_only =
+        true; // a terminal may take a C1 control character of a user's for a command, and show text in another order
+    out << answer.dump(2, ' ', ascii_only, nlohmann::json::error_handler_t::replace) << '\n';
 }
 
 nlohmann::json number_or_null(const std::optional<std::uint64_t> &number)

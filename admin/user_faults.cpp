@@ -1,7 +1,7 @@
 // Asking a user's login shell.
 #include "admin/user_faults.hpp"
 
-#include "admin/program.hpp"
+#include "admin/user_program.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 
@@ -13,6 +13,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int shell_patience_seconds = 10;
+constexpr std::size_t said_limit = 500; // bytes of what it says instead
 constexpr const char *found_mark = "pi-agent-found:";
 constexpr const char *home_mark = "pi-agent-home:";
 
@@ -57,10 +58,15 @@ Faults judge_shell(const std::string &output, const std::string &user, const std
     return faults;
 }
 
-Faults find_user_faults(const Account &user, const std::string &command, const std::string &wrapper)
+Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::string &wrapper)
 {
     try {
-        const auto result = run_as_user(user, {"sh", "-c", script(command)}, shell_patience_seconds);
+        const auto result = run_as_user(root, user, {"sh", "-c", script(command)}, shell_patience_seconds, NewPrivileges::refused);
+        if (result.output.find(found_mark) == std::string::npos)
+            return {{"shell",
+                     "the login shell of " + user.name + " does not come to the question (status " + std::to_string(result.status) +
+                         "): " + one_line(result.output.substr(0, said_limit)),
+                     "look at its start files"}};
         return judge_shell(result.output, user.name, command, wrapper);
     } catch (const Failure &failure) { // the user's own shell kept it
         return {{"shell", "the login shell of " + user.name + " does not answer: " + failure.what(), "look at its start files"}};

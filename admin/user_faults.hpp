@@ -3,13 +3,14 @@
 
 #include "admin/fault.hpp"
 #include "common/account.hpp"
+#include "common/identity.hpp"
 
 #include <string>
 
 namespace pi_agent {
 
-// Runs the user's login shell, as that user and apart from this process (run_program_apart).
-Faults find_user_faults(const Account &user, const std::string &command, const std::string &wrapper);
+// Runs the user's login shell, as that user and apart from this process (user_program.hpp).
+Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::string &wrapper);
 
 // `output` is that shell's; what stands in it is the user's word. Pure.
 Faults judge_shell(const std::string &output, const std::string &user, const std::string &command, const std::string &wrapper);

@@ -2,8 +2,8 @@
 #include "admin/versions.hpp"
 
 #include "admin/accounts.hpp"
-#include "admin/program.hpp"
 #include "admin/table.hpp"
+#include "admin/user_program.hpp"
 #include "admin/user_view.hpp"
 #include "build_config.hpp"
 #include "common/account.hpp"
@@ -53,10 +53,11 @@ Answer ask_program(const AsRoot &root, const Policy &policy)
         const auto account = find_account(needed.name);
         if (!account || account->uid == Uid(0)) continue;
         const auto group = find_group(policy.agent.group).value_or(account->gid); // it may be hidden from everybody else
-        const auto result = run_program_apart({"setpriv", "--reuid", std::to_string(account->uid.value()), "--regid",
-                                               std::to_string(group.value()), "--clear-groups", "--no-new-privs", "--bounding-set=-all",
-                                               "--inh-caps=-all", "--reset-env", "env", "--chdir=/", policy.agent.binary, "--version"},
-                                              agent_patience_seconds);
+        const auto result = run_confined_to_group(root, account->uid,
+                                                  {"setpriv", "--reuid", std::to_string(account->uid.value()), "--regid",
+                                                   std::to_string(group.value()), "--clear-groups", "--no-new-privs", "--bounding-set=-all",
+                                                   "--inh-caps=-all", "--reset-env", "env", "--chdir=/", policy.agent.binary, "--version"},
+                                                  agent_patience_seconds);
         if (result.status == 0) return {one_line(result.output), ""};
         return {"", policy.agent.binary + " --version ended with status " + std::to_string(result.status) + ": " + one_line(result.output)};
     }

@@ -2,8 +2,8 @@
 #include "admin/why.hpp"
 
 #include "admin/explain.hpp"
-#include "admin/program.hpp"
 #include "admin/table.hpp"
+#include "admin/user_program.hpp"
 #include "admin/why_rule.hpp"
 #include "build_config.hpp"
 #include "common/error.hpp"
@@ -53,7 +53,8 @@ std::vector<PathAccess> ask(const Observer &observer, const Account &user, const
     std::vector<std::string> command = {"env", "--chdir=" + directory,      PI_AGENT_WRAPPER_PATH, "--pi-agent-shell",
                                         "-c",  "exec \"$0\" --look \"$@\"", PI_AGENT_CANARY_PATH};
     command.insert(command.end(), paths.begin(), paths.end());
-    const auto result = observer.root() ? run_as_user(user, command, patience_seconds) : run_program_apart(command, patience_seconds);
+    const auto result = observer.root() ? run_as_user(*observer.root(), user, command, patience_seconds, NewPrivileges::allowed)
+                                        : run_program_apart(command, patience_seconds);
     return read_answers(result.output, paths.size());
 }
 

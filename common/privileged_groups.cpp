@@ -10,12 +10,14 @@ namespace pi_agent {
 
 namespace {
 
-// In this order: root by another name; root by asking a service; raw devices, terminals, keyboard and screen; logs and secrets; private
-// keys; the print service's configuration, which root follows; /usr/local, which lies on root's own PATH.
-constexpr std::array<std::string_view, 25> names = {"root",   "sudo",        "wheel",   "admin",        "docker", "podman",          "lxd",
-                                                    "incus",  "incus-admin", "libvirt", "libvirt-qemu", "kvm",    "microk8s",        "disk",
-                                                    "kmem",   "tty",         "input",   "video",        "adm",    "systemd-journal", "utmp",
-                                                    "shadow", "ssl-cert",    "lpadmin", "staff"};
+// In this order: root by another name; root by asking a service; raw devices, terminals, keyboard and screen, microphone, what is plugged
+// in; the host's network and radios, by their services or by capturing packets; logs and secrets; private keys; the print service's
+// configuration, which root follows; /usr/local, which lies on root's own PATH. docs/policy.md says the same.
+constexpr std::array<std::string_view, 35> names = {
+    "root",         "sudo",   "wheel",    "admin",   "docker",    "podman", "lxd",       "incus",     "incus-admin", "libvirt",
+    "libvirt-qemu", "kvm",    "microk8s", "disk",    "kmem",      "tty",    "input",     "video",     "audio",       "tape",
+    "cdrom",        "floppy", "dialout",  "plugdev", "vboxusers", "netdev", "bluetooth", "wireshark", "adm",         "systemd-journal",
+    "utmp",         "shadow", "ssl-cert", "lpadmin", "staff"};
 
 // What the host calls by these names, and not what it calls a number: two names may share one. Asked once, for a directory service is slow.
 const std::vector<Gid> &privileged_gids()

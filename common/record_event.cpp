@@ -99,8 +99,10 @@ void add_event(Entry &entry, const RecordSubject &subject, const EndedEvent &eve
 void add_event(Entry &entry, const RecordSubject &subject, const PreflightEvent &event)
 {
     const bool passed = event.problem.empty();
-    entry.begin(passed ? passed_name : failed_name,
-                "preflight of sandbox.method " + shown(subject.method) + (passed ? " passed" : " failed: " + shown(event.problem)));
+    const std::string whose = subject.user.empty() ? "" : " by the word of " + shown(subject.user) + "'s processes";
+    entry.begin(passed ? passed_name : failed_name, "preflight of sandbox.method " + shown(subject.method) +
+                                                        (passed ? " passed" : " failed") + whose +
+                                                        (passed ? "" : ": " + shown(event.problem)));
     entry.add("PI_AGENT_RESULT", passed ? "passed" : "failed");
     entry.add("PI_AGENT_REASON", event.problem);
 }

@@ -38,7 +38,7 @@ struct EndedEvent {     // exactly one for each started
     std::optional<std::uint64_t> memory_peak; // bytes
     std::optional<std::uint64_t> cpu_usec;
 };
-struct PreflightEvent {  // a whole try of the sandbox, without an agent
+struct PreflightEvent {  // a whole try of the sandbox, without an agent, as the subject's user and through processes of that user's
     std::string problem; // why it failed; empty when it passed
 };
 struct ProblemEvent { // something of ours failed

@@ -8,9 +8,12 @@
 #include "runner/session_directory.hpp"
 
 #include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <fstream>
 #include <linux/magic.h>
+#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
@@ -61,6 +64,30 @@ void sweep_groups()
     for (const auto &name : names_in(directory)) {
         if (!is_session_id(name)) continue;
         if (rmdir((group_of(name) + "/runner").c_str()) == 0) remove_groups(name);
+    }
+}
+
+// ... and the number of the process that made it.
+constexpr std::string_view program_prefix = "program-";
+
+void end_program_group(const std::string &path) noexcept
+{
+    try {
+        empty_group({path, true}, in_seconds(1));
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort
+    }
+    rmdir(path.c_str());
+}
+
+// Groups of programs whose maker was killed.
+void sweep_program_groups()
+{
+    const UniqueFd directory = open_group(top);
+    if (!directory) return;
+    for (const auto &name : names_in(directory)) {
+        if (name.compare(0, program_prefix.size(), program_prefix) != 0) continue;
+        const auto maker = static_cast<pid_t>(std::strtol(name.c_str() + program_prefix.size(), nullptr, 10));
+        if (maker == getpid() || (kill(maker, 0) != 0 && errno == ESRCH)) end_program_group(std::string(top) + "/" + name);
     }
 }
 
@@ -136,6 +163,24 @@ std::optional<ControlGroup> OwnGroup::group() const
 void OwnGroup::kill_agents() const
 {
     if (agents_) kill_group(agents_of(id_));
+}
+
+ProgramGroup::ProgramGroup(const AsRoot & /*root*/)
+{
+    if (!defence_is_on("program-group") || !is_version_2() || !make_group(top)) return;
+    sweep_program_groups();
+    path_ = std::string(top) + "/" + std::string(program_prefix) + std::to_string(getpid());
+    if (!make_group(path_.c_str()) || access(entrance().c_str(), W_OK) != 0) path_.clear();
+}
+
+ProgramGroup::~ProgramGroup()
+{
+    if (!path_.empty()) end_program_group(path_);
+}
+
+std::string ProgramGroup::entrance() const
+{
+    return path_.empty() ? "" : path_ + "/cgroup.procs";
 }
 
 std::optional<ControlGroup> find_own_group(const std::string &session_id)

@@ -39,6 +39,25 @@ private:
     UniqueFd agents_; // none where there are no groups
 };
 
+// A group for one program that root starts for a user, made and removed by whoever starts it. Where the hierarchy of version 2 cannot be
+// written there is none.
+class ProgramGroup {
+public:
+    explicit ProgramGroup(const AsRoot &root);
+    ProgramGroup(const ProgramGroup &) = delete;
+    ProgramGroup &operator=(const ProgramGroup &) = delete;
+    ProgramGroup(ProgramGroup &&) = delete;
+    ProgramGroup &operator=(ProgramGroup &&) = delete;
+    // Ends what is left in it. best_effort: what does not end in a second is left to the next such group.
+    ~ProgramGroup();
+
+    // Its cgroup.procs, for the program to enter it by; empty where there is none.
+    [[nodiscard]] std::string entrance() const;
+
+private:
+    std::string path_;
+};
+
 // The group of what a session confines; none where there are no groups, or it is gone.
 std::optional<ControlGroup> find_own_group(const std::string &session_id);
 

@@ -199,6 +199,19 @@ void SystemdBus::start_service(const std::string &name, const std::vector<UnitPr
     }
 }
 
+void SystemdBus::start_program(const std::string &name, const std::vector<UnitProperty> &properties, FdRef standard_input, FdRef output)
+{
+    try {
+        std::vector<BusProperty> list = to_bus(properties);
+        list.emplace_back("StandardInputFileDescriptor", sdbus::Variant(sdbus::UnixFd(standard_input.get())));
+        for (const char *stream : {"StandardOutputFileDescriptor", "StandardErrorFileDescriptor"})
+            list.emplace_back(stream, sdbus::Variant(sdbus::UnixFd(output.get())));
+        connection_->start_unit(safe(name), list, {});
+    } catch (const sdbus::Error &error) {
+        refuse("starting a program's unit", error);
+    }
+}
+
 void SystemdBus::stop_unit(const std::string &name)
 {
     try {

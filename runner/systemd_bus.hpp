@@ -38,6 +38,8 @@ public:
     // Queues the start, with another unit that it needs; `standard_input` becomes the service's stdin (borrowed, copied by systemd).
     void start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,
                        FdRef standard_input);
+    // The same for a service alone, whose stdout and stderr go to `output`.
+    void start_program(const std::string &name, const std::vector<UnitProperty> &properties, FdRef standard_input, FdRef output);
     // Queues the stop; a unit that is gone is fine.
     void stop_unit(const std::string &name);
     bool unit_exists(const std::string &name);

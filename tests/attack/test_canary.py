@@ -1,5 +1,6 @@
 """The canary sees what is missing: for each defence that can be seen from inside, taking it out makes it fail, and says where."""
 
+import contextlib
 import json
 
 import pytest
@@ -112,3 +113,72 @@ def test_the_users_process_holds_nothing_of_the_administrators(prove, what):
         return Outcome(what.encode() in done.stdout, done)
 
     prove(attack, "canary-apart")
+
+
+STAYS = "sleep 4711"
+PROFILE = "/home/alice/.profile"
+# What a start file leaves behind, out of its process group, once it has looked where it is.
+LEAVES_A_PROCESS = f"""
+rm -f ~/seen; setsid -f sh -c '{{ grep ^0:: /proc/self/cgroup; cat /proc/self/loginuid; echo; ulimit -Hn; grep NoNewPrivs: /proc/self/status; }} >~/seen.part; mv ~/seen.part ~/seen; exec {STAYS}' </dev/null >/dev/null 2>&1
+until test -s ~/seen; do sleep 0.05; done
+"""
+# An administrator with a login uid and a limit of their own, as PAM would have set them.
+ADMINISTRATOR = "ulimit -n 777; echo 4242 >/proc/self/loginuid; grep ^0:: /proc/self/cgroup; cat /proc/self/loginuid; echo; pi-agentctl doctor --json"
+
+
+@contextlib.contextmanager
+def start_file(machine, text):
+    machine.root(f"mv {PROFILE} {PROFILE}.away && cat {PROFILE}.away >{PROFILE}", check=True)
+    try:
+        machine.root(["sh", "-c", f"cat >>{PROFILE}"], input=text.encode(), check=True)
+        yield
+    finally:
+        machine.root(f"mv {PROFILE}.away {PROFILE}; rm -f /home/alice/seen; pkill -KILL -x -f '{STAYS}'; true", check=True)
+
+
+def leave_a_process(target):
+    """What doctor reports, the administrator's and the left process' groups and ids, and whether that process lives on."""
+    machine = target.machine
+    with start_file(machine, LEAVES_A_PROCESS):
+        done = machine.root(["sh", "-c", ADMINISTRATOR])
+        seen = machine.root(["cat", "/home/alice/seen"], check=True).stdout.decode().split()
+        alive = machine.root(["pgrep", "-x", "-f", STAYS]).returncode == 0
+    own, brace, report = done.stdout.decode().partition("{")
+    group, login, limit, _, gains_nothing = seen
+    said = {"group": group, "login uid": login, "files": limit, "no new privileges": gains_nothing, "lives": alive, "administrator": own.split(), "report": json.loads(brace + report)}
+    return Outcome(alive and group == own.split()[0], said)
+
+
+def test_what_a_users_start_file_leaves_ends_with_the_question(prove, weak):
+    on, off = prove(leave_a_process, "program-unit", "program-group")
+    alice = int(weak.machine.root(["id", "-u", "alice"], check=True).stdout)
+    assert f"/user-{alice}.slice/pi-agent-program-" in on.seen["group"], on
+    assert not on.seen["lives"] and on.seen["report"]["sandbox"]["good"], on
+    # Without audit(8) in the kernel nobody has one.
+    assert on.seen["login uid"] == "4294967295" and on.seen["files"] != "777" and on.seen["no new privileges"] == "1", on
+    assert off.seen["login uid"] == off.seen["administrator"][1] and off.seen["files"] == "777", off
+    with weak.without("program-unit"):  # as on a host without systemd
+        grouped = leave_a_process(weak)
+    assert not grouped.seen["lives"] and "/pi-agent/program-" in grouped.seen["group"], grouped
+
+
+@pytest.mark.parametrize("defences", [(), ("program-unit",)], ids=["unit", "group"])
+def test_a_start_file_that_never_ends_is_ended(weak, defences):
+    with start_file(weak.machine, f"{STAYS}\n"), weak.without(*defences):
+        done = weak.machine.root(["pi-agentctl", "doctor", "--json"])
+        left = weak.machine.root(["pgrep", "-x", "-f", STAYS])
+    report = json.loads(done.stdout)
+    assert report["sandbox"]["good"], report
+    faults = [fault["what"] for fault in report["faults"] if fault["about"] == "shell"]
+    assert len(faults) == 1 and "does not answer: a program did not end in time" in faults[0], done
+    assert left.returncode == 1, left
+    units = weak.machine.root("systemctl list-units --all --plain --no-legend 'pi-agent-program-*'; ls /sys/fs/cgroup/pi-agent/ 2>/dev/null | grep program", check=False)
+    assert units.stdout == b"", units
+
+
+def test_what_a_user_keeps_waiting_ends_though_doctor_was_killed(product):
+    kill = f"pi-agentctl doctor >/dev/null 2>&1 & until pgrep -x -f '{STAYS}'; do sleep 0.1; done; kill -KILL $!"
+    with start_file(product.machine, f"{STAYS}\n"):
+        product.machine.root(f"{kill}; pgrep -x -f '{STAYS}'", check=True, timeout=60)  # it lives on for now
+        done = product.machine.root(f"for i in $(seq 30); do pgrep -x -f '{STAYS}' || exit 0; sleep 1; done; exit 1")
+    assert done.returncode == 0, done

@@ -1,5 +1,6 @@
 """Hosts on which a method cannot work: refused before anything is mounted, with the cause and what to do, and never another method instead."""
 
+import json
 import shlex
 
 import pytest
@@ -96,6 +97,14 @@ def test_a_container_where_bwrap_works(bwrap):
 def test_the_canary_of_a_container(bwrap):
     done = in_container(bwrap, "pi --pi-agent-canary >/dev/null")
     assert (done.returncode, done.stderr) == (0, b""), done
+
+
+def test_doctor_in_a_container(bwrap):
+    """It starts users' programs in control groups of its own, for no systemd makes any."""
+    done = in_container(bwrap, "pi-agentctl doctor --json", user="root")
+    report = json.loads(done.stdout)
+    assert report["sandbox"]["good"] and not [fault for fault in report["faults"] if fault["about"] == "shell"], done
+    assert bwrap.root("ls /sys/fs/cgroup/pi-agent | grep program").stdout == b""
 
 
 def test_the_place_of_sessions_is_taken(method, playing):

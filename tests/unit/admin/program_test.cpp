@@ -1,11 +1,14 @@
-// Running tools of the system: admin/program.hpp
+// Running tools of the system, and handing programs to systemd: admin/program.hpp, admin/program_unit.hpp
 #include "admin/program.hpp"
 
+#include "admin/program_unit.hpp"
 #include "common/error.hpp"
 
 #include <chrono>
+#include <csignal>
 #include <cstdlib>
 #include <doctest/doctest.h>
+#include <map>
 
 using namespace pi_agent;
 
@@ -59,4 +62,32 @@ TEST_CASE("a program that becomes a user leads a session without a terminal, and
         CHECK_THROWS_WITH_AS(static_cast<void>(run_program_apart({"sh", "-c", script}, 1)), "a program did not end in time", Failure);
         CHECK_MESSAGE(std::chrono::steady_clock::now() - begun < std::chrono::seconds(10), script);
     }
+}
+
+TEST_CASE("a program is handed to a shell word by word, with its own variables and an empty input")
+{
+    const std::vector<std::string> words = {"a b", "it's", "$HOME `id` \\ \"", "two\nlines", "", "-n", "%n"};
+    std::vector<std::string> command = {"sh", "-c", "printf '<%s>' \"$@\"; env; cat", "sh"};
+    command.insert(command.end(), words.begin(), words.end());
+    std::string expected;
+    for (const auto &word : words)
+        expected += "<" + word + ">";
+    const auto result = run_program({"sh"}, shell_script(command, {"LC_ALL=C", "PATH=/usr/bin:/bin"}));
+    CHECK(result.status == 0);
+    CHECK(result.output.compare(0, expected.size(), expected) == 0);
+    CHECK(result.output.find("LC_ALL=C\n") != std::string::npos);
+    CHECK(result.output.find("exec env") == std::string::npos); // of the input nothing is left to the program
+    CHECK(run_program({"sh"}, shell_script({"sh", "-c", "exit 3"}, {"PATH=/usr/bin:/bin"})).status == 3);
+}
+
+TEST_CASE("the unit of a user's program ends with all that it holds")
+{
+    std::map<std::string, PropertyValue> properties;
+    for (auto &property : program_unit_properties(Uid(1000), 10))
+        properties.emplace(property.name, property.value);
+    CHECK(std::get<std::string>(properties.at("Slice")) == "user-1000.slice");
+    CHECK(std::get<std::string>(properties.at("KillMode")) == "control-group");
+    CHECK(std::get<SignedNumber>(properties.at("KillSignal")).value == SIGKILL);
+    CHECK(std::get<std::uint64_t>(properties.at("RuntimeMaxUSec")) == 15'000'000);
+    CHECK(std::get<std::string>(properties.at("KeyringMode")) == "private");
 }

@@ -3,6 +3,7 @@
 
 #include "common/error.hpp"
 
+#include <algorithm>
 #include <cstdlib>
 #include <ctime>
 #include <doctest/doctest.h>
@@ -83,4 +84,18 @@ TEST_CASE("every answer for programs says the version of its form")
     const auto answer = nlohmann::json::parse(out.str());
     CHECK(answer["version"] == 1);
     CHECK(answer["number"].is_null());
+}
+
+TEST_CASE("what a user wrote reaches a terminal as plain ASCII, and a program as it was")
+{
+    const std::string written = "a\xc2\x9b"
+                                "2Jb\xe2\x80\xae"
+                                "c\xc3\xa4\x1b"; // CSI of 8-bit terminals, right-to-left override, a letter, ESC
+    std::ostringstream out;
+    print_json({{"seen", written}, {"broken", "\x9b"}}, out);
+    const auto text = out.str();
+    CHECK(std::all_of(text.begin(), text.end(), [](char byte) { return byte == '\n' || (byte >= ' ' && byte <= '~'); }));
+    const auto answer = nlohmann::json::parse(text);
+    CHECK(answer["seen"] == written);
+    CHECK(answer["broken"] == "\xef\xbf\xbd");
 }

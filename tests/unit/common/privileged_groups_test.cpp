@@ -27,6 +27,15 @@ TEST_CASE("groups of this host that reach past file permissions are privileged")
     CHECK(found > 0); // else this test checked nothing
 }
 
+TEST_CASE("groups that hand out devices, or the host's network, are privileged by name")
+{
+    for (const std::string name :
+         {"dialout", "tape", "cdrom", "floppy", "plugdev", "vboxusers", "audio", "netdev", "bluetooth", "wireshark", "disk", "input"})
+        CHECK_MESSAGE(is_privileged_group(name), name);
+    for (const std::string name : {"operator", "users", "games", "render", ""})
+        CHECK_FALSE_MESSAGE(is_privileged_group(name), name);
+}
+
 TEST_CASE("ordinary groups and numbers without a group are not privileged")
 {
     int found = 0;

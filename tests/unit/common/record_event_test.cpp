@@ -86,6 +86,19 @@ TEST_CASE("a preflight passes, or fails with a reason")
     CHECK(fields["SANDBOX_SELECT"] == "bwrap");
 }
 
+TEST_CASE("a preflight that went through a user's processes says whose word it is")
+{
+    RecordSubject subject;
+    subject.method = "systemd";
+    subject.user = "alice";
+    subject.uid = Uid(1000);
+    auto fields = fields_of(subject, PreflightEvent{""});
+    CHECK(fields["MESSAGE"] == "preflight of sandbox.method systemd passed by the word of alice's processes");
+    CHECK(fields["PI_AGENT_USER"] + " " + fields["PI_AGENT_UID"] == "alice 1000");
+    fields = fields_of(subject, PreflightEvent{"no session"});
+    CHECK(fields["MESSAGE"] == "preflight of sandbox.method systemd failed by the word of alice's processes: no session");
+}
+
 TEST_CASE("how a session ended is a code, a signal, or a reason alone")
 {
     auto fields = fields_of(somebody, EndedEvent{AgentEnded{true, 9}, "asked", {}, {}, {}});
