@@ -127,8 +127,7 @@ std::string to_text(const Explanation &explanation)
 
 nlohmann::json to_json(const Explanation &explanation)
 {
-    nlohmann::json json = {{"version", 1},
-                           {"user", explanation.user.name},
+    nlohmann::json json = {{"user", explanation.user.name},
                            {"uid", explanation.user.uid.value()},
                            {"policy", explanation.policy_file},
                            {"wrapper_enabled", explanation.wrapper_enabled}};

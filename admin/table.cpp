@@ -165,8 +165,8 @@ std::uint64_t now_microseconds()
 void print_json(nlohmann::json answer, std::ostream &out)
 {
     answer["version"] = answer_version;
-    constexpr bool ascii_only =
-        true; // a terminal may take a C1 control character of a user's for a command, and show text in another order
+    // A terminal may take a C1 control character of a user's for a command, and show text in another order.
+    constexpr bool ascii_only = true;
     out << answer.dump(2, ' ', ascii_only, nlohmann::json::error_handler_t::replace) << '\n';
 }
 

@@ -92,7 +92,8 @@ private:
     void guard(const std::string &base, const std::string &path, Standin standin)
     {
         if (found_.size() >= most_)
-            throw Failure(ExitStatus::limit, "limit: the repository in " + escape_for_display(tree_.path) + " has more than " + std::to_string(most_) +
+            throw Failure(ExitStatus::limit, "limit: the repository in " + escape_for_display(tree_.path) + " has more than " +
+                                                 std::to_string(most_) +
                                                  " paths that git runs things from (many submodules or worktrees?); remove worktrees that "
                                                  "are not needed ('git worktree prune'), or ask the administrator to name the paths "
                                                  "(projects.protect)");

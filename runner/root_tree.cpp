@@ -222,7 +222,7 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     attach(root, home, session.make_directory("home"));
     if (locked_settings) lock_settings(root, home, locked_settings);
     tree.devpts = make_terminals(root, tree.late);
-    if (!defence_is_on("own-scope")) tree.late.clear(); // then the runner does not find the unit, and so not its mount table
+    if (!defence_is_on("late-mounts")) tree.late.clear(); // who has some must find the session's own mount table
 
     tree.id_map = make_id_map(root, user, agent);
     std::vector<Frame> frames;

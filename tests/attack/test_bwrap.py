@@ -95,7 +95,7 @@ def test_the_callers_keyring_stays_outside(prove):
         done = target.machine.run(["python3", "-c", ADD_KEY, "pi", "python3", "-c", READ_KEY], user="alice", cwd="/home/alice/projects/demo")
         return Outcome(SECRET.encode() in done.stdout, done)
 
-    prove(attack, "bwrap:own-keyring", "call-filter", "seccomp-filter")
+    prove(attack, "bwrap:own-keyring", "reset-memory-and-keys", "call-filter", "seccomp-filter")
 
 
 # Runs its command and makes nothing around it.
@@ -114,4 +114,4 @@ def test_nothing_is_handed_to_a_launcher_without_a_sandbox(prove):
             target.machine.root("mv /usr/bin/bwrap.away /usr/bin/bwrap", check=True)
         return Outcome(b"ran outside" in done.stdout, done)
 
-    prove(attack, "bwrap:require-confined")
+    prove(attack, "bwrap:require-confined", "late-mounts")

@@ -41,7 +41,7 @@ OF_BWRAP = (
     ("", ("bwrap:no-capabilities",), "capabilities (CapBnd)"),
     ("", ("call-filter",), "another personality"),
     ("", ("call-filter",), "a netlink socket"),
-    ("", ("call-filter",), "a user namespace (clone)"),
+    ("", ("call-filter", "seccomp-filter"), "a user namespace (clone)"),
     ("", ("call-filter", "seccomp-filter"), "system call filter"),
     ("", ("call-filter", "seccomp-filter"), "io_uring_setup"),
     ("", ("seccomp-filter",), "a key pressed for the terminal (TIOCSTI)"),

@@ -196,7 +196,7 @@ def test_the_callers_control_group_is_frozen(prove):
         return Outcome(left is not None, left)
 
     # Without a scope of its own there is nothing that the unit could be bound to.
-    prove(attack, "own-scope", "unit:BindsTo", "unit:After", quick=True)
+    prove(attack, "own-scope", "late-mounts", "unit:BindsTo", "unit:After", quick=True)
 
 
 def test_a_session_goes_on_while_its_callers_control_group_is_frozen(product):
