@@ -54,7 +54,8 @@ public:
 private:
     [[noreturn]] void give_up(const std::string &why) const
     {
-        throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree_.path) + " cannot be searched for what is masked (projects.mask): " + why +
+        throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree_.path) +
+                                             " cannot be searched for what is masked (projects.mask): " + why +
                                              "; start in a smaller root, or ask the administrator to show only the repository "
                                              "(projects.scope: project) or to mask less");
     }
