@@ -1,4 +1,4 @@
-"""Some two hundred paths of every kind of place, and what processes may do with them: in a session, and outside of any."""
+"""Some three hundred paths of every kind of place, and what processes may do with them: in a session, and outside of any."""
 
 import contextlib
 import json
@@ -27,8 +27,8 @@ print(json.dumps([[os.path.lexists(path)] + [os.access(path, mode, effective_ids
 
 
 def paths_for(machine, home, project):
-    """About two hundred, of every kind of place."""
-    listed = machine.root("ls -d /* /etc/* /usr/* /dev/* /proc/sys/* /sys/* /var/* /run/* 2>/dev/null | head -150", check=True).stdout.decode().split("\n")
+    """About three hundred, of every kind of place."""
+    listed = machine.root("ls -d /* /etc/* /usr/* /dev/* /proc/sys/* /sys/* /var/* /run/* 2>/dev/null | head -300", check=True).stdout.decode().split("\n")
     own = [project, f"{project}/new", f"{project}/.env", f"{project}/.git", f"{project}/.git/config", f"{project}/.git/hooks", f"{project}/sub/deep/file"]
     own += [f"{project}/closed", f"{project}/sub", f"{home}/.nvm", f"{home}/.nvm/file", f"{home}/.npm", f"{home}/.npm/file", f"{home}/.ssh", f"{home}/.ssh/id"]
     own += [home, "/home", "/root", "/root/.bashrc", "/etc/shadow", "/etc/passwd", "/etc/ssl/certs", "/usr/bin/env", "/srv", "/srv/tools", "/srv/tools/file", "/tmp", "/tmp/new"]
