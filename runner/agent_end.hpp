@@ -11,7 +11,7 @@ namespace pi_agent {
 
 // The first process of a PID namespace cannot die of a signal that it sends itself, so there pi-agent-exec exits with 128 + the signal of
 // the agent and says which it was. It is a hostile peer's hint, believed only where it agrees with what was seen from outside, or where
-// nothing was. Throws Failure(system_failure) when neither tells.
-AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said);
+// nothing was. `killed`: the runner had all of it killed. Throws Failure(system_failure) when nothing tells.
+AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said, bool killed = false);
 
 } // namespace pi_agent

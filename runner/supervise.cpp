@@ -225,7 +225,7 @@ private:
             throw Failure(launched_ && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable,
                           text + sandbox_.where_to_look());
         }
-        return agent_end(result, said_);
+        return agent_end(result, said_, killing_);
     }
 
     Sandbox &sandbox_;

@@ -182,10 +182,10 @@ def test_without_a_journal_a_file_of_roots_has_it_all(machine, since):
 def test_who_holds_the_file_keeps_nobody_from_starting(machine, since):
     """A user can stop a process of root's in the middle of recording; what it holds then must not be a lock that others need."""
     with without_journal(machine):
-        assert pi(machine, "true").returncode == 0
+        assert pi(machine, "sh", "true").returncode == 0
         machine.root(["systemd-run", "--quiet", "--unit=holder", *QUIET, "flock", FILE, "sleep", "60"], check=True)
         machine.root(["sleep", "0.5"])
-        done = pi(machine, "echo", "ran")
+        done = pi(machine, "sh", "echo ran")
         machine.root(["systemctl", "stop", "holder"], check=True)
     assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b""), done
 

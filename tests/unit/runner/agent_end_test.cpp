@@ -40,6 +40,8 @@ TEST_CASE("where systemd knows that it killed the session, and of no end, the ag
         CHECK(same(agent_end({true, result, 0, 0}, std::nullopt), AgentEnded{true, SIGKILL}));
         CHECK(same(agent_end({true, result, 0, 0}, ExecEnded{false, 7}), AgentEnded{false, 7}));
     }
+    CHECK(same(agent_end({true, "success", 0, 0}, std::nullopt, true), AgentEnded{true, SIGKILL}));
+    CHECK(same(agent_end({true, "success", 0, 0}, ExecEnded{false, 7}, true), AgentEnded{false, 7}));
     CHECK_THROWS_AS(static_cast<void>(agent_end({true, "success", 0, 0}, std::nullopt)), Failure);
 }
 
