@@ -122,7 +122,7 @@ def test_of_two_hundred_paths(told, user):
     explained = explain(told, user, project)
     paths = paths_for(told, f"/home/{user}", project)
     paths += [f"{project}/README.md", *(path for home in shown_homes(explained, "readable").values() for path in (home, f"{home}/file"))]
-    paths += told.root("ls -d /usr/*/* /opt | head -80; ls -d /var/*/* /srv/* /root/.* /home/* /boot/* | head -60").stdout.decode().split()
+    paths += told.root("ls -d /usr/*/* /opt | head -140; ls -d /var/*/* /srv/* /root/.* /home/* /boot/* | head -60").stdout.decode().split()
     paths = list(dict.fromkeys(paths))
     inside = facts_inside(told, paths, user, project)
     hosts = dict.fromkeys([*paths, *(host + rest for host in shown_homes(explained, "caches").values() for rest in ("", "/file"))])
