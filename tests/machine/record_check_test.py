@@ -16,7 +16,8 @@ def entry(event, session=NAME, **changes):
         "PI_AGENT_VERSION": "0.1.0", "PI_AGENT_SESSION": session, "_UID": "0", "_PID": "7", "_BOOT_ID": BOOT,
     }  # fmt: skip
     if event == "preflight":
-        made.update({"PI_AGENT_RESULT": "passed", "SANDBOX_SELECT": "systemd", "PI_AGENT_SESSION": None})
+        whose = {"PI_AGENT_USER": "alice", "PI_AGENT_UID": "1000"}
+        made.update({"PI_AGENT_RESULT": "passed", "SANDBOX_SELECT": "systemd", "PI_AGENT_SESSION": None, **whose})
     elif event != "problem":
         made.update({
             "PI_AGENT_USER": "alice", "PI_AGENT_UID": "1000", "PI_AGENT_ACCOUNT": "pi-agent-alice", "PI_AGENT_PROJECT": "/srv/a",
@@ -57,6 +58,7 @@ class Form(unittest.TestCase):
             entry("ended", PI_AGENT_EXIT_CODE=None),
             entry("ended", PI_AGENT_EXIT_SIGNAL="9"),
             entry("ended", PI_AGENT_DURATION_USEC="-1"),
+            entry("preflight", PI_AGENT_USER=None),
             entry("denied", PI_AGENT_REASON=None),
             entry("denied", PI_AGENT_STATUS="0"),
             entry("denied", SYSLOG_IDENTIFIER="pi", _UID="1001"),
