@@ -215,8 +215,8 @@ void HomeMounts::show_later(std::size_t index, const std::string &agent_home, De
     const HomeDirectory &directory = *directories_[index];
     if (own_places_.count(directory.path) > 0 && !directory.is_cache)
         tree_.late.push_back({clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{true, &tree_.id_map}),
-                              home_.path, directory.path});
-    tree_.late.push_back({std::move(mount), agent_home, places_[index]});
+                              join_path(home_.path, directory.path)});
+    tree_.late.push_back({std::move(mount), join_path(agent_home, places_[index])});
     (directory.is_cache ? shown_.caches : shown_.readable).push_back("~/" + places_[index]);
 }
 

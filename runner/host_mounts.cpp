@@ -69,7 +69,7 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
         }
 #endif
         session.make_directory("root" + path);
-        late.push_back({clone_read_only(root, open_trusted(path, O_PATH | O_DIRECTORY, "host's")), "/etc", name});
+        late.push_back({clone_read_only(root, open_trusted(path, O_PATH | O_DIRECTORY, "host's")), path});
     }
     return late;
 }
@@ -77,8 +77,9 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
 // Processors and memory: what tools size themselves by.
 LateMount show_devices(const AsRoot &root, const SessionDirectory &session)
 {
-    session.make_directory("sys/devices/system");
-    return {clone_read_only(root, open_trusted("/sys/devices/system", O_PATH | O_DIRECTORY, "host directory")), "/sys/devices", "system"};
+    const std::string path = "/sys/devices/system";
+    session.make_directory(path.substr(1));
+    return {clone_read_only(root, open_trusted(path, O_PATH | O_DIRECTORY, "host directory")), path};
 }
 
 // The host's sudo could only fail inside (no new privileges), and some scripts call it by its path.
@@ -87,10 +88,8 @@ void explain_sudo(const AsRoot &root, std::vector<LateMount> &late)
     struct stat facts {};
     if (stat(PI_AGENT_SUDO_PATH, &facts) != 0) return; // who brings another one may leave this path empty
     const std::string path = resolve_trusted(PI_AGENT_SUDO_PATH, "host's sudo").canonical;
-    if (!is_shown(HostView{}, path)) return;
-    const std::string directory = parent_of(path);
-    late.push_back({clone_read_only(root, open_trusted(PI_AGENT_SHIM_DIR "/sudo", O_PATH, "explanation of sudo")), directory,
-                    path.substr(directory.size() + 1)});
+    if (is_shown(HostView{}, path))
+        late.push_back({clone_read_only(root, open_trusted(PI_AGENT_SHIM_DIR "/sudo", O_PATH, "explanation of sudo")), path});
 }
 
 } // namespace

@@ -7,8 +7,6 @@
 #include "common/escape.hpp"
 #include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
-#include "runner/beneath.hpp"
-#include "runner/mounts.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,6 @@
 #include "runner/late_mounts.hpp"
 
 #include "common/error.hpp"
-#include "common/policy_paths.hpp"
 #include "runner/beneath.hpp"
 #include "runner/sandbox.hpp"
 
@@ -17,7 +16,7 @@ void attach_late(const AsRoot &root, Sandbox &sandbox, std::vector<LateMount> &m
         const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
         if (!view) throw_errno("opening the session's view");
         for (const auto &late : mounts)
-            attach(root, late.mount, open_beneath(view, join_path(late.top, late.place).substr(1), O_PATH));
+            attach(root, late.mount, open_beneath(view, late.path.substr(1), O_PATH));
     });
     mounts.clear();
 }
@@ -27,7 +26,7 @@ std::vector<std::string> places_of(const std::vector<LateMount> &mounts)
     std::vector<std::string> places;
     places.reserve(mounts.size());
     for (const auto &late : mounts)
-        places.push_back(join_path(late.top, late.place));
+        places.push_back(late.path);
     return places;
 }
 

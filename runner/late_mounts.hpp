@@ -15,8 +15,7 @@ class Sandbox;
 // user could rename meanwhile: only a mount among the host's keeps a directory where it is.
 struct LateMount {
     DetachedMount mount;
-    std::string top;   // as the agent sees it: a directory whose path nobody but root can change
-    std::string place; // beneath it; any bytes
+    std::string path; // as the agent sees it; any bytes
 };
 
 // Once the launcher is there, and before it has started anything. Lets go of them. Throws where one cannot be attached.

@@ -19,7 +19,6 @@
 #include <memory>
 #include <set>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -83,13 +82,10 @@ private:
     // next. What is closed by somebody else stays so.
     void close(const std::string &path)
     {
-        const UniqueFd itself = find_beneath(tree_.top, path, O_PATH);
-        if (!itself && errno != EACCES) return;
-        const std::string &closed = itself ? path : split_last(path).first; // which lets itself be read, and not passed
-        const UniqueFd directory = itself ? UniqueFd() : find_beneath(tree_.top, closed, O_PATH);
-        struct stat facts {};
-        if (fstat(itself ? itself.get() : directory.get(), &facts) != 0) throw_errno("examining a directory that may not be searched");
-        if (facts.st_uid != geteuid() || !defence_is_on("mask-closed")) return;
+        const bool lets_pass = find_beneath(tree_.top, path, O_PATH).is_open();
+        if (!lets_pass && errno != EACCES) return;
+        const std::string closed = lets_pass ? path : split_last(path).first; // which lets itself be read, and not passed
+        if (!is_own_directory(tree_, closed) || !defence_is_on("mask-closed")) return;
         if (closed.empty()) give_up("you may not enter it");
         if (closed_.size() == guard_limit) give_up("you may not enter more than " + std::to_string(guard_limit) + " of its directories");
         closed_.insert(closed);
@@ -99,14 +95,11 @@ private:
     {
         std::vector<std::string> &paths = found_.paths;
         std::sort(paths.begin(), paths.end());
-        std::set<std::string> kept;
-        for (auto &path : paths) {
-            bool inside = false;
-            for (std::size_t slash = path.find('/'); slash != std::string::npos && !inside; slash = path.find('/', slash + 1))
-                inside = kept.count(path.substr(0, slash)) != 0;
-            if (!inside) kept.insert(std::move(path));
-        }
-        paths.assign(kept.begin(), kept.end());
+        std::vector<std::string> kept;
+        for (auto &path : paths)
+            if (std::none_of(kept.begin(), kept.end(), [&](const std::string &above) { return is_within(path, above); }))
+                kept.push_back(std::move(path));
+        paths = std::move(kept);
     }
 
     void judge(FdRef directory, const std::string &above, const std::string &name, unsigned char type, std::vector<std::string> &ahead)

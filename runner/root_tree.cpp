@@ -1,7 +1,6 @@
 // Builds the session's root tree out of read-only clones, the agent's home and the id-mapped project.
 #include "runner/root_tree.hpp"
 
-#include "build_config.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -156,13 +155,13 @@ UniqueFd make_terminals(const AsRoot &root, std::vector<LateMount> &late)
 {
     if (!defence_is_on("own-devpts")) {
         UniqueFd host = open_trusted("/dev/pts", O_PATH | O_DIRECTORY, "host's terminals");
-        late.push_back({clone_mount(root, host, Submounts::leave_out, MountAttributes{}), "/dev", "pts"});
+        late.push_back({clone_mount(root, host, Submounts::leave_out, MountAttributes{}), "/dev/pts"});
         return host;
     }
     DetachedMount own = new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}, {"max", "64"}}, false);
     UniqueFd top = UniqueFd::adopt(fcntl(own.fd.get(), F_DUPFD_CLOEXEC, 3));
     if (!top) throw_errno("keeping the session's terminals");
-    late.push_back({std::move(own), "/dev", "pts"});
+    late.push_back({std::move(own), "/dev/pts"});
     return top;
 }
 

@@ -68,13 +68,6 @@ private:
         return true;
     }
 
-    [[nodiscard]] bool is_own(const std::string &path) const
-    {
-        const UniqueFd directory = find_beneath(tree_.top, path, O_PATH | O_DIRECTORY);
-        struct stat facts {};
-        return directory && fstat(directory.get(), &facts) == 0 && facts.st_uid == geteuid();
-    }
-
     bool step(const std::string &name)
     {
         if (name == "..") {
@@ -90,7 +83,7 @@ private:
                 found_.rest += "/" + later;
             return stop(ShownPath::Kind::missing);
         }
-        if (!fd && errno == EACCES && is_own(found_.path)) return stop(ShownPath::Kind::closed);
+        if (!fd && errno == EACCES && is_own_directory(tree_, found_.path)) return stop(ShownPath::Kind::closed);
         if (!fd) return stop(ShownPath::Kind::unclear);
         if (mount_id(fd) != mount_) {
             found_.path = path;
@@ -115,6 +108,13 @@ private:
 };
 
 } // namespace
+
+bool is_own_directory(const GuardedTree &tree, const std::string &path)
+{
+    const UniqueFd directory = find_beneath(tree.top, path, O_PATH | O_DIRECTORY);
+    struct stat facts {};
+    return directory && fstat(directory.get(), &facts) == 0 && facts.st_uid == geteuid();
+}
 
 std::vector<std::string> components_of(const std::string &path)
 {

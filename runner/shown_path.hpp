@@ -30,6 +30,9 @@ struct ShownPath {
     std::vector<std::string> links; // symbolic links on the way, canonical themselves
 };
 
+// Whether `path` (canonical, relative to the top) is a directory of this process' account: who owns it may change its rights at any time.
+bool is_own_directory(const GuardedTree &tree, const std::string &path);
+
 // Components of a path, without empty ones and ".".
 std::vector<std::string> components_of(const std::string &path);
 

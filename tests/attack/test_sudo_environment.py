@@ -12,14 +12,14 @@ def load_with(machine, assignment):
     return machine.run(["sudo", "-n", assignment, RUNNER], user="alice", cwd="/")
 
 
-@pytest.mark.parametrize("keep", ["env_keep", "env_check"])
-def test_a_variable_that_the_site_keeps_does_not_reach_the_runner(machine, policy, keep):
+def prove_kept_out(machine, keep, line, weaker):
+    """A site keeps the loader's variables: with our rule as it is the loader does not get them, with `weaker` in the place of `line` it does."""
     machine.write(SITE, f'Defaults {keep} += "LD_DEBUG LD_PRELOAD LD_LIBRARY_PATH"\n', mode=0o440)
     before = machine.read(RULE).decode()
-    assert "!env_keep, !env_check" in before
+    assert line in before
     try:
         refused = load_with(machine, "LD_DEBUG=libs")
-        machine.write(RULE, before.replace(" !env_keep, !env_check,", ""), mode=0o440)
+        machine.write(RULE, before.replace(line, weaker), mode=0o440)
         obeyed = load_with(machine, "LD_DEBUG=libs")
     finally:
         machine.write(RULE, before, mode=0o440)
@@ -30,19 +30,12 @@ def test_a_variable_that_the_site_keeps_does_not_reach_the_runner(machine, polic
 
 
 @pytest.mark.parametrize("keep", ["env_keep", "env_check"])
+def test_a_variable_that_the_site_keeps_does_not_reach_the_runner(machine, policy, keep):
+    prove_kept_out(machine, keep, " !env_keep, !env_check,", "")
+
+
+@pytest.mark.parametrize("keep", ["env_keep", "env_check"])
 def test_nor_through_sudo_rs(sudo_rs, keep):
     """sudo-rs leaves a line out that has one word it does not know: the one that it is given has none."""
-    sudo_rs.write(SITE, f'Defaults {keep} += "LD_DEBUG LD_PRELOAD LD_LIBRARY_PATH"\n', mode=0o440)
-    before = sudo_rs.read(RULE).decode()
     line = "env_reset, !env_keep, !env_check, !use_pty"
-    assert line in before
-    try:
-        refused = load_with(sudo_rs, "LD_DEBUG=libs")
-        sudo_rs.write(RULE, before.replace(line, line + ", !requiretty"), mode=0o440)
-        obeyed = load_with(sudo_rs, "LD_DEBUG=libs")
-    finally:
-        sudo_rs.write(RULE, before, mode=0o440)
-        sudo_rs.root(["rm", SITE], check=True)
-    assert b"find library=" in obeyed.stderr, obeyed  # without the defence
-    assert b"find library=" not in refused.stderr and b"not allowed to set the following environment variables: LD_DEBUG" in refused.stderr, refused
-    assert refused.returncode != 0
+    prove_kept_out(sudo_rs, keep, line, line + ", !requiretty")
