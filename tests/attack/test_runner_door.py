@@ -169,7 +169,10 @@ def test_a_user_becomes_another_one_first(prove, product, weak):
 
 
 @pytest.mark.parametrize(
-    ("name", "flag", "more"), [("mnt", "CLONE_NEWNS", ["cwd-identity"]), ("cgroup", "CLONE_NEWCGROUP", [])], ids=["mnt", "cgroup"]
+    ("name", "flag", "more"),
+    # In another control group namespace the runner does not find the session's own group, where it would look for what it attaches late.
+    [("mnt", "CLONE_NEWNS", ["cwd-identity"]), ("cgroup", "CLONE_NEWCGROUP", ["late-mounts"])],
+    ids=["mnt", "cgroup"],
 )
 def test_called_in_another_namespace(name, flag, more, prove):
     script = f"call({ASK}, pair=socket_made_by(1000), prepare=becoming('alice', leaving({flag})))"
