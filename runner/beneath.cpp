@@ -127,7 +127,7 @@ UniqueFd find_own_directory_beneath(FdRef top, const std::string &path)
 
 std::string set_aside(FdRef directory, const std::string &name)
 {
-    const std::string kept = name.substr(0, 200) + ".kept-" + random_hex(4);
+    std::string kept = name.substr(0, 200) + ".kept-" + random_hex(4);
     if (renameat2(directory.get(), name.c_str(), directory.get(), kept.c_str(), RENAME_NOREPLACE) != 0 && errno != ENOENT)
         throw_errno("setting " + escape_for_display(name) + " aside");
     return kept;
