@@ -74,8 +74,8 @@ FULL = {
 @pytest.mark.parametrize("fault", FULL)
 def test_after_a_start_into_a_state_directory_that_is_each_file_is_old_or_new_and_the_next_start_repairs(fault, product, small_state):
     limit, relief, said = FULL[fault]
-    traces = product.quiet_traces()
     small_state.root(f"mount -o remount,{limit.format(STATE)} {STATE}", check=True)
+    traces = product.quiet_traces()
     # Beyond the room for bytes in the one, for files in the other.
     write_config(product, "new", FILES * 2, 4000)
     done = product.pi("echo", "ran")

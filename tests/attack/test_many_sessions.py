@@ -19,13 +19,13 @@ LEAVING = f"""
 for i in $(seq {SLACK + 1}); do
   systemd-run --quiet --unit=census-$i --slice=census$i.slice --socket-property=ListenStream=/run/census-$i true 2>/dev/null
   systemd-run --quiet --unit=census-kept-$i --slice=census$i.slice dbus-monitor --system
-  unshare --mount sleep 300 <&- >&- 2>&- &
+  unshare --mount sleep 300 <&- >&- 2>&- & echo $! >>/run/census-pids
   mkdir -p {SESSIONS}/census-$i /sys/fs/cgroup/census-$i && mount -t tmpfs census {SESSIONS}/census-$i && touch /tmp/census-$i
   ipcmk --shmem 4096 >/dev/null
 done; sleep 2
 """
 REMOVING = f"""
-pkill -f 'sleep 300'; ipcrm --all=shm; rm -f /tmp/census-*
+kill $(cat /run/census-pids); ipcrm --all=shm; rm -f /tmp/census-* /run/census-pids
 for i in $(seq {SLACK + 1}); do
   systemctl stop census-$i.socket census-kept-$i.service census$i.slice
   umount {SESSIONS}/census-$i; rmdir {SESSIONS}/census-$i /sys/fs/cgroup/census-$i; rm -f /run/census-$i

@@ -73,3 +73,37 @@ def test_a_user_who_starts_and_fails_all_the_time_keeps_apply_and_the_emergency_
         product.machine.install_policy(ATTACK_POLICY.read_text())
     failed = int(product.machine.root("wc -l </tmp/failed; rm -f /tmp/failed /tmp/enough", check=True).stdout)
     assert failed > TURNS, f"only {failed} starts failed meanwhile"
+
+
+# As root: a session that is over and takes long to remove, and a start whose directory is there before it is locked. The kernel lists the
+# newest first. When the sweep is at the one, the start comes to locking the other.
+OVERTAKING = f"""
+import fcntl, os, subprocess, sys, time
+BEGUN, OVER = "{SESSIONS}/" + "1" * 32, "{SESSIONS}/" + "2" * 32
+os.mkdir(BEGUN, 0o700)
+os.makedirs(OVER + "/root")
+for number in range(60000):
+    os.mkdir(f"{{OVER}}/root/{{number}}")
+PI = ["setpriv", "--reuid=alice", "--regid=alice", "--init-groups", "env", "-i", "PATH=/usr/bin:/bin", "HOME=/home/alice", "pi", "true"]
+sweeping = subprocess.Popen(PI, cwd="/home/alice/projects/demo", stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL)
+until = time.monotonic() + 20
+while os.stat(OVER + "/root").st_nlink == 60002 and time.monotonic() < until:
+    pass
+lock = os.open(BEGUN, os.O_RDONLY)
+fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+assert os.path.exists(OVER), "the sweep was over before, so this shows nothing"
+assert sweeping.wait() == 0
+print(os.path.exists(BEGUN), flush=True)
+subprocess.run(["rm", "-rf", BEGUN, OVER])
+"""
+
+
+@pytest.mark.parametrize("method", ["systemd", "bwrap"])
+def test_a_start_that_locks_its_directory_while_another_one_sweeps_keeps_it(method, prove, product, weak):
+    def attack(target):
+        done = target.machine.root(["python3", "-c", OVERTAKING], check=True)
+        return Outcome(done.stdout != b"True\n", done)
+
+    section = f"sandbox: {{method: {method}}}"
+    with product.policy_with(section), weak.policy_with(section):
+        prove(attack, "sweep-lock", quick=True)

@@ -1,5 +1,6 @@
 """A wrapper that stands still: nothing of root's waits for it, its session goes on, and so does it when it is continued."""
 
+import signal
 import time
 
 from target import DEMO, Outcome
@@ -11,8 +12,17 @@ TICKING = f"echo $PI_AGENT_SESSION; while test ! -e {DEMO}/enough; do echo tick 
 BOBS = "/home/bob/work/demo"
 
 
-def signal_to(target, pid, signal):
-    target.machine.root(["kill", f"-{signal}", str(pid)], check=True)
+def signal_to(machine, pid, name):
+    machine.root(["kill", f"-{name}", str(pid)], check=True)
+
+
+def stop(session):
+    signal_to(session.machine, session.wrapper_pid(), "STOP")
+
+
+def go_on(session):
+    signal_to(session.machine, session.wrapper_pid(), "CONT")
+    session.process.send_signal(signal.SIGCONT)  # what entered the machine for it stops with it
 
 
 def ticks(target):
@@ -33,7 +43,7 @@ def test_a_session_goes_on_while_its_wrapper_is_stopped_and_the_wrapper_afterwar
     traces = product.quiet_traces()
     session = product.session("sh", "-c", TICKING)
     try:
-        signal_to(product, session.wrapper_pid(), "STOP")
+        stop(session)
         time.sleep(STOPPED_SECONDS)
         assert goes_on(product), "the agent stands still"
         for user, cwd in (("alice", DEMO), ("bob", BOBS)):
@@ -43,13 +53,13 @@ def test_a_session_goes_on_while_its_wrapper_is_stopped_and_the_wrapper_afterwar
         listed = product.machine.root(["pi-agentctl", "sessions"], check=True, timeout=5).stdout
         assert session.id.encode() in listed, listed
 
-        signal_to(product, session.wrapper_pid(), "CONT")
+        go_on(session)
         product.machine.run(["touch", f"{DEMO}/enough"], check=True)
         assert session.process.wait(timeout=10) == 7
         # What is looked at sees an agent that stands still.
         still = product.session("sh", "-c", TICKING.replace("enough", "never"))
         for pid in still.agent_pids():
-            signal_to(product, pid, "STOP")
+            signal_to(product.machine, pid, "STOP")
         assert not goes_on(product)
         still.end()
     finally:
@@ -61,13 +71,13 @@ def test_what_ended_while_the_wrapper_was_stopped_is_gone_and_the_wrapper_tells_
     """root's part waits for nobody: neither to clean up nor to record."""
     traces = product.quiet_traces()
     session = product.session("sh", "-c", TICKING)
-    signal_to(product, session.wrapper_pid(), "STOP")
+    stop(session)
     wrapper = [name for name in product.traces()["processes"] if name.startswith("/usr/bin/pi ")]
     assert wrapper, "the wrapper is not seen, so this shows nothing"
     product.machine.run(["touch", f"{DEMO}/enough"], check=True)
     product.expect_traces({**traces, "processes": traces["processes"] + wrapper}, STOPPED_SECONDS)
     assert b"ended" in product.machine.root(["pi-agentctl", "logs", session.id], check=True).stdout
-    signal_to(product, session.wrapper_pid(), "CONT")
+    go_on(session)
     assert session.process.wait(timeout=10) == 7
     clear(product)
 
