@@ -89,8 +89,43 @@ def test_nothing_is_left_of_starts_whose_callers_control_group_is_killed_before_
     done = product.machine.root(["python3", "-c", KILLING, str(ROUNDS)], timeout=120, check=True)
     caught = json.loads(done.stdout)
     assert caught >= ROUNDS // 4, f"only {caught} of {ROUNDS} runners were killed before they had left"
-    product.pi("true", check=True)  # sweeps
+    product.pi("true", user="bob", cwd="/home/bob/work/demo", check=True)  # sweeps
     product.expect_traces(traces, CLEAN_SECONDS)
+
+
+# As root, what systemd makes of a runner that was killed in the moment of the move: a scope in which nobody ever was. None gets empty any
+# more, which is when systemd removes a scope.
+EMPTY_SCOPE = """
+import os, subprocess, time
+dead = os.fork()
+if dead == 0:
+    os._exit(0)
+time.sleep(0.2)
+name = f"pi-agent-run-{'7' * 32}.scope"
+subprocess.run(["busctl", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+                "StartTransientUnit", "ssa(sv)a(sa(sv))", name, "fail", "2", "PIDs", "au", "1", str(dead), "Slice", "s", "pi-agent-u1000.slice", "0"], check=True)
+time.sleep(0.5)
+print(subprocess.run(["systemctl", "is-active", name], capture_output=True, text=True).stdout)
+"""
+
+
+def test_an_empty_scope_that_a_killed_start_left_goes_with_the_next_start_of_anybody(prove):
+    def attack(target):
+        traces = target.quiet_traces()
+        other = target.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60")
+        made = target.machine.root(["python3", "-c", EMPTY_SCOPE], check=True).stdout
+        assert b"\nactive\n" in made, f"this systemd leaves no such scope, so this shows nothing: {made}"
+        target.pi("true", user="bob", cwd="/home/bob/work/demo", check=True)
+        assert other.process.poll() is None, "a scope that somebody is in was taken for an empty one"
+        other.end()
+        try:
+            target.expect_traces(traces, CLEAN_SECONDS)
+        except AssertionError as left:
+            target.machine.root("systemctl stop 'pi-agent-run-*.scope'", check=True)
+            return Outcome(True, str(left))
+        return Outcome(False, made)
+
+    prove(attack, "sweep-scopes", quick=True)
 
 
 # A direct call with no socket is refused, and recorded, before the runner has left. Frozen there, it holds the record's file open.

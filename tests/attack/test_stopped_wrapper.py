@@ -1,6 +1,5 @@
 """A wrapper that stands still: nothing of root's waits for it, its session goes on, and so does it when it is continued."""
 
-import signal
 import time
 
 from target import DEMO, Outcome
@@ -9,6 +8,8 @@ from target import DEMO, Outcome
 STOPPED_SECONDS = 12
 TICKS = f"{DEMO}/ticks"
 TICKING = f"echo $PI_AGENT_SESSION; while test ! -e {DEMO}/enough; do echo tick | tee -a {TICKS}; sleep 0.1; done; exit 7"
+# What entered the machine for a command stops with it, and for good: so the wrapper is a command of a shell's.
+BY_A_SHELL = ("sh", "-c", 'pi "$@"; exit $?', "sh")
 BOBS = "/home/bob/work/demo"
 
 
@@ -16,13 +17,17 @@ def signal_to(machine, pid, name):
     machine.root(["kill", f"-{name}", str(pid)], check=True)
 
 
+def wrapper_of(session):
+    found = session.machine.root(["pgrep", "--parent", str(session.wrapper_pid()), "--exact", "pi"], check=True)
+    return int(found.stdout)
+
+
 def stop(session):
-    signal_to(session.machine, session.wrapper_pid(), "STOP")
+    signal_to(session.machine, wrapper_of(session), "STOP")
 
 
 def go_on(session):
-    signal_to(session.machine, session.wrapper_pid(), "CONT")
-    session.process.send_signal(signal.SIGCONT)  # what entered the machine for it stops with it
+    signal_to(session.machine, wrapper_of(session), "CONT")
 
 
 def ticks(target):
@@ -41,7 +46,7 @@ def clear(target):
 
 def test_a_session_goes_on_while_its_wrapper_is_stopped_and_the_wrapper_afterwards(product):
     traces = product.quiet_traces()
-    session = product.session("sh", "-c", TICKING)
+    session = product.session("sh", "-c", TICKING, program=BY_A_SHELL)
     try:
         stop(session)
         time.sleep(STOPPED_SECONDS)
@@ -70,7 +75,7 @@ def test_a_session_goes_on_while_its_wrapper_is_stopped_and_the_wrapper_afterwar
 def test_what_ended_while_the_wrapper_was_stopped_is_gone_and_the_wrapper_tells_how_it_ended(product):
     """root's part waits for nobody: neither to clean up nor to record."""
     traces = product.quiet_traces()
-    session = product.session("sh", "-c", TICKING)
+    session = product.session("sh", "-c", TICKING, program=BY_A_SHELL)
     stop(session)
     wrapper = [name for name in product.traces()["processes"] if name.startswith("/usr/bin/pi ")]
     assert wrapper, "the wrapper is not seen, so this shows nothing"
