@@ -14,6 +14,7 @@ SCRATCH = "/var/lib/pi-agent/sessions"
 HOOK = "/usr/share/pi-agent/migrations/0.0.2-of-an-attack.sh"
 BOBS = "/home/bob/work/demo"
 RUNNER = "pi-agent-runner"
+AGE = "0.03"  # of shorter ones nobody would notice that they are stopped
 FILES = 2000  # so many that the writer of the configuration can be caught at work
 HURRY = 5  # seconds in which another start is through, whatever is stopped
 PATIENCE = 20  # what the runner gives such a program, and a slow machine
@@ -61,7 +62,7 @@ def catching(action, prepare):
     def run(target, command=("true",)):
         target.machine.root(prepare, check=True)
         traces = target.quiet_traces()
-        catcher = target.session("python3", f"{INSIDE}/catch.py", action, RUNNER, user="bob", cwd=BOBS)
+        catcher = target.session("python3", f"{INSIDE}/catch.py", action, RUNNER, AGE, user="bob", cwd=BOBS)
         starting = target.machine.popen(["pi", *command], cwd=DEMO, stdin=subprocess.DEVNULL)
         answer = answer_of(catcher)
         assert answer and answer["victim"] and "refused" not in answer, f"nothing was caught, so this shows nothing: {answer}"
@@ -139,7 +140,7 @@ def test_a_remover_of_temporary_files_that_an_agent_of_its_account_stops_keeps_n
 
         session = target.machine.popen(["pi", "sh", "-c", f"{FILLING}; echo ready; read line"], cwd=DEMO)
         assert session.stdout.readline() == b"ready\n"
-        catcher = target.session("python3", f"{INSIDE}/catch.py", "stop", RUNNER, user="bob", cwd=BOBS)
+        catcher = target.session("python3", f"{INSIDE}/catch.py", "stop", RUNNER, "0", user="bob", cwd=BOBS)
         began = time.monotonic()
         session.communicate(b"\n", timeout=PATIENCE)
         told = time.monotonic() - began

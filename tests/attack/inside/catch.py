@@ -1,6 +1,7 @@
 """Runs as an agent: catches a process of its own account that is none of its session, and does something to it.
 
-catch.py ACTION NAME: the first of this name that lives for a moment. Says PI_AGENT_SESSION, and when it has caught one a line of JSON.
+catch.py ACTION NAME AGE: the first of this name that has lived for AGE seconds. Says PI_AGENT_SESSION, and when it has caught one a line
+of JSON.
 """
 
 import ctypes
@@ -11,9 +12,8 @@ import sys
 import time
 
 SECONDS = 30
-LONG = 0.03  # of some of the runner's children nobody would notice that they are stopped
 libc = ctypes.CDLL(None, use_errno=True)
-action, name = sys.argv[1:]
+action, name, age = sys.argv[1], sys.argv[2], float(sys.argv[3])
 
 
 def of_this_name():
@@ -34,7 +34,7 @@ def caught():
         now = time.monotonic()
         since = {pid: since.get(pid, now) for pid in of_this_name()}
         for pid, first in since.items():
-            if now - first > LONG:
+            if now - first >= age:
                 return pid
     return None
 
