@@ -1,7 +1,6 @@
 // Emptying and removing sessions' temporary directories on disk.
 #include "runner/scratch_removal.hpp"
 
-#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
@@ -171,7 +170,7 @@ void remove_session_with_scratch(const AsRoot &root, const std::string &id)
         const std::string path = read_session_link(session, scratch_link);
         if (path.empty()) return;
         try {
-            remove_scratch(root, path, in_seconds(defence_is_on("removal-deadline") ? removal_patience_seconds : 600));
+            remove_scratch(root, path, in_seconds(removal_patience_seconds));
         } catch (const Failure &failure) { // the mount points go all the same
             record_problem(id, std::string("temporary files are left: ") + failure.what());
         }
