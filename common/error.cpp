@@ -7,11 +7,12 @@ namespace pi_agent {
 
 namespace {
 
-// Of all that the operating system refuses, this is what a user can mend, wherever it happens.
+// Of all that the operating system refuses, this is what can be mended, wherever it happens.
 const char *remedy_of(int error_number)
 {
-    const bool full = error_number == ENOSPC || error_number == EDQUOT;
-    return full ? "; free some space on that file system, or ask the administrator" : "";
+    if (error_number == ENOSPC || error_number == EDQUOT) return "; free some space on that file system, or ask the administrator";
+    if (error_number == EROFS) return "; ask the administrator why nothing can be written there: a damaged disk is one reason";
+    return "";
 }
 
 } // namespace

@@ -1,6 +1,7 @@
 // Starting a program of the host as a user and reading what it writes.
 #include "runner/host_program.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
 
@@ -45,7 +46,9 @@ struct Pipe {
     sigset_t none;
     sigemptyset(&none);
     // Whoever waits for the program is killed at its own deadline, and takes it along.
-    if (!placed || sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != parent)
+    const int at_parents_death = defence_is_on("program-end") ? SIGKILL : 0;
+    if (!placed || sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || prctl(PR_SET_PDEATHSIG, at_parents_death, 0, 0, 0) != 0 ||
+        getppid() != parent)
         _exit(126);
     if (signal(SIGPIPE, SIG_DFL) == SIG_ERR) _exit(126);
     for (const auto &path : paths)

@@ -2,6 +2,7 @@
 #include "runner/launch.hpp"
 
 #include "build_config.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
@@ -53,7 +54,7 @@ constexpr const char *shell_path = "/bin/bash";
 void tell(FdRef wrapper, const RunnerMessage &message)
 {
     try {
-        send_packet(wrapper, encode(message), {}, in_seconds(1));
+        send_packet(wrapper, encode(message), {}, in_seconds(defence_is_on("wrapper-deadline") ? 1 : 600));
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: a wrapper that is gone ends the session by itself
     }
 }
@@ -61,7 +62,7 @@ void tell(FdRef wrapper, const RunnerMessage &message)
 // In two seconds at most: a wrapper that does not read keeps nobody.
 void tell_all(FdRef wrapper, const std::vector<std::string> &notices)
 {
-    const Deadline deadline = in_seconds(2);
+    const Deadline deadline = in_seconds(defence_is_on("wrapper-deadline") ? 2 : 600);
     try {
         for (const auto &text : notices)
             send_packet(wrapper, encode(RunnerMessage(Notice{text})), {}, deadline);

@@ -2,17 +2,43 @@
 #include "runner/own_scope.hpp"
 
 #include "common/defence.hpp"
+#include "runner/beneath.hpp"
+#include "runner/control_group.hpp"
 #include "runner/process_state.hpp"
+#include "runner/record.hpp"
+#include "runner/session_directory.hpp"
 #include "runner/unit_properties.hpp"
 
 #include <exception>
+#include <fcntl.h>
+#include <string_view>
 #include <utility>
+#include <vector>
 
 namespace pi_agent {
 
 namespace {
 
 constexpr int patience_seconds = 30;
+constexpr std::size_t scopes_at_once = 64;
+constexpr std::string_view slice_prefix = "pi-agent-u";
+constexpr std::string_view scope_prefix = "pi-agent-run-";
+
+bool begins_with(std::string_view text, std::string_view prefix)
+{
+    return text.substr(0, prefix.size()) == prefix;
+}
+
+// The groups below one whose names begin so; none where it has just gone.
+std::vector<std::string> groups_in(const std::string &path, std::string_view prefix)
+{
+    const UniqueFd directory = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    std::vector<std::string> found;
+    if (!directory) return found;
+    for (auto &name : names_in(directory))
+        if (begins_with(name, prefix)) found.push_back(std::move(name));
+    return found;
+}
 
 } // namespace
 
@@ -34,6 +60,29 @@ MoveIntoScope::~MoveIntoScope()
     try {
         wait();
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): what came before it is told
+    }
+}
+
+void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noexcept
+{
+    if (!defence_is_on("own-scope") || !defence_is_on("sweep-scopes")) return;
+    try {
+        const ControlGroup service = group_of_service(session_id);
+        const std::string slices = split_last(split_last(service.path).first).first;
+        std::size_t stopped = 0;
+        for (const auto &slice : groups_in(slices, slice_prefix)) {
+            const std::string path = slices + "/" + slice + "/";
+            for (const auto &scope : groups_in(path, scope_prefix)) {
+                const auto is_empty = [&] { return processes_in({path + scope, service.is_unified}).empty(); };
+                if (!is_empty()) continue;
+                // systemd makes a group and moves a process there in one go: once it has answered, nobody is on the way.
+                if (!systemd.unit_exists(scope) || !is_empty()) continue;
+                if (++stopped > scopes_at_once) return;
+                systemd.stop_unit(scope);
+            }
+        }
+    } catch (const std::exception &failure) { // one user's leftover must not be another's refusal
+        record_problem(session_id, std::string("empty scopes cannot be removed: ") + failure.what());
     }
 }
 

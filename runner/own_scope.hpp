@@ -9,7 +9,8 @@
 namespace pi_agent {
 
 // Asks systemd to move this process into a scope of its own, and lets it do other things meanwhile. A process that ends while systemd moves
-// it leaves its scope behind, empty and for ever: so whatever fails meanwhile, the move is waited for.
+// it leaves its scope behind, empty and for ever: so whatever fails meanwhile, the move is waited for. Only its user can kill it then
+// (cgroup.kill): sweep_empty_scopes().
 class MoveIntoScope {
 public:
     MoveIntoScope(SystemdBus &systemd, const std::string &scope, Uid user);
@@ -24,5 +25,9 @@ public:
 private:
     std::string under_way_;
 };
+
+// Stops scopes of runners in which nobody is, of all users, a bounded number at once. For a runner that is in its scope. best_effort: what
+// fails is recorded.
+void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noexcept;
 
 } // namespace pi_agent

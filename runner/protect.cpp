@@ -155,8 +155,13 @@ ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const Open
 
 void ProjectGuards::receive_all()
 {
-    while (found_.size() < paths_.size())
-        found_.push_back(decode_guarded_paths(child_->receive_long(search_patience_seconds)));
+    try {
+        while (found_.size() < paths_.size())
+            found_.push_back(decode_guarded_paths(child_->receive_long(search_patience_seconds)));
+    } catch (const Failure &) { // its user can kill it
+        if (defence_is_on("finder-required")) throw;
+        found_.resize(paths_.size());
+    }
     for (const auto &found : found_)
         notices_.insert(notices_.end(), found.notices.begin(), found.notices.end());
     has_masks_ = !found_.front().masked.empty();

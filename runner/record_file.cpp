@@ -7,9 +7,11 @@
 #include "common/trusted_file.hpp"
 
 #include <array>
+#include <cerrno>
 #include <chrono>
 #include <fcntl.h>
 #include <nlohmann/json.hpp>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -80,6 +82,8 @@ bool ends_within_a_line(FdRef file, off_t size)
 void append_to_record_file(const std::vector<JournalField> &fields)
 {
     const UniqueFd file = open_file();
+    if (!defence_is_on("record-without-lock") && flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+        throw SystemFailure(EWOULDBLOCK, std::string("locking ") + record_file_path);
     struct stat facts {};
     if (fstat(file.get(), &facts) != 0) throw_errno(std::string("examining ") + record_file_path);
     const std::string line = (ends_within_a_line(file, facts.st_size) ? "\n" : "") + to_line(fields);

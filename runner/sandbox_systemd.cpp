@@ -28,6 +28,7 @@ void SystemdSandbox::leave_callers_group()
     bus_.watch_service(service_name(id_));
     features_ = systemd_features(bus_.version());
     move.wait();
+    sweep_empty_scopes(bus_, id_);
 }
 
 void SystemdSandbox::start(const SandboxPlan &plan, FdRef launcher)

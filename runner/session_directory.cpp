@@ -1,6 +1,7 @@
 // Creating and removing the mount points of a session.
 #include "runner/session_directory.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/random_hex.hpp"
 #include "common/trusted_file.hpp"
@@ -126,6 +127,7 @@ UniqueFd open_runtime_directory()
 
 std::string make_session_id()
 {
+    if (!defence_is_on("unique-session-id")) return std::string(32, 'a');
     return random_hex(16);
 }
 

@@ -49,7 +49,8 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
     for (const auto &orphan : find_orphans(root)) {
         // Held until it is removed: a start that has just made its directory waits for this lock, and then finds itself without one.
         const UniqueFd session = try_open_session(open_sessions(), orphan);
-        if (!session || flock(session.get(), LOCK_EX | LOCK_NB) != 0 || sandbox.may_live(orphan)) continue;
+        const bool is_held = session && flock(session.get(), LOCK_EX | LOCK_NB) != 0 && defence_is_on("sweep-lock");
+        if (!session || is_held || sandbox.may_live(orphan)) continue;
         try { // one user's leftover must not be another's refusal
             // What lies on disk has no session then, and ScratchSweep finds it.
             record_end_of_killed(root, orphan);

@@ -1,6 +1,7 @@
 // Looking at the directories of sessions. A live runner holds the lock of its session's.
 #include "runner/session_list.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "runner/beneath.hpp"
 #include "runner/session_directory.hpp"
@@ -90,7 +91,10 @@ std::vector<LiveSession> live_sessions(const AsRoot & /*root*/)
     try {
         for_each_live(open_sessions(), [&](const std::string &id, FdRef session) {
             // One that has not come to writing this down will compare the policy after it (require_same_policy).
-            if (const auto user = session_user(session)) found.push_back({id, *user});
+            if (const auto user = session_user(session))
+                found.push_back({id, *user});
+            else if (!defence_is_on("half-made-sessions"))
+                throw Failure(ExitStatus::internal, "a session without a user");
         });
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != ENOENT) throw; // no session since boot

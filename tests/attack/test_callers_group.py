@@ -1,0 +1,176 @@
+"""The control group in which sudo leaves the runner belongs to the caller: they kill it or freeze it before the runner has left, and after."""
+
+import json
+
+from target import INSIDE, Outcome
+from test_record import LOGS, without_journal
+
+STUBBORN = ("python3", f"{INSIDE}/stubborn.py")
+ROUNDS = 40
+CLEAN_SECONDS = 10
+
+# As root, for a group that is delegated to alice: starts `command` in it as alice, again and again, and acts when look(pid) says of a
+# process of root's in it that the moment has come.
+IN_A_GROUP = """
+import json, os, random, signal, subprocess, sys, time
+ALICE = ["setpriv", "--reuid=alice", "--regid=alice", "--init-groups", "env", "-i", "PATH=/usr/bin:/bin", "HOME=/home/alice"]
+
+class Group:
+    def __init__(self, name):
+        self.path = f"/sys/fs/cgroup/{name}"
+        os.mkdir(self.path)
+        for file in ("", "cgroup.procs"):
+            os.chown(f"{self.path}/{file}", 1000, 1000)
+
+    def start(self, command):
+        enter = lambda: open(f"{self.path}/cgroup.procs", "w").write("0")
+        return subprocess.Popen(ALICE + command, cwd="/home/alice/projects/demo", preexec_fn=enter,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def runners(self):
+        for pid in open(f"{self.path}/cgroup.procs").read().split():
+            try:
+                if open(f"/proc/{pid}/comm").read().strip() == "pi-agent-runner":
+                    yield pid
+            except OSError:
+                pass
+
+    def say(self, word, what="1"):
+        with open(f"{self.path}/cgroup.{word}", "w") as file:
+            file.write(what)
+
+    def end(self):
+        self.say("freeze", "0")
+        while open(f"{self.path}/cgroup.procs").read():
+            self.say("kill")
+            time.sleep(0.01)
+        os.rmdir(self.path)
+"""
+
+KILLING = IN_A_GROUP + """
+caught = 0
+for turn in range(int(sys.argv[1])):
+    group = Group(f"of-alice-{turn}")
+    wrapper = group.start(["pi", "true"])
+    delay = random.uniform(0, 0.004)
+    while wrapper.poll() is None and not list(group.runners()):
+        pass
+    time.sleep(delay)
+    caught += bool(list(group.runners()))
+    group.say("kill")
+    wrapper.wait()
+    group.end()
+print(json.dumps(caught))
+"""
+
+
+def killed_in_the_record(target, session):
+    """Whether its end was recorded by somebody else than its runner."""
+    target.machine.root(["journalctl", "--sync"], check=True)
+    said = target.machine.root(["pi-agentctl", "logs", session]).stdout
+    return b"did not record how" in said
+
+
+def test_a_runner_ends_a_session_in_order_though_its_callers_control_group_is_killed(prove):
+    def attack(target):
+        traces = target.quiet_traces()
+        session = target.session(*STUBBORN)
+        (session.process.group.path / "cgroup.kill").write_text("1")
+        target.expect_traces(traces, CLEAN_SECONDS)
+        killed = killed_in_the_record(target, session.id)
+        session.end()
+        return Outcome(killed, killed)
+
+    prove(attack, "own-scope", "late-mounts", "unit:BindsTo", "unit:After", quick=True)
+
+
+def test_nothing_is_left_of_starts_whose_callers_control_group_is_killed_before_they_have_left_it(product):
+    traces = product.quiet_traces()
+    done = product.machine.root(["python3", "-c", KILLING, str(ROUNDS)], timeout=120, check=True)
+    caught = json.loads(done.stdout)
+    assert caught >= ROUNDS // 4, f"only {caught} of {ROUNDS} runners were killed before they had left"
+    product.pi("true", user="bob", cwd="/home/bob/work/demo", check=True)  # sweeps
+    product.expect_traces(traces, CLEAN_SECONDS)
+
+
+# As root, what systemd makes of a runner that was killed in the moment of the move: a scope in which nobody ever was. None gets empty any
+# more, which is when systemd removes a scope.
+EMPTY_SCOPE = """
+import os, subprocess, time
+dead = os.fork()
+if dead == 0:
+    os._exit(0)
+time.sleep(0.2)
+name = f"pi-agent-run-{'7' * 32}.scope"
+subprocess.run(["busctl", "call", "org.freedesktop.systemd1", "/org/freedesktop/systemd1", "org.freedesktop.systemd1.Manager",
+                "StartTransientUnit", "ssa(sv)a(sa(sv))", name, "fail", "2", "PIDs", "au", "1", str(dead), "Slice", "s", "pi-agent-u1000.slice", "0"], check=True)
+time.sleep(0.5)
+print(subprocess.run(["systemctl", "is-active", name], capture_output=True, text=True).stdout)
+"""
+
+
+def test_an_empty_scope_that_a_killed_start_left_goes_with_the_next_start_of_anybody(prove):
+    def attack(target):
+        traces = target.quiet_traces()
+        other = target.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60")
+        made = target.machine.root(["python3", "-c", EMPTY_SCOPE], check=True).stdout
+        assert b"\nactive\n" in made, f"this systemd leaves no such scope, so this shows nothing: {made}"
+        target.pi("true", user="bob", cwd="/home/bob/work/demo", check=True)
+        assert other.process.poll() is None, "a scope that somebody is in was taken for an empty one"
+        other.end()
+        try:
+            target.expect_traces(traces, CLEAN_SECONDS)
+        except AssertionError as left:
+            target.machine.root("systemctl stop 'pi-agent-run-*.scope'", check=True)
+            return Outcome(True, str(left))
+        return Outcome(False, made)
+
+    prove(attack, "sweep-scopes", quick=True)
+
+
+# A direct call with no socket is refused, and recorded, before the runner has left. Frozen there, it holds the record's file open.
+FREEZING = IN_A_GROUP + f"""
+def holds_the_record(pid):
+    directory = f"/proc/{{pid}}/fd"
+    try:
+        return any(os.readlink(f"{{directory}}/{{fd}}") == "{LOGS}/record.jsonl" for fd in os.listdir(directory))
+    except OSError:
+        return False
+
+def freeze_at_the_record(group):
+    sudo = group.start(["sudo", "-n", "/usr/libexec/pi-agent/pi-agent-runner"])
+    runners = []
+    while sudo.poll() is None:
+        runners = runners or list(group.runners())
+        if runners and holds_the_record(runners[0]):
+            group.say("freeze")
+            time.sleep(0.05)
+            return holds_the_record(runners[0])
+    return False
+
+for turn in range(600):
+    group = Group(f"of-alice-{{turn}}")
+    held = freeze_at_the_record(group)
+    if held:
+        break
+    group.end()
+print(json.dumps(held), flush=True)
+sys.stdin.read()
+if held:
+    group.end()
+"""
+
+
+def test_a_runner_that_is_frozen_while_it_records_keeps_nobody_from_starting(prove):
+    """On a host without a journal, all append to one file."""
+
+    def attack(target):
+        with without_journal(target, f"install -d -m 700 {LOGS}"):
+            freezer = target.machine.popen(["python3", "-c", FREEZING], user="root")
+            held = json.loads(freezer.stdout.readline())
+            done = target.pi("echo", "ran", user="bob", cwd="/home/bob/work/demo", timeout=20) if held else None
+            freezer.communicate(timeout=30)
+        assert held, "no runner was frozen while it had the file open, so this shows nothing"
+        return Outcome(done.stdout != b"ran\n", done)
+
+    prove(attack, "record-without-lock", quick=True)

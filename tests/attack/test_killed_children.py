@@ -1,0 +1,97 @@
+"""Children of the runner with the user's uid, killed by that user: nothing starts without what they were for, and nothing is left of them."""
+
+import pytest
+from target import DEMO, Outcome
+
+GIT_CONFIG = "/home/alice/.gitconfig"
+MANY = 3000  # so many directories that the search can be caught at work
+CLEAN_SECONDS = 8
+
+# As alice: starts pi, finds a child of its runner with her uid, kills it, and tells what came.
+KILLING = """
+def children():
+    found = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            status = dict(line.split(":", 1) for line in open(f"/proc/{pid}/status"))
+        except OSError:
+            continue
+        if int(status["Uid"].split()[0]) == os.getuid() and "Z" not in status["State"]:
+            found[int(pid)] = (status["Name"].strip(), int(status["PPid"]))
+    return found
+
+def finder(now):
+    # Before there is any other: the first child is the receiver.
+    runners = sorted(pid for pid, (name, _) in now.items() if name == "pi-agent-runner")
+    return runners[1] if len(runners) == 2 else None
+
+def identity_reader(now):
+    for pid, (name, parent) in now.items():
+        if name == "git" and now.get(parent, ("", 0))[0] == "pi-agent-runner":
+            return parent
+    return None
+
+wrapper = subprocess.Popen(["pi", "sh", "-c", SCRIPT], cwd=DEMO, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+victim = None
+while victim is None and wrapper.poll() is None:
+    victim = WHO(children())
+if victim:
+    os.kill(victim, signal.SIGKILL)
+out, said = wrapper.communicate(timeout=60)
+tell({"victim": victim, "status": wrapper.returncode, "out": out.decode(), "said": said.decode()})
+"""
+
+
+def killing(target, who, script):
+    answer = target.play(f"SCRIPT = {script!r}\n" + KILLING.replace("WHO", who))
+    assert answer["victim"], f"nobody was caught, so this shows nothing: {answer}"
+    return answer
+
+
+@pytest.fixture
+def large_project(product, weak):
+    for target in (product, weak):
+        target.machine.run(f"cd {DEMO} && mkdir -p many && cd many && seq -f d%g/e/f/g {MANY} | xargs mkdir -p && cd .. && mkdir -p .git/hooks", check=True)
+        target.machine.run(["sh", "-c", f"test -e {DEMO}/.git/HEAD || git init -q {DEMO}"], check=True)
+    mask = 'projects: {mask: ["**/.env"]}'
+    with product.policy_with(mask), weak.policy_with(mask):
+        yield
+    for target in (product, weak):
+        target.machine.root(f"rm -rf {DEMO}/many {DEMO}/.git/hooks/planted", check=True)
+
+
+def test_nothing_starts_unprotected_when_its_user_kills_the_finder_of_protected_paths(prove, large_project):
+    def attack(target):
+        answer = killing(target, "finder", f"echo ran; echo planted >{DEMO}/.git/hooks/planted")
+        return Outcome("ran" in answer["out"], answer)
+
+    on, _ = prove(attack, "finder-required")
+    assert on.seen["status"] == 71 and "the finder of protected paths was killed" in on.seen["said"], on
+
+
+@pytest.fixture
+def endless_git_config(product, weak):
+    """git waits for somebody who writes into it."""
+    for target in (product, weak):
+        target.machine.run(f"test ! -e {GIT_CONFIG} || mv {GIT_CONFIG} {GIT_CONFIG}-kept; mkfifo {GIT_CONFIG}", check=True)
+    yield
+    for target in (product, weak):
+        target.machine.root(f"pkill -KILL -u alice -x git; rm {GIT_CONFIG}; test ! -e {GIT_CONFIG}-kept || mv {GIT_CONFIG}-kept {GIT_CONFIG}", check=True)
+
+
+def test_nothing_is_left_when_the_user_kills_the_reader_of_their_git_identity(prove, endless_git_config):
+    """A program of the host's works for it; left alone it would keep the runner's scope."""
+
+    def attack(target):
+        traces = target.quiet_traces()
+        answer = killing(target, "identity_reader", "echo ran")
+        assert answer["out"] == "ran\n" and "name and address" in answer["said"], f"a session without a name for commits is one: {answer}"
+        try:
+            target.expect_traces(traces, CLEAN_SECONDS)
+        except AssertionError as left:
+            target.machine.root("pkill -KILL -u alice -x git", check=True)
+            target.expect_traces(traces, CLEAN_SECONDS)
+            return Outcome(True, str(left))
+        return Outcome(False, answer)
+
+    prove(attack, "program-end")
