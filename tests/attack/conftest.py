@@ -82,6 +82,19 @@ def seen_to_work(request):
 
 
 @pytest.fixture
+def control_seen(request):
+    """control_seen(what): notes, once in a case, that it was just seen to notice what its attack would bring, elsewhere or otherwise.
+
+    For what no defence can be taken out of: the probe finds on the host, as root or before what the attacker is not to find.
+    """
+
+    def note(what):
+        request.node.user_properties.append(("control", what))
+
+    return note
+
+
+@pytest.fixture
 def prove(product, weak, seen_to_work):
     """prove(attack, *defences): the attack fails on the product, and succeeds when these defences are taken out.
 

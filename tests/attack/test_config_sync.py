@@ -138,11 +138,17 @@ def test_nothing_is_lost_where_a_link_leads_to(loss, prove):
     assert on.seen.returncode == 0, on
 
 
-def test_another_name_of_a_file_that_is_replaced_keeps_its_content(product):
-    on_host(product, "mkdir d; echo 1 >a; echo 1 >d/b; echo '{\"x\": 1}' >settings.json; echo '{}' >auth.json")
-    as_agent(product, "for f in a d/b settings.json; do ln $f $HOME/own-${f##*/}; echo its >$HOME/own-${f##*/}; done; echo x >$HOME/o; ln $HOME/o auth.json.lock")
-    on_host(product, "echo 2 >a; echo 2 >d/b; echo '{\"x\": 2}' >settings.json")
-    assert as_agent(product, "cat a d/b $HOME/own-*") == b"2\n2\nits\nits\nits\n"
+def test_another_name_of_a_file_that_is_replaced_keeps_its_content(prove):
+    def attack(target):
+        clear(target)
+        on_host(target, "mkdir d; echo 1 >a; echo 1 >d/b; echo '{\"x\": 1}' >settings.json; echo '{}' >auth.json")
+        as_agent(target, "for f in a d/b settings.json; do ln $f $HOME/own-${f##*/}; echo its >$HOME/own-${f##*/}; done; echo x >$HOME/o; ln $HOME/o auth.json.lock")
+        on_host(target, "echo 2 >a; echo 2 >d/b; echo '{\"x\": 2}' >settings.json")
+        seen = as_agent(target, "cat a d/b; cat $HOME/own-*").split()
+        return Outcome(seen[2:] != [b"its"] * 3, seen)
+
+    on, _ = prove(attack, "seed-new")
+    assert on.seen[:2] == [b"2"] * 2, on
 
 
 # Everything outside alice's agent's home that a sync could reach: kind, owner, mode, size, times of change of all of it.
