@@ -83,9 +83,10 @@ def seen_to_work(request):
 
 @pytest.fixture
 def control_seen(request):
-    """control_seen(what): notes, once in a case, that it was just seen to notice what its attack would bring, elsewhere or otherwise.
+    """control_seen(what): notes, once in a case, what was just seen that shows that the case can fail.
 
-    For what no defence can be taken out of: the probe finds on the host, as root or before what the attacker is not to find.
+    For what no single defence can be taken out of: the same look finds, on the host, as root or before, what the attacker is not to find;
+    or the attack itself was seen to take place.
     """
 
     def note(what):

@@ -147,7 +147,7 @@ def test_another_name_of_a_file_that_is_replaced_keeps_its_content(prove):
         seen = as_agent(target, "cat a d/b; cat $HOME/own-*").split()
         return Outcome(seen[2:] != [b"its"] * 3, seen)
 
-    on, _ = prove(attack, "seed-new")
+    on, _ = prove(attack, "new-file")
     assert on.seen[:2] == [b"2"] * 2, on
 
 

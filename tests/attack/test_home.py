@@ -108,21 +108,29 @@ def test_a_forged_copy_of_the_stamp_makes_no_migration_run_and_ends_no_start(pro
     prove(attack, "root-stamp")
 
 
-def test_the_stamp_itself_is_out_of_the_agents_reach(product):
+def test_the_stamp_itself_is_out_of_the_agents_reach(product, control_seen):
     arrange(product, "true")
     script = f"for f in {USERS}/alice/meta/version ~/../meta/version; do cat $f || echo 0.0.1 >$f; done 2>/dev/null; true"
     assert product.pi("sh", "-c", script).stdout == b""
-    assert product.machine.read(f"{USERS}/alice/meta/version") != b"0.0.1\n"
+    assert product.machine.read(f"{USERS}/alice/meta/version") not in (b"", b"0.0.1\n")
+    control_seen("root reads it there")
 
 
-def test_a_hook_keeps_nothing_of_the_runners_and_cannot_become_root(product):
+def test_a_hook_keeps_nothing_of_the_runners_and_cannot_become_root(prove, product):
     """What the agent made of its home may run in a hook: it is no more than the agent's account."""
-    arrange(product, "true")
     look = "{ ls -l /proc/self/fd; grep -E '^(Uid|Gid|Groups|CapEff|NoNewPrivs)' /proc/self/status; sudo -n id; cat ../meta/version; } >seen 2>&1; true\n"
-    product.machine.write(f"{SHARE}/migrations/0.0.3-look.sh", look)
-    product.machine.write(f"{USERS}/alice/meta/version", "0.0.1\n", mode=0o600)
-    seen = product.pi("cat", f"{HOME}/seen", check=True).stdout.decode()
-    product.machine.root(["rm", f"{SHARE}/migrations/0.0.3-look.sh"], check=True)
+
+    def attack(target):
+        arrange(target, "true")
+        target.machine.write(f"{SHARE}/migrations/0.0.3-look.sh", look)
+        target.machine.write(f"{USERS}/alice/meta/version", "0.0.1\n", mode=0o600)
+        target.pi("true", check=True)
+        seen = target.machine.read(f"{HOME}/seen").decode()
+        target.machine.root(["rm", f"{SHARE}/migrations/0.0.3-look.sh"], check=True)
+        return Outcome("Uid:\t0\t0" in seen, seen)
+
+    on, _ = prove(attack, "become-user", quick=True)
+    seen = on.seen
     descriptors = [line.split()[-3:] for line in seen.splitlines() if " -> " in line]
     # ls itself has the script's output and its own directory; the shell's others are of the redirections.
     assert all(target.startswith(("/dev/null", f"{HOME}/seen", "/proc/", "pipe:")) for *_, target in descriptors), seen

@@ -68,7 +68,7 @@ def applied(machine):
     return machine.root(["pi-agentctl", "apply", "--no-canary"], check=True)
 
 
-def test_beside_the_policys_agent(host, policy, tree):
+def test_beside_the_policys_agent(host, policy, tree, control_seen):
     assert ways_that_work(host, tree) == list(WAYS)  # before apply has seen it
     before = host.root(["pi-agentctl", "doctor", "--json"]).stdout
     assert tree.encode() in before and b"other-pi" in before
@@ -85,9 +85,10 @@ def test_beside_the_policys_agent(host, policy, tree):
     assert ways_that_work(host, tree) == []
     policy(POLICY + "wrapper: {hide_direct_binary: false}\n")
     assert ways_that_work(host, tree) == list(WAYS)
+    control_seen("every way works before apply, and with `hide_direct_binary: false`")
 
 
-def test_as_the_policys_agent(host, policy, tree):
+def test_as_the_policys_agent(host, policy, tree, control_seen):
     """agent.binary is npm's link: the package is hidden whole, and the agent's account alone starts it."""
     text = POLICY.replace(BINARY, COMMAND)
     policy(text)
@@ -99,13 +100,15 @@ def test_as_the_policys_agent(host, policy, tree):
     assert b"other-pi" not in report.stdout and b"open-agent" not in report.stdout, report
     policy(text + "wrapper: {hide_direct_binary: false}\n")
     assert ways_that_work(host, tree) == list(WAYS)
+    control_seen("every way works with `hide_direct_binary: false`")
 
 
-def test_remove_opens_what_apply_has_closed(host, tree):
+def test_remove_opens_what_apply_has_closed(host, tree, control_seen):
     applied(host)
     assert ways_that_work(host, tree) == []
     host.root(["pi-agentctl", "remove", "--yes"], check=True)
     assert ways_that_work(host, tree) == list(WAYS)
+    control_seen("every way works once the product is removed")
 
 
 def test_what_others_can_change_is_left_and_told(host, tree):

@@ -95,15 +95,22 @@ LINKS = {
 
 
 @pytest.mark.parametrize("kind", LINKS)
-def test_a_link_in_the_users_configuration_gives_the_user_nothing_new(kind, product):
+def test_a_link_in_the_users_configuration_gives_the_user_nothing_new(kind, prove):
     goal, owner = LINKS[kind]
-    if owner and goal.endswith("secret"):
-        product.machine.write(goal, "dingo-secret", owner=owner, mode=0o600)
-    product.machine.run(["ln", "-sfn", goal, f"{CONFIG}/SYSTEM.md"], check=True)
-    done = product.pi("sh", "-c", "cat $HOME/.pi/agent/SYSTEM.md")
-    product.machine.run(["rm", f"{CONFIG}/SYSTEM.md"], check=True)
-    assert done.stdout == b"" and done.returncode != 0, done
-    assert b"skipped" in done.stderr, done
+
+    def attack(target):
+        if owner and goal.endswith("secret"):
+            target.machine.write(goal, "dingo-secret", owner=owner, mode=0o600)
+        target.machine.run(["ln", "-sfn", goal, f"{CONFIG}/SYSTEM.md"], check=True)
+        done = target.pi("sh", "-c", "cat $HOME/.pi/agent/SYSTEM.md")
+        came = target.machine.root(["test", "-s", f"{STATE.format('alice')}/.pi/agent/SYSTEM.md"]).returncode == 0
+        target.machine.run(["rm", f"{CONFIG}/SYSTEM.md"], check=True)
+        # A start without `become-user` has made root's files in the agent's home.
+        target.machine.root(["rm", "-rf", "/var/lib/pi-agent/users/alice"], check=True)
+        return Outcome(came or done.stdout != b"", done)
+
+    on, _ = prove(attack, "become-user", quick=True)
+    assert on.seen.returncode != 0 and b"skipped" in on.seen.stderr, on
 
 
 # --- the policy and its roots

@@ -54,9 +54,11 @@ def test_called_by_a_user_directly(product):
 
 
 @pytest.mark.position("outsider")
-def test_called_by_a_user_who_is_not_in_the_policy(product):
+def test_called_by_a_user_who_is_not_in_the_policy(product, control_seen):
     answer = product.play(f"tell(call({ASK}))", user="eve")
     assert answer["status"] == 1 and answer["ended"] is None and "sudo" in answer["said"], answer
+    assert product.play(f"tell(call({ASK}))")["ended"] == 0
+    control_seen("the same call by a user of the policy runs an agent")
 
 
 def test_sudo_refuses_an_argument_and_so_does_the_runner(prove, product, weak):
@@ -215,12 +217,16 @@ tell(call(None, argv=["true"], prepare=nameless))
     assert answer["status"] == DENIED and answer["ended"] is None and answer["said"], answer
 
 
-def test_the_cleanup_program_is_for_roots_unit_only(product):
+def test_the_cleanup_program_is_for_roots_unit_only(product, control_seen):
     program = "/usr/libexec/pi-agent/pi-agent-cleanup"
     assert product.machine.run([program, "0" * 32]).returncode == DENIED
     for arguments in ([], ["x"], ["../../etc"], ["0" * 32, "0" * 32]):
         assert product.machine.root([program, *arguments]).returncode == 64
     session = product.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60")
     assert product.machine.root([program, session.id]).returncode == DENIED
-    assert product.machine.root(["test", "-d", f"/run/pi-agent/sessions/{session.id}/root"]).returncode == 0
+    directory = f"/run/pi-agent/sessions/{session.id}"
+    assert product.machine.root(["test", "-d", f"{directory}/root"]).returncode == 0
+    product.machine.root(["kill", "-KILL", str(session.runner_pid())], check=True)
+    product.machine.root(f"for i in $(seq 50); do test -e {directory} || exit 0; sleep 0.1; done; exit 1", check=True)
+    control_seen("run by its unit it does remove the directory, here of a runner that was killed")
     session.end()

@@ -79,8 +79,17 @@ def test_a_name_that_can_be_known_before_is_never_used(neighbour, prove):
 
 
 @pytest.mark.position("outsider")
-def test_nobody_on_the_host_can_make_or_look_into_the_directories(product):
-    session = product.session("sh", "-c", "echo x >$TMPDIR/x; chmod 777 $TMPDIR; echo $PI_AGENT_SESSION; sleep 60")
+def test_nobody_on_the_host_can_make_or_look_into_the_directories(prove, product):
+    opened = ("sh", "-c", "echo x >$TMPDIR/x; chmod 777 $TMPDIR /tmp; echo $PI_AGENT_SESSION; sleep 60")
+
+    def attack(target):
+        session = target.session(*opened)
+        done = target.machine.run(["cat", f"{SCRATCH}/{session.id}/tmp/pi-agent-{session.id}/x"], user="eve")
+        session.end()
+        return Outcome(done.stdout == b"x\n", done)
+
+    prove(attack, "closed-scratch")
+    session = product.session(*opened)
     for script in (f"ls {SCRATCH}", f"mkdir {SCRATCH}/{'ab' * 16}", f"ls {SCRATCH}/{session.id}", f"ls {SCRATCH}/{session.id}/tmp", f"mv {SCRATCH}/{session.id} /tmp/"):
         assert product.machine.run(script, user="eve").returncode != 0, script
     session.end()
@@ -166,11 +175,13 @@ def test_directories_renamed_and_exchanged_with_links_while_they_are_removed_lea
         assert left_on_disk(product) == [], f"turn {turn}"
 
 
-def test_a_sweep_that_cannot_go_on_is_nobodys_refusal_and_nobodys_wait(product):
+def test_a_sweep_that_cannot_go_on_is_nobodys_refusal_and_nobodys_wait(product, control_seen):
     """One file cannot be removed by anybody (immutable), beside 20,000 that can: it costs a start of somebody else nothing."""
     top = f"{SCRATCH}/{'0123456789abcdef' * 2}"
     product.machine.root(f"mkdir -p {top}/tmp/d {top}/var-tmp; cd {top}/tmp/d; seq 20000 | xargs touch; chmod 711 {top}; chown -R pi-agent: {top}/tmp {top}/var-tmp", check=True)
-    product.machine.root(["chattr", "+i", f"{top}/tmp/d/1"])  # even what root alone can remove
+    product.machine.root(["chattr", "+i", f"{top}/tmp/d/1"], check=True)  # even what root alone can remove
+    assert product.machine.root(["rm", "-f", f"{top}/tmp/d/1"]).returncode != 0
+    control_seen("not even root can remove the file meanwhile")
     began = time.monotonic()
     product.pi("true", user="bob", cwd=BOBS, check=True)
     assert time.monotonic() - began < 10

@@ -116,10 +116,10 @@ def attacks(cases):
     head = ["area", "attack", "attacker", "with every defence", "seen to work without, or control"]
     return (
         f"{tried} tries failed as they should, each on one machine. {proven} of them were also made without the defences named in the last\n"
-        "column, in a build that can leave them out, and worked there (or the probe saw what the defence prevents). In "
-        f"{controlled} others,\n"
-        "named as control, the same look found what the attacker must not find where it is: on the host, as root, or before. A dash says that\n"
-        "the case has neither: more than one defence holds, or what holds is not ours to take out.\n\n" + table(head, rows)
+        "column, in a build that can leave them out, and worked there (or the probe saw what the defence prevents).\n"
+        f"{controlled} have a control instead, which is named there: the same look found what the attacker is not to find where it is (on the\n"
+        "host, as root, before), or the attack itself was seen to take place. A dash says that the case has neither: more than one\n"
+        "defence holds, or what holds cannot be taken out.\n\n" + table(head, rows)
     )
 
 
