@@ -62,7 +62,7 @@ def test_nothing_is_made_where_a_link_of_the_agents_leads(place, prove):
     assert on.seen[1].returncode == 0, on
 
 
-def test_links_and_directories_that_come_and_go_while_starts_seed_lead_nowhere(product):
+def test_links_and_directories_that_come_and_go_while_starts_seed_lead_nowhere(product, control_seen):
     """The agent exchanges the directory with a link and back, as fast as it can, while other starts seed it."""
     arrange(product, "true")
     swapping = """
@@ -84,6 +84,9 @@ while True:
     statuses = [product.pi("true", timeout=90).returncode for _ in range(25)]
     product.end_all()
     assert in_the_trap(product) == b""
+    product.machine.root(["touch", f"{TRAP}/new"], check=True)
+    assert in_the_trap(product) != b""
+    control_seen("the same look sees a file that root makes in the trap")
     # After three tries a start gives up and says that the home changes (71): rare, and the agent's own doing.
     assert set(statuses) <= {0, 71} and statuses.count(0) > 15, statuses
 

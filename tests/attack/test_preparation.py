@@ -56,7 +56,7 @@ def test_in_place_of_its_settings_the_agent_leaves(kind, product):
 
 
 @pytest.mark.position("agent")
-def test_a_directory_swapped_for_a_link_all_the_time_is_never_written_through(product):
+def test_a_directory_swapped_for_a_link_all_the_time_is_never_written_through(product, control_seen):
     """The agent of one session swaps while the next one is prepared."""
     swapping = """
 import os
@@ -77,10 +77,13 @@ while True:
     session = product.session("python3", "-c", swapping)
     for _ in range(5):
         product.pi("true")  # may fail in words, but must not write elsewhere
-    trap = product.machine.root(["ls", "-A", f"{STATE.format('alice')}/trap"], check=True).stdout
+    look = f"ls -A {STATE.format('alice')}/trap"
+    trap = product.machine.root(look, check=True).stdout
+    sprung = product.machine.root(f"touch {STATE.format('alice')}/trap/new; {look}", check=True).stdout
     session.end()
     product.machine.root(f"rm -rf {STATE.format('alice')}/trap {STATE.format('alice')}/.pi/agent/prompts* {CONFIG}/prompts", check=True)
-    assert trap == b""
+    assert (trap, sprung) == (b"", b"new\n")
+    control_seen("the same look sees a file that root makes in the trap")
     product.pi("true", check=True)
 
 

@@ -175,7 +175,7 @@ def test_one_session_does_not_take_away_what_protects_another(prove, product, we
     prove(attack, "protect-missing", quick=True)
 
 
-def test_a_repository_that_never_stops_changing_is_refused_or_protected(product):
+def test_a_repository_that_never_stops_changing_is_refused_or_protected(product, control_seen):
     """Somebody exchanges what leads to the protected paths as fast as they can."""
     swap = f"import ctypes, os\nl = ctypes.CDLL(None)\nos.chdir('{PLACE}')\nwhile not os.path.exists('{PLACE}-stop'): l.renameat2(-100, b'.git/hooks', -100, b'.git/other', 2)"
     with repository(product, "mkdir .git/other"):
@@ -185,6 +185,9 @@ def test_a_repository_that_never_stops_changing_is_refused_or_protected(product)
                 done = product.pi("sh", "-c", "touch .git/hooks/x && echo got-in", cwd=PLACE)
                 assert b"got-in" not in done.stdout, done
                 assert done.returncode != 0
+            swapped = product.machine.run("for i in $(seq 100); do stat -c %i .git/hooks; done | sort -u | wc -l", cwd=PLACE, check=True).stdout
+            assert swapped == b"2\n", swapped
+            control_seen("in the end they are still being exchanged")
         finally:
             product.machine.run(["touch", f"{PLACE}-stop"], cwd="/home/alice", check=True)
             swapper.wait(timeout=10)

@@ -159,7 +159,7 @@ while time.monotonic() < until:
 """
 
 
-def test_directories_renamed_and_exchanged_with_links_while_they_are_removed_lead_nowhere(product):
+def test_directories_renamed_and_exchanged_with_links_while_they_are_removed_lead_nowhere(product, control_seen):
     """As the account itself on the host, which no agent is: its sessions do not see each other's directories."""
     for turn in range(15):
         product.session("sh", "-c", "echo $PI_AGENT_SESSION; mkdir -p /tmp/a/b/c; for i in $(seq 200); do echo x >/tmp/a/b/c/$i; mkdir -p /tmp/a/$i/b; done; sleep 60")
@@ -173,6 +173,9 @@ def test_directories_renamed_and_exchanged_with_links_while_they_are_removed_lea
         assert trap_is_intact(product), f"turn {turn}"
         product.pi("true", check=True)
         assert left_on_disk(product) == [], f"turn {turn}"
+    product.machine.root(["rm", f"{TRAP}/deep/canary"], check=True)
+    assert not trap_is_intact(product)
+    control_seen("the same look misses a file that root removes from the trap")
 
 
 def test_a_sweep_that_cannot_go_on_is_nobodys_refusal_and_nobodys_wait(product, control_seen):

@@ -134,8 +134,9 @@ def test_an_agent_that_ignores_term_is_killed_within_the_time_allowed(prove):
 
 
 @pytest.mark.parametrize("signal", ["TERM", "HUP", "INT", "QUIT"])
-def test_the_runner_is_ended_by(signal, product):
+def test_the_runner_is_ended_by(signal, product, control_seen):
     assert not killing("runner", signal=signal)(product).succeeded
+    control_seen("the agent and its grandchild are there before the signal")
 
 
 @pytest.mark.position("agent")
