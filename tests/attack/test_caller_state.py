@@ -193,11 +193,13 @@ def test_a_variable_that_would_send_root_to_another_bus(prove, product, weak):
 @pytest.mark.parametrize(
     "variable", ["GCONV_PATH=/tmp", "LD_PRELOAD=/tmp/x.so", "GLIBC_TUNABLES=glibc.malloc.check=3", "SPDLOG_LEVEL=trace", "TZ=/tmp/x", "X=() { :; }"]
 )
-def test_a_variable_of_the_caller_changes_nothing(variable, product):
+def test_a_variable_of_the_caller_changes_nothing(variable, product, control_seen):
     name, value = variable.split("=", 1)
     script = f"tell(call(lambda c, s: ask(c, s, ['env']), env={{**os.environ, {name!r}: {value!r}, 'LC_ALL': 'C'}}))"
     answer = product.play(script)
     assert answer["ended"] == 0 and not any(line.startswith(name + "=") for line in answer["out"].splitlines()), answer
+    assert "MANAGED_MARKER=" in answer["out"]
+    control_seen("the same look at the agent's variables finds the policy's")
 
 
 LOWERED = {"RLIMIT_NOFILE": 8, "RLIMIT_AS": 1 << 24, "RLIMIT_FSIZE": 0, "RLIMIT_CPU": 1, "RLIMIT_STACK": 1 << 16, "RLIMIT_NPROC": 1}

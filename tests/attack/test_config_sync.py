@@ -357,9 +357,10 @@ def test_manifest_and_staging_are_out_of_the_agents_reach(prove):
     prove(attack, "unit:RootDirectory", "unit:BindReadOnlyPaths", "unit:ProtectSystem", "unit:PrivateTmp")
 
 
-def test_a_home_with_meta_and_staging_of_the_agents_own_changes_nothing(product):
+def test_a_home_with_meta_and_staging_of_the_agents_own_changes_nothing(product, control_seen):
     on_host(product, "echo mine >AGENTS.md")
     product.pi("sh", "-c", "cd; mkdir -p meta staging; echo x >meta/manifest; ln -s / staging/1; mkdir .pi/agent/staging", check=True)
     before = product.machine.root(f"stat -c '%n %i %U %a' {USERS}/alice/*", check=True).stdout
     assert as_agent(product, "cat AGENTS.md; cat ../../meta/manifest; readlink ../../staging/1") == b"mine\nx\n/\n"
+    control_seen("the agent's own files are there, where it made them")
     assert product.machine.root(f"stat -c '%n %i %U %a' {USERS}/alice/*", check=True).stdout == before

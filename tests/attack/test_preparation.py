@@ -48,8 +48,13 @@ OBSTACLES = {
 
 @pytest.mark.position("agent")
 @pytest.mark.parametrize("kind", OBSTACLES)
-def test_in_place_of_its_settings_the_agent_leaves(kind, product):
+def test_in_place_of_its_settings_the_agent_leaves(kind, product, control_seen):
+    look = ["stat", "-c", "%F %s", f"{STATE.format('alice')}/.pi/agent/settings.json"]
+    product.pi("true", check=True)
+    before = product.machine.root(look, check=True).stdout
     product.pi("sh", "-c", f"rm -rf $HOME/.pi/agent/settings.json; {OBSTACLES[kind]}")
+    assert product.machine.root(look).stdout != before
+    control_seen("between the two starts root sees that the settings are gone")
     done = product.pi("sh", "-c", "cat $HOME/.pi/agent/settings.json; chmod 700 $HOME/.pi/agent")
     assert b"quokka-settings-3307" in done.stdout, done
     assert b"root:x:0:0" in product.machine.read("/etc/passwd")

@@ -59,12 +59,12 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("kind", MALFORMED)
-def test_a_request_that_is(kind, product):
+def test_a_request_that_is(kind, product, right_call_seen):
     conversation, sentence = MALFORMED[kind]
     expect_refusal(product, conversation, sentence)
 
 
-def test_a_request_that_never_ends_is_given_up_after_five_seconds(product):
+def test_a_request_that_never_ends_is_given_up_after_five_seconds(product, right_call_seen):
     expect_refusal(product, "send_record(c, b'', [], size=100)", "did not answer in time", status=71)
 
 
@@ -168,7 +168,7 @@ def gone():
 
 
 @pytest.mark.parametrize("kind", CWDS)
-def test_the_working_directory_is(kind, product):
+def test_the_working_directory_is(kind, product, right_call_seen):
     fd, sentence = CWDS[kind]
     expect_refusal(product, f"ask(c, s, cwd={fd})", sentence, first=ARRANGE_CWD)
 

@@ -49,7 +49,7 @@ def test_the_conversation_of_these_tests_is_the_wrappers(product):
     assert (answer["status"], answer["ended"], answer["out"]) == (0, 0, "pi-agent\n"), answer
 
 
-def test_called_by_a_user_directly(product):
+def test_called_by_a_user_directly(product, right_call_seen):
     expect_refusal(product, f"call({ASK}, argv=DIRECT)", "works only as root")
 
 
@@ -84,11 +84,11 @@ STANDARD_INPUTS = {
 
 
 @pytest.mark.parametrize("kind", STANDARD_INPUTS)
-def test_standard_input_is(kind, product):
+def test_standard_input_is(kind, product, right_call_seen):
     expect_refusal(product, f"call(None, stdin={STANDARD_INPUTS[kind]})", "standard input is")
 
 
-def test_standard_input_is_closed(product):
+def test_standard_input_is_closed(product, right_call_seen):
     expect_refusal(product, "call(None, prepare=lambda: os.close(0))", "standard input is")
 
 
@@ -113,7 +113,7 @@ def test_the_socket_was_made_by(maker, uid, prove):
 
 
 @pytest.mark.position("host")
-def test_root_without_a_request(product):
+def test_root_without_a_request(product, right_call_seen):
     expect_refusal(product, "call(None, argv=DIRECT)", "not called through sudo", user="root")
     script = "call(None, argv=DIRECT, pair=socket_made_by(1000), env={'SUDO_UID': '1000'})"
     expect_refusal(product, script, "closed before a request came", user="root")
@@ -142,13 +142,13 @@ def test_the_uid_is_written_as(text, prove):
 
 
 @pytest.mark.parametrize("text", ["", "-1", "4294967295", "0x3e8", "alice", "18446744073709552616"])
-def test_the_uid_is_nobodys(text, product):
+def test_the_uid_is_nobodys(text, product, right_call_seen):
     script = f"call({ASK}, argv=DIRECT, pair=socket_made_by(1000), env={{'SUDO_UID': {text!r}}})"
     expect_refusal(product, script, "SUDO_UID is not a user id", user="root")
 
 
 @pytest.mark.position("host")
-def test_root_and_accounts_that_do_not_exist_are_no_callers(product):
+def test_root_and_accounts_that_do_not_exist_are_no_callers(product, right_call_seen):
     as_root = f"call({ASK}, argv=DIRECT, env={{'SUDO_UID': '0'}})"
     expect_refusal(product, as_root, "root does not run the agent", user="root")
     unknown = f"call({ASK}, argv=DIRECT, pair=socket_made_by(4242), env={{'SUDO_UID': '4242'}})"
@@ -156,7 +156,7 @@ def test_root_and_accounts_that_do_not_exist_are_no_callers(product):
 
 
 @pytest.mark.position("agent")
-def test_an_agents_account_is_no_caller(product):
+def test_an_agents_account_is_no_caller(product, right_call_seen):
     script = """
 uid = pwd.getpwnam("pi-agent").pw_uid
 tell(call(lambda c, s: ask(c, s, ["id"]), argv=DIRECT, pair=socket_made_by(uid), env={"SUDO_UID": str(uid)}))

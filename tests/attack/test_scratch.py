@@ -225,7 +225,7 @@ def test_a_link_that_the_agent_planted_makes_nothing_outside_the_project(prove):
 
 
 @pytest.mark.position("user")
-def test_a_path_in_a_forged_request_is_bounded(product):
+def test_a_path_in_a_forged_request_is_bounded(product, right_call_seen):
     for tmpdir in ("'x' * 5000", "'a\\0b'"):
         answer = product.play(f"tell(call(lambda c, s: ask(c, s, tmpdir={tmpdir})))")
         assert "impossible path" in answer["said"], answer
