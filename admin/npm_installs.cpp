@@ -2,6 +2,7 @@
 #include "admin/npm_installs.hpp"
 
 #include "admin/agent_binary.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
@@ -59,7 +60,7 @@ std::set<std::string> find_packages(const Policy &policy)
 std::optional<NpmInstall> look_at(const std::string &package)
 {
     try {
-        if (const auto real = resolve_trusted(package, what).canonical; real != package)
+        if (const auto real = resolve_trusted(package, what).canonical; real != package && defence_is_on("npm-own-place"))
             return NpmInstall{package, true, "it is a link to " + real};
         struct stat facts {};
         if (::stat(package.c_str(), &facts) != 0) throw_errno("examining " + package);

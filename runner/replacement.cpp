@@ -122,6 +122,7 @@ void Replacement::make_durable()
 std::string Replacement::commit(FdRef directory, const std::string &name)
 {
     std::string kept;
+    if (!defence_is_on("new-file") && write_in_place(fd_, directory, name)) return kept;
     if (renameat(staging_.get(), temporary_.c_str(), directory.get(), name.c_str()) != 0) {
         if (errno == EXDEV) refuse_split_state();
         if (errno == EBUSY)

@@ -82,6 +82,35 @@ def seen_to_work(request):
 
 
 @pytest.fixture
+def control_seen(request):
+    """control_seen(what): notes, once in a case, what was just seen that shows that the case can fail.
+
+    For what no single defence can be taken out of: the same look finds, on the host, as root or before, what the attacker is not to find;
+    or the attack itself was seen to take place.
+    """
+
+    def note(what):
+        request.node.user_properties.append(("control", what))
+
+    return note
+
+
+@pytest.fixture(scope="module")
+def right_calls(product):
+    """Runs an agent by the calls of inside/client.py that wrong ones differ from: through sudo, and as root in the place of sudo."""
+    directly = ", argv=DIRECT, pair=socket_made_by(1000), env={'SUDO_UID': '1000'}"
+    for user, how in (("alice", ""), ("root", directly)):
+        answer = product.play(f"tell(call(lambda c, s: ask(c, s, ['true']){how}))", user=user)
+        assert answer["ended"] == 0, answer
+
+
+@pytest.fixture
+def right_call_seen(right_calls, control_seen):
+    """For refusals of a call: notes that nothing but what is wrong in it keeps an agent from running."""
+    control_seen("the same call with nothing wrong in it runs an agent")
+
+
+@pytest.fixture
 def prove(product, weak, seen_to_work):
     """prove(attack, *defences): the attack fails on the product, and succeeds when these defences are taken out.
 

@@ -88,7 +88,7 @@ mkdir -p node_modules/.bin; trap node_modules/.bin/git git; rm ran-*; true
 """
 
 
-def test_nothing_of_the_project_is_run(product):
+def test_nothing_of_the_project_is_run(product, control_seen):
     done = product.pi("bash", "-c", TRAPS, env={"PATH": f"{DEMO}/node_modules/.bin:/usr/bin:/bin"})
     assert done.returncode == 0 and BEGIN in done.stderr and b"core.fsmonitor" in done.stderr, done
     again_quiet = product.pi("true", env={"PATH": f"{DEMO}/node_modules/.bin:/usr/bin:/bin"})
@@ -97,6 +97,7 @@ def test_nothing_of_the_project_is_run(product):
     # The traps work: the user's own git springs them.
     product.machine.run("git status; true", cwd=DEMO)
     assert b"ran-" in product.machine.run(["ls", DEMO], check=True).stdout
+    control_seen("the user's own `git status` springs the traps")
 
 
 def everything(target):
@@ -105,11 +106,14 @@ def everything(target):
     return target.machine.run(["sh", "-c", look, "sh", DEMO], check=True).stdout
 
 
-def test_nothing_is_written(product):
+def test_nothing_is_written(product, control_seen):
     product.pi("bash", "-c", TRAPS + "mkdir dark; chmod 0 dark", check=True)
     before = everything(product)
     assert product.pi("true").returncode == 0
     assert everything(product) == before
+    product.machine.run(["chmod", "u+x", f"{DEMO}/hook.sh"], check=True)  # what it is already
+    assert everything(product) != before
+    control_seen("the same look sees a mode that is set to what it is")
 
 
 def test_depth_and_odd_things_end_too(product):

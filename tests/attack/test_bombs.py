@@ -61,7 +61,7 @@ def limited(machine_name):
 
 
 @pytest.fixture
-def prove_limit(limited):
+def prove_limit(limited, seen_to_work):
     """prove_limit(limits, attack, *defences): the attack fails under these limits, and works when the defences are out."""
 
     def prove(limits, attack, *defences):
@@ -71,6 +71,7 @@ def prove_limit(limited):
             with limited.without(*defences):
                 off = attack(limited)
             assert off.succeeded, f"without {', '.join(defences)} the attack should work, so this test proves nothing: {off}"
+        seen_to_work(defences)
         return on
 
     return prove

@@ -120,7 +120,7 @@ def test_a_cache_that_a_session_exchanged_for_a_link_shows_the_next_one_nothing(
 
 
 @pytest.mark.parametrize("place", [".npm", ".nvm"])
-def test_a_link_in_the_place_of_a_mount_point_puts_nothing_onto_the_host(place, product):
+def test_a_link_in_the_place_of_a_mount_point_puts_nothing_onto_the_host(place, product, control_seen):
     """The mount points lie in the agent's home. What is mounted there is so in the session's own mount table, so that not even root that
     followed the link could put it elsewhere: no defence of ours can be taken out to show that."""
     machine = product.machine
@@ -128,10 +128,14 @@ def test_a_link_in_the_place_of_a_mount_point_puts_nothing_onto_the_host(place, 
     # What the agent does in a session of a user who has no such directory.
     machine.root(f"cd {AGENTS_HOME}; rm -rf {place}; ln -s {TRAP} {place}; chown -h --reference=. {place}", check=True)
     session = product.session("sh", "-c", f"echo $PI_AGENT_SESSION $(ls ~/{place}); sleep 60")
-    mounted = machine.root(f"grep -e {TRAP} -e /home/{place} -e pi-agent-cache /proc/self/mountinfo; true", check=True).stdout
+    look = f"grep -e {TRAP} -e /home/{place} -e pi-agent-cache /proc/{{}}/mountinfo; true"
+    mounted = machine.root(look.format("self"), check=True).stdout
+    inside = machine.root(look.format(session.exec_pid()), check=True).stdout
     session.end()
     machine.root(f"rmdir {TRAP}", check=True)
     assert (session.words, mounted) == ([{".npm": "deep", ".nvm": "file"}[place]], b"")
+    assert f"/home/{place} ".encode() in inside, inside
+    control_seen("the same look finds the mount in the session's own table")
 
 
 def test_a_neighbour_does_not_reach_what_a_session_changes(prove):
@@ -183,9 +187,13 @@ def test_nothing_of_others_in_a_cache_is_left_on_the_disk(prove):
     prove(attack, "others-unmapped")
 
 
-def test_what_an_overlay_needs_for_itself_is_out_of_reach(product):
+def test_what_an_overlay_needs_for_itself_is_out_of_reach(product, control_seen):
     """None of its layers is anywhere in the view; and it takes no notes from attributes that the agent can write (user.overlay.*)."""
-    found = product.pi("find", "/", "-name", "cache[0-9]*", "-o", "-name", "lower", "-path", "*pi-agent*").stdout.decode()
+    layers = ["-name", "cache[0-9]*", "-o", "-name", "lower", "-path", "*pi-agent*"]
+    found = product.pi("find", "/", *layers).stdout.decode()
+    product.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60")
+    assert product.machine.root(["find", SCRATCH, *layers], check=True).stdout.count(b"/cache") >= 3
+    control_seen("root finds the layers of a session by the same names")
     mounts = product.pi("grep", "pi-agent-cache", "/proc/self/mountinfo", check=True).stdout.decode().splitlines()
     assert found == ""
     assert len(mounts) == 3

@@ -52,6 +52,7 @@ def look(pid):
     }
 print(json.dumps([look(pid) for pid in sys.argv[1:]]))
 """
+STICKY_TIMEOUTS = 0x4000000
 SIGPIPE, TERM_HUP_INT_QUIT = 1 << 12, 1 << 14 | 1 << 0 | 1 << 1 | 1 << 2
 
 
@@ -71,8 +72,9 @@ class BadlyCalled:
             time.sleep(0.05)
         launcher = main_pid(target.machine, unit)
         agent = next(pid for pid in processes if pid != launcher)
-        done = target.machine.root(["python3", "-c", LOOK, str(runner), str(agent), "1"], check=True)
-        self.runner, self.agent, self.init = json.loads(done.stdout)
+        caller = target.machine.root(["ps", "-o", "ppid=", "-p", str(runner)], check=True).stdout.decode().strip()
+        done = target.machine.root(["python3", "-c", LOOK, str(runner), str(agent), "1", caller], check=True)
+        self.runner, self.agent, self.init, self.caller = json.loads(done.stdout)
         self.process.kill_all()
         self.process.communicate(timeout=20)
 
@@ -150,7 +152,7 @@ child.kill()
     assert len(on.seen) > 4, "the look itself does not work"
 
 
-def test_nothing_of_the_callers_state_reaches_the_agent(worst):
+def test_nothing_of_the_callers_state_reaches_the_agent(worst, control_seen):
     agent, runner = worst.agent, worst.runner
     # systemd's own niceness, and the score of the unit: the agent goes before the runner when memory runs out
     assert (agent["nice"], agent["policy"], agent["oom_score_adj"]) == (worst.init["nice"], 0, 500)
@@ -161,6 +163,9 @@ def test_nothing_of_the_callers_state_reaches_the_agent(worst):
     assert [line for line in agent["limits"] if line.startswith(lowered)] == [line for line in worst.init["limits"] if line.startswith(lowered)]
     assert runner["groups"] == "" and set(runner["uid"]) == {"0"} and runner["cwd"] == "/" and runner["umask"] == "0077"
     assert f"pi-agent-run-{worst.id}.scope" in runner["control group"] and "harness" not in agent["control group"]
+    sudo = worst.caller
+    assert (sudo["nice"], sudo["oom_score_adj"], sudo["personality"]) == (19, 1000, STICKY_TIMEOUTS), sudo
+    control_seen("the same look finds it in sudo, between the caller and the runner")
 
 
 def test_the_agent_has_the_callers_umask_for_its_files_and_nothing_else_of_it(product):
@@ -188,11 +193,13 @@ def test_a_variable_that_would_send_root_to_another_bus(prove, product, weak):
 @pytest.mark.parametrize(
     "variable", ["GCONV_PATH=/tmp", "LD_PRELOAD=/tmp/x.so", "GLIBC_TUNABLES=glibc.malloc.check=3", "SPDLOG_LEVEL=trace", "TZ=/tmp/x", "X=() { :; }"]
 )
-def test_a_variable_of_the_caller_changes_nothing(variable, product):
+def test_a_variable_of_the_caller_changes_nothing(variable, product, control_seen):
     name, value = variable.split("=", 1)
     script = f"tell(call(lambda c, s: ask(c, s, ['env']), env={{**os.environ, {name!r}: {value!r}, 'LC_ALL': 'C'}}))"
     answer = product.play(script)
     assert answer["ended"] == 0 and not any(line.startswith(name + "=") for line in answer["out"].splitlines()), answer
+    assert "MANAGED_MARKER=" in answer["out"]
+    control_seen("the same look at the agent's variables finds the policy's")
 
 
 LOWERED = {"RLIMIT_NOFILE": 8, "RLIMIT_AS": 1 << 24, "RLIMIT_FSIZE": 0, "RLIMIT_CPU": 1, "RLIMIT_STACK": 1 << 16, "RLIMIT_NPROC": 1}

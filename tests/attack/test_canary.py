@@ -87,7 +87,7 @@ def test_a_defence_that_is_out_is_found(weak, method, section, defences, answer,
     seen_to_work(defences)
 
 
-def test_apply_and_doctor_refuse_a_host_that_does_not_hold(weak):
+def test_apply_and_doctor_refuse_a_host_that_does_not_hold(weak, control_seen):
     with weak.without("unit:PrivateIPC"):
         for command in (["doctor"], ["apply"]):
             done = weak.machine.root(["pi-agentctl", *command])
@@ -98,6 +98,7 @@ def test_apply_and_doctor_refuse_a_host_that_does_not_hold(weak):
     assert weak.machine.root(["pi-agentctl", "apply"]).returncode == 0
     done = weak.machine.root(["pi-agentctl", "doctor", "--json"])  # which has more to say of this machine than of its sandbox
     assert json.loads(done.stdout)["sandbox"]["good"], done
+    control_seen("without the canary apply goes on there, and with it on a host that holds")
 
 
 @pytest.mark.position("user")
@@ -169,7 +170,7 @@ def test_what_a_users_start_file_leaves_ends_with_the_question(prove, weak):
 
 @pytest.mark.position("user")
 @pytest.mark.parametrize("defences", [(), ("program-unit",)], ids=["unit", "group"])
-def test_a_start_file_that_never_ends_is_ended(weak, defences):
+def test_a_start_file_that_never_ends_is_ended(weak, defences, control_seen):
     with start_file(weak.machine, f"{STAYS}\n"), weak.without(*defences):
         done = weak.machine.root(["pi-agentctl", "doctor", "--json"])
         left = weak.machine.root(["pgrep", "-x", "-f", STAYS])
@@ -177,15 +178,17 @@ def test_a_start_file_that_never_ends_is_ended(weak, defences):
     assert report["sandbox"]["good"], report
     faults = [fault["what"] for fault in report["faults"] if fault["about"] == "shell"]
     assert len(faults) == 1 and "does not answer: a program did not end in time" in faults[0], done
+    control_seen("doctor tells that it did not end by itself")
     assert left.returncode == 1, left
     units = weak.machine.root("systemctl list-units --all --plain --no-legend 'pi-agent-program-*'; ls /sys/fs/cgroup/pi-agent/ 2>/dev/null | grep program", check=False)
     assert units.stdout == b"", units
 
 
 @pytest.mark.position("user")
-def test_what_a_user_keeps_waiting_ends_though_doctor_was_killed(product):
+def test_what_a_user_keeps_waiting_ends_though_doctor_was_killed(product, control_seen):
     kill = f"pi-agentctl doctor >/dev/null 2>&1 & until pgrep -x -f '{STAYS}'; do sleep 0.1; done; kill -KILL $!"
     with start_file(product.machine, f"{STAYS}\n"):
         product.machine.root(f"{kill}; pgrep -x -f '{STAYS}'", check=True, timeout=60)  # it lives on for now
+        control_seen("the same look finds it right after doctor was killed")
         done = product.machine.root(f"for i in $(seq 30); do pgrep -x -f '{STAYS}' || exit 0; sleep 1; done; exit 1")
     assert done.returncode == 0, done

@@ -105,19 +105,21 @@ def test_the_user_can_neither_read_nor_trace_the_child_that_has_their_uid(prove)
     prove(attacking(PRYING, lambda answer: answer["got"]), "children-not-dumpable")
 
 
-def test_a_child_that_the_user_stops_is_given_up_after_five_seconds(product):
+def test_a_child_that_the_user_stops_is_given_up_after_five_seconds(product, control_seen):
     before = product.quiet_traces()
     start = time.monotonic()
     seen = attacking("pass", lambda answer: False)(product).seen
     assert seen["status"] == 71 and "no progress for 5 seconds" in seen["out"], seen
+    control_seen("the child was seen stopped")
     assert time.monotonic() - start < 15
     product.expect_traces(before)
 
 
-def test_a_child_that_the_user_kills_ends_the_start_in_words(product):
+def test_a_child_that_the_user_kills_ends_the_start_in_words(product, control_seen):
     before = product.quiet_traces()
     seen = attacking("os.kill(victim, signal.SIGKILL)", lambda answer: False)(product).seen
     assert seen["status"] == 71 and seen["out"].startswith("pi: "), seen
+    control_seen("the child was caught at its work before it was killed")
     product.expect_traces(before)
 
 

@@ -70,12 +70,13 @@ def test_a_mirrored_file_that_the_agent_changed_with_size_and_time_kept_is_resto
     prove(attack, "change-time")
 
 
-def test_a_file_that_is_changed_right_after_a_start_is_restored_at_the_next(product):
+def test_a_file_that_is_changed_right_after_a_start_is_restored_at_the_next(product, control_seen):
     """Within the same tick of the kernel's clock, times tell nothing."""
     on_host(product, "for i in $(seq 30); do echo good >f$i; done")
     for _ in range(5):
         before, after = as_agent(product, "cat f*; for i in $(seq 30); do echo evil >f$i; done; echo; cat f*").split(b"\n\n")
-        assert before == after.replace(b"evil", b"good").strip(), before
+        assert b"evil" in after and before == after.replace(b"evil", b"good").strip(), before
+    control_seen("the session that changes it sees the change")
 
 
 # --- the agent's home
@@ -138,11 +139,17 @@ def test_nothing_is_lost_where_a_link_leads_to(loss, prove):
     assert on.seen.returncode == 0, on
 
 
-def test_another_name_of_a_file_that_is_replaced_keeps_its_content(product):
-    on_host(product, "mkdir d; echo 1 >a; echo 1 >d/b; echo '{\"x\": 1}' >settings.json; echo '{}' >auth.json")
-    as_agent(product, "for f in a d/b settings.json; do ln $f $HOME/own-${f##*/}; echo its >$HOME/own-${f##*/}; done; echo x >$HOME/o; ln $HOME/o auth.json.lock")
-    on_host(product, "echo 2 >a; echo 2 >d/b; echo '{\"x\": 2}' >settings.json")
-    assert as_agent(product, "cat a d/b $HOME/own-*") == b"2\n2\nits\nits\nits\n"
+def test_another_name_of_a_file_that_is_replaced_keeps_its_content(prove):
+    def attack(target):
+        clear(target)
+        on_host(target, "mkdir d; echo 1 >a; echo 1 >d/b; echo '{\"x\": 1}' >settings.json; echo '{}' >auth.json")
+        as_agent(target, "for f in a d/b settings.json; do ln $f $HOME/own-${f##*/}; echo its >$HOME/own-${f##*/}; done; echo x >$HOME/o; ln $HOME/o auth.json.lock")
+        on_host(target, "echo 2 >a; echo 2 >d/b; echo '{\"x\": 2}' >settings.json")
+        seen = as_agent(target, "cat a d/b; cat $HOME/own-*").split()
+        return Outcome(seen[2:] != [b"its"] * 3, seen)
+
+    on, _ = prove(attack, "new-file")
+    assert on.seen[:2] == [b"2"] * 2, on
 
 
 # Everything outside alice's agent's home that a sync could reach: kind, owner, mode, size, times of change of all of it.
@@ -163,6 +170,13 @@ def fingerprint(target):
 def assert_untouched(target, before, where):
     now = fingerprint(target)
     assert now == before, f"{where}: {sorted(set(now) ^ set(before))[:10]}"
+
+
+def trap_springs(target):
+    """Whether the look that found nothing would have: last in a test."""
+    before = fingerprint(target)
+    target.machine.root(["touch", f"{TRAP}/new"], check=True)
+    return fingerprint(target) != before
 
 
 def change_host(target, draw):
@@ -188,7 +202,7 @@ def assert_in_line(target):
     assert json.loads(target.machine.read(f"{USERS}/alice/home/.pi/agent/settings.json"))["number"] == number
 
 
-def test_a_home_rearranged_between_starts_leads_nowhere(product):
+def test_a_home_rearranged_between_starts_leads_nowhere(product, control_seen):
     seed = int(time.time())
     draw = random.Random(seed)
     on_host(product, "mkdir -p prompts/deep/er; echo '{\"openai\": {\"type\": \"api_key\", \"key\": \"k\"}}' >auth.json")
@@ -205,9 +219,11 @@ def test_a_home_rearranged_between_starts_leads_nowhere(product):
     product.pi("sh", "-c", "cd; chmod -R u+rwX .; rm -rf .pi/agent/*.lock .pi/agent/auth.json")
     product.machine.root(f"rm -rf {USERS}/alice/home/.pi/agent/*.lock", check=True)
     assert_in_line(product)
+    assert trap_springs(product)
+    control_seen("the same look sees a file that root makes in the trap")
 
 
-def test_a_home_rearranged_all_the_time_leads_nowhere(product):
+def test_a_home_rearranged_all_the_time_leads_nowhere(product, control_seen):
     seed = int(time.time())
     draw = random.Random(seed)
     on_host(product, "mkdir -p prompts/deep/er; for i in $(seq 300); do echo $i >prompts/$i.md; done")
@@ -227,6 +243,8 @@ def test_a_home_rearranged_all_the_time_leads_nowhere(product):
     assert statuses.count(0) > 0, statuses
     product.machine.root(f"chmod -R u+rwX {USERS}/alice/home; rm -rf {USERS}/alice/home/.pi/agent/*.lock", check=True)
     assert_in_line(product)
+    assert trap_springs(product)
+    control_seen("the same look sees a file that root makes in the trap")
 
 
 # --- the user's side
@@ -259,13 +277,14 @@ def test_a_link_to_what_the_user_may_not_read_brings_nothing_into_the_state(secr
 
 
 @pytest.mark.position("user")
-def test_after_a_kill_at_any_moment_each_file_is_old_or_new_and_the_next_start_repairs(product):
+def test_after_a_kill_at_any_moment_each_file_is_old_or_new_and_the_next_start_repairs(product, control_seen):
     rounds = 200 if FULL else 20
     seed = int(time.time())
     done = product.machine.root(["python3", f"{INSIDE}/kill_sync.py", str(rounds), str(seed)], timeout=60 + 10 * rounds, check=True)
     seen = json.loads(done.stdout.splitlines()[-1])
     assert not seen["wrong"], f"seed {seed}: {seen['wrong']}"
     assert seen["killed"] >= rounds // 2, f"seed {seed}: only {seen['killed']} of {rounds} while the sync went on"
+    control_seen("half of the kills or more came while the sync went on")
 
 
 # --- a lock that never goes
@@ -338,9 +357,10 @@ def test_manifest_and_staging_are_out_of_the_agents_reach(prove):
     prove(attack, "unit:RootDirectory", "unit:BindReadOnlyPaths", "unit:ProtectSystem", "unit:PrivateTmp")
 
 
-def test_a_home_with_meta_and_staging_of_the_agents_own_changes_nothing(product):
+def test_a_home_with_meta_and_staging_of_the_agents_own_changes_nothing(product, control_seen):
     on_host(product, "echo mine >AGENTS.md")
     product.pi("sh", "-c", "cd; mkdir -p meta staging; echo x >meta/manifest; ln -s / staging/1; mkdir .pi/agent/staging", check=True)
     before = product.machine.root(f"stat -c '%n %i %U %a' {USERS}/alice/*", check=True).stdout
     assert as_agent(product, "cat AGENTS.md; cat ../../meta/manifest; readlink ../../staging/1") == b"mine\nx\n/\n"
+    control_seen("the agent's own files are there, where it made them")
     assert product.machine.root(f"stat -c '%n %i %U %a' {USERS}/alice/*", check=True).stdout == before

@@ -47,23 +47,32 @@ def test_a_pipe_does_not_hold_up_a_start(script, prove, gitconfig):
     assert on.seen[0] < 8 and b"within 2 seconds" in on.seen[1].stderr
 
 
-def test_a_link_to_a_file_that_only_root_reads_gives_nothing_away(product, gitconfig):
-    product.machine.root("printf '[user]\\n\\tname = quokka-root-4417\\n' >/root/gitconfig; chmod 600 /root/gitconfig", check=True)
-    gitconfig(product, "ln -s /root/gitconfig .gitconfig; ! cat .gitconfig")
-    done = product.pi("sh", "-c", "git config user.name; cat /run/pi-agent/gitconfig; true")
-    product.machine.root("rm /root/gitconfig", check=True)
-    assert done.returncode == 0 and b"quokka-root-4417" not in done.stdout + done.stderr, done
+def test_a_link_to_a_file_that_only_root_reads_gives_nothing_away(prove, gitconfig):
+    def attack(target):
+        target.machine.root("chmod 711 /root; printf '[user]\\n\\tname = quokka-root-4417\\n' >/root/gitconfig; chmod 600 /root/gitconfig", check=True)
+        gitconfig(target, "ln -s /root/gitconfig .gitconfig; ! cat .gitconfig")
+        done = target.pi("sh", "-c", "git config user.name; cat /run/pi-agent/gitconfig; true")
+        # A start without `become-user` has made root's directories in the agent's home.
+        target.machine.root("rm -rf /root/gitconfig /var/lib/pi-agent/users/alice; chmod 700 /root", check=True)
+        return Outcome(b"quokka-root-4417" in done.stdout + done.stderr, done)
+
+    on, _ = prove(attack, "become-user", quick=True)
+    assert on.seen.returncode == 0, on
 
 
 @pytest.mark.position("agent")
-def test_settings_of_the_project_run_nothing_outside(product, gitconfig):
+def test_settings_of_the_project_run_nothing_outside(product, gitconfig, control_seen):
     """Whoever wrote the project's .git/config (the agent, under `protect: []`): the next start asks git, as the user, in that project."""
     gitconfig(product, "git config --global user.name n")
     ran = "/home/alice/ran"
     keys = ("core.fsmonitor", "core.pager", "pager.config", "core.editor", "core.sshCommand", "credential.helper", "trace2.eventTarget", "diff.external")
-    planted = "; ".join(f"git config {key} 'touch {ran}'" for key in keys)
+    planted = "; ".join(f"git config {key} 'touch {ran} #'" for key in keys)
     product.machine.run(f"cp .git/config .git/kept; {planted}; git config alias.config '!touch {ran}'", cwd=DEMO, check=True)
     done = product.pi("sh", "-c", "git config user.name")
+    it_ran = product.machine.root(["test", "-e", ran]).returncode == 0
+    product.machine.run("git status", cwd=DEMO)
+    runs = product.machine.root(["rm", ran]).returncode == 0
     product.machine.run("mv .git/kept .git/config", cwd=DEMO, check=True)
-    assert done.stdout == b"n\n", done
-    assert product.machine.root(["ls", ran]).returncode != 0
+    assert done.stdout == b"n\n" and not it_ran, done
+    assert runs, "what was planted does not run, so this shows nothing"
+    control_seen("the user's own `git status` runs what was planted")

@@ -62,7 +62,7 @@ def test_nothing_is_made_where_a_link_of_the_agents_leads(place, prove):
     assert on.seen[1].returncode == 0, on
 
 
-def test_links_and_directories_that_come_and_go_while_starts_seed_lead_nowhere(product):
+def test_links_and_directories_that_come_and_go_while_starts_seed_lead_nowhere(product, control_seen):
     """The agent exchanges the directory with a link and back, as fast as it can, while other starts seed it."""
     arrange(product, "true")
     swapping = """
@@ -84,6 +84,9 @@ while True:
     statuses = [product.pi("true", timeout=90).returncode for _ in range(25)]
     product.end_all()
     assert in_the_trap(product) == b""
+    product.machine.root(["touch", f"{TRAP}/new"], check=True)
+    assert in_the_trap(product) != b""
+    control_seen("the same look sees a file that root makes in the trap")
     # After three tries a start gives up and says that the home changes (71): rare, and the agent's own doing.
     assert set(statuses) <= {0, 71} and statuses.count(0) > 15, statuses
 
@@ -108,21 +111,29 @@ def test_a_forged_copy_of_the_stamp_makes_no_migration_run_and_ends_no_start(pro
     prove(attack, "root-stamp")
 
 
-def test_the_stamp_itself_is_out_of_the_agents_reach(product):
+def test_the_stamp_itself_is_out_of_the_agents_reach(product, control_seen):
     arrange(product, "true")
     script = f"for f in {USERS}/alice/meta/version ~/../meta/version; do cat $f || echo 0.0.1 >$f; done 2>/dev/null; true"
     assert product.pi("sh", "-c", script).stdout == b""
-    assert product.machine.read(f"{USERS}/alice/meta/version") != b"0.0.1\n"
+    assert product.machine.read(f"{USERS}/alice/meta/version") not in (b"", b"0.0.1\n")
+    control_seen("root reads it there")
 
 
-def test_a_hook_keeps_nothing_of_the_runners_and_cannot_become_root(product):
+def test_a_hook_keeps_nothing_of_the_runners_and_cannot_become_root(prove, product):
     """What the agent made of its home may run in a hook: it is no more than the agent's account."""
-    arrange(product, "true")
     look = "{ ls -l /proc/self/fd; grep -E '^(Uid|Gid|Groups|CapEff|NoNewPrivs)' /proc/self/status; sudo -n id; cat ../meta/version; } >seen 2>&1; true\n"
-    product.machine.write(f"{SHARE}/migrations/0.0.3-look.sh", look)
-    product.machine.write(f"{USERS}/alice/meta/version", "0.0.1\n", mode=0o600)
-    seen = product.pi("cat", f"{HOME}/seen", check=True).stdout.decode()
-    product.machine.root(["rm", f"{SHARE}/migrations/0.0.3-look.sh"], check=True)
+
+    def attack(target):
+        arrange(target, "true")
+        target.machine.write(f"{SHARE}/migrations/0.0.3-look.sh", look)
+        target.machine.write(f"{USERS}/alice/meta/version", "0.0.1\n", mode=0o600)
+        target.pi("true", check=True)
+        seen = target.machine.read(f"{HOME}/seen").decode()
+        target.machine.root(["rm", f"{SHARE}/migrations/0.0.3-look.sh"], check=True)
+        return Outcome("Uid:\t0\t0" in seen, seen)
+
+    on, _ = prove(attack, "become-user", quick=True)
+    seen = on.seen
     descriptors = [line.split()[-3:] for line in seen.splitlines() if " -> " in line]
     # ls itself has the script's output and its own directory; the shell's others are of the redirections.
     assert all(target.startswith(("/dev/null", f"{HOME}/seen", "/proc/", "pipe:")) for *_, target in descriptors), seen

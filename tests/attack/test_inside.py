@@ -1,6 +1,7 @@
 """What an agent tries inside its session, call by call: each is refused, and answered by the kernel without its defences."""
 
 import pytest
+from target import Outcome
 
 pytestmark = pytest.mark.position("agent")
 
@@ -99,9 +100,13 @@ def test_the_launcher_cannot_be_traced(prove, outcome_of_probe):
     prove(outcome_of_probe("launcher's ptrace"), *FILTERS, "exec-not-dumpable")
 
 
-def test_all_five_capability_sets_are_empty_and_no_group_came_along(product):
-    shown = product.probe(*CAPABILITY_SETS, "NoNewPrivs", "Seccomp", "Groups", "Uid")
-    assert {shown[name] for name in CAPABILITY_SETS} == {NO_CAPABILITY}
+def test_all_five_capability_sets_are_empty_and_no_group_came_along(prove):
+    def attack(target):
+        shown = target.probe(*CAPABILITY_SETS, "NoNewPrivs", "Seccomp", "Groups", "Uid")
+        return Outcome({shown[name] for name in CAPABILITY_SETS} != {NO_CAPABILITY}, shown)
+
+    on, _ = prove(attack, *AS_ROOT)
+    shown = on.seen
     assert (shown["NoNewPrivs"], shown["Seccomp"]) == ("1", "2")
     assert len(set(shown["Uid"].split())) == 1 and shown["Groups"] not in ("", "0")
 

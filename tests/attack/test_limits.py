@@ -106,8 +106,9 @@ SHOW = "systemctl show --property={} --value {}"
 
 
 @pytest.mark.position("agent")
-def test_a_session_and_all_of_a_user_have_limits_of_memory_and_tasks(product):
+def test_a_session_and_all_of_a_user_have_limits_of_memory_and_tasks(product, weak, seen_to_work):
     """Only what systemd was told: in the test machine, whose controllers are not delegated to it, nothing is enforced."""
+    defences = ("unit:MemoryMaxScale", "unit:TasksMax")
     total = 1024 * int(product.machine.root("grep ^MemTotal /proc/meminfo", check=True).stdout.split()[1])
     session = product.session(*STAYING)
     for unit, tasks in ((session.service, 4096), ("pi-agent-u1000.slice", None)):
@@ -122,6 +123,12 @@ def test_a_session_and_all_of_a_user_have_limits_of_memory_and_tasks(product):
     shown = product.machine.root(SHOW.format("TasksMax", session.service), check=True).stdout.decode().strip()
     assert shown == "4096"
     session.end()
+    with weak.without(*defences):
+        session = weak.session(*STAYING)
+    memory, tasks = (weak.machine.root(SHOW.format(name, session.service), check=True).stdout for name in ("MemoryMax", "TasksMax"))
+    session.end()
+    assert memory == b"infinity\n" and tasks != b"4096\n", (memory, tasks)
+    seen_to_work(defences)
 
 
 # Runs in a second session: everything with which it could slow another process down, as JSON.

@@ -101,7 +101,7 @@ def test_who_is_not_allowed_does_not_reach_a_server_inside(value, network, prove
     ("loopback", FILTER, "systemd attached no packet filter to the session"),
     (LIST, FILTER, "systemd attached no packet filter to the session"),
 ])  # fmt: skip
-def test_no_agent_starts_where_the_host_does_not_enforce_it(value, missing, said, network, weak, nothing_left):
+def test_no_agent_starts_where_the_host_does_not_enforce_it(value, missing, said, network, weak, nothing_left, seen_to_work):
     network(value)
     with weak.without(*missing):
         refused = weak.pi("sh", "-c", "echo started; touch started")
@@ -111,10 +111,11 @@ def test_no_agent_starts_where_the_host_does_not_enforce_it(value, missing, said
     assert place in refused.stderr.decode() and "or change the policy" in refused.stderr.decode(), refused
     with weak.without(*missing, "network-check"):
         assert weak.pi("echo", "started").stdout == b"started\n"
+    seen_to_work((*missing, "network-check"))
 
 
 @pytest.mark.position("host")
-def test_an_administrators_own_filter_does_not_pass_for_the_policys(network, weak):
+def test_an_administrators_own_filter_does_not_pass_for_the_policys(network, weak, seen_to_work):
     """Programs on the slice above a session are no proof that the session has its own."""
     network("loopback")
     drop_in = "/etc/systemd/system/pi-agent-.slice.d/60-accounting.conf"
@@ -122,5 +123,9 @@ def test_an_administrators_own_filter_does_not_pass_for_the_policys(network, wea
     weak.machine.root(["systemctl", "daemon-reload"], check=True)
     with weak.without(*FILTER):
         refused = weak.pi("true")
+    with weak.without(*FILTER, "network-check"):
+        started = weak.pi("true")
     weak.machine.root(f"rm {drop_in}; systemctl daemon-reload", check=True)
     assert refused.returncode == UNAVAILABLE and b"no packet filter" in refused.stderr, refused
+    assert started.returncode == 0, started
+    seen_to_work((*FILTER, "network-check"))

@@ -68,7 +68,7 @@ def applied(machine):
     return machine.root(["pi-agentctl", "apply", "--no-canary"], check=True)
 
 
-def test_beside_the_policys_agent(host, policy, tree):
+def test_beside_the_policys_agent(host, policy, tree, control_seen):
     assert ways_that_work(host, tree) == list(WAYS)  # before apply has seen it
     before = host.root(["pi-agentctl", "doctor", "--json"]).stdout
     assert tree.encode() in before and b"other-pi" in before
@@ -85,9 +85,10 @@ def test_beside_the_policys_agent(host, policy, tree):
     assert ways_that_work(host, tree) == []
     policy(POLICY + "wrapper: {hide_direct_binary: false}\n")
     assert ways_that_work(host, tree) == list(WAYS)
+    control_seen("every way works before apply, and with `hide_direct_binary: false`")
 
 
-def test_as_the_policys_agent(host, policy, tree):
+def test_as_the_policys_agent(host, policy, tree, control_seen):
     """agent.binary is npm's link: the package is hidden whole, and the agent's account alone starts it."""
     text = POLICY.replace(BINARY, COMMAND)
     policy(text)
@@ -99,31 +100,48 @@ def test_as_the_policys_agent(host, policy, tree):
     assert b"other-pi" not in report.stdout and b"open-agent" not in report.stdout, report
     policy(text + "wrapper: {hide_direct_binary: false}\n")
     assert ways_that_work(host, tree) == list(WAYS)
+    control_seen("every way works with `hide_direct_binary: false`")
 
 
-def test_remove_opens_what_apply_has_closed(host, tree):
+def test_remove_opens_what_apply_has_closed(host, tree, control_seen):
     applied(host)
     assert ways_that_work(host, tree) == []
     host.root(["pi-agentctl", "remove", "--yes"], check=True)
     assert ways_that_work(host, tree) == list(WAYS)
+    control_seen("every way works once the product is removed")
 
 
-def test_what_others_can_change_is_left_and_told(host, tree):
-    """Root closes nothing that a link of somebody's leads to: it might be any directory."""
-    elsewhere = "/srv/shared/app/package"
-    host.root(f"mv {tree} {elsewhere}; chown -R alice: {elsewhere}; ln -s {elsewhere} {tree}", check=True)
+ELSEWHERE = "/srv/shared/app/package"
+
+
+def applied_with_a_link(machine, tree):
+    """What apply says, and doctor, and whose the directory is then that the package's link leads to."""
+    machine.root(f"mv {tree} {ELSEWHERE}; chown -R alice: {ELSEWHERE}; ln -s {ELSEWHERE} {tree}", check=True)
     try:
-        said = applied(host)
-        mode = host.root(["stat", "--format=%U %a", elsewhere]).stdout
-        report = host.root(["pi-agentctl", "doctor", "--json"])
+        said = applied(machine)
+        return said, machine.root(["pi-agentctl", "doctor", "--json"]), machine.root(["stat", "--format=%U %a", ELSEWHERE]).stdout
     finally:
-        host.root(["rm", "-rf", elsewhere], check=True)
+        machine.root(["rm", "-rf", ELSEWHERE], check=True)
+
+
+def test_what_others_can_change_is_left_and_told(host, tree, weak, seen_to_work):
+    """Root closes nothing that a link of somebody's leads to: it might be any directory."""
+    said, report, mode = applied_with_a_link(host, tree)
     assert mode == b"alice 755\n"
     assert f"{COMMAND} is not the wrapper".encode() in report.stdout, report
     if not tree.startswith("/opt"):  # of another prefix nothing is known but what the command leads to
         assert b"warning: everybody can run the agent in " + tree.encode() in said.stderr, said
         (fault,) = [fault["what"] for fault in json.loads(report.stdout)["faults"] if tree in fault["what"]]
         assert fault.startswith(f"npm installed the agent for everybody in {tree} (") and "/srv/shared/app" in fault, fault
+        prefix, package = tree.split("/lib/node_modules/")
+        defences = ("trusted-files", "npm-own-place")
+        install(weak.machine, prefix, package)
+        with weak.without(*defences):
+            mode = applied_with_a_link(weak.machine, tree)[2]
+        weak.machine.root(["rm", "-rf", COMMAND, f"{prefix}/lib/node_modules"], check=True)
+        applied(weak.machine)
+        assert mode == b"root 750\n"
+        seen_to_work(defences)
 
 
 def test_what_an_administrator_has_closed_is_left_alone(host, tree):

@@ -48,15 +48,20 @@ OBSTACLES = {
 
 @pytest.mark.position("agent")
 @pytest.mark.parametrize("kind", OBSTACLES)
-def test_in_place_of_its_settings_the_agent_leaves(kind, product):
+def test_in_place_of_its_settings_the_agent_leaves(kind, product, control_seen):
+    look = ["stat", "-c", "%F %s", f"{STATE.format('alice')}/.pi/agent/settings.json"]
+    product.pi("true", check=True)
+    before = product.machine.root(look, check=True).stdout
     product.pi("sh", "-c", f"rm -rf $HOME/.pi/agent/settings.json; {OBSTACLES[kind]}")
+    assert product.machine.root(look).stdout != before
+    control_seen("between the two starts root sees that the settings are gone")
     done = product.pi("sh", "-c", "cat $HOME/.pi/agent/settings.json; chmod 700 $HOME/.pi/agent")
     assert b"quokka-settings-3307" in done.stdout, done
     assert b"root:x:0:0" in product.machine.read("/etc/passwd")
 
 
 @pytest.mark.position("agent")
-def test_a_directory_swapped_for_a_link_all_the_time_is_never_written_through(product):
+def test_a_directory_swapped_for_a_link_all_the_time_is_never_written_through(product, control_seen):
     """The agent of one session swaps while the next one is prepared."""
     swapping = """
 import os
@@ -77,10 +82,13 @@ while True:
     session = product.session("python3", "-c", swapping)
     for _ in range(5):
         product.pi("true")  # may fail in words, but must not write elsewhere
-    trap = product.machine.root(["ls", "-A", f"{STATE.format('alice')}/trap"], check=True).stdout
+    look = f"ls -A {STATE.format('alice')}/trap"
+    trap = product.machine.root(look, check=True).stdout
+    sprung = product.machine.root(f"touch {STATE.format('alice')}/trap/new; {look}", check=True).stdout
     session.end()
     product.machine.root(f"rm -rf {STATE.format('alice')}/trap {STATE.format('alice')}/.pi/agent/prompts* {CONFIG}/prompts", check=True)
-    assert trap == b""
+    assert (trap, sprung) == (b"", b"new\n")
+    control_seen("the same look sees a file that root makes in the trap")
     product.pi("true", check=True)
 
 
@@ -95,15 +103,22 @@ LINKS = {
 
 
 @pytest.mark.parametrize("kind", LINKS)
-def test_a_link_in_the_users_configuration_gives_the_user_nothing_new(kind, product):
+def test_a_link_in_the_users_configuration_gives_the_user_nothing_new(kind, prove):
     goal, owner = LINKS[kind]
-    if owner and goal.endswith("secret"):
-        product.machine.write(goal, "dingo-secret", owner=owner, mode=0o600)
-    product.machine.run(["ln", "-sfn", goal, f"{CONFIG}/SYSTEM.md"], check=True)
-    done = product.pi("sh", "-c", "cat $HOME/.pi/agent/SYSTEM.md")
-    product.machine.run(["rm", f"{CONFIG}/SYSTEM.md"], check=True)
-    assert done.stdout == b"" and done.returncode != 0, done
-    assert b"skipped" in done.stderr, done
+
+    def attack(target):
+        if owner and goal.endswith("secret"):
+            target.machine.write(goal, "dingo-secret", owner=owner, mode=0o600)
+        target.machine.run(["ln", "-sfn", goal, f"{CONFIG}/SYSTEM.md"], check=True)
+        done = target.pi("sh", "-c", "cat $HOME/.pi/agent/SYSTEM.md")
+        came = target.machine.root(["test", "-s", f"{STATE.format('alice')}/.pi/agent/SYSTEM.md"]).returncode == 0
+        target.machine.run(["rm", f"{CONFIG}/SYSTEM.md"], check=True)
+        # A start without `become-user` has made root's files in the agent's home.
+        target.machine.root(["rm", "-rf", "/var/lib/pi-agent/users/alice"], check=True)
+        return Outcome(came or done.stdout != b"", done)
+
+    on, _ = prove(attack, "become-user", quick=True)
+    assert on.seen.returncode != 0 and b"skipped" in on.seen.stderr, on
 
 
 # --- the policy and its roots

@@ -186,13 +186,20 @@ def test_what_the_agent_closes_before_a_start_is_masked_all_the_same(left, prove
     assert b"masked with all that is in it, because it may not be searched" in on.seen.stderr
 
 
-def test_a_directory_that_looks_like_a_repository_takes_no_protection_from_the_one_around_it(product, two_repositories):
+@pytest.mark.parametrize("make", ["mkdir -p src/.git", "mkdir -p src && cd src && git init -q ."], ids=["an empty .git", "a repository"])
+def test_a_directory_that_looks_like_a_repository_takes_no_protection_from_the_one_around_it(make, prove, two_repositories):
     """Git passes over an empty `.git`; so would the protection of the nearest one."""
-    for make in ("mkdir -p src/.git", "mkdir -p src && cd src && git init -q ."):
-        done = in_turn(product, "{}", make, "cd ..; echo '[alias]' >>.git/config; echo x >.git/hooks/post-commit; true")
-        done = in_turn(product, "{}", "echo '[alias]' >>../.git/config; echo x >../.git/hooks/post-commit", cwd=f"{ROOT}/open/src")
-        assert done.stderr.count(b"Read-only file system") == 2, done
-        product.machine.root(["rm", "-rf", f"{ROOT}/open/src"], check=True)
+
+    def attack(target):
+        in_turn(target, "{}", make)
+        done = in_turn(target, "{}", "echo '[alias]' >>../.git/config; echo x >../.git/hooks/post-commit", cwd=f"{ROOT}/open/src")
+        changed = b"[alias]" in target.machine.read(f"{ROOT}/open/.git/config")
+        hooked = target.machine.root(["rm", f"{ROOT}/open/.git/hooks/post-commit"]).returncode == 0
+        target.machine.root(["rm", "-rf", f"{ROOT}/open/src"], check=True)
+        return Outcome(changed or hooked, done)
+
+    on, _ = prove(attack, "protect", quick=True)
+    assert on.seen.stderr.count(b"Read-only file system") == 2, on
 
 
 def test_a_directory_above_what_is_masked_cannot_be_renamed_out_of_the_pattern(prove, two_repositories):

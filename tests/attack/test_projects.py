@@ -79,19 +79,31 @@ def test_roots_file_in_the_project_stays_roots(kind, prove, product, weak):
         prove(running(command.format(file), cwd="/srv/shared/app"), "own-ids-only")
 
 
-def test_another_users_file_in_the_project_stays_theirs(product):
+def test_another_users_file_in_the_project_stays_theirs(product, control_seen):
     file = f"{DEMO}/bobs"
     product.machine.root(f"echo bobs >{file}; chown bob:bob {file}; chmod 600 {file}", check=True)
     shown = product.pi("sh", "-c", f"stat -c %U {file}; cat {file}; echo x >>{file}; chmod 666 {file}; chown $(id -u) {file}")
     assert shown.stdout == b"nobody\n", shown
     assert product.machine.root(["stat", "-c", "%U %a", file]).stdout == b"bob 600\n"
+    assert product.machine.read(file) == b"bobs\n"
+    control_seen("root reads it there")
     product.machine.root(["rm", file], check=True)
 
 
-def test_what_the_agent_makes_belongs_to_the_user_and_never_to_root(product):
-    product.pi("sh", "-c", "mkdir made && touch made/file && ln made/file made/link", check=True)
-    owners = product.machine.root(["stat", "-c", "%U:%G", f"{DEMO}/made", f"{DEMO}/made/file"]).stdout
-    assert owners == b"alice:alice\n" * 2
+def test_what_the_agent_makes_belongs_to_the_user_and_never_to_root(prove, product, weak):
+    shared = "/srv/shared/app"
+
+    def attack(target):
+        target.pi("sh", "-c", "mkdir made && touch made/file && ln made/file made/link", check=True, cwd=shared)
+        owners = target.machine.root(["stat", "-c", "%U:%G", f"{shared}/made", f"{shared}/made/file"]).stdout
+        target.machine.root(["rm", "-r", f"{shared}/made"], check=True)
+        return Outcome(b"root" in owners, owners)
+
+    # Open to all, for without the defence the map exchanges root with the agent instead of the user.
+    with on_both((product, weak), f"chmod 777 {shared}", f"chmod 755 {shared}"):
+        on, _ = prove(attack, "own-ids-only")
+    assert on.seen == b"alice:alice\n" * 2
+    product.pi("sh", "-c", "mkdir made && touch made/file", check=True)
     for claim in ("chown 0 made/file", "chown 1001 made/file", "chgrp 0 made/file", "chgrp 1500 made/file"):
         assert product.pi("sh", "-c", claim).returncode != 0, claim
     product.machine.root(["rm", "-r", f"{DEMO}/made"], check=True)
@@ -101,17 +113,21 @@ LINKS = ("/etc/shadow", "/home/alice/.ssh/key", "/home/bob/work/demo", "/var/lib
 
 
 @pytest.mark.parametrize("goal", LINKS)
-def test_a_link_in_the_project_leads_nowhere_outside(goal, product):
+def test_a_link_in_the_project_leads_nowhere_outside(goal, product, control_seen):
     product.machine.root("install -d /home/alice/.ssh && echo key >/home/alice/.ssh/key && chmod 644 /home/alice/.ssh/key")
     product.machine.run(["ln", "-sfn", goal, f"{DEMO}/link"], check=True)
     done = product.pi("sh", "-c", "cat link || ls link/")
     assert done.returncode != 0, done
+    product.machine.root(f"cd {DEMO}; cat link || ls link/", check=True)
+    control_seen("on the host root finds something where the link leads")
     product.machine.run(["rm", f"{DEMO}/link"], check=True)
 
 
-def test_climbing_out_of_the_project_ends_in_the_sessions_own_root(product):
+def test_climbing_out_of_the_project_ends_in_the_sessions_own_root(product, control_seen):
     climbing = "cd /proc/self/cwd/../../../../../../..; pwd -P; ls -A home/alice"
     assert product.pi("sh", "-c", climbing).stdout == b"/\nprojects\n"
+    assert b"\n.pi\n" in product.machine.run(climbing, cwd=DEMO, check=True).stdout
+    control_seen("on the host the same way shows the whole home")
 
 
 def test_a_group_that_opens_the_host_is_never_given_to_an_agent(prove, product, weak):

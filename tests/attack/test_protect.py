@@ -133,22 +133,27 @@ def test_a_link_out_of_the_project_makes_root_open_nothing_there(product):
 
 
 @pytest.mark.parametrize("script", ["umount .git/config; umount -l .git", "mount -t tmpfs none .git/hooks", "unshare -rm umount .git/config", "mount --bind . ../other"])
-def test_the_mounts_cannot_be_taken_away(script, product):
-    assert not planting(f"({script}); echo '[core] fsmonitor = {RUN}' >>.git/config")(product).succeeded
+def test_the_mounts_cannot_be_taken_away(script, prove):
+    prove(planting(f"({script}); echo '[core] fsmonitor = {RUN}' >>.git/config"), "protect", "protect-prefixes", quick=True)
 
 
 @pytest.mark.position("user")
-def test_the_user_cannot_take_the_protection_away_by_accident(product):
+def test_the_user_cannot_take_the_protection_away_by_accident(prove):
     """git outside replaces .git/config by renaming: during a session that fails, instead of uncovering it inside."""
-    with repository(product):
-        session = product.session("sh", "-c", f"echo $PI_AGENT_SESSION; while ! test -e go; do sleep 0.05; done; echo '[core] fsmonitor = {RUN}' >>.git/config; sleep 60", cwd=PLACE)
-        outside = product.machine.run("git config a.b c; rm -f .git/commondir; mv .git/hooks .git/h; mv .git g; git status --porcelain", cwd=PLACE)
-        product.machine.run("touch go; sleep 0.3", cwd=PLACE)
-        config = product.machine.read(f"{PLACE}/.git/config")
-        session.end()
-        after = product.machine.run("git config a.b c && git config a.b", cwd=PLACE)
+
+    def attack(target):
+        with repository(target):
+            session = target.session("sh", "-c", f"echo $PI_AGENT_SESSION; while ! test -e go; do sleep 0.05; done; echo '[core] fsmonitor = {RUN}' >>.git/config; sleep 60", cwd=PLACE)
+            outside = target.machine.run("git config a.b c; rm -f .git/commondir; mv .git/hooks .git/h; mv .git g; git status --porcelain", cwd=PLACE)
+            target.machine.root(f"cd {PLACE}; mv g .git; touch go; sleep 0.3", check=True)  # back, where it could be renamed
+            config = target.machine.read(f"{PLACE}/.git/config")
+            session.end()
+            after = target.machine.run("git config a.b c && git config a.b", cwd=PLACE)
+        return Outcome(b"fsmonitor" in config, (outside, after))
+
+    on, _ = prove(attack, "protect", "protect-prefixes", "protect-missing", quick=True)
+    outside, after = on.seen
     assert b"Device or resource busy" in outside.stderr and outside.returncode == 0, outside
-    assert "fsmonitor" not in (config if isinstance(config, str) else config.decode())
     assert after.stdout == b"c\n", after
 
 
@@ -170,7 +175,7 @@ def test_one_session_does_not_take_away_what_protects_another(prove, product, we
     prove(attack, "protect-missing", quick=True)
 
 
-def test_a_repository_that_never_stops_changing_is_refused_or_protected(product):
+def test_a_repository_that_never_stops_changing_is_refused_or_protected(product, control_seen):
     """Somebody exchanges what leads to the protected paths as fast as they can."""
     swap = f"import ctypes, os\nl = ctypes.CDLL(None)\nos.chdir('{PLACE}')\nwhile not os.path.exists('{PLACE}-stop'): l.renameat2(-100, b'.git/hooks', -100, b'.git/other', 2)"
     with repository(product, "mkdir .git/other"):
@@ -180,6 +185,9 @@ def test_a_repository_that_never_stops_changing_is_refused_or_protected(product)
                 done = product.pi("sh", "-c", "touch .git/hooks/x && echo got-in", cwd=PLACE)
                 assert b"got-in" not in done.stdout, done
                 assert done.returncode != 0
+            swapped = product.machine.run("for i in $(seq 100); do stat -c %i .git/hooks; done | sort -u | wc -l", cwd=PLACE, check=True).stdout
+            assert swapped == b"2\n", swapped
+            control_seen("in the end they are still being exchanged")
         finally:
             product.machine.run(["touch", f"{PLACE}-stop"], cwd="/home/alice", check=True)
             swapper.wait(timeout=10)

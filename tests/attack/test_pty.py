@@ -29,18 +29,18 @@ print(json.dumps(seen))
 """
 
 
-def on_terminal(target, script, after=""):
-    """Runs a Python script as the agent on a terminal of alice's, in a shell that then reads what was typed ahead."""
+def on_terminal(target, script, after="", program="pi python3"):
+    """Runs a Python script as the agent (or with another program) on a terminal of alice's, in a shell that then reads what was typed ahead."""
     target.machine.write("/tmp/look.py", script)
     target.machine.root("install -m 644 /tmp/look.py /srv/shared/app/look.py; rm -f /tmp/look.py", check=True)
-    shell = f"pi python3 /srv/shared/app/look.py; {after}"
+    shell = f"{program} /srv/shared/app/look.py; {after}"
     done = target.machine.run(["script", "-qec", shell, "/dev/null"], cwd="/srv/shared/app")
     target.machine.root("rm -f /srv/shared/app/look.py", check=True)
     return done.stdout.decode()
 
 
-def look(target, after=""):
-    said = on_terminal(target, LOOK, after)
+def look(target, *how):
+    said = on_terminal(target, LOOK, *how)
     found = re.search(r"\{.*\}", said)
     assert found, f"the agent did not look: {said}"
     return json.loads(found.group()), said
@@ -63,14 +63,18 @@ def test_nothing_is_typed_into_a_terminal(prove):
     prove(attack, "seccomp-filter")
 
 
-def test_what_is_typed_into_the_sessions_terminal_never_reaches_the_users_shell(weak):
+def test_what_is_typed_into_the_sessions_terminal_never_reaches_the_users_shell(weak, control_seen):
     """Even without the filter: it is another terminal."""
+    read = "read -t 1 line || read -t 1 line; echo line=$line"  # the end of script's own input may come first
     with weak.without("seccomp-filter"):
-        seen, said = look(weak, after="read -t 1 line; echo line=$line")
+        seen, said = look(weak, read)
     assert seen["typed"] == "done" and "line=\r\n" in said, said
+    seen, said = look(weak, read, "python3")
+    assert seen["typed"] == "done" and "line=echo typed by the agent" in said, said
+    control_seen("what a program types that is not in a session does reach the shell")
 
 
-def test_neither_root_nor_the_session_keeps_the_wrappers_end(product):
+def test_neither_root_nor_the_session_keeps_the_wrappers_end(product, control_seen):
     holders = """
 for link in /proc/[0-9]*/fd/*; do case $(readlink $link) in *ptmx|*pts/[0-9]*) echo ${link#/proc/} $(readlink $link);; esac; done
 """
@@ -85,6 +89,8 @@ for link in /proc/[0-9]*/fd/*; do case $(readlink $link) in *ptmx|*pts/[0-9]*) e
     assert all(not held[pid] for pid in runner), held
     assert not any("ptmx" in name for names in held.values() for name in names), held
     assert any("/0" in name for name in held[agents[0]]), held
+    assert any("ptmx" in line for line in found), found
+    control_seen("the same look finds the wrapper's end with the wrapper, and the agent's own with the agent")
 
 
 FORGED = {"a signal that opens a debugger": 10, "a signal that the kernel takes for the agent": 9, "a signal without a use": 16}

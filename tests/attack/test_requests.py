@@ -59,12 +59,12 @@ MALFORMED = {
 
 
 @pytest.mark.parametrize("kind", MALFORMED)
-def test_a_request_that_is(kind, product):
+def test_a_request_that_is(kind, product, right_call_seen):
     conversation, sentence = MALFORMED[kind]
     expect_refusal(product, conversation, sentence)
 
 
-def test_a_request_that_never_ends_is_given_up_after_five_seconds(product):
+def test_a_request_that_never_ends_is_given_up_after_five_seconds(product, right_call_seen):
     expect_refusal(product, "send_record(c, b'', [], size=100)", "did not answer in time", status=71)
 
 
@@ -120,8 +120,9 @@ def test_a_variable_that_describes_no_terminal(variable, prove):
     assert on.seen["status"] == DENIED and "never passed on" in on.seen["said"]
 
 
-def test_a_variable_without_a_value(product):
-    expect_refusal(product, "ask(c, s, presentation=['TERM'])", "never passed on")
+def test_a_variable_without_a_value(prove):
+    on, _ = prove(saying("ask(c, s, presentation=['TERM'])"), "presentation-names")
+    assert on.seen["status"] == DENIED and "never passed on" in on.seen["said"], on
 
 
 def test_variables_of_the_policy_win_over_those_of_the_request(product):
@@ -167,7 +168,7 @@ def gone():
 
 
 @pytest.mark.parametrize("kind", CWDS)
-def test_the_working_directory_is(kind, product):
+def test_the_working_directory_is(kind, product, right_call_seen):
     fd, sentence = CWDS[kind]
     expect_refusal(product, f"ask(c, s, cwd={fd})", sentence, first=ARRANGE_CWD)
 
@@ -237,10 +238,11 @@ def test_standard_input_of_the_agent_is(kind, prove):
 
 
 @pytest.mark.parametrize("position", [1, 2])
-def test_a_terminal_is_refused_in_every_place(position, product):
+def test_a_terminal_is_refused_in_every_place(position, prove):
     place = {1: "standard output", 2: "standard error"}[position]
-    change = f"send_record(c, request(), (lambda fds: fds[:{position + 1}] + [os.openpty()[1]] + fds[{position + 2}:])({GOOD_FDS}))"
-    expect_refusal(product, change, f"{place} is a terminal")
+    change = f"send_record(c, request(['true']), (lambda fds: fds[:{position + 1}] + [os.openpty()[1]] + fds[{position + 2}:])({GOOD_FDS}))"
+    on, _ = prove(saying(change), "stdio-rules")
+    assert on.seen["status"] == DENIED and f"{place} is a terminal" in on.seen["said"], on
 
 
 def test_a_directory_as_standard_input_would_lead_to_files_of_the_host(prove):

@@ -49,14 +49,16 @@ def test_the_conversation_of_these_tests_is_the_wrappers(product):
     assert (answer["status"], answer["ended"], answer["out"]) == (0, 0, "pi-agent\n"), answer
 
 
-def test_called_by_a_user_directly(product):
+def test_called_by_a_user_directly(product, right_call_seen):
     expect_refusal(product, f"call({ASK}, argv=DIRECT)", "works only as root")
 
 
 @pytest.mark.position("outsider")
-def test_called_by_a_user_who_is_not_in_the_policy(product):
+def test_called_by_a_user_who_is_not_in_the_policy(product, control_seen):
     answer = product.play(f"tell(call({ASK}))", user="eve")
     assert answer["status"] == 1 and answer["ended"] is None and "sudo" in answer["said"], answer
+    assert product.play(f"tell(call({ASK}))")["ended"] == 0
+    control_seen("the same call by a user of the policy runs an agent")
 
 
 def test_sudo_refuses_an_argument_and_so_does_the_runner(prove, product, weak):
@@ -82,11 +84,11 @@ STANDARD_INPUTS = {
 
 
 @pytest.mark.parametrize("kind", STANDARD_INPUTS)
-def test_standard_input_is(kind, product):
+def test_standard_input_is(kind, product, right_call_seen):
     expect_refusal(product, f"call(None, stdin={STANDARD_INPUTS[kind]})", "standard input is")
 
 
-def test_standard_input_is_closed(product):
+def test_standard_input_is_closed(product, right_call_seen):
     expect_refusal(product, "call(None, prepare=lambda: os.close(0))", "standard input is")
 
 
@@ -111,7 +113,7 @@ def test_the_socket_was_made_by(maker, uid, prove):
 
 
 @pytest.mark.position("host")
-def test_root_without_a_request(product):
+def test_root_without_a_request(product, right_call_seen):
     expect_refusal(product, "call(None, argv=DIRECT)", "not called through sudo", user="root")
     script = "call(None, argv=DIRECT, pair=socket_made_by(1000), env={'SUDO_UID': '1000'})"
     expect_refusal(product, script, "closed before a request came", user="root")
@@ -140,13 +142,13 @@ def test_the_uid_is_written_as(text, prove):
 
 
 @pytest.mark.parametrize("text", ["", "-1", "4294967295", "0x3e8", "alice", "18446744073709552616"])
-def test_the_uid_is_nobodys(text, product):
+def test_the_uid_is_nobodys(text, product, right_call_seen):
     script = f"call({ASK}, argv=DIRECT, pair=socket_made_by(1000), env={{'SUDO_UID': {text!r}}})"
     expect_refusal(product, script, "SUDO_UID is not a user id", user="root")
 
 
 @pytest.mark.position("host")
-def test_root_and_accounts_that_do_not_exist_are_no_callers(product):
+def test_root_and_accounts_that_do_not_exist_are_no_callers(product, right_call_seen):
     as_root = f"call({ASK}, argv=DIRECT, env={{'SUDO_UID': '0'}})"
     expect_refusal(product, as_root, "root does not run the agent", user="root")
     unknown = f"call({ASK}, argv=DIRECT, pair=socket_made_by(4242), env={{'SUDO_UID': '4242'}})"
@@ -154,7 +156,7 @@ def test_root_and_accounts_that_do_not_exist_are_no_callers(product):
 
 
 @pytest.mark.position("agent")
-def test_an_agents_account_is_no_caller(product):
+def test_an_agents_account_is_no_caller(product, right_call_seen):
     script = """
 uid = pwd.getpwnam("pi-agent").pw_uid
 tell(call(lambda c, s: ask(c, s, ["id"]), argv=DIRECT, pair=socket_made_by(uid), env={"SUDO_UID": str(uid)}))
@@ -215,12 +217,16 @@ tell(call(None, argv=["true"], prepare=nameless))
     assert answer["status"] == DENIED and answer["ended"] is None and answer["said"], answer
 
 
-def test_the_cleanup_program_is_for_roots_unit_only(product):
+def test_the_cleanup_program_is_for_roots_unit_only(product, control_seen):
     program = "/usr/libexec/pi-agent/pi-agent-cleanup"
     assert product.machine.run([program, "0" * 32]).returncode == DENIED
     for arguments in ([], ["x"], ["../../etc"], ["0" * 32, "0" * 32]):
         assert product.machine.root([program, *arguments]).returncode == 64
     session = product.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60")
     assert product.machine.root([program, session.id]).returncode == DENIED
-    assert product.machine.root(["test", "-d", f"/run/pi-agent/sessions/{session.id}/root"]).returncode == 0
+    directory = f"/run/pi-agent/sessions/{session.id}"
+    assert product.machine.root(["test", "-d", f"{directory}/root"]).returncode == 0
+    product.machine.root(["kill", "-KILL", str(session.runner_pid())], check=True)
+    product.machine.root(f"for i in $(seq 50); do test -e {directory} || exit 0; sleep 0.1; done; exit 1", check=True)
+    control_seen("run by its unit it does remove the directory, here of a runner that was killed")
     session.end()

@@ -79,8 +79,17 @@ def test_a_name_that_can_be_known_before_is_never_used(neighbour, prove):
 
 
 @pytest.mark.position("outsider")
-def test_nobody_on_the_host_can_make_or_look_into_the_directories(product):
-    session = product.session("sh", "-c", "echo x >$TMPDIR/x; chmod 777 $TMPDIR; echo $PI_AGENT_SESSION; sleep 60")
+def test_nobody_on_the_host_can_make_or_look_into_the_directories(prove, product):
+    opened = ("sh", "-c", "echo x >$TMPDIR/x; chmod 777 $TMPDIR /tmp; echo $PI_AGENT_SESSION; sleep 60")
+
+    def attack(target):
+        session = target.session(*opened)
+        done = target.machine.run(["cat", f"{SCRATCH}/{session.id}/tmp/pi-agent-{session.id}/x"], user="eve")
+        session.end()
+        return Outcome(done.stdout == b"x\n", done)
+
+    prove(attack, "closed-scratch")
+    session = product.session(*opened)
     for script in (f"ls {SCRATCH}", f"mkdir {SCRATCH}/{'ab' * 16}", f"ls {SCRATCH}/{session.id}", f"ls {SCRATCH}/{session.id}/tmp", f"mv {SCRATCH}/{session.id} /tmp/"):
         assert product.machine.run(script, user="eve").returncode != 0, script
     session.end()
@@ -150,7 +159,7 @@ while time.monotonic() < until:
 """
 
 
-def test_directories_renamed_and_exchanged_with_links_while_they_are_removed_lead_nowhere(product):
+def test_directories_renamed_and_exchanged_with_links_while_they_are_removed_lead_nowhere(product, control_seen):
     """As the account itself on the host, which no agent is: its sessions do not see each other's directories."""
     for turn in range(15):
         product.session("sh", "-c", "echo $PI_AGENT_SESSION; mkdir -p /tmp/a/b/c; for i in $(seq 200); do echo x >/tmp/a/b/c/$i; mkdir -p /tmp/a/$i/b; done; sleep 60")
@@ -164,17 +173,31 @@ def test_directories_renamed_and_exchanged_with_links_while_they_are_removed_lea
         assert trap_is_intact(product), f"turn {turn}"
         product.pi("true", check=True)
         assert left_on_disk(product) == [], f"turn {turn}"
+    product.machine.root(["rm", f"{TRAP}/deep/canary"], check=True)
+    assert not trap_is_intact(product)
+    control_seen("the same look misses a file that root removes from the trap")
 
 
-def test_a_sweep_that_cannot_go_on_is_nobodys_refusal_and_nobodys_wait(product):
+IMMUTABLE = 0x10
+
+
+def set_flags(target, path, flags):
+    """As chattr does, which not every host has (ioctl_iflags(2))."""
+    script = f"import fcntl, struct; fcntl.ioctl(open({path!r}), 0x40086602, struct.pack('l', {flags}))"
+    target.machine.root(["python3", "-c", script], check=True)
+
+
+def test_a_sweep_that_cannot_go_on_is_nobodys_refusal_and_nobodys_wait(product, control_seen):
     """One file cannot be removed by anybody (immutable), beside 20,000 that can: it costs a start of somebody else nothing."""
     top = f"{SCRATCH}/{'0123456789abcdef' * 2}"
     product.machine.root(f"mkdir -p {top}/tmp/d {top}/var-tmp; cd {top}/tmp/d; seq 20000 | xargs touch; chmod 711 {top}; chown -R pi-agent: {top}/tmp {top}/var-tmp", check=True)
-    product.machine.root(["chattr", "+i", f"{top}/tmp/d/1"])  # even what root alone can remove
+    set_flags(product, f"{top}/tmp/d/1", IMMUTABLE)  # even what root alone can remove
+    assert product.machine.root(["rm", "-f", f"{top}/tmp/d/1"]).returncode != 0
+    control_seen("not even root can remove the file meanwhile")
     began = time.monotonic()
     product.pi("true", user="bob", cwd=BOBS, check=True)
     assert time.monotonic() - began < 10
-    product.machine.root(["chattr", "-i", f"{top}/tmp/d/1"])
+    set_flags(product, f"{top}/tmp/d/1", 0)
     product.pi("true", check=True)
     assert left_on_disk(product, 10) == []
 
@@ -211,7 +234,7 @@ def test_a_link_that_the_agent_planted_makes_nothing_outside_the_project(prove):
 
 
 @pytest.mark.position("user")
-def test_a_path_in_a_forged_request_is_bounded(product):
+def test_a_path_in_a_forged_request_is_bounded(product, right_call_seen):
     for tmpdir in ("'x' * 5000", "'a\\0b'"):
         answer = product.play(f"tell(call(lambda c, s: ask(c, s, tmpdir={tmpdir})))")
         assert "impossible path" in answer["said"], answer

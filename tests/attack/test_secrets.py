@@ -19,6 +19,7 @@ APPLIED = ("/var/lib/pi-agent/applied/last.json", "/var/lib/pi-agent/applied/pre
 # The agent's own files, and what root alone remembers of the documents that are merged (test_config_sync.py: nobody else reaches it).
 STATE_OF_AGENTS = re.compile(r"/var/lib/pi-agent/users/[^/]+/(home/|meta/manifest$)")
 MODEL = "/run/scripted-model/"  # what was sent to the model, recorded by the tests' own server
+FOUND = "/var/tmp/has-the-marker"  # what the look is to find
 SEARCHED = ("/etc", "/run", "/var", "/tmp", "/home", "/srv", "/root", "/dev/shm", "/opt", "/usr/local")
 # As the agent: takes its input, says that it is there, and stays.
 STAYING = "import os, sys, time; sys.stdin.readline(); print(os.environ['PI_AGENT_SESSION'], os.getpid(), flush=True); time.sleep(600)"
@@ -80,7 +81,7 @@ def files_with(target, marker):
 
 
 @pytest.mark.parametrize("marker", MARKERS)
-def test_systemd_tells_nothing_of(marker, running, product):
+def test_systemd_tells_nothing_of(marker, running, product, control_seen):
     said = everything_systemd_says(product, running)
     assert running.service in said and "pi-agent-exec" in said, "the look itself does not work"
     # `status` shows the processes of a unit as ps does, and the agent's arguments are the agent's (see below).
@@ -88,22 +89,25 @@ def test_systemd_tells_nothing_of(marker, running, product):
     tree = [line for line in said.splitlines() if marker in line and agent in line]
     assert len(tree) == (1 if marker == PROMPT else 0)
     assert said.count(marker) == len(tree)
+    control_seen("what systemd says has the unit and its program in it")
 
 
 @pytest.mark.parametrize("marker", MARKERS)
-def test_no_log_has(marker, running, product):
+def test_no_log_has(marker, running, product, control_seen):
     logged = everything_logged(product)
     assert running.id in logged and "COMMAND=/usr/libexec/pi-agent/pi-agent-runner" in logged, "the look itself does not work"
     assert marker not in logged
+    control_seen("the logs have the session and sudo's line for it")
 
 
 @pytest.mark.parametrize("user", ["bob", "eve"])
-def test_processes_show_another_user_nothing_but_the_agents_own_arguments(user, running, product):
+def test_processes_show_another_user_nothing_but_the_agents_own_arguments(user, running, product, control_seen):
     agent = running.agent_pid()
     as_root = markers_in_proc(product, "root")
     assert as_root[agent][1] == {"quokka-env-6114", "quokka-per-user-8251", PROMPT}, "the look itself does not work"
     # Linux shows every user the arguments of every process, the agent's among them; only the agent could hide them.
     assert markers_in_proc(product, user) in ({}, {agent: (as_root[agent][0], {PROMPT})})
+    control_seen("root finds them with the same look")
 
 
 def test_the_wrapper_hides_the_prompt_it_was_given(prove):
@@ -118,46 +122,57 @@ def test_the_wrapper_hides_the_prompt_it_was_given(prove):
 
 
 @pytest.mark.position("host")
-def test_even_root_finds_them_in_no_process_of_ours(running, product):
+def test_even_root_finds_them_in_no_process_of_ours(running, product, control_seen):
     found = markers_in_proc(product, "root")
     assert not {running.runner_pid(), running.receiver_pid(), running.sudo_pid(), running.exec_pid()} & set(found)
+    assert running.agent_pid() in found
+    control_seen("the same look finds them in the agent")
 
 
 @pytest.mark.parametrize("marker", MARKERS)
-def test_no_file_has(marker, running, product):
+def test_no_file_has(marker, running, product, control_seen):
+    product.machine.write(FOUND, f"{marker}\n", mode=0o600)
     found = files_with(product, marker)
-    assert (POLICY in found) == (marker in MANAGED), "the look itself does not work"
+    product.machine.root(["rm", FOUND], check=True)
+    assert FOUND in found and (POLICY in found) == (marker in MANAGED), "the look itself does not work"
     # What the session shows is looked at where it is.
     mounts = f"/run/pi-agent/sessions/{running.id}/"
-    known = {POLICY, *APPLIED} if marker in MANAGED else set()
+    known = {FOUND, POLICY, *APPLIED} if marker in MANAGED else {FOUND}
     elsewhere = {path for path in found if path not in known and not STATE_OF_AGENTS.match(path) and not path.startswith((mounts, MODEL))}
     assert not elsewhere
+    control_seen("the same look finds it in a file that has it")
 
 
-def test_nothing_is_found_after_the_session(product):
+def test_nothing_is_found_after_the_session(product, control_seen):
     session = session_with_every_marker(product)
     agent = session.agent_pid()
+    assert agent in markers_in_proc(product, "root")
     session.end()
     logged = everything_logged(product)
     assert session.id in logged
     assert not [marker for marker in MARKERS if marker in logged]
     assert agent not in markers_in_proc(product, "root")
+    control_seen("the same look finds them while the session runs")
 
 
-def test_nobody_else_can_read_the_agents_state(product):
+def test_nobody_else_can_read_the_agents_state(product, control_seen):
     settings = "/var/lib/pi-agent/users/alice/home/.pi/agent/settings.json"
     assert b"quokka-settings-3307" in product.machine.root(["cat", settings], check=True).stdout
     for user in ("alice", "bob", "eve"):
         assert product.machine.run(["cat", settings], user=user).returncode != 0
+    control_seen("root reads it")
 
 
 @pytest.mark.position("agent")
-def test_the_shells_own_variables_do_not_reach_the_agent(running, product):
+def test_the_shells_own_variables_do_not_reach_the_agent(running, product, control_seen):
     agent = running.agent_pid()
-    assert SHELL_VARIABLE.encode() not in product.machine.read(f"/proc/{agent}/environ")
+    environment = product.machine.read(f"/proc/{agent}/environ")
+    assert SHELL_VARIABLE.encode() not in environment and b"quokka-env-6114" in environment
+    assert SHELL_VARIABLE.encode() in product.machine.read(f"/proc/{running.wrapper_pid()}/environ")
+    control_seen("the wrapper has it, and the agent has the policy's own")
 
 
-def test_the_real_agent_with_real_tool_calls_leaks_nothing_either(product):
+def test_the_real_agent_with_real_tool_calls_leaks_nothing_either(product, control_seen):
     policy = product.machine.read(POLICY).decode()
     product.machine.install_policy(policy.replace(f"{INSIDE}/agent", REAL_AGENT).replace("env: {MANAGED", 'env: {PI_OFFLINE: "1", MANAGED'))
     try:
@@ -172,6 +187,7 @@ def test_the_real_agent_with_real_tool_calls_leaks_nothing_either(product):
             seen.update(markers_in_proc(product, "eve"))
         out = process.stdout.read().decode()
         assert PROMPT in out and "quokka-env-6114" in out, out + process.stderr.read().decode()
+        control_seen("the agent's own answer has the prompt and the managed value")
         # As above: the arguments of the agent's own processes, and of no other.
         assert {uid for uid, _ in seen.values()} <= {product.machine.account("pi-agent")[0]}
         assert not [markers for _, markers in seen.values() if markers - {PROMPT}]

@@ -92,15 +92,20 @@ def test_a_session_from_before_the_lock_does_not_shed_it_for_others(prove, produ
     assert on.seen.returncode == 75 and b"settings_lock" in on.seen.stderr
 
 
-def test_another_start_with_other_settings_leaves_the_lock_of_a_running_session(product):
-    before = product.machine.read(SETTINGS)
+def test_another_start_with_other_settings_leaves_the_lock_of_a_running_session(prove):
     waiting = "echo $PI_AGENT_SESSION; while ! test -e $HOME/go; do sleep 0.05; done"
-    session = product.session("sh", "-c", f"{waiting}; echo {{}} >$HOME/.pi/agent/settings.json; cat $HOME/.pi/agent/settings.json; echo end")
-    product.machine.write(SETTINGS, '{"new": "on the host"}', owner="alice")
-    done = product.pi("sh", "-c", "touch $HOME/go; cat $HOME/.pi/agent/settings.json")
-    product.machine.write(SETTINGS, before, owner="alice")
-    said = b"".join(iter(session.process.stdout.readline, b"end\n"))
-    product.end_all()
-    product.pi("rm", "-f", "/var/lib/pi-agent/users/alice/home/go", check=True)
-    assert b"on the host" in done.stdout and done.returncode == 0, done
-    assert b"quokka-settings-3307" in said and b"on the host" not in said, said
+
+    def attack(target):
+        before = target.machine.read(SETTINGS)
+        session = target.session("sh", "-c", f"{waiting}; echo {{}} >$HOME/.pi/agent/settings.json; cat $HOME/.pi/agent/settings.json; echo end")
+        target.machine.write(SETTINGS, '{"new": "on the host"}', owner="alice")
+        done = target.pi("sh", "-c", "cat $HOME/.pi/agent/settings.json; touch $HOME/go")
+        target.machine.write(SETTINGS, before, owner="alice")
+        said = b"".join(iter(session.process.stdout.readline, b"end\n"))
+        target.end_all()
+        target.pi("rm", "-f", "/var/lib/pi-agent/users/alice/home/go", check=True)
+        assert b"on the host" in done.stdout and done.returncode == 0, done
+        return Outcome(b"quokka-settings-3307" not in said, said)
+
+    on, _ = prove(attack, "settings-lock", "locked-directories")
+    assert b"on the host" not in on.seen, on

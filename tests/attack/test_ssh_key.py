@@ -37,7 +37,7 @@ def test_a_link_to_a_key_of_roots_brings_nothing_of_it(prove):
 
 
 @pytest.mark.position("agent")
-def test_another_users_session_of_the_same_account_does_not_see_it(product):
+def test_another_users_session_of_the_same_account_does_not_see_it(product, control_seen):
     product.machine.write(KEY, LOOKS_LIKE_ONE, owner="alice", mode=0o600)
     session = product.session("sh", "-c", "echo $PI_AGENT_SESSION; cat /run/pi-agent/ssh/key >/dev/null && sleep 60")
     search = "cat /run/pi-agent/ssh/key /proc/*/root/run/pi-agent/ssh/key; true"
@@ -46,3 +46,4 @@ def test_another_users_session_of_the_same_account_does_not_see_it(product):
     session.end()
     assert MARK.encode() not in other.stdout + outside.stdout, (other, outside)
     assert MARK.encode() in product.pi(*READ).stdout
+    control_seen("the user's own session reads it there")

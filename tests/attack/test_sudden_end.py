@@ -134,16 +134,21 @@ def test_an_agent_that_ignores_term_is_killed_within_the_time_allowed(prove):
 
 
 @pytest.mark.parametrize("signal", ["TERM", "HUP", "INT", "QUIT"])
-def test_the_runner_is_ended_by(signal, product):
+def test_the_runner_is_ended_by(signal, product, control_seen):
     assert not killing("runner", signal=signal)(product).succeeded
+    control_seen("the agent and its grandchild are there before the signal")
 
 
 @pytest.mark.position("agent")
-def test_a_stopped_launcher_keeps_nothing_alive(product):
-    """The agent has the launcher's uid and can stop it."""
+def test_a_stopped_launcher_keeps_nothing_alive(product, control_seen):
+    """The agent has the launcher's uid and can stop it; not where that is the first of its session's own processes, so root does it too."""
     before = product.quiet_traces()
     script = "import os, signal, runpy; os.kill(os.getppid(), signal.SIGSTOP); runpy.run_path('/usr/local/lib/attack/stubborn.py')"
     session = product.session("python3", "-c", script)
+    launcher = str(session.exec_pid())
+    product.machine.root(["kill", "-STOP", launcher], check=True)
+    assert product.machine.root(["ps", "-o", "stat=", "-p", launcher]).stdout.startswith(b"T")
+    control_seen("the launcher was seen stopped")
     session.process.kill_all()
     product.expect_traces(before)
     session.end()
@@ -175,7 +180,7 @@ def test_an_agent_ends_with_a_runner_that_gives_up(prove):
 
 
 @pytest.mark.position("host")
-def test_an_unrelated_service_keeps_no_mount_of_a_session(product):
+def test_an_unrelated_service_keeps_no_mount_of_a_session(product, control_seen):
     """One that starts meanwhile with a mount namespace of its own gets a copy of every mount there is.
 
     Two things take the copies away, and either is enough: the file system of all sessions is shared, so what is unmounted goes
@@ -191,6 +196,7 @@ def test_an_unrelated_service_keeps_no_mount_of_a_session(product):
     product.machine.root(["kill", "-KILL", str(session.runner_pid())], check=True)
     product.expect_traces(before, CLEAN_SECONDS)
     assert int(product.machine.root(looking).stdout) == 0
+    control_seen("while the session runs the bystander has a copy")
     product.machine.root(["systemctl", "stop", "attack-bystander"], check=True)
 
 
@@ -213,24 +219,28 @@ def test_the_callers_control_group_is_frozen(prove):
     prove(attack, "own-scope", "late-mounts", "unit:BindsTo", "unit:After", quick=True)
 
 
-def test_a_session_goes_on_while_its_callers_control_group_is_frozen(product):
+def test_a_session_goes_on_while_its_callers_control_group_is_frozen(product, control_seen):
     session = product.session("sh", "-c", f"echo $PI_AGENT_SESSION; sleep 0.5; touch {DEMO}/went-on; sleep 60")
     (session.process.group.path / "cgroup.freeze").write_text("1")
     until = time.monotonic() + CLEAN_SECONDS
     while product.machine.root(["test", "-e", f"{DEMO}/went-on"]).returncode != 0:
         assert time.monotonic() < until, "the agent stands still"
         time.sleep(0.1)
+    assert "frozen 1" in (session.process.group.path / "cgroup.events").read_text()
+    control_seen("the kernel says that the group was frozen")
     (session.process.group.path / "cgroup.freeze").write_text("0")
     session.end()
     product.machine.root(["rm", f"{DEMO}/went-on"], check=True)
 
 
 @pytest.mark.position("host")
-def test_what_a_crash_of_everything_left_is_swept_by_the_next_session(product):
+def test_what_a_crash_of_everything_left_is_swept_by_the_next_session(product, control_seen):
     """A runner and a cleanup that both died: the directory and its mounts are gone after anybody's next session."""
     orphan = "0123456789abcdef" * 2
     directory = f"/run/pi-agent/sessions/{orphan}"
     product.machine.root(f"mkdir -p {directory}/root/home && mount --bind /home/alice/projects {directory}/root/home", check=True)
+    assert product.machine.root(["findmnt", f"{directory}/root/home"]).returncode == 0
+    control_seen("before, the directory is there, and its mount")
     product.pi("true", check=True)
     assert product.machine.root(["test", "-e", directory]).returncode == 1
     assert product.machine.root(["test", "-d", DEMO]).returncode == 0

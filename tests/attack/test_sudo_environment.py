@@ -14,7 +14,7 @@ def load_with(machine, assignment):
     return machine.run(["sudo", "-n", assignment, RUNNER], user="alice", cwd="/")
 
 
-def prove_kept_out(machine, keep, line, weaker):
+def prove_kept_out(machine, keep, line, weaker, seen_to_work):
     """A site keeps the loader's variables: with our rule as it is the loader does not get them, with `weaker` in the place of `line` it does."""
     machine.write(SITE, f'Defaults {keep} += "LD_DEBUG LD_PRELOAD LD_LIBRARY_PATH"\n', mode=0o440)
     before = machine.read(RULE).decode()
@@ -29,15 +29,16 @@ def prove_kept_out(machine, keep, line, weaker):
     assert b"find library=" in obeyed.stderr, obeyed  # without the defence
     assert b"find library=" not in refused.stderr and b"not allowed to set the following environment variables: LD_DEBUG" in refused.stderr, refused
     assert refused.returncode != 0
+    seen_to_work(["`!env_keep, !env_check` of the sudoers rule"])
 
 
 @pytest.mark.parametrize("keep", ["env_keep", "env_check"])
-def test_a_variable_that_the_site_keeps_does_not_reach_the_runner(machine, policy, keep):
-    prove_kept_out(machine, keep, " !env_keep, !env_check,", "")
+def test_a_variable_that_the_site_keeps_does_not_reach_the_runner(machine, policy, keep, seen_to_work):
+    prove_kept_out(machine, keep, " !env_keep, !env_check,", "", seen_to_work)
 
 
 @pytest.mark.parametrize("keep", ["env_keep", "env_check"])
-def test_nor_through_sudo_rs(sudo_rs, keep):
+def test_nor_through_sudo_rs(sudo_rs, keep, seen_to_work):
     """sudo-rs leaves a line out that has one word it does not know: the one that it is given has none."""
     line = "env_reset, !env_keep, !env_check, !use_pty"
-    prove_kept_out(sudo_rs, keep, line, line + ", !requiretty")
+    prove_kept_out(sudo_rs, keep, line, line + ", !requiretty", seen_to_work)

@@ -13,6 +13,7 @@ KERNEL = {f"/proc/pressure/{name}" for name in ("cpu", "io", "memory")}
 DEVICES = {f"/dev/{name}" for name in ("full", "null", "random", "urandom", "zero", "pts/ptmx")}
 # Private to the session, each of them: test_neighbours.py.
 TEMPORARY = {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"}
+EXPECTED = {HOME, "/home/alice/projects", DEMO} | TEMPORARY | DEVICES | KERNEL
 OPEN_ON_HOST = ("/opt/open", "/etc/open", "/usr/local/open", "/srv/open", "/var/lib/open")
 EXPOSURE_LIMIT = 1.5
 
@@ -48,9 +49,13 @@ def things_to_find(product, weak):
         target.machine.root(f"rm -rf {' '.join(OPEN_ON_HOST)} /root/secret /run/user/1002; chmod 700 /root", check=True)
 
 
-def test_nothing_is_writable_but_state_temporary_directories_and_the_project(product):
-    writable = set(product.probe("writable")["writable"])
-    assert writable == {HOME, "/home/alice/projects", DEMO} | TEMPORARY | DEVICES | KERNEL
+def test_nothing_is_writable_but_state_temporary_directories_and_the_project(prove):
+    def attack(target):
+        writable = set(target.probe("writable")["writable"])
+        return Outcome(bool(writable - EXPECTED), writable)
+
+    on, _ = prove(attack, "unit:ProtectSystem", "read-only-clones", quick=True)
+    assert on.seen == EXPECTED
 
 
 @pytest.mark.parametrize("place", OPEN_ON_HOST)
@@ -93,17 +98,23 @@ def test_other_places_of_the_host_are_not_there(place, prove):
     prove(seen_in(place, "places of the host"), "unit:RootDirectory", "unit:BindReadOnlyPaths")
 
 
-def test_exactly_one_project_and_nothing_of_its_home_is_shown(product):
+def test_exactly_one_project_and_nothing_of_its_home_is_shown(prove, product):
     homes = product.probe("homes")["homes"]
     empty = {"/root": [], "/run/user": [], "/home/bob": "ENOENT", "/home/eve": "ENOENT"}
     assert homes == {"/home": ["alice"], "/home/alice": ["projects"], **empty}
-    shared = product.probe("homes", "places of the host", cwd="/srv/shared/app")
-    assert shared["homes"]["/home"] in ([], "EACCES") and shared["places of the host"]["/srv"] == ["shared"]
+
+    def attack(target):
+        seen = target.probe("homes", "places of the host", cwd="/srv/shared/app")
+        return Outcome(seen["homes"]["/home"] not in ([], "EACCES") or seen["places of the host"]["/srv"] != ["shared"], seen)
+
+    prove(attack, "unit:RootDirectory", "unit:ProtectHome", "unit:TemporaryFileSystem", "unit:BindReadOnlyPaths")
 
 
-def test_the_kernels_own_files_are_not_readable(product):
+def test_the_kernels_own_files_are_not_readable(product, control_seen):
     for path in ("/proc/kcore", "/proc/kallsyms", "/proc/kmsg", "/proc/sysrq-trigger", "/dev/mem", "/dev/kmsg"):
         assert product.pi("head", "-c", "1", path).returncode != 0, path
+    assert product.machine.run(["head", "-c", "1", "/proc/kallsyms"]).returncode == 0
+    control_seen("on the host every user reads /proc/kallsyms")
     assert product.pi("ls", "/sys").stdout == b"devices\nfs\n"
     assert product.pi("ls", "-A", "/sys/fs/cgroup").stdout == b""
 
@@ -122,10 +133,12 @@ def test_a_device_that_root_left_in_the_project_is_not_opened(prove, product, we
         target.machine.root(["rm", node], check=True)
 
 
-def test_a_setuid_program_that_root_left_in_the_project_gives_nothing(product):
+def test_a_setuid_program_that_root_left_in_the_project_gives_nothing(product, control_seen):
     planted = f"{DEMO}/planted-id"
     product.machine.root(["cp", "-p", f"{INSIDE}/setuid-id", planted], check=True)
     assert product.pi(planted, "-u").stdout.strip() not in (b"0", b"")
+    assert product.machine.run([planted, "-u"], check=True).stdout == b"0\n"
+    control_seen("on the host it makes its user root")
     assert "nosuid" in product.pi("findmnt", "-no", "OPTIONS", "--target", DEMO).stdout.decode()
     product.machine.root(["rm", planted], check=True)
 
@@ -156,6 +169,9 @@ def test_the_agent_gets_no_core_files(prove):
 
 
 @pytest.mark.position("outsider")
-def test_the_agents_home_is_closed_to_everybody_else(product):
+def test_the_agents_home_is_closed_to_everybody_else(product, control_seen):
     made = product.pi("sh", "-c", "stat -c %a $HOME $HOME/.pi $HOME/.pi/agent/settings.json")
     assert made.stdout.decode().split() == ["700", "700", "600"], made
+    assert product.machine.run(["ls", HOME], user="eve").returncode != 0
+    product.machine.root(["ls", f"{HOME}/.pi"], check=True)
+    control_seen("root sees what is in it")

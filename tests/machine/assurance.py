@@ -94,28 +94,32 @@ CASE = re.compile(r"^tests\.attack\.test_(?P<area>\w+)::test_(?P<sentence>\w+)(\
 
 
 def attacks(cases):
-    """One line for each attack, with what came of it on each machine and without which defences it was seen to work."""
-    lines, tried, proven = {}, 0, 0
+    """One line for each attack, with what came of it on each machine, and without which defences or by which control it was seen to be one."""
+    lines, tried, proven, controlled = {}, 0, 0, 0
     for case in cases:
         found = CASE.match(case["name"])
         if not found or case["position"] not in ATTACKERS:
             continue
         what = found["sentence"].replace("_", " ") + (f": {found['parameters']}" if found["parameters"] else "")
-        without = case.get("works without", "")
-        line = lines.setdefault((found["area"].replace("_", " "), what, ATTACKERS[case["position"]], without), {})
+        without, control = case.get("works without", ""), case.get("control", "")
+        shown = without or (f"control: {control}" if control else "–")
+        line = lines.setdefault((found["area"].replace("_", " "), what, ATTACKERS[case["position"]], shown), {})
         line[found["machine"] or ""] = OUTCOMES[case["outcome"]]
         tried += case["outcome"] == "passed"
         proven += case["outcome"] == "passed" and bool(without)
+        controlled += case["outcome"] == "passed" and bool(control and not without)
     rows = []
-    for (area, what, attacker, without), seen in sorted(lines.items()):
+    for (area, what, attacker, shown), seen in sorted(lines.items()):
         outcomes = dict.fromkeys(seen.values())
         told = [f"{outcome} ({', '.join(name for name in seen if seen[name] == outcome)})" for outcome in outcomes]
-        rows.append([area, what, attacker, "; ".join(told), without or "–"])
-    head = ["area", "attack", "attacker", "with every defence", "seen to work without"]
+        rows.append([area, what, attacker, "; ".join(told), shown])
+    head = ["area", "attack", "attacker", "with every defence", "seen to work without, or control"]
     return (
         f"{tried} tries failed as they should, each on one machine. {proven} of them were also made without the defences named in the last\n"
-        "column, in a build that can leave them out, and worked there (or the probe saw what the defence prevents). A dash there says that\n"
-        "the case has no such run: it holds something against more than one defence, or shows in itself that it would see the harm.\n\n" + table(head, rows)
+        "column, in a build that can leave them out, and worked there (or the probe saw what the defence prevents).\n"
+        f"{controlled} have a control instead, which is named there: the same look found what the attacker is not to find where it is (on the\n"
+        "host, as root, before), or the attack itself was seen to take place. A dash says that the case has neither: more than one\n"
+        "defence holds, or what holds cannot be taken out.\n\n" + table(head, rows)
     )
 
 

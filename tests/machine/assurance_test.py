@@ -42,6 +42,18 @@ class Attacks(unittest.TestCase):
         self.assertEqual(rows[1][3:], ["not tried (one)", "– |"])
         self.assertIn("1 tries failed as they should, each on one machine. 0 of them", self.told)
 
+    def test_a_control_stands_where_no_defence_was_taken_out(self):
+        seen = {"control": "root finds it"}
+        rows = self.rows(attack("view::test_a[one]", **seen), attack("view::test_b[one]", **seen, **{"works without": "landlock"}))
+        self.assertEqual([row[4] for row in rows], ["control: root finds it |", "landlock |"])
+        self.assertIn("2 tries failed as they should, each on one machine. 1 of them", self.told)
+        self.assertIn("\n1 have a control", self.told)
+
+    def test_what_failed_has_shown_nothing(self):
+        self.rows(attack("view::test_a[one]", outcome="failed", control="root finds it"), attack("view::test_b[one]", outcome="failed", **{"works without": "landlock"}))
+        self.assertIn("0 tries failed as they should, each on one machine. 0 of them", self.told)
+        self.assertIn("\n0 have a control", self.told)
+
     def test_the_tests_of_tests_are_no_attacks(self):
         self.assertEqual(self.rows(attack("seams::test_a[one]", position="tests")), [])
 
