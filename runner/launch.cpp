@@ -136,7 +136,6 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave a scope behind
     sandbox->leave_callers_group();
     // --- from here the caller can neither freeze nor kill this process ---
-
     // Decide again; only this decision counts.
     const AccessRules rules = authorise(policy, caller);
     require_limit_controllers(root, policy.limits);

@@ -2,8 +2,11 @@
 
 import json
 
+import pytest
 from target import INSIDE, Outcome
 from test_record import LOGS, without_journal
+
+pytestmark = pytest.mark.position("user")
 
 STUBBORN = ("python3", f"{INSIDE}/stubborn.py")
 ROUNDS = 40

@@ -5,6 +5,8 @@ import json
 import pytest
 from target import INSIDE, Outcome
 
+pytestmark = pytest.mark.position("host")
+
 CONFIG = "/home/alice/.pi/agent"
 STATE = "/var/lib/pi-agent/users/alice"
 STUBBORN = ("python3", f"{INSIDE}/stubborn.py")
@@ -99,6 +101,7 @@ def test_after_a_start_into_a_state_directory_that_is_each_file_is_old_or_new_an
 # --- names of units
 
 
+@pytest.mark.position("outsider")
 def test_nobody_takes_the_name_that_the_unit_of_the_next_session_will_have(prove):
     """Nobody knows it before. Were it known, that start would end in words, and what is there already would not be used."""
     taken = f"pi-agent-{'a' * 32}.service"

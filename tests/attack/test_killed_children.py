@@ -3,6 +3,8 @@
 import pytest
 from target import DEMO, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 GIT_CONFIG = "/home/alice/.gitconfig"
 MANY = 3000  # so many directories that the search can be caught at work
 CLEAN_SECONDS = 8

@@ -7,6 +7,8 @@ import time
 import pytest
 from target import DEMO, INSIDE, SESSIONS
 
+pytestmark = pytest.mark.position("user")
+
 COUNT = 1000 if os.environ.get("PI_AGENT_FULL") else 100
 SLACK = 5  # what other programs of the host begin and end meanwhile; of sessions it would be hundreds
 SETTLE_SECONDS = 20
@@ -72,6 +74,7 @@ def test_many_sessions_one_after_another_leave_nothing(method, product):
     product.expect_traces(traces, SETTLE_SECONDS)
 
 
+@pytest.mark.position("tests")
 def test_the_count_sees_one_of_everything_that_many_sessions_could_leave(product):
     before = census(product)
     product.machine.root(LEAVING, timeout=60)

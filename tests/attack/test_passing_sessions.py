@@ -5,6 +5,8 @@ import json
 import pytest
 from target import ATTACK_POLICY, POLICY_FILE, SESSIONS, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 WORK = "/home/bob/work/demo"
 CONFIG = "/home/alice/.pi/agent"
 HALF_MADE = "5" * 32

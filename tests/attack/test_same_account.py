@@ -8,6 +8,8 @@ import time
 import pytest
 from target import DEMO, INSIDE, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 CONFIG = "/home/alice/.pi/agent"
 USERS = "/var/lib/pi-agent/users"
 HOOK = "/usr/share/pi-agent/migrations/0.0.2-of-an-attack.sh"

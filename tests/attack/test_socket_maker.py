@@ -3,6 +3,8 @@
 import pytest
 from target import Outcome
 
+pytestmark = pytest.mark.position("user")
+
 ALICE, BOB = 1000, 1001
 # As root: a pair made by a process that is dead, and a living process of another uid that has its number.
 ARRANGING = """

@@ -2,7 +2,10 @@
 
 import time
 
+import pytest
 from target import DEMO, Outcome
+
+pytestmark = pytest.mark.position("user")
 
 # Longer than anything of root's waits for a wrapper (10 s), as a minute would be.
 STOPPED_SECONDS = 12
