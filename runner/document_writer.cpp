@@ -73,6 +73,7 @@ InsideDocument read_inside(FdRef directory, const std::string &name)
     try {
         return {parse_json_object(read_whole(fd, document_limit, name), name, syntax_of(name)), false};
     } catch (const Failure &) {
+        if (!defence_is_on("broken-inside")) throw;
         return {std::nullopt, true};
     }
 }

@@ -3,6 +3,7 @@
 
 #include "support/failure.hpp"
 
+#include <chrono>
 #include <doctest/doctest.h>
 #include <vector>
 
@@ -148,6 +149,16 @@ TEST_CASE("nesting is bounded at 128 levels, long before anything recurses too d
     for (int level = 0; level < 100'000; ++level)
         objects += "{\"a\":";
     CHECK(has(failure_of([&] { return parse_json_object(objects, "s.json"); }).text, "nested deeper"));
+}
+
+TEST_CASE("a list of many objects costs what its length costs")
+{
+    std::string text = "{\"a\":[{}";
+    for (int count = 0; count < 200'000; ++count)
+        text += ",{}";
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(parse_json_object(text + "]}", "s.json")["a"].size() == 200'001);
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10)); // more than a minute where each looks at all before it
 }
 
 TEST_CASE("managed values win; objects merge, everything else is replaced")

@@ -1,0 +1,151 @@
+"""Accounts whose names mean something else to another program (CVE-2019-14287, CVE-2020-13776, CVE-2023-42456), really there in /etc/passwd."""
+
+import json
+
+import pytest
+from target import ATTACK_POLICY, Outcome
+
+DENIED, INVALID = 77, 78
+DEVS = 1500  # the group through which the policy and sudo's rule let all of these accounts in
+FIRST_UID = 3000
+RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
+RULE = "/etc/sudoers.d/pi-agent"
+# A number to some programs, root to others, a pattern, a path, an option, another user's name but for what nobody sees.
+NAMES = [
+    "0", "0day", "0x0", "1000", "-1", "4294967295", "#0", "ALL", "%devs", "!alice", "a.b/c", ".", "..", "../../../../tmp/x", "a b", "alice ",
+    "Alice", "a%n", "a\\x", "$HOME", "x\x1b[2J", "a\tb", "a,eve", "#1002", "!alice,ALL", "\u00fcn\u00ef", "x" * 33,
+]  # fmt: skip
+# A line of its own in /etc/passwd is what a newline in a name comes to.
+WITH_A_NEWLINE = "evil\n0::0:0::/root:/bin/bash"
+UIDS = {name: FIRST_UID + number for number, name in enumerate(NAMES)}
+# Of these the rest of the product can make a session; the others fail later, too, in one way or another.
+WORK_OTHERWISE = ["0", "0day", "0x0", "#0", "ALL", "a b", "Alice", "x\x1b[2J"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def accounts(product, weak):
+    lines = "".join(f"{name}:*:{uid}:{DEVS}::/home/alice/odd:/bin/bash\n" for name, uid in UIDS.items())
+    for target in (product, weak):
+        target.machine.root("cp -p /etc/passwd /etc/passwd.before", check=True)
+        target.machine.root("cat >>/etc/passwd", input=lines.encode(), check=True)
+    yield
+    for target in (product, weak):
+        target.machine.root("mv /etc/passwd.before /etc/passwd", check=True)
+
+
+CALLING = """
+def become():
+    os.setgroups([DEVS])
+    os.setresgid(DEVS, DEVS, DEVS)
+    os.setresuid(UID, UID, UID)
+tell(call(lambda c, s: ask(c, s, ["id", "-u"], cwd="/srv/devs"), pair=socket_made_by(UID), prepare=become))
+"""
+
+
+def calling_as(name):
+    """The account calls sudo with the runner, as `pi` would."""
+
+    def attack(target):
+        answer = target.play(CALLING.replace("UID", str(UIDS[name])).replace("DEVS", str(DEVS)), user="root")
+        return Outcome(answer["ended"] is not None, answer)
+
+    return attack
+
+
+def test_the_group_lets_an_account_with_a_plain_name_in(product):
+    """So it is the name that keeps the others out."""
+    answer = product.play("tell(call(lambda c, s: ask(c, s, ['id', '-u'], cwd='/srv/devs')))", user="carol")
+    assert answer["ended"] == 0, answer
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_starts_the_agent_who_is_called(name, prove, product):
+    if name in WORK_OTHERWISE:
+        on, _ = prove(calling_as(name), "plain-callers", quick=True)
+    else:
+        on = calling_as(name)(product)
+        assert not on.succeeded, on
+    by_sudo = on.seen["status"] == 1 and "sudo" in on.seen["said"]
+    assert by_sudo or (on.seen["status"] == DENIED and "cannot be used; it may hold at most 32" in on.seen["said"]), on
+    assert "\x1b" not in on.seen["said"].replace(name, "") and product.machine.root(["test", "-e", "/tmp/x"]).returncode == 1
+
+
+def test_a_name_in_two_lines_is_no_second_root(product):
+    """The second line would be an account without a name to some, and root to others."""
+    before = product.machine.read("/etc/passwd")
+    product.machine.root("cat >>/etc/passwd", input=f"{WITH_A_NEWLINE}\n".encode(), check=True)
+    try:
+        assert product.pi("id", "-u", check=True).stdout.strip() not in (b"0", b"1000")
+        applied = product.machine.root(["pi-agentctl", "apply", "--no-canary"])
+        assert applied.returncode == 0, applied
+    finally:
+        product.machine.write("/etc/passwd", before)
+
+
+def policy_naming(name):
+    """The policy of these tests with one user more."""
+    return ATTACK_POLICY.read_text().replace("users:\n", f"users:\n  {json.dumps(name)}:\n    roots: [/srv/shared/app]\n")
+
+
+# What each would be in a line of sudoers, and whom it would let in.
+IN_SUDOERS = {
+    "everybody": "ALL",
+    "a number": "#1002",
+    "a group's number": "%#1002",
+    "another user beside": "a,eve",
+    "a line of its own": "alice\neve ALL=(root) NOPASSWD: ALL\nalice",
+    "a rule of its own": "eve ALL=(root) NOPASSWD: ALL #",
+    "everybody but one": "!alice,ALL",
+}
+
+
+@pytest.mark.parametrize("kind", IN_SUDOERS)
+def test_a_name_in_the_policy_lets_nobody_else_in_as(kind, prove, product):
+    """eve is nobody's user. What apply refuses it refuses whole: the rule stays as it was."""
+    name = IN_SUDOERS[kind]
+
+    def attack(target):
+        before = target.machine.read(RULE)
+        target.machine.write("/etc/pi-agent/policy.yaml", policy_naming(name))
+        try:
+            applied = target.machine.root(["pi-agentctl", "apply", "--no-canary"])
+            allowed = target.machine.run(["sudo", "-n", "-l", RUNNER], user="eve").returncode == 0
+            changed = target.machine.read(RULE) != before
+        finally:
+            target.machine.install_policy(ATTACK_POLICY.read_text())
+        return Outcome(allowed, {"applied": applied, "changed": changed})
+
+    if name in NAMES:
+        on, _ = prove(attack, "plain-names", quick=True)
+    else:  # no account can have that name, so nothing else of the product would go so far
+        on = attack(product)
+        assert not on.succeeded, on
+    assert on.seen["applied"].returncode == INVALID and b"is not the plain name of a user" in on.seen["applied"].stderr, on
+    assert not on.seen["changed"], on
+
+
+AGENTS = ["0", "0x0", "#0", "root", "alice", "a b", "../x"]
+
+
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_never_runs_as(name, product):
+    """Neither after apply nor where somebody wrote the policy without it."""
+    policy = ATTACK_POLICY.read_text().replace("roots: [~/work]", f"roots: [~/work]\n    run_as: {json.dumps(name)}")
+    try:
+        product.machine.write("/etc/pi-agent/policy.yaml", policy)
+        applied = product.machine.root(["pi-agentctl", "apply", "--no-canary"])
+        done = product.pi("id", "-u", user="bob", cwd="/home/bob/work/demo")
+    finally:
+        product.machine.install_policy(ATTACK_POLICY.read_text())
+    assert applied.returncode == INVALID and done.returncode == INVALID, (applied, done)
+    assert done.stdout == b"" and b"run_as" in applied.stderr and b"run_as" in done.stderr, (applied, done)
+
+
+def test_the_uid_of_a_user_under_a_second_name_is_that_user(product):
+    """Which of two names for one number counts is the database's choice; what is granted is that of the number's name, never of the other."""
+    product.machine.root("useradd -o -u 1002 -g devs -M -d /home/eve second", check=True)
+    try:
+        answer = product.play(CALLING.replace("UID", "1002").replace("DEVS", str(DEVS)), user="root")
+        assert answer["status"] == DENIED and "does not authorise eve" in answer["said"], answer
+    finally:
+        product.machine.root("userdel -f second", check=True)
