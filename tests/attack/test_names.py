@@ -149,3 +149,31 @@ def test_the_uid_of_a_user_under_a_second_name_is_that_user(product):
         assert answer["status"] == DENIED and "does not authorise eve" in answer["said"], answer
     finally:
         product.machine.root("userdel -f second", check=True)
+
+
+# --- names of directories, in what a start that is refused says
+
+ESCAPING = "x\x1b]52;c;cXVva2th\x07"  # a terminal takes it as text to paste
+MANY = {
+    "worktrees": ("projects: {scope: project}", "mkdir .git/worktrees; cd .git/worktrees; for i in $(seq 200); do mkdir $i; echo ../.. >$i/commondir; echo ~/$i/.git >$i/gitdir; done"),
+    "matches of a mask": ("projects: {scope: project, mask: ['*.env']}", "touch $(seq -f %g.env 600)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("many", MANY)
+def test_the_name_of_a_repository_reaches_no_terminal_as_it_is_when_it_has_too_many(many, prove):
+    """The agent makes it, and its user starts there."""
+    section, fill = MANY[many]
+    place = f"/home/alice/projects/{ESCAPING}"
+
+    def attack(target):
+        target.machine.run(["bash", "-c", f'mkdir "$1"; cd "$1"; git init -q .; {fill}', "bash", place], check=True)
+        try:
+            with target.policy_with(section):
+                done = target.pi("true", cwd=place)
+        finally:
+            target.machine.root(["rm", "-r", place], check=True)
+        return Outcome(b"\x1b" in done.stderr or b"\x07" in done.stderr, done)
+
+    on, _ = prove(attack, "escape", quick=True)
+    assert on.seen.returncode == 75 and b"limit: " in on.seen.stderr and b"\\x1b]52" in on.seen.stderr, on
