@@ -2,6 +2,7 @@
 #include "runner/json_merge.hpp"
 
 #include "common/error.hpp"
+#include "common/json_depth.hpp"
 
 #include <algorithm>
 
@@ -51,31 +52,12 @@ std::string without_comments(std::string text)
     return text;
 }
 
-// Looked at before the parse: the library's callback for that takes the square of the number of objects in one list (minutes for 1 MiB of
-// "{},"). Exact where the text is valid, and where it is not it is refused either way.
-bool is_too_deep(const std::string &text)
-{
-    int depth = 0;
-    for (std::size_t at = 0; at < text.size(); ++at) {
-        const char byte = text[at];
-        if (byte == '"') {
-            for (++at; at < text.size() && text[at] != '"'; ++at)
-                if (text[at] == '\\') ++at;
-        } else if (byte == '{' || byte == '[') {
-            if (++depth > depth_limit) return true;
-        } else if (byte == '}' || byte == ']') {
-            --depth;
-        }
-    }
-    return false;
-}
-
 } // namespace
 
 nlohmann::json parse_json_object(const std::string &text, const std::string &name, JsonSyntax syntax)
 {
     const std::string &plain = syntax == JsonSyntax::strict ? text : without_comments(text);
-    if (is_too_deep(plain))
+    if (nests_deeper(plain, depth_limit))
         throw Failure(ExitStatus::configuration, name + ": nested deeper than " + std::to_string(depth_limit) + " levels");
     nlohmann::json document;
     try {

@@ -143,3 +143,11 @@ def test_a_policy_lets_nobody_in_and_keeps_nobody_waiting_that_is(kind, product)
     assert answer["ended"] is None and answer["status"] == INVALID and seconds < SECONDS, (answer, seconds)
     assert "policy.yaml" in answer["said"] and said in answer["said"] and len(answer["said"]) < 4000, answer
     assert product.play("tell(call(lambda c, s: ask(c, s, ['true'])))")["ended"] == 0  # so it was that policy
+
+
+def test_a_package_json_of_many_objects_hides_no_door_that_a_session_opened(product):
+    """Its reader gave up after two seconds, and pi could only say that it did not know what was left."""
+    leaving = "open('package.json', 'w').write('{\"scripts\":{},\"x\":[{}' + ',{}' * 300_000 + ']}'); open('.envrc', 'w').write('touch x')"
+    done = product.pi("python3", "-c", leaving)
+    product.machine.root("cd /home/alice/projects/demo && rm package.json .envrc", check=True)
+    assert b"pi: this session left things that run code outside later:" in done.stderr and b".envrc" in done.stderr, done

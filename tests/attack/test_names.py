@@ -177,3 +177,23 @@ def test_the_name_of_a_repository_reaches_no_terminal_as_it_is_when_it_has_too_m
 
     on, _ = prove(attack, "escape", quick=True)
     assert on.seen.returncode == 75 and b"limit: " in on.seen.stderr and b"\\x1b]52" in on.seen.stderr, on
+
+
+def test_apply_makes_no_agents_account_for_a_member_of_a_group_who_is_called_so(product):
+    """With an account for each: the names of members come from /etc/group, and those of the accounts go to systemd-sysusers in a line."""
+    members = ["0day", "a b", "..", 'x" 0:0 "/" "/bin/sh', "-x", "$HOME", "%n"]
+    before = product.machine.read("/etc/group").decode()
+    per_user = ATTACK_POLICY.read_text().replace("accounts: shared", "accounts: per-user")
+    made = "getent passwd | grep ^pi-agent-"
+    try:
+        product.machine.write("/etc/group", "".join(f"{line},{','.join(members)}\n" if line.startswith("devs:") else f"{line}\n" for line in before.splitlines()))
+        product.machine.write("/etc/pi-agent/policy.yaml", per_user)
+        applied = product.machine.root(["pi-agentctl", "apply", "--no-canary"])
+        accounts = {line.split(":")[0]: line for line in product.machine.root(made).stdout.decode().splitlines()}
+    finally:
+        product.machine.install_policy(ATTACK_POLICY.read_text())
+        product.machine.root(f"for name in $({made} | cut -d: -f1); do userdel $name; done", check=True)
+        product.machine.write("/etc/group", before)
+    assert applied.returncode == 0, applied
+    assert accounts.keys() == {"pi-agent-alice", "pi-agent-bob", "pi-agent-carol"}, (accounts, applied)
+    assert all(line.split(":")[2] != "0" and line.endswith("/nologin") for line in accounts.values()), accounts
