@@ -52,7 +52,7 @@ for name in ("zone", "hosts", "policy.yaml", "git", "ssl", "gconv-modules", "xx_
 os.makedirs(THERE + "/pi-agent", exist_ok=True)
 open(THERE + "/pi-agent/policy.yaml", "w").close()
 watch = libc.inotify_init1(os.O_NONBLOCK)
-for directory, _, _ in os.walk(THERE):
+for directory in [directory for directory, _, _ in os.walk(THERE)]:
     assert libc.inotify_add_watch(watch, directory.encode(), 0xfff) > 0
 def seen():
     names = set()

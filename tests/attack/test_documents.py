@@ -17,7 +17,7 @@ BROKEN = {
     "an object a hundred thousand deep": "b'{\"a\":' * 100000 + b'1' + b'}' * 100000",
     "a hundred megabytes": "b'{\"a\":\"' + b'x' * 100_000_000 + b'\"}'",
     "a NUL": "b'{\"a\":\"\\0\"}'",
-    "a NUL after its end": "b'{}\\0'",
+    "a NUL after its end": "b'{}\\0{}'",
     "no UTF-8": "b'{\"a\":\"\\xff\\xfe\"}'",
     "half a surrogate pair": "b'{\"a\":\"\\\\ud800\"}'",
     "the other half": "b'{\"a\":\"\\\\udc00\\\\ud800\"}'",

@@ -33,7 +33,7 @@ def test_root_asks_no_program_of_its_users_for_a_file(prove):
 
     def attack(target):
         before = target.quiet_traces()
-        with target.policy_with("projects: {protect: [directory/hook, file]}"), file_system_of_alice(target) as programs:
+        with target.policy_with("projects: {protect: [directory, file]}"), file_system_of_alice(target) as programs:
             done = target.pi("true", cwd=APP)
             asked = [name for name in programs() if name.startswith("pi-agent")]
         target.expect_traces(before, seconds=20)

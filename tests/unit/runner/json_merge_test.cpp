@@ -51,6 +51,8 @@ TEST_CASE("what is no JSON is refused with file, line and column")
         {"{\"a\": \"\xff\"}", "s.json:1:8: "},
         {"{\"a\": \"\\ud800\"}", "s.json:1:14: "},
         {std::string("{\"a\": \"\0\"}", 10), "s.json:1:8: "},
+        {std::string("{}\0", 3), "s.json:1:3: "},
+        {std::string("{}\n\0{}", 6), "s.json:2:1: "},
         {"{\"a\": \"x\ny\"}", "s.json:1:9: "},
         {"{\"a\": 1e999}", "s.json: it holds a number that is too large"},
         {"{\"a\": -1e999}", "s.json: it holds a number that is too large"},
