@@ -31,7 +31,7 @@ BROKEN = {
 # Valid, and odd: the agent's own key must be there afterwards.
 ODD = {
     "eighty thousand objects in a list": "b'{\"own\":[{}' + b',{}' * 80_000 + b']}'",
-    "a million objects in a list": "b'{\"own\":[{}' + b',{}' * 1_000_000 + b']}'",
+    "half a million objects in a list": "b'{\"own\":[{}' + b',{}' * 500_000 + b']}'",
     "eighty thousand keys": "b'{\"own\":{' + b','.join(b'\"k%d\":{}' % n for n in range(80_000)) + b'}}'",
     "the managed key twice": "b'{\"own\":1,\"managedMarker\":\"mine\",\"managedMarker\":\"mine too\"}'",
     "the managed key in other letters": "b'{\"own\":1,\"managed\\\\u004darker\":\"mine\"}'",
