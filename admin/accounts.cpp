@@ -117,7 +117,7 @@ std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const Memb
         } else if (per_user) {
             for (const auto &member : members_of(entry.name)) {
                 const auto name = agent_account_name(policy, member, std::nullopt);
-                if (member == "root" || is_agent_account(policy, member) || own_entries.count(member) != 0 || !is_plain_name(member) ||
+                if (member == "root" || is_agent_account(policy, member) || own_entries.contains(member) || !is_plain_name(member) ||
                     !is_plain_name(name))
                     continue;
                 add_unique(accounts, {name, member, entry.where, key});

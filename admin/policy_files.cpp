@@ -143,7 +143,7 @@ std::string difference_of(const PolicyFiles &before, const PolicyFiles &after)
         text += found == new_files.end() ? text_diff(name, old_text, "/dev/null", "") : text_diff(name, old_text, name, found->second);
     }
     for (const auto &[name, new_text] : new_files)
-        if (old_files.count(name) == 0) text += text_diff("/dev/null", "", name, new_text);
+        if (!old_files.contains(name)) text += text_diff("/dev/null", "", name, new_text);
     return text;
 }
 
@@ -157,7 +157,7 @@ void install_policy_files(const AsRoot &root, const PolicyFiles &installed, cons
         changes.make("write " + escape_for_display(file.name), [&] { write_policy_file(root, file); });
     }
     for (const auto &[name, text] : old_files) {
-        if (new_files.count(name) != 0) continue;
+        if (new_files.contains(name)) continue;
         changes.make("remove " + escape_for_display(name), [&file = name] {
             const auto [directory, own_name] = split_last(file);
             remove_root_file(open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy"), own_name, file);

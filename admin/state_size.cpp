@@ -1,13 +1,13 @@
 // A child with the agent's rights walks the trees: nothing that the agent arranges there meets root.
 #include "admin/state_size.hpp"
 
+#include "common/directory_stream.hpp"
 #include "common/error.hpp"
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <memory>
 #include <set>
 #include <sys/stat.h>
 #include <utility>
@@ -40,14 +40,11 @@ private:
     std::uint64_t measure_content(FdRef directory, int depth)
     {
         if (depth == depth_limit) return 0; // what lies deeper shows as missing from the sum: it keeps nothing else from being measured
-        const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        const std::unique_ptr<DIR, int (*)(DIR *)> stream(copy < 0 ? nullptr : fdopendir(copy), closedir);
+        auto stream = DirectoryStream::reopened(directory);
         std::uint64_t size = 0;
         if (!stream) return size; // the agent took its own right to look away: what is there shows as missing from the sum
-        while (const dirent *entry = readdir(stream.get())) {
-            const std::string name = entry->d_name;
-            if (name != "." && name != "..") size += measure_entry(directory, name, depth);
-        }
+        while (const dirent *entry = stream.next())
+            size += measure_entry(directory, entry->d_name, depth);
         return size;
     }
 

@@ -34,9 +34,9 @@ struct Packet {
     std::vector<UniqueFd> fds; // all close-on-exec
 };
 
-constexpr std::size_t packet_limit = 32 * 1024; // bytes in one packet
+constexpr std::size_t packet_limit = 32UL * 1024; // bytes in one packet
 constexpr std::size_t record_limit =
-    4 * 1024 * 1024; // bytes in one record; Linux itself ends argv and environment at 2 MiB of an 8 MiB stack
+    4UL * 1024 * 1024; // bytes in one record; Linux itself ends argv and environment at 2 MiB of an 8 MiB stack
 constexpr std::size_t packet_fd_limit = 8;
 
 // A connected pair, both ends close-on-exec.

@@ -23,7 +23,7 @@ constexpr std::uint64_t preparing_type = 10;
 constexpr std::uint64_t begun_type = 11;
 
 constexpr std::size_t argument_count_limit = 65'536;
-constexpr std::size_t text_limit = 16 * 1024; // of a message for the user
+constexpr std::size_t text_limit = 16UL * 1024; // of a message for the user
 
 // pi-contract: what describes the terminal, and nothing that could reach into the agent.
 constexpr std::array presentation_names = {

@@ -2,6 +2,7 @@
 #include "common/trusted_file.hpp"
 
 #include "common/defence.hpp"
+#include "common/directory_stream.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/path_walk.hpp"
@@ -10,8 +11,8 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <memory>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -112,19 +113,15 @@ std::vector<std::string> list_trusted_directory(const std::string &path, const s
         if (failure.error_number() == ENOENT) return {};
         throw;
     }
-    const std::unique_ptr<DIR, int (*)(DIR *)> stream(::fdopendir(fd.get()), &::closedir);
+    DirectoryStream stream(std::move(fd));
     if (!stream) throw_errno("cannot list " + escape_for_display(path));
-    static_cast<void>(fd.release()); // the stream owns it now
     std::vector<std::string> names;
-    for (;;) {
-        errno = 0;
-        const auto *entry = ::readdir(stream.get());
-        if (entry == nullptr && errno != 0) throw_errno("cannot list " + escape_for_display(path));
-        if (entry == nullptr) break;
+    while (const dirent *entry = stream.next()) {
         const std::string name = entry->d_name;
         const bool fits = name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
         if (fits && name.front() != '.') names.push_back(name);
     }
+    if (errno != 0) throw_errno("cannot list " + escape_for_display(path));
     std::sort(names.begin(), names.end());
     return names;
 }

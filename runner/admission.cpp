@@ -50,7 +50,7 @@ OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, co
                               " is granted by a group that opens the host (root, sudo, docker, …); grant it by user or by another group");
     if (caller.gid.value() == 0)
         throw Failure(ExitStatus::denied, "denied: your primary group is root's, and the agent's files would carry it");
-    return std::move(project);
+    return std::move(project); // cppcheck-suppress returnStdMoveLocal ; it is a part of `opened`
 }
 
 void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy &limits)

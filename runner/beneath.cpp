@@ -2,13 +2,13 @@
 #include "runner/beneath.hpp"
 
 #include "common/defence.hpp"
+#include "common/directory_stream.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/random_hex.hpp"
 
 #include <cstdint>
 #include <cstdio>
-#include <dirent.h>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <memory>
@@ -42,14 +42,11 @@ UniqueFd make_directory(FdRef parent, const std::string &name)
 
 bool find_name(FdRef directory, const std::function<bool(const std::string &name)> &satisfies)
 {
-    const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    if (copy < 0) throw_errno("listing a directory");
-    const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(copy), closedir);
+    auto stream = DirectoryStream::reopened(directory);
     if (!stream) throw_errno("listing a directory");
-    while (const dirent *entry = readdir(stream.get())) {
-        const std::string name = entry->d_name;
-        if (name != "." && name != ".." && satisfies(name)) return true;
-    }
+    while (const dirent *entry = stream.next())
+        if (satisfies(entry->d_name)) return true;
+    if (errno != 0) throw_errno("listing a directory");
     return false;
 }
 
@@ -130,7 +127,7 @@ UniqueFd find_own_directory_beneath(FdRef top, const std::string &path)
 
 std::string set_aside(FdRef directory, const std::string &name)
 {
-    const std::string kept = name.substr(0, 200) + ".kept-" + random_hex(4);
+    std::string kept = name.substr(0, 200) + ".kept-" + random_hex(4);
     if (renameat2(directory.get(), name.c_str(), directory.get(), kept.c_str(), RENAME_NOREPLACE) != 0 && errno != ENOENT)
         throw_errno("setting " + escape_for_display(name) + " aside");
     return kept;

@@ -13,7 +13,7 @@
 
 namespace pi_agent {
 
-constexpr std::size_t certificates_limit = 512 * 1024; // bytes of one session, which lie in the memory that all sessions share
+constexpr std::size_t certificates_limit = 512UL * 1024; // bytes of one session, which lie in the memory that all sessions share
 
 struct CertificateVariable {
     std::string name;

@@ -92,12 +92,12 @@ Child::Child(const AsRoot &root, const std::string &name, const Account &identit
              const std::function<void(const AsUser &, FdRef)> &task)
     : name_(name)
 {
-    auto [own, theirs] = make_channel();
+    auto ends = make_channel(); // this process's, and the child's
     const pid_t parent = getpid();
     pid_ = fork();
     if (pid_ < 0) throw_errno("starting the " + name);
-    if (pid_ == 0) run_child(root.for_child(), parent, identity, keep, theirs, task);
-    channel_ = std::move(own);
+    if (pid_ == 0) run_child(root.for_child(), parent, identity, keep, ends.second, task);
+    channel_ = std::move(ends.first);
 }
 
 Child::~Child()

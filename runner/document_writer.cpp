@@ -23,8 +23,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t document_limit = 4 * 1024 * 1024;
-constexpr std::size_t locked_limit = 256 * 1024;
+constexpr std::size_t document_limit = 4UL * 1024 * 1024;
+constexpr std::size_t locked_limit = 256UL * 1024;
 constexpr std::size_t notice_limit = 20;
 constexpr int torn_attempts = 10;
 constexpr auto torn_pause = std::chrono::milliseconds(20);
@@ -109,13 +109,13 @@ DocumentWriter::DocumentWriter(const WritingPlan &plan, FdRef locked_settings, F
 
 void DocumentWriter::take_host(const std::string &name, const std::string &place, FdRef file)
 {
-    if (plan_.documents.count(name) == 0) throw ProtocolError("the reader of the config sent a document that nobody merges");
+    if (!plan_.documents.contains(name)) throw ProtocolError("the reader of the config sent a document that nobody merges");
     places_[name] = place;
     json &host = hosts_[name] = json::object();
     if (file.get() >= 0) host = read_document(file, name, escape_for_display(place), channel_);
 }
 
-DocumentWriter::Merged DocumentWriter::merge(const std::string &name, DocumentVersions versions) const
+DocumentWriter::Merged DocumentWriter::merge(const std::string &name, const DocumentVersions &versions) const
 {
     const FileClass file_class = plan_.classes.of(name);
     if (is_credentials(name)) {

@@ -26,7 +26,7 @@ private:
         nlohmann::json chosen; // of host and agent
         nlohmann::json document;
     };
-    [[nodiscard]] Merged merge(const std::string &name, DocumentVersions versions) const;
+    [[nodiscard]] Merged merge(const std::string &name, const DocumentVersions &versions) const;
     void write_locked(const nlohmann::json &merged, DocumentVersions without_agents);
     void name_paths_that_leave(const nlohmann::json &settings);
 

@@ -145,7 +145,7 @@ json merge_credentials(const std::string &name, FileClass file_class, const Docu
 {
     json merged = json::object();
     for (const auto &provider : keys_of({&versions.host, pointer_to(versions.inside)})) {
-        if (name == "auth.json" && managed_providers.count(provider) > 0) continue;
+        if (name == "auth.json" && managed_providers.contains(provider)) continue;
         const json *of_host = member(&versions.host, provider);
         const json *of_inside = member(pointer_to(versions.inside), provider);
         const json *chosen = is_copied(file_class) ? of_host : of_inside;

@@ -18,7 +18,7 @@ struct GitIdentity {
 };
 
 // Whether a session's git can write the repository's own configuration.
-enum class RepositoryConfig { writable, protected_ };
+enum class RepositoryConfig { writable, protected_ }; // NOLINT(readability-identifier-naming): the word alone is a keyword
 
 // The session's configuration file: what git does better in a session, which each other file may say otherwise; what another file says; who
 // commits; and nothing else, whatever bytes the identity holds. A value with a NUL, which git cannot have, is left out.

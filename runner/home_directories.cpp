@@ -78,7 +78,7 @@ private:
     {
         if (!hidden_) hidden_ = hidden_inodes(home_); // most homes have nothing of the lists, and need no look
         const auto inode = inode_of(directory, "");
-        if ((!inode || hidden_->count(*inode) > 0) && defence_is_on("hidden-inodes"))
+        if ((!inode || hidden_->contains(*inode)) && defence_is_on("hidden-inodes"))
             return "something is mounted there that holds, or is, what no session is shown";
         return "";
     }

@@ -213,7 +213,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
 void HomeMounts::show_later(std::size_t index, const std::string &agent_home, DetachedMount mount)
 {
     const HomeDirectory &directory = *directories_[index];
-    if (own_places_.count(directory.path) > 0 && !directory.is_cache)
+    if (own_places_.contains(directory.path) && !directory.is_cache)
         tree_.late.push_back({clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{true, &tree_.id_map}),
                               join_path(home_.path, directory.path)});
     tree_.late.push_back({std::move(mount), join_path(agent_home, places_[index])});

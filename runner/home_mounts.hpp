@@ -49,7 +49,7 @@ private:
     void make_own_places(const HostView &view);
     void require_same_places() const;
     void show_later(std::size_t index, const std::string &agent_home, DetachedMount mount);
-    DetachedMount make_overlay(const Cache &cache) const;
+    [[nodiscard]] DetachedMount make_overlay(const Cache &cache) const;
     void show_or_leave_out(std::size_t index, const std::function<void()> &step);
     void refuse_or_leave_out(const HomeDirectory &directory, const SystemFailure &failure);
 

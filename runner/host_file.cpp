@@ -82,7 +82,7 @@ UniqueFd open_source_directory(const std::string &path, const std::string &what)
         throw Failure(ExitStatus::configuration,
                       what + " cannot be used: " + std::string(SystemFailure(problem, "opening " + escape_for_display(path)).what()) +
                           "; make it a directory that you can read, or ask the administrator to set users.*.config");
-    return top;
+    return UniqueFd();
 }
 
 UniqueFd open_document(FdRef directory, const std::string &name, const std::string &place)

@@ -106,8 +106,8 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session)
         const std::string content = decoder.text();
         decoder.end();
         const std::string own = std::string("/etc/") + name;
-        if (is_shown(view_, own) || view_.links.count(own) != 0) continue; // view_paths
-        if (target != own && is_shown(view_, target))                      // programs look at where localtime leads
+        if (is_shown(view_, own) || view_.links.contains(own)) continue; // view_paths
+        if (target != own && is_shown(view_, target))                    // programs look at where localtime leads
             session.make_link("root" + own, target);
         else
             write_whole(session.make_file("root" + own), content, "the session's " + own);
@@ -133,7 +133,7 @@ void show_accounts(const SessionDirectory &session, const HostView &view, const 
     add(user);
     if (by_group) add_group(*by_group);
     const auto write = [&](const std::string &path, const std::string &text) {
-        if (!is_shown(view, path) && view.links.count(path) == 0)
+        if (!is_shown(view, path) && !view.links.contains(path))
             write_whole(session.make_file("root" + path), text, "the session's " + path);
     };
     write("/etc/passwd", passwd_text(accounts, agent.name, agent_home));

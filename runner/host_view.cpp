@@ -178,9 +178,7 @@ std::string tree_of_program(const std::string &path)
     const std::size_t modules = path.find("/node_modules/");
     const std::string directory = parent_of(path);
     const bool in_bin = directory.size() > 4 && directory.compare(directory.size() - 4, 4, "/bin") == 0;
-    const std::string tree = modules != std::string::npos && modules > 0 ? path.substr(0, modules)
-                             : in_bin                                    ? parent_of(directory)
-                                                                         : directory;
+    std::string tree = modules != std::string::npos && modules > 0 ? path.substr(0, modules) : in_bin ? parent_of(directory) : directory;
     if (!has_one_component(tree)) return tree;
     if (modules != std::string::npos) return path.substr(0, path.find('/', modules + 1));
     return has_one_component(directory) ? path : directory;

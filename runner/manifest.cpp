@@ -17,9 +17,9 @@ enum class RecordKind : std::uint64_t { header = 1, intent = 2, entry = 3, forgo
 
 constexpr std::uint64_t format_version = 1;
 constexpr std::size_t log_limit = std::size_t{192} << 20U;
-constexpr std::size_t flush_bytes = 256 * 1024;
+constexpr std::size_t flush_bytes = 256UL * 1024;
 constexpr std::size_t usual_record_bytes = 160;
-constexpr std::size_t long_log_bytes = 1024 * 1024;
+constexpr std::size_t long_log_bytes = 1024UL * 1024;
 // Kernels before 6.13 stamp files with a clock that ticks every 1 to 10 ms; twice that, and more for file systems that round.
 constexpr std::int64_t settling_nanoseconds = 50'000'000;
 

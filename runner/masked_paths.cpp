@@ -3,6 +3,7 @@
 
 #include "common/channel.hpp"
 #include "common/defence.hpp"
+#include "common/directory_stream.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_paths.hpp"
@@ -16,9 +17,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fnmatch.h>
-#include <memory>
 #include <set>
 #include <sys/stat.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -66,15 +67,15 @@ private:
         if (!directory && errno == EACCES) return close(path);
         if (!directory) give_up(escape_for_display(path) + " cannot be opened (" + SystemFailure(errno, "open").what() + ")");
         if (mount_id(directory) != mount_) return; // another file system, which the agent is not shown
-        const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(directory.get()), closedir);
+        DirectoryStream stream(std::move(directory));
         if (!stream) throw_errno("searching what to mask");
-        (void)directory.release();
-        while (const dirent *entry = readdir(stream.get())) {
+        while (const dirent *entry = stream.next()) {
             const std::string name = entry->d_name;
-            if (name == "." || name == ".." || name == ".git") continue;
+            if (name == ".git") continue;
             if (++entries_ > mask_search_limit) give_up("it has more than " + std::to_string(mask_search_limit) + " entries");
-            judge(FdRef(dirfd(stream.get())), path, name, entry->d_type, ahead);
+            judge(stream.fd(), path, name, entry->d_type, ahead);
         }
+        if (errno != 0) give_up(escape_for_display(path) + " cannot be listed (" + SystemFailure(errno, "readdir").what() + ")");
         if (Clock::now() > deadline_) give_up("that takes longer than " + std::to_string(mask_search_seconds) + " seconds");
     }
 

@@ -52,7 +52,7 @@ public:
     {
         for (const auto &[path, kind] : points) {
             const bool read_only = kind == PointKind::read_only;
-            if (ids_.count(path) != 0 || (read_only && !defence_is_on("protect"))) continue;
+            if (ids_.contains(path) || (read_only && !defence_is_on("protect"))) continue;
             const UniqueFd target = open_beneath(top_.fd, path, O_PATH);
             put(clone_mount(root_, target, Submounts::take_along, MountAttributes{read_only, nullptr}), target, path);
         }

@@ -2,6 +2,7 @@
 #include "runner/reader.hpp"
 
 #include "common/defence.hpp"
+#include "common/directory_stream.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/child.hpp"
@@ -11,9 +12,9 @@
 #include <algorithm>
 #include <dirent.h>
 #include <fcntl.h>
-#include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -131,18 +132,13 @@ private:
         if (above_.size() >= depth_limit) return skip(path, "nested too deep");
         if (!path.empty() && is_listed(path)) add(EntryKind::directory, path, {});
         above_.push_back(DirectoryId{facts.st_dev, facts.st_ino});
-        const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(fd.release()), closedir);
+        DirectoryStream stream(std::move(fd));
         if (!stream) throw_errno("reading " + shown(path));
-        for (;;) {
-            errno = 0;
-            const dirent *entry = readdir(stream.get());
-            if (entry == nullptr) {
-                if (errno != 0) skip(path, SystemFailure(errno, "reading").what());
-                break;
-            }
+        while (const dirent *entry = stream.next()) {
             const std::string name = entry->d_name;
-            if (name != "." && name != "..") visit(FdRef(dirfd(stream.get())), facts.st_dev, name, path.empty() ? name : path + "/" + name);
+            visit(stream.fd(), facts.st_dev, name, path.empty() ? name : path + "/" + name);
         }
+        if (errno != 0) skip(path, SystemFailure(errno, "reading").what());
         above_.pop_back();
     }
 

@@ -2,6 +2,7 @@
 #include "runner/removal.hpp"
 
 #include "common/defence.hpp"
+#include "common/directory_stream.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/random_hex.hpp"
@@ -12,7 +13,6 @@
 #include <cstdio>
 #include <dirent.h>
 #include <fcntl.h>
-#include <memory>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -42,13 +42,10 @@ public:
 private:
     void pass(FdRef directory, int depth)
     {
-        const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-        const std::unique_ptr<DIR, int (*)(DIR *)> stream(copy < 0 ? nullptr : fdopendir(copy), closedir);
+        auto stream = DirectoryStream::reopened(directory);
         if (!stream) return keep(false, "listing a directory that is removed");
-        while (const dirent *entry = readdir(stream.get())) {
-            const std::string name = entry->d_name;
-            if (name != "." && name != "..") remove(directory, name, entry->d_type, depth);
-        }
+        while (const dirent *entry = stream.next())
+            remove(directory, entry->d_name, entry->d_type, depth);
     }
 
     // A directory is asked for first: it is opened or it is none, and whatever takes its place meanwhile is not entered.

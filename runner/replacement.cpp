@@ -21,8 +21,8 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint64_t small_size = 64 * 1024; // copied by hand: cheaper than to start a copy in the kernel
-constexpr std::size_t copy_step = 8 * 1024 * 1024;
+constexpr std::uint64_t small_size = 64UL * 1024; // copied by hand: cheaper than to start a copy in the kernel
+constexpr std::size_t copy_step = 8UL * 1024 * 1024;
 constexpr int attempts = 3;
 
 // The writer is alone in the staging directory, under the user's lock.

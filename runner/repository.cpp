@@ -19,7 +19,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t text_limit = 64 * 1024;
+constexpr std::size_t text_limit = 64UL * 1024;
 constexpr std::size_t levels_limit = 256;
 constexpr std::size_t told_limit = 4096; // of a path and a problem each
 constexpr std::size_t elsewhere_limit = 2;

@@ -12,7 +12,7 @@ namespace pi_agent {
 
 // All of a session lives in a PID namespace whose first process is bwrap's: its end is the end of all of them (pid_namespaces(7)). It ends
 // with bwrap, and bwrap with this process (PR_SET_PDEATHSIG(2const)).
-class BwrapSandbox : public Sandbox {
+class BwrapSandbox final : public Sandbox {
 public:
     // Borrows root. Throws Failure(unavailable) when this host has no usable bwrap.
     BwrapSandbox(const AsRoot &root, std::string session_id, Uid user);

@@ -21,7 +21,7 @@ namespace {
 constexpr const char *file_name = "record";
 constexpr const char *unfinished_name = "record.new";
 constexpr const char *unheard = "its runner did not record how: it was killed, or nothing took the entry";
-constexpr std::size_t note_limit = 64 * 1024;
+constexpr std::size_t note_limit = 64UL * 1024;
 constexpr auto usage_patience = std::chrono::milliseconds(250);
 constexpr int patience_seconds = 10; // for a runner that lives: it records before all that can take long
 

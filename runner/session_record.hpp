@@ -59,7 +59,7 @@ private:
 // What is known of a session that has started and whose end is not recorded yet: whose it is, and for how long it has been running.
 struct OpenRecord {
     RecordSubject subject;
-    std::uint64_t running_usec;
+    std::uint64_t running_usec{};
 };
 // None before the agent starts, and when the end is recorded.
 std::optional<OpenRecord> read_open_record(FdRef session);

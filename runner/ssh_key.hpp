@@ -12,8 +12,8 @@
 
 namespace pi_agent {
 
-constexpr std::size_t ssh_key_limit = 16 * 1024;       // bytes
-constexpr std::size_t known_hosts_limit = 1024 * 1024; // of the user's and the system's each
+constexpr std::size_t ssh_key_limit = 16UL * 1024;       // bytes
+constexpr std::size_t known_hosts_limit = 1024UL * 1024; // of the user's and the system's each
 
 struct SshFiles {
     std::string key; // empty: none could be had

@@ -2,13 +2,12 @@
 #include "runner/state_directory.hpp"
 
 #include "common/channel.hpp"
+#include "common/directory_stream.hpp"
 #include "common/error.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/whole_file.hpp"
 
-#include <dirent.h>
 #include <fcntl.h>
-#include <memory>
 #include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -23,12 +22,9 @@ constexpr int lock_patience_seconds = 5;
 
 bool is_empty(FdRef directory)
 {
-    const int copy = openat(directory.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    const std::unique_ptr<DIR, int (*)(DIR *)> stream(copy < 0 ? nullptr : fdopendir(copy), closedir);
+    auto stream = DirectoryStream::reopened(directory);
     if (!stream) throw_errno("listing a state directory");
-    while (const dirent *entry = readdir(stream.get()))
-        if (std::string_view(entry->d_name) != "." && std::string_view(entry->d_name) != "..") return false;
-    return true;
+    return stream.next() == nullptr && errno == 0;
 }
 
 // What a start left that ended between making a directory and giving it away. Nobody but root can have put anything there since.

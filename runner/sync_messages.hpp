@@ -40,8 +40,8 @@ struct ListedEntry {
 
 // One file that the writer asked for by its number in the listing, with a descriptor, or without one when it cannot be read.
 struct Content {
-    std::uint64_t number;
-    bool readable;
+    std::uint64_t number{};
+    bool readable{};
     HostFacts facts; // of the descriptor, before anything was read from it
 };
 
@@ -64,8 +64,8 @@ SyncMessage decode_sync_message(std::string_view bytes);
 std::string encode_wanted(const std::vector<std::uint64_t> &numbers);
 std::vector<std::uint64_t> decode_wanted(std::string_view bytes);
 
-constexpr std::size_t wanted_limit = 64;                       // files in one request
-constexpr std::size_t listing_bytes = packet_limit - 4 * 4096; // a listing is sent when it is longer; a path is at most 4096
+constexpr std::size_t wanted_limit = 64;                         // files in one request
+constexpr std::size_t listing_bytes = packet_limit - 4UL * 4096; // a listing is sent when it is longer; a path is at most 4096
 
 void encode(const HostFacts &facts, Encoder &encoder);
 HostFacts decode_facts(Decoder &decoder);

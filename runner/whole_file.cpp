@@ -41,7 +41,7 @@ void write_whole(FdRef fd, std::string_view bytes, const std::string &name)
 
 bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step)
 {
-    constexpr std::size_t piece = 64 * 1024;
+    constexpr std::size_t piece = 64UL * 1024;
     constexpr off_t step_size = off_t{8} << 20U;
     static std::string first(piece, '\0');
     static std::string second(piece, '\0');

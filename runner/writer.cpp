@@ -95,7 +95,7 @@ private:
     [[nodiscard]] bool is_document(const std::string &path) const
     {
         const auto [directory, name] = split_last(path);
-        return directory == agent_directory && plan_.documents.count(name) > 0;
+        return directory == agent_directory && plan_.documents.contains(name);
     }
 
     void take(const ListedEntry &entry)

@@ -7,7 +7,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr off_t content_limit = 64 * 1024; // bytes of one file that are kept; of a larger one its identity has to do
+constexpr off_t content_limit = 64UL * 1024; // bytes of one file that are kept; of a larger one its identity has to do
 
 std::string identity_of(const struct stat &facts)
 {

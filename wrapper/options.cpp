@@ -45,7 +45,7 @@ bool asks_for_self_update(const std::vector<std::string> &agent_arguments)
     for (auto argument = agent_arguments.begin() + 1; argument != agent_arguments.end(); ++argument) {
         if (*argument == "self" || *argument == "pi" || *argument == "--self" || *argument == "--all") return true;
         static const std::set<std::string> without_target = {"--force", "-a", "--approve", "-na", "--no-approve"};
-        other_target = other_target || without_target.count(*argument) == 0;
+        other_target = other_target || !without_target.contains(*argument);
     }
     return !other_target;
 }

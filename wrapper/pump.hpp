@@ -21,7 +21,7 @@ public:
     void discard() noexcept { begin_ = end_; }
 
 private:
-    static constexpr std::size_t capacity = 64 * 1024;
+    static constexpr std::size_t capacity = 64UL * 1024;
     std::vector<char> buffer_ = std::vector<char>(capacity);
     std::size_t begin_ = 0;
     std::size_t end_ = 0;

@@ -2,6 +2,7 @@
 #include "wrapper/shown_tree.hpp"
 
 #include "common/defence.hpp"
+#include "common/directory_stream.hpp"
 #include "common/policy_paths.hpp"
 
 #include <algorithm>
@@ -11,9 +12,9 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <linux/openat2.h>
-#include <memory>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -121,19 +122,17 @@ Listing ShownTree::list(const std::string &path, Links links) const
     UniqueFd directory = reopen(place, O_RDONLY | O_DIRECTORY);
     listing.found = directory ? Listing::Found::listed : Listing::Found::unreadable;
     if (!directory) return listing;
-    const std::unique_ptr<DIR, int (*)(DIR *)> stream(fdopendir(directory.get()), closedir);
+    DirectoryStream stream(std::move(directory));
     if (!stream) return listing;
-    const int fd = directory.release(); // the stream's now
     while (!budget_->is_spent()) {
-        const dirent *entry = readdir(stream.get());
+        const dirent *entry = stream.next();
         if (entry == nullptr) break;
-        const std::string_view name = entry->d_name;
-        if (name == "." || name == "..") continue;
         budget_->take_one();
         unsigned char type = entry->d_type;
         struct stat facts {};
-        if (type == DT_UNKNOWN && fstatat(fd, entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0) type = type_of(facts.st_mode);
-        listing.entries.push_back(DirectoryEntry{std::string(name), type});
+        if (type == DT_UNKNOWN && fstatat(stream.fd().get(), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW) == 0)
+            type = type_of(facts.st_mode);
+        listing.entries.push_back(DirectoryEntry{entry->d_name, type});
     }
     return listing;
 }

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t careful_write = 256;                        // what a terminal always takes once poll(2) says that it takes something
 constexpr auto quiet_at_the_end = std::chrono::milliseconds(100); // the kernel hands over what was written in the background
-constexpr std::size_t kernels_buffer = 1024 * 1024;               // more than a pty holds
+constexpr std::size_t kernels_buffer = 1024UL * 1024;             // more than a pty holds
 constexpr int flush_patience_seconds = 1;                         // for a terminal that is paused (Ctrl-S) or read by nobody
 
 } // namespace

@@ -151,7 +151,7 @@ std::string TerminalModes::leave_sequence() const
     for (const int mode : off_)
         text += "\x1b[?" + std::to_string(mode) + "h";
     for (const int mode : {47, 1047, 1049})
-        if (on_.count(mode) != 0) text += "\x1b[?" + std::to_string(mode) + "l";
+        if (on_.contains(mode)) text += "\x1b[?" + std::to_string(mode) + "l";
     return text;
 }
 
@@ -160,7 +160,7 @@ std::string TerminalModes::enter_sequence() const
     std::string text;
     if (keypad_) text += "\x1b=";
     for (const int mode : {1049, 1047, 47})
-        if (on_.count(mode) != 0) text += "\x1b[?" + std::to_string(mode) + "h";
+        if (on_.contains(mode)) text += "\x1b[?" + std::to_string(mode) + "h";
     for (const int mode : on_)
         if (mode != 47 && mode != 1047 && mode != 1049) text += "\x1b[?" + std::to_string(mode) + "h";
     for (const int mode : off_)

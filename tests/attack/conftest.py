@@ -10,6 +10,20 @@ from target import ATTACK_POLICY, Outcome, Target, prepare
 
 STANDARD_POLICY = (ATTACK_POLICY.parents[1] / "machine" / "policy.yaml").read_text()
 
+# Who attacks. "host": nobody, but the host is not as it should be; "tests": nobody, it is about these tests themselves.
+POSITIONS = ("user", "outsider", "agent", "host", "tests")
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", f"position(name): who attacks, one of {', '.join(POSITIONS)} (docs/assurance.md)")
+
+
+def pytest_itemcollected(item):
+    position = item.get_closest_marker("position")
+    if not position or position.args[0] not in POSITIONS:
+        raise pytest.UsageError(f"{item.nodeid}: mark who attacks: pytest.mark.position({' | '.join(POSITIONS)})")
+    item.user_properties.append(("position", position.args[0]))
+
 
 @pytest.fixture(scope="session")
 def weak_machine(machine_name):
@@ -57,7 +71,18 @@ def weak(weak_target):
 
 
 @pytest.fixture
-def prove(product, weak):
+def seen_to_work(request):
+    """seen_to_work(defences): notes that the attack of this case was just seen to succeed without them."""
+
+    def note(defences):
+        assert defences, "an attack that needs no defence to be out works on the product"
+        request.node.user_properties.append(("works without", ", ".join(defences)))
+
+    return note
+
+
+@pytest.fixture
+def prove(product, weak, seen_to_work):
     """prove(attack, *defences): the attack fails on the product, and succeeds when these defences are taken out.
 
     attack(target) returns an Outcome. A test that cannot see its attack succeed proves nothing, so that is a failure.
@@ -74,6 +99,7 @@ def prove(product, weak):
         with weak.without(*defences):
             off = attack(weak)
         assert off.succeeded, f"without {', '.join(defences)} the attack should work, so this test proves nothing: {off}"
+        seen_to_work(defences)
         return on, off
 
     return prove

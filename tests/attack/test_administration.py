@@ -4,8 +4,11 @@ import contextlib
 import json
 import uuid
 
+import pytest
 from record_check import IDS
 from target import Outcome
+
+pytestmark = pytest.mark.position("outsider")
 
 EDITOR = "/usr/local/bin/test-editor"
 TRACE = "/root/chosen-by-eve"

@@ -5,6 +5,8 @@ import time
 import pytest
 from target import ATTACK_POLICY, DEMO, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 HOOK = ".git/hooks/pre-push"
 PRIVATE = "/home/alice/private"
 LARGE = "/home/alice/projects/large"

@@ -3,6 +3,8 @@
 import pytest
 from target import ATTACK_POLICY, Outcome
 
+pytestmark = pytest.mark.position("host")
+
 STATE = "/var/lib/pi-agent/users"
 TWIN = ATTACK_POLICY.read_text().replace("roots: [/srv/devs]", "roots: [/srv/devs]\n    run_as: twin")
 POLICY = "/etc/pi-agent/policy.yaml"

@@ -9,6 +9,8 @@ from legacy import NoLegacyHierarchy
 from machine import Machine
 from target import ATTACK_POLICY, Outcome, Target, prepare
 
+pytestmark = pytest.mark.position("agent")
+
 UNAVAILABLE = 69
 DROP_IN = "/etc/systemd/system/pi-agent-.slice.d/attack.conf"
 
@@ -101,6 +103,7 @@ def test_a_session_beyond_its_time(prove_limit):
     assert b"pi: out of time: a session may last 10s" in on.seen.stderr, on
 
 
+@pytest.mark.position("user")
 def test_more_sessions_than_the_policy_says(prove_limit):
     def attack(target):
         first = target.session("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 60")
@@ -112,6 +115,7 @@ def test_more_sessions_than_the_policy_says(prove_limit):
     assert b"pi: limit: alice has 1 session, and no user may have more at once (limits.sessions, " in on.seen.stderr, on
 
 
+@pytest.mark.position("host")
 @pytest.mark.parametrize(("limits", "controller", "named"), [
     ("{memory: 256M}", "memory", b"limits.memory: 256M"),
     ("{tasks: 64}", "pids", b"limits.tasks: 64"),
@@ -129,6 +133,7 @@ def test_no_agent_starts_where_systemd_leaves_a_limit_out(limits, controller, na
     assert on.seen.returncode == UNAVAILABLE and b"this host does not enforce the policy's " + named in on.seen.stderr, on
 
 
+@pytest.mark.position("host")
 def test_no_agent_starts_where_the_kernel_has_no_such_controller(prove, product):
     """The usual machines have none at all."""
     if b"memory" in product.machine.read("/sys/fs/cgroup/cgroup.controllers"):

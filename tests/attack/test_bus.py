@@ -2,7 +2,10 @@
 
 import time
 
+import pytest
 from target import INSIDE, Outcome
+
+pytestmark = pytest.mark.position("outsider")
 
 CONFIG = "/home/alice/.pi/agent"
 FILES = 1000  # so that the child that reads them can be seen at work

@@ -6,6 +6,8 @@ import pytest
 from keyring import ADD_KEY, READ_KEY, SECRET
 from target import SESSIONS, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 BWRAP = "sandbox: {method: bwrap}"
 SECONDS = 6
 # Deaf to what asks it to end, and with a grandchild in a session of its own.
@@ -90,6 +92,7 @@ def test_the_runner_is_in_no_group_of_its_caller(prove):
     prove(attack, "own-group")
 
 
+@pytest.mark.position("agent")
 def test_the_callers_keyring_stays_outside(prove):
     def attack(target):
         done = target.machine.run(["python3", "-c", ADD_KEY, "pi", "python3", "-c", READ_KEY], user="alice", cwd="/home/alice/projects/demo")
@@ -102,6 +105,7 @@ def test_the_callers_keyring_stays_outside(prove):
 NO_SANDBOX = '#!/bin/sh\nshift 3; exec "$@"\n'
 
 
+@pytest.mark.position("host")
 def test_nothing_is_handed_to_a_launcher_without_a_sandbox(prove):
     """A host whose /usr/bin/bwrap does nothing: a broken package, or an administrator's way around an error."""
 

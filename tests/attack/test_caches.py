@@ -5,6 +5,8 @@ import contextlib
 import pytest
 from target import DEMO, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 HOME = "/home/alice"
 AGENTS_HOME = "/var/lib/pi-agent/users/alice/home"
 SCRATCH = "/var/lib/pi-agent/sessions"

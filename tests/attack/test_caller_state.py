@@ -7,6 +7,8 @@ import pytest
 from session import main_pid, pid_of_user, pids_in
 from target import Outcome
 
+pytestmark = pytest.mark.position("user")
+
 CONVERSATION = "lambda c, s: ask(c, s, ['sh', '-c', 'echo $PI_AGENT_SESSION; sleep 60'])"
 # In the caller, before sudo: everything that can be made worse.
 WORSEN = """

@@ -8,6 +8,8 @@ from keyring import ADD_KEY, READ_KEY, SECRET
 from target import Outcome
 from test_inside import ALL_FILTERS, FILTERS, NO_SUID_BITS
 
+pytestmark = pytest.mark.position("host")
+
 # (what the policy says besides, defences that are taken out, an answer that is wrong then)
 OF_SYSTEMD = (
     ("", ("unit:ProtectSystem",), "/ is read-only"),
@@ -78,10 +80,11 @@ def test_nothing_is_wrong_while_every_defence_is_in(product, weak, method):
 
 
 @pytest.mark.parametrize(("method", "section", "defences", "answer"), CASES, ids=[f"{case[0]}-{'+'.join(case[2][:2])}-{case[3]}" for case in CASES])
-def test_a_defence_that_is_out_is_found(weak, method, section, defences, answer):
+def test_a_defence_that_is_out_is_found(weak, method, section, defences, answer, seen_to_work):
     with weak.without(*defences):
         wrong, status = canary(weak, method, section)
     assert answer in wrong and status == 1, wrong
+    seen_to_work(defences)
 
 
 def test_apply_and_doctor_refuse_a_host_that_does_not_hold(weak):
@@ -97,6 +100,7 @@ def test_apply_and_doctor_refuse_a_host_that_does_not_hold(weak):
     assert json.loads(done.stdout)["sandbox"]["good"], done
 
 
+@pytest.mark.position("user")
 @pytest.mark.parametrize("what", [HAS_TERMINAL, SECRET])
 def test_the_users_process_holds_nothing_of_the_administrators(prove, what):
     """doctor begins as root, on root's terminal and with root's keyring, and goes on as a user."""
@@ -149,6 +153,7 @@ def leave_a_process(target):
     return Outcome(alive and group == own.split()[0], said)
 
 
+@pytest.mark.position("user")
 def test_what_a_users_start_file_leaves_ends_with_the_question(prove, weak):
     on, off = prove(leave_a_process, "program-unit", "program-group")
     alice = int(weak.machine.root(["id", "-u", "alice"], check=True).stdout)
@@ -162,6 +167,7 @@ def test_what_a_users_start_file_leaves_ends_with_the_question(prove, weak):
     assert not grouped.seen["lives"] and "/pi-agent/program-" in grouped.seen["group"], grouped
 
 
+@pytest.mark.position("user")
 @pytest.mark.parametrize("defences", [(), ("program-unit",)], ids=["unit", "group"])
 def test_a_start_file_that_never_ends_is_ended(weak, defences):
     with start_file(weak.machine, f"{STAYS}\n"), weak.without(*defences):
@@ -176,6 +182,7 @@ def test_a_start_file_that_never_ends_is_ended(weak, defences):
     assert units.stdout == b"", units
 
 
+@pytest.mark.position("user")
 def test_what_a_user_keeps_waiting_ends_though_doctor_was_killed(product):
     kill = f"pi-agentctl doctor >/dev/null 2>&1 & until pgrep -x -f '{STAYS}'; do sleep 0.1; done; kill -KILL $!"
     with start_file(product.machine, f"{STAYS}\n"):

@@ -3,6 +3,8 @@
 import pytest
 from target import Outcome
 
+pytestmark = pytest.mark.position("user")
+
 HOST_FILE = "/home/alice/.pi/agent/env"
 MARK = "quokka-5520"
 LOOKS_LIKE_ONE = f"-----BEGIN CERTIFICATE-----\n{MARK}\n-----END CERTIFICATE-----\n"

@@ -5,6 +5,8 @@ import time
 import pytest
 from target import ATTACK_POLICY, DEMO, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 CONFIG = "/home/alice/.pi/agent"
 STATE = "/var/lib/pi-agent/users/alice/home"
 FILES = 2000  # so many that the reader of the configuration can be caught at work

@@ -8,6 +8,8 @@ import time
 import pytest
 from target import INSIDE, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 USERS = "/var/lib/pi-agent/users"
 CONFIG = "/home/alice/.pi/agent"
 BOBS = "/home/bob/work/demo"
@@ -233,6 +235,7 @@ def test_a_home_rearranged_all_the_time_leads_nowhere(product):
 SECRETS = {"the shadow file": ("/etc/shadow", "root:*:"), "another user's file": ("/home/bob/.secret", "dingo-secret-5518"), "a file of root's": ("/root/.secret", "dingo-secret-5518")}
 
 
+@pytest.mark.position("user")
 @pytest.mark.parametrize("secret", SECRETS)
 def test_a_link_to_what_the_user_may_not_read_brings_nothing_into_the_state(secret, prove, product, weak):
     goal, mark = SECRETS[secret]
@@ -255,6 +258,7 @@ def test_a_link_to_what_the_user_may_not_read_brings_nothing_into_the_state(secr
 # --- sudden ends
 
 
+@pytest.mark.position("user")
 def test_after_a_kill_at_any_moment_each_file_is_old_or_new_and_the_next_start_repairs(product):
     rounds = 200 if FULL else 20
     seed = int(time.time())

@@ -1,6 +1,9 @@
 """What a caller hands over can make whoever closes it wait, beyond SIGKILL: root must never be the one that closes it."""
 
+import pytest
 from target import Outcome
+
+pytestmark = pytest.mark.position("user")
 
 # A session whose standard input is a file of the caller's own file system, which never answers FLUSH; then its wrapper is gone.
 # Once it has that file the script starts no program: a fork would close a copy of it, and wait.

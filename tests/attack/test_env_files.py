@@ -5,6 +5,8 @@ import time
 import pytest
 from target import ATTACK_POLICY, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 HOST_FILE = "/home/alice/.pi/agent/env"
 MANAGED_FILE = "/etc/pi-agent/env"
 SECRET = "quoll-4410"

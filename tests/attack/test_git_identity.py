@@ -5,6 +5,8 @@ import time
 import pytest
 from target import DEMO, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 HOSTILE = "x\n[core]\n\tfsmonitor = touch /tmp/pwned #\n\tpager = touch /tmp/pwned\n[alias]\n\tpwned = !echo pwned\n[user]\n\tname = y"
 
 
@@ -53,6 +55,7 @@ def test_a_link_to_a_file_that_only_root_reads_gives_nothing_away(product, gitco
     assert done.returncode == 0 and b"quokka-root-4417" not in done.stdout + done.stderr, done
 
 
+@pytest.mark.position("agent")
 def test_settings_of_the_project_run_nothing_outside(product, gitconfig):
     """Whoever wrote the project's .git/config (the agent, under `protect: []`): the next start asks git, as the user, in that project."""
     gitconfig(product, "git config --global user.name n")

@@ -3,6 +3,8 @@
 import pytest
 from target import Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 USERS = "/var/lib/pi-agent/users"
 HOME = f"{USERS}/alice/home"
 SHARE = "/usr/share/pi-agent"

@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.position("agent")
+
 FILTERS = ("seccomp-filter", "unit:SystemCallFilter")
 # Several properties bring a system call filter of their own, and each filter sets no_new_privs.
 ALL_FILTERS = FILTERS + tuple(
@@ -72,19 +74,21 @@ EVERYTHING = tuple(dict.fromkeys(probe for probe, _, _ in CASES)) + tuple(BIT_PR
 
 
 @pytest.mark.parametrize(("probe", "answer", "defences"), CASES, ids=[probe for probe, _, _ in CASES])
-def test_inside_the_agent_is_refused(probe, answer, defences, product, weak, results):
+def test_inside_the_agent_is_refused(probe, answer, defences, product, weak, results, seen_to_work):
     assert results(product, (), EVERYTHING)[probe] == answer
     assert results(weak, (), EVERYTHING)[probe] == answer
     together = tuple(dict.fromkeys(name for name, _, group in CASES if group == defences))
     off = results(weak, defences, together)[probe]
     assert off != answer, f"without {defences} the kernel should answer {probe}, so this test proves nothing"
+    seen_to_work(defences)
 
 
 @pytest.mark.parametrize("probe", BIT_PROBES)
-def test_no_call_leaves_a_setuid_or_setgid_bit_in_the_project(probe, product, weak, results):
+def test_no_call_leaves_a_setuid_or_setgid_bit_in_the_project(probe, product, weak, results, seen_to_work):
     assert results(product, (), EVERYTHING)[probe] != "done"
     assert results(weak, (), EVERYTHING)[probe] != "done"
     assert results(weak, NO_SUID_BITS, tuple(BIT_PROBES))[probe] == "done"
+    seen_to_work(NO_SUID_BITS)
 
 
 def test_a_setuid_program_gives_the_agent_nothing(prove, outcome_of_probe):
@@ -111,10 +115,11 @@ def test_the_hosts_setuid_commands_fail(command, product):
     assert status.startswith("status ") and status != "status 0" and uid != "0", done
 
 
-def test_a_namespace_that_systemd_forgot_to_refuse_is_refused_all_the_same(weak):
+def test_a_namespace_that_systemd_forgot_to_refuse_is_refused_all_the_same(weak, seen_to_work):
     """systemd writes RestrictNamespaces= down so that it reads it as "any" after a reload; without it the launcher's filter is left."""
-    name = "clone into a user namespace"
+    name, both = "clone into a user namespace", ("unit:RestrictNamespaces", "seccomp-filter")
     with weak.without("unit:RestrictNamespaces"):
         assert weak.probe(name) == {name: "EPERM"}
-    with weak.without("unit:RestrictNamespaces", "seccomp-filter"):
+    with weak.without(*both):
         assert weak.probe(name) != {name: "EPERM"}
+    seen_to_work(both)

@@ -6,6 +6,8 @@ import time
 import pytest
 from target import DEMO, INSIDE, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 LIMIT = 75
 SESSIONS = 8
 SUBMOUNTS = 64
@@ -103,6 +105,7 @@ def test_no_more_mounts_inside_a_root_than_can_be_hidden(prove, product, many_mo
 SHOW = "systemctl show --property={} --value {}"
 
 
+@pytest.mark.position("agent")
 def test_a_session_and_all_of_a_user_have_limits_of_memory_and_tasks(product):
     """Only what systemd was told: in the test machine, whose controllers are not delegated to it, nothing is enforced."""
     total = 1024 * int(product.machine.root("grep ^MemTotal /proc/meminfo", check=True).stdout.split()[1])
@@ -147,6 +150,7 @@ print(json.dumps({{name: in_child(attempt) for name, attempt in attempts.items()
 """.format(inside=INSIDE)
 
 
+@pytest.mark.position("agent")
 def test_a_session_does_not_tune_the_processes_of_another(prove):
     """Under one account the kernel allows all of this; 0 is RLIMIT_CORE's new value, which harms nobody."""
 

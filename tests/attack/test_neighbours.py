@@ -6,6 +6,8 @@ import json
 import pytest
 from target import INSIDE
 
+pytestmark = pytest.mark.position("agent")
+
 # Each session has a user namespace and a Landlock domain of its own, and either is enough. Tracing calls are filtered too.
 PROCESS = ("unit:PrivateUsers", "unit:PrivatePIDs", "landlock")
 TRACING = (*PROCESS, "seccomp-filter", "unit:SystemCallFilter")
@@ -77,15 +79,17 @@ CASES = [
 
 
 @pytest.mark.parametrize(("attempt", "neighbour"), CASES, ids=[f"{neighbour}: {attempt}" for attempt, neighbour in CASES])
-def test_a_session_does_not_give_its_neighbour(attempt, neighbour, product, weak, attempts):
+def test_a_session_does_not_give_its_neighbour(attempt, neighbour, product, weak, attempts, seen_to_work):
     assert attempts(product, neighbour, ())[attempt] != "done"
     assert attempts(weak, neighbour, ())[attempt] != "done"
     defences = ATTEMPTS[attempt]
     if defences is not None:
         off = attempts(weak, neighbour, defences)[attempt]
         assert off == "done", f"without {defences} this should work, so the test proves nothing: {off}"
+        seen_to_work(defences)
 
 
+@pytest.mark.position("tests")
 def test_the_neighbour_knows_how_to_try(product):
     """The victim itself gets everything that its neighbours are refused: the attempts are not refused for their own mistakes."""
     script = f"python3 {INSIDE}/victim.py >/tmp/line & sleep 1; python3 {INSIDE}/neighbour.py $(cut -d ' ' -f 2 /tmp/line); kill %1"

@@ -3,6 +3,8 @@
 import pytest
 from target import ATTACK_POLICY, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 UNAVAILABLE = 69
 ADDRESS = "198.51.100.7"  # of the machine itself, beside loopback
 LIST = '["203.0.113.0/24", "fd00::/8"]'
@@ -78,6 +80,7 @@ def test_an_address_that_is_not_allowed_is_out_of_reach(value, network, prove):
     prove(greeting_of(ADDRESS), *FILTER, "network-check")
 
 
+@pytest.mark.position("outsider")
 @pytest.mark.parametrize("value", ["loopback", LIST])
 def test_who_is_not_allowed_does_not_reach_a_server_inside(value, network, prove):
     network(value)
@@ -92,6 +95,7 @@ def test_who_is_not_allowed_does_not_reach_a_server_inside(value, network, prove
 
 
 # What systemd does where it cannot: it goes on without. Taking the property out leaves the unit in that state.
+@pytest.mark.position("host")
 @pytest.mark.parametrize(("value", "missing", "said"), [
     ("none", ("unit:PrivateNetwork",), "no network namespace was made for the session"),
     ("loopback", FILTER, "systemd attached no packet filter to the session"),
@@ -109,6 +113,7 @@ def test_no_agent_starts_where_the_host_does_not_enforce_it(value, missing, said
         assert weak.pi("echo", "started").stdout == b"started\n"
 
 
+@pytest.mark.position("host")
 def test_an_administrators_own_filter_does_not_pass_for_the_policys(network, weak):
     """Programs on the slice above a session are no proof that the session has its own."""
     network("loopback")

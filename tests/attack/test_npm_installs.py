@@ -5,6 +5,8 @@ import json
 import pytest
 from target import ATTACK_POLICY
 
+pytestmark = pytest.mark.position("outsider")
+
 POLICY = ATTACK_POLICY.read_text()
 BINARY = "/usr/local/lib/attack/agent"
 assert BINARY in POLICY

@@ -8,12 +8,15 @@ import pytest
 from recipes import MACHINES
 from target import DEMO, INSIDE, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 STATE = "/var/lib/pi-agent/users/{}/home"
 CONFIG = "/home/alice/.pi/agent"
 
 # --- the agent's home, which the agent can rearrange between two sessions and during one
 
 
+@pytest.mark.position("agent")
 def test_a_link_in_the_agents_home_leads_the_writer_nowhere(prove):
     """The agents of alice and bob share an account: what is written for alice would land in bob's state."""
 
@@ -43,6 +46,7 @@ OBSTACLES = {
 }
 
 
+@pytest.mark.position("agent")
 @pytest.mark.parametrize("kind", OBSTACLES)
 def test_in_place_of_its_settings_the_agent_leaves(kind, product):
     product.pi("sh", "-c", f"rm -rf $HOME/.pi/agent/settings.json; {OBSTACLES[kind]}")
@@ -51,6 +55,7 @@ def test_in_place_of_its_settings_the_agent_leaves(kind, product):
     assert b"root:x:0:0" in product.machine.read("/etc/passwd")
 
 
+@pytest.mark.position("agent")
 def test_a_directory_swapped_for_a_link_all_the_time_is_never_written_through(product):
     """The agent of one session swaps while the next one is prepared."""
     swapping = """
@@ -120,6 +125,7 @@ CHANGEABLE = {
 }
 
 
+@pytest.mark.position("host")
 @pytest.mark.parametrize("kind", CHANGEABLE)
 def test_a_policy_that(kind, prove):
     def attack(target):

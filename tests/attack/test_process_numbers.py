@@ -6,6 +6,8 @@ import pytest
 from recipes import MACHINES
 from target import Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 # Asks of one number what needs no right; the answers of the kernel tell whether a process has it, and some of what it does.
 ASKING = """
 import json, os, sys

@@ -5,6 +5,8 @@ import time
 import pytest
 from target import Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 ROOT = "/home/alice/projects"
 TRAP = "/srv/alias-trap"
 

@@ -5,6 +5,8 @@ import contextlib
 import pytest
 from target import DEMO, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 
 @contextlib.contextmanager
 def on_both(targets, before, after):

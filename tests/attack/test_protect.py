@@ -4,6 +4,8 @@ import pytest
 from repositories import PLACE, planting, repository, something_ran_outside
 from target import ATTACK_POLICY, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 RUN = f"{PLACE}/program"
 EVIL = f"[core]\\n\\trepositoryformatversion = 0\\n\\tfsmonitor = {RUN}\\n\\thooksPath = {PLACE}/planted\\n"
 HOOK = f"mkdir -p planted; for h in pre-commit post-checkout post-commit; do cp program planted/$h; done"
@@ -78,6 +80,7 @@ def test_nothing_above_is_renamed_away(what, prove):
     prove(attack, "protect-prefixes", quick=True)
 
 
+@pytest.mark.position("tests")
 def test_the_build_with_seams_protects_as_the_product_does(prove):
     prove(planting(IN_PLACE["core.fsmonitor"]), "protect", "protect-prefixes")
 
@@ -134,6 +137,7 @@ def test_the_mounts_cannot_be_taken_away(script, product):
     assert not planting(f"({script}); echo '[core] fsmonitor = {RUN}' >>.git/config")(product).succeeded
 
 
+@pytest.mark.position("user")
 def test_the_user_cannot_take_the_protection_away_by_accident(product):
     """git outside replaces .git/config by renaming: during a session that fails, instead of uncovering it inside."""
     with repository(product):

@@ -7,6 +7,8 @@ import pytest
 from target import Outcome
 from test_requests import saying
 
+pytestmark = pytest.mark.position("agent")
+
 # On a new terminal of alice's: a Python agent that looks at its own, and prints what it saw as JSON.
 LOOK = """
 import fcntl, json, os, termios
@@ -88,6 +90,7 @@ for link in /proc/[0-9]*/fd/*; do case $(readlink $link) in *ptmx|*pts/[0-9]*) e
 FORGED = {"a signal that opens a debugger": 10, "a signal that the kernel takes for the agent": 9, "a signal without a use": 16}
 
 
+@pytest.mark.position("user")
 @pytest.mark.parametrize("kind", FORGED)
 def test_a_signal_that_is_not_passed_on_ends_the_session_instead(kind, prove):
     conversation = f"(ask(c, s, ['sleep', '1000']), wait_for_agent('sleep'), send(c, number(SIGNAL) + number({FORGED[kind]})))"
@@ -105,6 +108,7 @@ BROKEN = {
 }
 
 
+@pytest.mark.position("user")
 @pytest.mark.parametrize("kind", BROKEN)
 def test_after_the_request_comes_nothing_but_signals_and_words_on_the_terminal(kind, product):
     """Whatever else comes is the wrapper's end, and with it the session's."""
@@ -112,12 +116,14 @@ def test_after_the_request_comes_nothing_but_signals_and_words_on_the_terminal(k
     assert answer["ended"] == -15, answer
 
 
+@pytest.mark.position("user")
 def test_words_on_a_terminal_that_was_not_asked_for_change_nothing(product):
     words = "[send(c, number(READY)), send(c, number(CONTINUE)), send(c, number(SIGNAL) + number(20)), send(c, number(CONTINUE))]"
     answer = product.play(f"tell(call(lambda c, s: (ask(c, s, ['sh', '-c', 'test ! -t 0; echo $?; sleep 1; exit 7']), {words})))")
     assert (answer["ended"], answer["out"]) == (7, "0\n"), answer
 
 
+@pytest.mark.position("user")
 def test_a_wrapper_that_does_not_set_its_terminal_up_gets_no_agent(product):
     patience = "import client; client.PATIENCE = 45\n"
     answer = product.play(

@@ -6,6 +6,8 @@ import time
 import pytest
 from target import ATTACK_POLICY, POLICY_FILE, PRELUDE, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 JOURNAL = "/run/systemd/journal/socket"
 LOGS = "/var/log/pi-agent"
 WORK = "/home/bob/work/demo"

@@ -3,7 +3,7 @@
 import pytest
 from target import Outcome
 
-pytestmark = pytest.mark.usefixtures("nothing_left")
+pytestmark = [pytest.mark.position("user"), pytest.mark.usefixtures("nothing_left")]
 
 DENIED = 77
 GOOD_FDS = "[os.open(DEMO, os.O_PATH), *s.fds()]"

@@ -5,6 +5,8 @@ import time
 import pytest
 from target import ATTACK_POLICY, DEMO, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
 
 
@@ -87,6 +89,7 @@ print(json.dumps(told))
 """
 
 
+@pytest.mark.position("agent")
 def test_a_directory_sent_over_a_socket_leads_nowhere(prove):
     def attack(target):
         server = target.machine.popen(["python3", "-c", SEND_ROOT])

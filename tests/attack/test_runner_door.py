@@ -5,7 +5,7 @@ import contextlib
 import pytest
 from target import Outcome
 
-pytestmark = pytest.mark.usefixtures("nothing_left")
+pytestmark = [pytest.mark.position("user"), pytest.mark.usefixtures("nothing_left")]
 
 DENIED = 77
 SUDOERS = "/etc/sudoers.d/attack"
@@ -43,6 +43,7 @@ def sudo_rule(target, text):
         target.machine.root(["rm", SUDOERS], check=True)
 
 
+@pytest.mark.position("tests")
 def test_the_conversation_of_these_tests_is_the_wrappers(product):
     answer = product.play(f"tell(call({ASK}))")
     assert (answer["status"], answer["ended"], answer["out"]) == (0, 0, "pi-agent\n"), answer
@@ -52,6 +53,7 @@ def test_called_by_a_user_directly(product):
     expect_refusal(product, f"call({ASK}, argv=DIRECT)", "works only as root")
 
 
+@pytest.mark.position("outsider")
 def test_called_by_a_user_who_is_not_in_the_policy(product):
     answer = product.play(f"tell(call({ASK}))", user="eve")
     assert answer["status"] == 1 and answer["ended"] is None and "sudo" in answer["said"], answer
@@ -108,6 +110,7 @@ def test_the_socket_was_made_by(maker, uid, prove):
     refused(on, f"was made by uid {uid}, but sudo was called by uid 1000")
 
 
+@pytest.mark.position("host")
 def test_root_without_a_request(product):
     expect_refusal(product, "call(None, argv=DIRECT)", "not called through sudo", user="root")
     script = "call(None, argv=DIRECT, pair=socket_made_by(1000), env={'SUDO_UID': '1000'})"
@@ -142,6 +145,7 @@ def test_the_uid_is_nobodys(text, product):
     expect_refusal(product, script, "SUDO_UID is not a user id", user="root")
 
 
+@pytest.mark.position("host")
 def test_root_and_accounts_that_do_not_exist_are_no_callers(product):
     as_root = f"call({ASK}, argv=DIRECT, env={{'SUDO_UID': '0'}})"
     expect_refusal(product, as_root, "root does not run the agent", user="root")
@@ -149,6 +153,7 @@ def test_root_and_accounts_that_do_not_exist_are_no_callers(product):
     expect_refusal(product, unknown, "uid 4242 is not in the user database", user="root")
 
 
+@pytest.mark.position("agent")
 def test_an_agents_account_is_no_caller(product):
     script = """
 uid = pwd.getpwnam("pi-agent").pw_uid
@@ -169,7 +174,10 @@ def test_a_user_becomes_another_one_first(prove, product, weak):
 
 
 @pytest.mark.parametrize(
-    ("name", "flag", "more"), [("mnt", "CLONE_NEWNS", ["cwd-identity"]), ("cgroup", "CLONE_NEWCGROUP", [])], ids=["mnt", "cgroup"]
+    ("name", "flag", "more"),
+    # In another control group namespace the runner does not find the session's own group, where it would look for what it attaches late.
+    [("mnt", "CLONE_NEWNS", ["cwd-identity"]), ("cgroup", "CLONE_NEWCGROUP", ["late-mounts"])],
+    ids=["mnt", "cgroup"],
 )
 def test_called_in_another_namespace(name, flag, more, prove):
     script = f"call({ASK}, pair=socket_made_by(1000), prepare=becoming('alice', leaving({flag})))"

@@ -5,6 +5,8 @@ import time
 import pytest
 from target import DEMO, INSIDE, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 SCRATCH = "/var/lib/pi-agent/sessions"
 USERS = "/var/lib/pi-agent/users"
 BOBS = "/home/bob/work/demo"
@@ -61,6 +63,7 @@ def test_a_neighbour_does_not_reach_it_by_its_path_on_the_host(neighbour, prove)
     prove(attack, *VIEW, "closed-scratch")
 
 
+@pytest.mark.position("user")
 @pytest.mark.parametrize("neighbour", NEIGHBOURS)
 def test_a_name_that_can_be_known_before_is_never_used(neighbour, prove):
     """What somebody put there before would be waiting for the next session."""
@@ -75,6 +78,7 @@ def test_a_name_that_can_be_known_before_is_never_used(neighbour, prove):
     prove(attack, "unique-scratch")
 
 
+@pytest.mark.position("outsider")
 def test_nobody_on_the_host_can_make_or_look_into_the_directories(product):
     session = product.session("sh", "-c", "echo x >$TMPDIR/x; chmod 777 $TMPDIR; echo $PI_AGENT_SESSION; sleep 60")
     for script in (f"ls {SCRATCH}", f"mkdir {SCRATCH}/{'ab' * 16}", f"ls {SCRATCH}/{session.id}", f"ls {SCRATCH}/{session.id}/tmp", f"mv {SCRATCH}/{session.id} /tmp/"):
@@ -178,6 +182,7 @@ def test_a_sweep_that_cannot_go_on_is_nobodys_refusal_and_nobodys_wait(product):
 # --- the directory that a user names
 
 
+@pytest.mark.position("user")
 def test_a_directory_of_somebody_else_is_no_temporary_directory(prove, product, weak):
     for target in (product, weak):
         target.machine.run("mkdir -m 777 /srv/devs/tmp", user="bob", check=True)
@@ -205,6 +210,7 @@ def test_a_link_that_the_agent_planted_makes_nothing_outside_the_project(prove):
     assert on.seen.returncode == 77 and b"is a symbolic link" in on.seen.stderr, on
 
 
+@pytest.mark.position("user")
 def test_a_path_in_a_forged_request_is_bounded(product):
     for tmpdir in ("'x' * 5000", "'a\\0b'"):
         answer = product.play(f"tell(call(lambda c, s: ask(c, s, tmpdir={tmpdir})))")

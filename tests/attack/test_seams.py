@@ -5,6 +5,8 @@ from pathlib import Path
 import pytest
 from target import Outcome
 
+pytestmark = pytest.mark.position("tests")
+
 PROGRAMS = [
     "/usr/bin/pi",
     "/usr/bin/pi-agentctl",

@@ -6,6 +6,8 @@ import re
 import pytest
 from target import DEMO, INSIDE, Outcome
 
+pytestmark = pytest.mark.position("outsider")
+
 REAL_AGENT = "/usr/lib/pi-agent/agent/bin/pi"
 MANAGED = ("quokka-settings-3307", "quokka-env-6114", "quokka-per-user-8251")  # as in policy.yaml of this directory
 PROMPT, INPUT, SHELL_VARIABLE = "quokka-prompt-1493", "quokka-input-7745", "quokka-shell-9026"
@@ -115,6 +117,7 @@ def test_the_wrapper_hides_the_prompt_it_was_given(prove):
     prove(attack, "hidden-arguments")
 
 
+@pytest.mark.position("host")
 def test_even_root_finds_them_in_no_process_of_ours(running, product):
     found = markers_in_proc(product, "root")
     assert not {running.runner_pid(), running.receiver_pid(), running.sudo_pid(), running.exec_pid()} & set(found)
@@ -148,6 +151,7 @@ def test_nobody_else_can_read_the_agents_state(product):
         assert product.machine.run(["cat", settings], user=user).returncode != 0
 
 
+@pytest.mark.position("agent")
 def test_the_shells_own_variables_do_not_reach_the_agent(running, product):
     agent = running.agent_pid()
     assert SHELL_VARIABLE.encode() not in product.machine.read(f"/proc/{agent}/environ")

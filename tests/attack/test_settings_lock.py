@@ -6,6 +6,8 @@ import pytest
 from recipes import MACHINES
 from target import ATTACK_POLICY, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 SETTINGS = "/home/alice/.pi/agent/settings.json"
 LOCKED = ATTACK_POLICY.read_text() + "settings_lock: true\n"
 # Whatever it takes for a program that reads $HOME/.pi/agent/settings.json to see the agent's own.

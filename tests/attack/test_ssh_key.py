@@ -3,6 +3,8 @@
 import pytest
 from target import ATTACK_POLICY, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 KEY = "/home/alice/.ssh/id_agent"
 MARK = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmU"
 LOOKS_LIKE_ONE = f"-----BEGIN OPENSSH PRIVATE KEY-----\n{MARK}AAAA\n-----END OPENSSH PRIVATE KEY-----\n"
@@ -34,6 +36,7 @@ def test_a_link_to_a_key_of_roots_brings_nothing_of_it(prove):
     assert KEY.encode() in on.seen.stderr and b"Permission denied" in on.seen.stderr
 
 
+@pytest.mark.position("agent")
 def test_another_users_session_of_the_same_account_does_not_see_it(product):
     product.machine.write(KEY, LOOKS_LIKE_ONE, owner="alice", mode=0o600)
     session = product.session("sh", "-c", "echo $PI_AGENT_SESSION; cat /run/pi-agent/ssh/key >/dev/null && sleep 60")

@@ -5,6 +5,8 @@ import time
 import pytest
 from target import DEMO, INSIDE, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 CLEAN_SECONDS = 5
 VICTIMS = ("wrapper", "sudo", "receiver", "runner", "exec", "agent")
 STUBBORN = ("python3", f"{INSIDE}/stubborn.py")
@@ -86,6 +88,7 @@ def test_nothing_is_left_after_kill_9_of_the_runner_although_systemd_was_reloade
     prove(attack, "unit:StopWhenUnneeded", quick=True)
 
 
+@pytest.mark.position("agent")
 def test_an_agent_that_answers_term_by_killing_its_launcher_ends_all_the_same(prove):
     script = """
 import os, runpy, signal
@@ -118,11 +121,13 @@ def agents_outlive_their_launcher(weak):
     weak.machine.root(f"rm -r {WITHOUT_CONTROL_GROUP.rsplit('/', 1)[0]}; systemctl daemon-reload", check=True)
 
 
+@pytest.mark.position("agent")
 @pytest.mark.parametrize("victim", ["exec", "agent"])
 def test_the_grandchild_does_not_outlive(victim, prove, agents_outlive_their_launcher):
     prove(killing(victim), "cleanup-kills", "unit:PrivatePIDs", quick=True)
 
 
+@pytest.mark.position("agent")
 def test_an_agent_that_ignores_term_is_killed_within_the_time_allowed(prove):
     # systemd's own patience is 90 s.
     prove(killing("wrapper"), "unit:TimeoutStopUSec", "unit:KillSignal", quick=True)
@@ -133,6 +138,7 @@ def test_the_runner_is_ended_by(signal, product):
     assert not killing("runner", signal=signal)(product).succeeded
 
 
+@pytest.mark.position("agent")
 def test_a_stopped_launcher_keeps_nothing_alive(product):
     """The agent has the launcher's uid and can stop it."""
     before = product.quiet_traces()
@@ -147,6 +153,7 @@ BUS_AGAIN = """systemctl restart dbus.service systemd-logind.service
 for name in systemd1 login1; do until busctl status org.freedesktop.$name >/dev/null 2>&1; do sleep 0.2; done; done"""
 
 
+@pytest.mark.position("host")
 def test_an_agent_ends_with_a_runner_that_gives_up(prove):
     """The unit is bound to the runner's scope, which lasts as long as anything of the user's in it; the launcher can be stopped."""
 
@@ -167,6 +174,7 @@ def test_an_agent_ends_with_a_runner_that_gives_up(prove):
     prove(attack, "end-kills", quick=True)
 
 
+@pytest.mark.position("host")
 def test_an_unrelated_service_keeps_no_mount_of_a_session(product):
     """One that starts meanwhile with a mount namespace of its own gets a copy of every mount there is.
 
@@ -217,6 +225,7 @@ def test_a_session_goes_on_while_its_callers_control_group_is_frozen(product):
     product.machine.root(["rm", f"{DEMO}/went-on"], check=True)
 
 
+@pytest.mark.position("host")
 def test_what_a_crash_of_everything_left_is_swept_by_the_next_session(product):
     """A runner and a cleanup that both died: the directory and its mounts are gone after anybody's next session."""
     orphan = "0123456789abcdef" * 2
@@ -227,6 +236,7 @@ def test_what_a_crash_of_everything_left_is_swept_by_the_next_session(product):
     assert product.machine.root(["test", "-d", DEMO]).returncode == 0
 
 
+@pytest.mark.position("agent")
 def test_a_leftover_that_cannot_be_removed_is_nobodys_refusal(prove, product, weak):
     """One user's session can end so that its directory stays; the next launch of everybody looks at it."""
     orphan = "/run/pi-agent/sessions/" + "fedcba9876543210" * 2

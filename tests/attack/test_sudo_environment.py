@@ -2,6 +2,8 @@
 
 import pytest
 
+pytestmark = pytest.mark.position("user")
+
 SITE = "/etc/sudoers.d/aa-site"
 RULE = "/etc/sudoers.d/pi-agent"
 RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"

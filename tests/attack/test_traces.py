@@ -3,6 +3,8 @@
 import pytest
 from target import SESSIONS, belongs_to_a_session, differences, of_sessions
 
+pytestmark = pytest.mark.position("tests")
+
 MOUNT = "/srv/of-the-host"
 
 

@@ -5,6 +5,8 @@ import re
 import pytest
 from target import DEMO, INSIDE, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 HOME = "/var/lib/pi-agent/users/alice/home"
 # Kernel switches that anybody may write by design: a pressure trigger only tells its own writer.
 KERNEL = {f"/proc/pressure/{name}" for name in ("cpu", "io", "memory")}
@@ -153,6 +155,7 @@ def test_the_agent_gets_no_core_files(prove):
     prove(attack, "unit:LimitCORE")
 
 
+@pytest.mark.position("outsider")
 def test_the_agents_home_is_closed_to_everybody_else(product):
     made = product.pi("sh", "-c", "stat -c %a $HOME $HOME/.pi $HOME/.pi/agent/settings.json")
     assert made.stdout.decode().split() == ["700", "700", "600"], made

@@ -3,6 +3,7 @@
 import json
 import os
 import platform
+import re
 import struct
 import subprocess
 import time
@@ -85,6 +86,39 @@ def of_notes(results, wanted):
     return "".join(lines) or "Nothing.\n"
 
 
+ATTACKERS = {
+    "user": "an allowed user", "outsider": "who is not allowed", "agent": "the agent", "host": "nobody: the host is not as it should be",
+}  # fmt: skip
+OUTCOMES = {"passed": "failed, as it should", "failed": "**worked, or was not seen**", "skipped": "not tried"}
+CASE = re.compile(r"^tests\.attack\.test_(?P<area>\w+)::test_(?P<sentence>\w+)(\[(?P<machine>[a-z]+)-?(?P<parameters>.*)\])?$", re.DOTALL)
+
+
+def attacks(cases):
+    """One line for each attack, with what came of it on each machine and without which defences it was seen to work."""
+    lines, tried, proven = {}, 0, 0
+    for case in cases:
+        found = CASE.match(case["name"])
+        if not found or case["position"] not in ATTACKERS:
+            continue
+        what = found["sentence"].replace("_", " ") + (f": {found['parameters']}" if found["parameters"] else "")
+        without = case.get("works without", "")
+        line = lines.setdefault((found["area"].replace("_", " "), what, ATTACKERS[case["position"]], without), {})
+        line[found["machine"] or ""] = OUTCOMES[case["outcome"]]
+        tried += case["outcome"] == "passed"
+        proven += case["outcome"] == "passed" and bool(without)
+    rows = []
+    for (area, what, attacker, without), seen in sorted(lines.items()):
+        outcomes = dict.fromkeys(seen.values())
+        told = [f"{outcome} ({', '.join(name for name in seen if seen[name] == outcome)})" for outcome in outcomes]
+        rows.append([area, what, attacker, "; ".join(told), without or "–"])
+    head = ["area", "attack", "attacker", "with every defence", "seen to work without"]
+    return (
+        f"{tried} tries failed as they should, each on one machine. {proven} of them were also made without the defences named in the last\n"
+        "column, in a build that can leave them out, and worked there (or the probe saw what the defence prevents). A dash there says that\n"
+        "the case has no such run: it holds something against more than one defence, or shows in itself that it would see the harm.\n\n" + table(head, rows)
+    )
+
+
 def page(results, run, machines_table):
     return "".join([
         HEAD, table(["", ""], run.items()),
@@ -94,6 +128,7 @@ def page(results, run, machines_table):
         "before is not built again. Processor seconds are those of all processes of a suite, in the machines too.\n\n",
         "## Failed\n\n", of_notes(results, "failed"),
         "\n## Skipped, and why\n\n", of_notes(results, "skipped"),
+        "\n## Attacks\n\n", attacks(results.cases),
     ])  # fmt: skip
 
 

@@ -20,6 +20,32 @@ def results_of_two_machines():
     return results
 
 
+def attack(name, position="agent", outcome="passed", **more):
+    return {"name": f"tests.attack.test_{name}", "position": position, "outcome": outcome, **more}
+
+
+class Attacks(unittest.TestCase):
+    def rows(self, *cases):
+        self.told = assurance.attacks(cases)
+        return [[cell.strip() for cell in line.split(" | ")] for line in self.told.splitlines() if line.startswith("| ")][2:]
+
+    def test_the_same_on_two_machines_is_one_line(self):
+        with_seam = {"works without": "landlock, nosuid-clones"}
+        rows = self.rows(attack("own_view::test_it_is_not_read[one-a link]", **with_seam), attack("own_view::test_it_is_not_read[two-a link]", **with_seam))
+        told = ["| own view", "it is not read: a link", "the agent", "failed, as it should (one, two)", "landlock, nosuid-clones |"]
+        self.assertEqual(rows, [told])
+        self.assertIn("2 tries failed as they should, each on one machine. 2 of them", self.told)
+
+    def test_what_failed_was_skipped_or_has_no_run_without_its_defence_is_told(self):
+        rows = self.rows(attack("view::test_a[one]", outcome="failed"), attack("view::test_a[two]"), attack("view::test_b[one]", outcome="skipped"))
+        self.assertEqual(rows[0][3:], ["**worked, or was not seen** (one); failed, as it should (two)", "– |"])
+        self.assertEqual(rows[1][3:], ["not tried (one)", "– |"])
+        self.assertIn("1 tries failed as they should, each on one machine. 0 of them", self.told)
+
+    def test_the_tests_of_tests_are_no_attacks(self):
+        self.assertEqual(self.rows(attack("seams::test_a[one]", position="tests")), [])
+
+
 class Page(unittest.TestCase):
     def setUp(self):
         self.page = assurance.page(results_of_two_machines(), {"seed": "7"}, "the machines\n")

@@ -176,6 +176,7 @@ SANITIZED = {"variant": "sanitized", "options": ("-Doptimization=0", "-Ddebug=fa
 # A test can take a defence out of it. Unoptimised, because no user gets it.
 WITH_SEAMS = {"variant": "weak", "options": ("-Dtest_seams=true", "-Doptimization=0", "-Ddebug=false")}
 LINT = {"variant": "lint", "tools": True}
+ANALYZED = {"variant": "analyzed", "options": ("-Dcpp_args=-fanalyzer", "-Ddebug=false")}
 CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
 
 

@@ -32,7 +32,7 @@ def parse():
     parser = argparse.ArgumentParser(prog="check")
     parser.add_argument("--machine", action="append", choices=MACHINES, help="this machine and no other; may be repeated (default: all)")
     parser.add_argument("--only", metavar="PATTERN", help="only tests with PATTERN in their name (pytest's -k)")
-    parser.add_argument("--full", action="store_true", help="also build with clang; also the emulated machine; sampled tests try everything")
+    parser.add_argument("--full", action="store_true", help="also analyse the sources and build with clang; also the emulated machine; sampled tests try everything")
     parser.add_argument("--list", action="store_true", help="runs nothing: tells which tests run on which machine")
     parser.add_argument("--json", action="store_true", help="with --list: as one object, {machine: {suite: [test]}}")
     options = parser.parse_args()

@@ -38,7 +38,7 @@ COMMON_BUILD = (
     "ca-certificates cmake doctest-dev g++ git libcli11-dev libfmt-dev libsdbus-c++-dev libseccomp-dev libspdlog-dev"
     " libsystemd-dev libyaml-cpp-dev meson ninja-build nlohmann-json3-dev pkg-config python3"
 ).split()
-TOOLS = "clang clang-format clang-tidy shellcheck".split()
+TOOLS = "clang clang-format clang-tidy clang-tools cppcheck shellcheck".split()
 # For the tests of them alone: with what they need they are three times as large as a machine.
 TOOLCHAINS = "cargo cmake gcc golang-go libc6-dev make".split()
 
@@ -60,6 +60,7 @@ MACHINES = {
 }
 
 LINTED = "bookworm"  # with its clang-format: another version formats otherwise
+ANALYZED_ON = "trixie"  # the analyser of older versions of g++ is not for C++ (gcc.gnu.org/gcc-13/changes.html)
 EMULATED = EmulatedRecipe(release="bookworm", machine="bookworm", packages=("initramfs-tools", "linux-image-amd64", "zstd"))
 
 AGENTS = {

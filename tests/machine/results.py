@@ -17,6 +17,7 @@ class Results:
         self.counts = dict.fromkeys(RANK, 0)
         self.notes = []  # (outcome, what, why) of all that did not pass
         self.suites = []  # what each suite added, where, and how long it took
+        self.cases = []  # of pytest's cases that have properties (tests/attack): these, their name and their outcome
 
     def add(self, outcome, what="", why="", count=1):
         self.counts[outcome] += count
@@ -39,7 +40,7 @@ class Results:
             self.suites.append(entry)
 
     def as_json(self):
-        return json.dumps({"counts": self.counts, "notes": self.notes, "suites": self.suites})
+        return json.dumps({"counts": self.counts, "notes": self.notes, "suites": self.suites, "cases": self.cases})
 
     def add_json(self, text):
         """Adds the results of another process."""
@@ -48,6 +49,7 @@ class Results:
             self.counts[outcome] += other["counts"][outcome]
         self.notes += [tuple(note) for note in other["notes"]]
         self.suites += other["suites"]
+        self.cases += other["cases"]
 
     def print(self):
         for suite in self.suites:
@@ -84,10 +86,11 @@ class Results:
 
     def add_junit(self, report, label):
         """pytest's --junitxml; one case with several entries (its own and its teardown's) counts once, by the worst."""
-        cases = {}
+        cases, properties = {}, {}
         for case in ElementTree.parse(report).iter("testcase"):
             name = f"{case.get('classname')}::{case.get('name')}"
             outcome, why = "passed", ""
+            properties.setdefault(name, {}).update((each.get("name"), each.get("value")) for each in case.iter("property"))
             for child in case:
                 if child.tag in ("failure", "error"):
                     outcome, why = "failed", child.get("message", "")
@@ -97,6 +100,8 @@ class Results:
                 cases[name] = (outcome, why)
         for name, (outcome, why) in cases.items():
             self.add(outcome, f"{label}: {name}", why.split("\n")[0])
+            if properties[name]:
+                self.cases.append({"name": name, "outcome": outcome, **properties[name]})
 
 
 def described(suite):

@@ -41,6 +41,23 @@ class Meson(unittest.TestCase):
         self.assertEqual((results.counts["passed"], results.counts["failed"]), (2, 1))
 
 
+class Junit(unittest.TestCase):
+    def test_a_case_counts_once_by_its_worst_and_keeps_what_its_entries_say_of_it(self):
+        of_case = '<testcase classname="tests.attack.test_a" name="test_b[one]">'
+        said = '<properties><property name="position" value="agent"/></properties>'
+        cases = f'{of_case}{said}</testcase>{of_case}<error message="teardown&#10;more"/></testcase><testcase classname="c" name="d"/>'
+        with tempfile.TemporaryDirectory() as directory:
+            report = Path(directory) / "report.xml"
+            report.write_text(f"<testsuites><testsuite>{cases}</testsuite></testsuites>")
+            results = Results()
+            results.add_junit(report, "attack")
+        self.assertEqual(results.counts, {"passed": 1, "failed": 1, "skipped": 0})
+        self.assertEqual(results.notes, [("failed", "attack: tests.attack.test_a::test_b[one]", "teardown")])
+        whole = Results()
+        whole.add_json(results.as_json())
+        self.assertEqual(whole.cases, [{"name": "tests.attack.test_a::test_b[one]", "outcome": "failed", "position": "agent"}])
+
+
 class Suites(unittest.TestCase):
     def test_each_suite_has_what_was_added_while_it_ran_even_when_it_broke(self):
         results = Results()

@@ -9,9 +9,9 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from cache import CLANG, LINT, SANITIZED, SOURCE, WITH_SEAMS, Build
+from cache import ANALYZED, CLANG, LINT, SANITIZED, SOURCE, WITH_SEAMS, Build
 from progress import CommandFailed, say
-from recipes import EMULATED, LINTED, MACHINES
+from recipes import ANALYZED_ON, EMULATED, LINTED, MACHINES
 from results import Results
 
 
@@ -70,7 +70,8 @@ def compiles(results, what, name, everything=False, **variant):
 
 def meson_suites(name, full):
     """Which of meson's suites this machine runs, and in which build. A sanitized build takes as long as all others together."""
-    return {**({"lint": LINT} if name == LINTED else {}), **({"unit": SANITIZED} if full or name == LINTED else {})}
+    linted = {"lint": LINT, **({"static": LINT} if full else {})} if name == LINTED else {}
+    return {**linted, **({"unit": SANITIZED} if full or name == LINTED else {})}
 
 
 def pytest_suites(name, full):
@@ -82,6 +83,8 @@ def run_unbooted(results, name, only, full):
         meson_suite(results, suite, name, only, **variant)
     if full:
         compiles(results, "build with clang", name, everything=True, **CLANG)
+    if full and name == ANALYZED_ON:
+        compiles(results, "build with g++'s analyser", name, **ANALYZED)
 
 
 def part_of(suite, only, full):

@@ -92,6 +92,8 @@ class OneMachine(unittest.TestCase):
         for name in MACHINES:
             self.assertEqual(suites.pytest_suites(name, full=False), ["system", "attack"])
             self.assertEqual("lint" in suites.meson_suites(name, full=True), name == LINTED)
+            self.assertEqual("static" in suites.meson_suites(name, full=True), name == LINTED)
+            self.assertNotIn("static", suites.meson_suites(name, full=False))
             self.assertEqual("unit" in suites.meson_suites(name, full=False), name == LINTED)
             self.assertIn("unit", suites.meson_suites(name, full=True))
             self.assertEqual(suites.parts(name, full=False), [*(["unbooted"] if name == LINTED else []), "booted"])
