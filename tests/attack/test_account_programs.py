@@ -3,6 +3,8 @@
 import pytest
 from target import Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 HOME = "/var/lib/pi-agent/users/alice/home"
 META = "/var/lib/pi-agent/users/alice/meta"
 HOOK = "/usr/share/pi-agent/migrations/0.0.4-slow.sh"

@@ -4,6 +4,8 @@ import pytest
 from keyring import ADD_KEY, READ_KEY, SECRET
 from target import ATTACK_POLICY, INSIDE, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 LIBEXEC = "/usr/libexec/pi-agent"
 NAMELESS = """
 import ctypes, os, sys
@@ -49,6 +51,10 @@ THERE = "/tmp/there-of-alice"
 os.makedirs(THERE + "/xx_XX.UTF-8/LC_MESSAGES", exist_ok=True)
 for name in ("zone", "hosts", "policy.yaml", "git", "ssl", "gconv-modules", "xx_XX.UTF-8/LC_CTYPE"):
     open(THERE + "/" + name, "w").close()
+for name in ("git", "systemctl", "bwrap", "setpriv", "sh"):  # for PATH
+    with open(THERE + "/" + name, "w") as program:
+        program.write("#!/bin/sh\n")
+    os.chmod(THERE + "/" + name, 0o755)
 os.makedirs(THERE + "/pi-agent", exist_ok=True)
 open(THERE + "/pi-agent/policy.yaml", "w").close()
 watch = libc.inotify_init1(os.O_NONBLOCK)

@@ -6,6 +6,8 @@ import time
 import pytest
 from target import ATTACK_POLICY, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 CONFIG = "/home/alice/.pi/agent"
 STATE = "/var/lib/pi-agent/users/alice/home/.pi/agent"
 MARKER = b"quokka-settings-3307"
@@ -95,6 +97,7 @@ def test_the_agents_odd_settings_are_merged_and_the_policys_stay_with(kind, prod
     assert merged["managedMarker"] == MARKER.decode() and "own" in merged
 
 
+@pytest.mark.position("user")
 @pytest.mark.parametrize("kind", BROKEN)
 def test_a_users_settings_end_that_users_start_in_words_when_they_are(kind, product):
     before = product.machine.read(f"{CONFIG}/settings.json")
@@ -130,6 +133,7 @@ POLICIES = {
 }
 
 
+@pytest.mark.position("host")
 @pytest.mark.parametrize("kind", POLICIES)
 def test_a_policy_lets_nobody_in_and_keeps_nobody_waiting_that_is(kind, product):
     text, said = POLICIES[kind]

@@ -5,6 +5,8 @@ import json
 import pytest
 from target import ATTACK_POLICY, Outcome
 
+pytestmark = pytest.mark.position("user")
+
 DENIED, INVALID = 77, 78
 DEVS = 1500  # the group through which the policy and sudo's rule let all of these accounts in
 FIRST_UID = 3000
@@ -99,6 +101,7 @@ IN_SUDOERS = {
 }
 
 
+@pytest.mark.position("outsider")
 @pytest.mark.parametrize("kind", IN_SUDOERS)
 def test_a_name_in_the_policy_lets_nobody_else_in_as(kind, prove, product):
     """eve is nobody's user. What apply refuses it refuses whole: the rule stays as it was."""
@@ -127,6 +130,7 @@ def test_a_name_in_the_policy_lets_nobody_else_in_as(kind, prove, product):
 AGENTS = ["0", "0x0", "#0", "root", "alice", "a b", "../x"]
 
 
+@pytest.mark.position("host")
 @pytest.mark.parametrize("name", AGENTS)
 def test_an_agent_never_runs_as(name, product):
     """Neither after apply nor where somebody wrote the policy without it."""
@@ -160,6 +164,7 @@ MANY = {
 }  # fmt: skip
 
 
+@pytest.mark.position("agent")
 @pytest.mark.parametrize("many", MANY)
 def test_the_name_of_a_repository_reaches_no_terminal_as_it_is_when_it_has_too_many(many, prove):
     """The agent makes it, and its user starts there."""

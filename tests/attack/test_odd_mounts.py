@@ -2,7 +2,10 @@
 
 import contextlib
 
+import pytest
 from target import DEMO, INSIDE, Outcome
+
+pytestmark = pytest.mark.position("user")
 
 UNAVAILABLE, DENIED = 69, 77
 APP = "/srv/shared/app"

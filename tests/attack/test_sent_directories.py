@@ -5,6 +5,8 @@ import json
 import pytest
 from target import DEMO, Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 PLACE = "/srv/sent"
 VICTIM = f"{PLACE}/victim"
 SEND = f"""

@@ -5,6 +5,8 @@ import json
 import pytest
 from target import Outcome
 
+pytestmark = pytest.mark.position("agent")
+
 VIEW = ("unit:RootDirectory", "unit:BindReadOnlyPaths", "unit:ProtectHome", "unit:TemporaryFileSystem", "unit:ProtectSystem")
 # where it is: (whose, the defences that keep it away)
 SOCKETS = {
