@@ -83,11 +83,12 @@ def answers(product, weak):
 
 
 @pytest.mark.parametrize("path", SOCKETS)
-def test_an_agent_does_not_reach(path, product, weak, answers):
+def test_an_agent_does_not_reach(path, product, weak, answers, seen_to_work):
     assert answers(product)[path] != "secret"
     assert answers(weak)[path] != "secret"
     off = answers(weak, SOCKETS[path][1])[path]
     assert off == "secret", f"without the view the agent should reach it, so this test proves nothing: {off}"
+    seen_to_work(SOCKETS[path][1])
 
 
 def test_a_package_daemon_is_reached_only_where_the_policy_shows_its_socket(product):
