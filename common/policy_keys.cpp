@@ -2,7 +2,7 @@
 #include "common/policy_keys.hpp"
 
 #include <algorithm>
-#include <array>
+#include <iterator>
 
 namespace pi_agent {
 
@@ -11,7 +11,7 @@ namespace {
 using Form = ValueForm;
 
 // The columns are in the order of PolicyKey. What reads a section is held against its entries here (read_section).
-constexpr auto table = std::to_array<PolicyKey>({
+constexpr PolicyKey table[] = {
     {"version", Form::version, "", "1", "The version of the policy language. Files in policy.d may leave it out.", {}, {}, {}, true},
     {"agent", Form::section, "", "{accounts: per-user}", "The agent, and the accounts it runs as."},
     {"agent.binary", Form::line, "/usr/lib/pi-agent/agent/bin/pi", "/opt/pi/bin/pi",
@@ -196,7 +196,7 @@ constexpr auto table = std::to_array<PolicyKey>({
     {"limits.runtime", Form::amount, "", "12h", "How long a session may last, 10s to 365d. No limit where it is not said.", "s m h d"},
     {"limits.sessions", Form::count, "8", "2", "Sessions that one user may have at once, 1 to 64."},
     {"hardening", Form::later, "", "", "Not supported yet."},
-});
+};
 
 std::string_view parent_of_key(std::string_view path) noexcept
 {
@@ -221,10 +221,10 @@ std::vector<const PolicyKey *> policy_keys_below(std::string_view path)
 
 const PolicyKey *find_policy_key(std::string_view path, std::string_view name)
 {
-    const auto found = std::find_if(table.begin(), table.end(), [&](const PolicyKey &key) {
+    const auto found = std::find_if(std::begin(table), std::end(table), [&](const PolicyKey &key) {
         return parent_of_key(key.path) == path && (last_part(key) == name || last_part(key) == "*");
     });
-    return found == table.end() ? nullptr : &*found;
+    return found == std::end(table) ? nullptr : &*found;
 }
 
 std::string_view last_part(const PolicyKey &key) noexcept

@@ -196,7 +196,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     // Launch. While the sandbox is built, the user's config is brought into the agent's home: what is started there waits for the launch
     // record and looks at nothing before.
     GitIdentityReader git_identity(root, caller, project, policy.git_identity);
-    auto [control, launcher] = make_channel();
+    auto [control_end, launcher] = make_channel();
+    const UniqueFd control = std::move(control_end);
     end.sandbox_may_live();
     const auto begun = Clock::now();
     sandbox->start(plan_sandbox(id, caller, agent, project, state, tree, policy), launcher);

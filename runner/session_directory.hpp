@@ -38,7 +38,7 @@ public:
     [[nodiscard]] const std::string &path() const noexcept { return path_; }
     [[nodiscard]] FdRef fd() const noexcept { return fd_; }
     // Makes the directories of `relative` (root-owned, 0755) and returns the last one, for mounting on.
-    [[nodiscard]] UniqueFd make_directory(const std::string &relative) const;
+    UniqueFd make_directory(const std::string &relative) const; // NOLINT(modernize-use-nodiscard): often only the directory is wanted
     // A new, empty file, readable by all; O_RDWR.
     [[nodiscard]] UniqueFd make_file(const std::string &name) const;
     void make_link(const std::string &relative, const std::string &target) const;
