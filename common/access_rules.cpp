@@ -1,6 +1,7 @@
 // From a policy and an account to what the account is granted.
 #include "common/access_rules.hpp"
 
+#include "common/defence.hpp"
 #include "common/escape.hpp"
 #include "common/problems.hpp"
 
@@ -17,7 +18,7 @@ std::optional<std::string> problem_of_caller(const Policy &policy, const Account
 {
     const auto name = quote(caller.name);
     if (caller.uid == Uid(0)) return "root cannot use pi; run it from an account that the policy authorises";
-    if (!is_plain_name(caller.name)) {
+    if (!is_plain_name(caller.name) && defence_is_on("plain-callers")) {
         return "the account name " + name +
                " cannot be used; it may hold at most 32 of a-z, 0-9, '_', '-' and '.', and begins with a letter or '_'";
     }

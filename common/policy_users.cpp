@@ -2,6 +2,7 @@
 #include "common/policy_users.hpp"
 
 #include "common/account.hpp"
+#include "common/defence.hpp"
 #include "common/policy_env.hpp"
 #include "common/policy_paths.hpp"
 #include "common/policy_values.hpp"
@@ -67,7 +68,7 @@ UserEntry read_user(const PolicyValue &section, const YamlEntry &yaml, Problems 
     entry.is_group = !yaml.key.empty() && yaml.key.front() == '%';
     entry.name = entry.is_group ? yaml.key.substr(1) : yaml.key;
     entry.where = yaml.where;
-    if (!is_plain_name(entry.name)) {
+    if (!is_plain_name(entry.name) && defence_is_on("plain-names")) {
         problems.add(yaml.where, section.key, quote(yaml.key) + " is not the plain name of a user, or of a group after '%'",
                      "use at most 32 of a-z, 0-9, '_', '-' and '.', beginning with a letter or '_'");
     }

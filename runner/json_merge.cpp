@@ -2,6 +2,7 @@
 #include "runner/json_merge.hpp"
 
 #include "common/error.hpp"
+#include "common/json_depth.hpp"
 
 #include <algorithm>
 
@@ -55,17 +56,20 @@ std::string without_comments(std::string text)
 
 nlohmann::json parse_json_object(const std::string &text, const std::string &name, JsonSyntax syntax)
 {
-    const auto refuse_depth = [&](int depth, nlohmann::json::parse_event_t, nlohmann::json &) {
-        if (depth > depth_limit)
-            throw Failure(ExitStatus::configuration, name + ": nested deeper than " + std::to_string(depth_limit) + " levels");
-        return true;
+    const std::string &plain = syntax == JsonSyntax::strict ? text : without_comments(text);
+    if (nests_deeper(plain, depth_limit))
+        throw Failure(ExitStatus::configuration, name + ": nested deeper than " + std::to_string(depth_limit) + " levels");
+    const auto refuse_at = [&](std::size_t byte) {
+        throw Failure(ExitStatus::configuration,
+                      name + ":" + place_in(text, byte) + ": this is not valid JSON; correct it there, nothing was changed");
     };
+    const std::size_t nul = plain.find('\0');
+    if (nul != std::string::npos) refuse_at(nul + 1); // to the library it is an end, whatever follows
     nlohmann::json document;
     try {
-        document = nlohmann::json::parse(syntax == JsonSyntax::strict ? text : without_comments(text), refuse_depth);
+        document = nlohmann::json::parse(plain);
     } catch (const nlohmann::json::parse_error &error) {
-        throw Failure(ExitStatus::configuration,
-                      name + ":" + place_in(text, error.byte) + ": this is not valid JSON; correct it there, nothing was changed");
+        refuse_at(error.byte);
     } catch (const nlohmann::json::out_of_range &) {
         // The library names no place for this one.
         throw Failure(ExitStatus::configuration, name + ": it holds a number that is too large; correct it, nothing was changed");

@@ -50,8 +50,8 @@ void allow_beneath(FdRef ruleset, FdRef place, std::uint64_t rights)
 
 std::uint64_t rights_of(long version)
 {
-    return refer_and_before | (version >= first_version_with_truncate ? truncate_right : 0) |
-           (version >= first_version_with_ioctl ? ioctl_right : 0);
+    const bool truncates = version >= first_version_with_truncate && defence_is_on("landlock-truncate");
+    return refer_and_before | (truncates ? truncate_right : 0) | (version >= first_version_with_ioctl ? ioctl_right : 0);
 }
 
 void allow_view(FdRef ruleset, const std::array<UniqueFd, 3> &stdio, std::uint64_t all_rights)

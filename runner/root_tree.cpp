@@ -66,6 +66,19 @@ void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMo
     attach(root, clone_mount(root, empty, Submounts::leave_out, MountAttributes{true, nullptr}), target);
 }
 
+// Where a program of the user's answers for the file system, root's look-ups would wait for it, beyond SIGKILL. A clone looks nothing up,
+// and a mount that is no longer in the table was taken away after that.
+void refuse_fuse(const std::vector<MountEntry> &mounts, const ShownTree &tree)
+{
+    if (!defence_is_on("fuse-projects")) return;
+    const auto *mount = mount_that_holds(mounts, tree.directory);
+    if (mount == nullptr)
+        throw Failure(ExitStatus::system_failure, "the file system of " + escape_for_display(tree.path()) + " was unmounted meanwhile");
+    if (mount->type.compare(0, 4, "fuse") == 0)
+        throw Failure(ExitStatus::unavailable, "a program answers for the file system of " + escape_for_display(tree.path()) + " (" +
+                                                   mount->type + "), and root does not wait for that; move the project to another mount");
+}
+
 // The user may rename directories meanwhile: afterwards the host's mount points and our stand-ins must be at the same places, else a
 // stand-in sits beside what it should hide. Both are taken from one reading, and two readings must agree: a directory that changes places
 // between two readings would pass with each.
@@ -85,9 +98,11 @@ void require_same_places(const std::vector<std::string> &covered, const ShownTre
 std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &mount,
                                          const ShownTree &tree, const std::string &shown_at)
 {
+    const std::vector<MountEntry> mounts = list_mounts();
+    refuse_fuse(mounts, tree);
     if (!defence_is_on("cover-submounts")) return {};
     const std::string host_path = tree.path();
-    const std::vector<std::string> covered = topmost_mounts_below(list_mounts(), host_path);
+    const std::vector<std::string> covered = topmost_mounts_below(mounts, host_path);
     if (covered.size() > submount_limit && defence_is_on("submount-limit"))
         throw Failure(ExitStatus::limit, "limit: " + std::to_string(covered.size()) + " file systems are mounted inside " +
                                              escape_for_display(host_path) + ", and at most " + std::to_string(submount_limit) +

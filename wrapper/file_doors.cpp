@@ -1,6 +1,7 @@
 // The table of files, and how each is looked at.
 #include "wrapper/file_doors.hpp"
 
+#include "common/json_depth.hpp"
 #include "common/policy_paths.hpp"
 
 #include <array>
@@ -171,13 +172,8 @@ void FileDoors::package_scripts(const std::string &path)
 PackageScripts read_package_scripts(std::string_view json)
 {
     // Its parser does not recurse, but what writes JSON does.
-    bool too_deep = false;
-    const auto flat = [&](int depth, nlohmann::json::parse_event_t /*event*/, nlohmann::json & /*value*/) {
-        too_deep = too_deep || depth > depth_limit;
-        return depth <= depth_limit;
-    };
-    const auto package = nlohmann::json::parse(json, flat, false);
-    if (too_deep) return {"nested too deep to be read", true}; // npm itself may read it
+    if (nests_deeper(json, depth_limit)) return {"nested too deep to be read", true}; // npm itself may read it
+    const auto package = nlohmann::json::parse(json, nullptr, false);
     if (!package.is_object()) return {};
     PackageScripts found;
     for (const char *key : {"scripts", "husky", "simple-git-hooks", "pre-commit", "lint-staged"})

@@ -3,6 +3,7 @@
 
 #include "support/failure.hpp"
 
+#include <chrono>
 #include <doctest/doctest.h>
 #include <vector>
 
@@ -50,6 +51,8 @@ TEST_CASE("what is no JSON is refused with file, line and column")
         {"{\"a\": \"\xff\"}", "s.json:1:8: "},
         {"{\"a\": \"\\ud800\"}", "s.json:1:14: "},
         {std::string("{\"a\": \"\0\"}", 10), "s.json:1:8: "},
+        {std::string("{}\0", 3), "s.json:1:3: "},
+        {std::string("{}\n\0{}", 6), "s.json:2:1: "},
         {"{\"a\": \"x\ny\"}", "s.json:1:9: "},
         {"{\"a\": 1e999}", "s.json: it holds a number that is too large"},
         {"{\"a\": -1e999}", "s.json: it holds a number that is too large"},
@@ -148,6 +151,16 @@ TEST_CASE("nesting is bounded at 128 levels, long before anything recurses too d
     for (int level = 0; level < 100'000; ++level)
         objects += "{\"a\":";
     CHECK(has(failure_of([&] { return parse_json_object(objects, "s.json"); }).text, "nested deeper"));
+}
+
+TEST_CASE("a list of many objects costs what its length costs")
+{
+    std::string text = "{\"a\":[{}";
+    for (int count = 0; count < 200'000; ++count)
+        text += ",{}";
+    const auto start = std::chrono::steady_clock::now();
+    CHECK(parse_json_object(text + "]}", "s.json")["a"].size() == 200'001);
+    CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10)); // more than a minute where each looks at all before it
 }
 
 TEST_CASE("managed values win; objects merge, everything else is replaced")

@@ -1,0 +1,204 @@
+"""Accounts whose names mean something else to another program (CVE-2019-14287, CVE-2020-13776, CVE-2023-42456), really there in /etc/passwd."""
+
+import json
+
+import pytest
+from target import ATTACK_POLICY, Outcome
+
+pytestmark = pytest.mark.position("user")
+
+DENIED, INVALID = 77, 78
+DEVS = 1500  # the group through which the policy and sudo's rule let all of these accounts in
+FIRST_UID = 3000
+RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
+RULE = "/etc/sudoers.d/pi-agent"
+# A number to some programs, root to others, a pattern, a path, an option, another user's name but for what nobody sees.
+NAMES = [
+    "0", "0day", "0x0", "1000", "-1", "4294967295", "#0", "ALL", "%devs", "!alice", "a.b/c", ".", "..", "../../../../tmp/x", "a b", "alice ",
+    "Alice", "a%n", "a\\x", "$HOME", "x\x1b[2J", "a\tb", "a,eve", "!alice,ALL", "\u00fcn\u00ef", "x" * 33,
+]  # fmt: skip
+# A line of its own in /etc/passwd is what a newline in a name comes to.
+WITH_A_NEWLINE = "evil\n0::0:0::/root:/bin/bash"
+UIDS = {name: FIRST_UID + number for number, name in enumerate(NAMES)}
+# Of these sudo and the rest of the product would make a session; with the others some other part gives up, too.
+WORK_OTHERWISE = ["0", "0day", "0x0", "ALL", "Alice"]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def accounts(product, weak):
+    lines = "".join(f"{name}:*:{uid}:{DEVS}::/srv/odd:/bin/bash\n" for name, uid in UIDS.items())
+    for target in (product, weak):
+        target.machine.root("cp -p /etc/passwd /etc/passwd.before; mkdir /srv/odd", check=True)
+        target.machine.root("cat >>/etc/passwd", input=lines.encode(), check=True)
+    yield
+    for target in (product, weak):
+        target.machine.root(f"mv /etc/passwd.before /etc/passwd; rmdir /srv/odd; cd /var/lib/pi-agent/users && rm -rf {' '.join(WORK_OTHERWISE)}", check=True)
+
+
+CALLING = """
+def become():
+    os.setgroups([DEVS])
+    os.setresgid(DEVS, DEVS, DEVS)
+    os.setresuid(UID, UID, UID)
+tell(call(lambda c, s: ask(c, s, ["id", "-u"], cwd="/srv/devs"), pair=socket_made_by(UID), prepare=become))
+"""
+
+
+def calling_as(name):
+    """The account calls sudo with the runner, as `pi` would."""
+
+    def attack(target):
+        answer = target.play(CALLING.replace("UID", str(UIDS[name])).replace("DEVS", str(DEVS)), user="root")
+        return Outcome(answer["ended"] is not None, answer)
+
+    return attack
+
+
+def test_the_group_lets_an_account_with_a_plain_name_in(product):
+    """So it is the name that keeps the others out."""
+    answer = product.play("tell(call(lambda c, s: ask(c, s, ['id', '-u'], cwd='/srv/devs')))", user="carol")
+    assert answer["ended"] == 0, answer
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_nobody_starts_the_agent_who_is_called(name, prove, product):
+    if name in WORK_OTHERWISE:
+        on, _ = prove(calling_as(name), "plain-callers", quick=True)
+    else:
+        on = calling_as(name)(product)
+        assert not on.succeeded, on
+    by_sudo = on.seen["status"] == 1 and "sudo" in on.seen["said"]
+    assert by_sudo or (on.seen["status"] == DENIED and "cannot be used; it may hold at most 32" in on.seen["said"]), on
+    assert "\x1b" not in on.seen["said"].replace(name, "") and product.machine.root(["test", "-e", "/tmp/x"]).returncode == 1
+
+
+def test_a_name_in_two_lines_is_no_second_root(product):
+    """The second line would be an account without a name to some, and root to others."""
+    before = product.machine.read("/etc/passwd")
+    product.machine.root("cat >>/etc/passwd", input=f"{WITH_A_NEWLINE}\n".encode(), check=True)
+    try:
+        assert product.pi("id", "-u", check=True).stdout.strip() not in (b"0", b"1000")
+        applied = product.machine.root(["pi-agentctl", "apply", "--no-canary"])
+        assert applied.returncode == 0, applied
+    finally:
+        product.machine.write("/etc/passwd", before)
+
+
+def policy_naming(name):
+    """The policy of these tests with one user more."""
+    return ATTACK_POLICY.read_text().replace("users:\n", f"users:\n  {json.dumps(name)}:\n    roots: [/srv/shared/app]\n")
+
+
+# What each would be in a line of sudoers, and whom it would let in.
+IN_SUDOERS = {
+    "everybody": "ALL",
+    "a number": "#1002",
+    "a group's number": "%#1002",
+    "another user beside": "a,eve",
+    "a line of its own": "alice\neve ALL=(root) NOPASSWD: ALL\nalice",
+    "a rule of its own": "eve ALL=(root) NOPASSWD: ALL #",
+    "everybody but one": "!alice,ALL",
+}
+
+
+@pytest.mark.position("outsider")
+@pytest.mark.parametrize("kind", IN_SUDOERS)
+def test_a_name_in_the_policy_lets_nobody_else_in_as(kind, prove, product):
+    """eve is nobody's user. What apply refuses it refuses whole: the rule stays as it was."""
+    name = IN_SUDOERS[kind]
+
+    def attack(target):
+        before = target.machine.read(RULE)
+        target.machine.write("/etc/pi-agent/policy.yaml", policy_naming(name))
+        try:
+            applied = target.machine.root(["pi-agentctl", "apply", "--no-canary"])
+            allowed = target.machine.run(["sudo", "-n", "-l", RUNNER], user="eve").returncode == 0
+            changed = target.machine.read(RULE) != before
+        finally:
+            target.machine.install_policy(ATTACK_POLICY.read_text())
+        return Outcome(allowed, {"applied": applied, "changed": changed})
+
+    if name in NAMES:
+        on, _ = prove(attack, "plain-names", quick=True)
+    else:  # no account can have that name, so nothing else of the product would go so far
+        on = attack(product)
+        assert not on.succeeded, on
+    assert on.seen["applied"].returncode == INVALID and b"is not the plain name of a user" in on.seen["applied"].stderr, on
+    assert not on.seen["changed"], on
+
+
+AGENTS = ["0", "0x0", "#0", "root", "alice", "a b", "../x"]
+
+
+@pytest.mark.position("host")
+@pytest.mark.parametrize("name", AGENTS)
+def test_an_agent_never_runs_as(name, product):
+    """Neither after apply nor where somebody wrote the policy without it."""
+    policy = ATTACK_POLICY.read_text().replace("roots: [~/work]", f"roots: [~/work]\n    run_as: {json.dumps(name)}")
+    try:
+        product.machine.write("/etc/pi-agent/policy.yaml", policy)
+        applied = product.machine.root(["pi-agentctl", "apply", "--no-canary"])
+        done = product.pi("id", "-u", user="bob", cwd="/home/bob/work/demo")
+    finally:
+        product.machine.install_policy(ATTACK_POLICY.read_text())
+    assert applied.returncode == INVALID and done.returncode == INVALID, (applied, done)
+    assert done.stdout == b"" and b"run_as" in applied.stderr and b"run_as" in done.stderr, (applied, done)
+
+
+def test_the_uid_of_a_user_under_a_second_name_is_that_user(product):
+    """Which of two names for one number counts is the database's choice; what is granted is that of the number's name, never of the other."""
+    product.machine.root("useradd -o -u 1002 -g devs -M -d /home/eve second", check=True)
+    try:
+        answer = product.play(CALLING.replace("UID", "1002").replace("DEVS", str(DEVS)), user="root")
+        assert answer["status"] == DENIED and "does not authorise eve" in answer["said"], answer
+    finally:
+        product.machine.root("userdel -f second", check=True)
+
+
+# --- names of directories, in what a start that is refused says
+
+ESCAPING = "x\x1b]52;c;cXVva2th\x07"  # a terminal takes it as text to paste
+MANY = {
+    "worktrees": ("projects: {scope: project}", "mkdir .git/worktrees; cd .git/worktrees; for i in $(seq 200); do mkdir $i; echo ../.. >$i/commondir; echo ~/$i/.git >$i/gitdir; done"),
+    "matches of a mask": ("projects: {scope: project, mask: ['*.env']}", "touch $(seq -f %g.env 600)"),
+}  # fmt: skip
+
+
+@pytest.mark.position("agent")
+@pytest.mark.parametrize("many", MANY)
+def test_the_name_of_a_repository_reaches_no_terminal_as_it_is_when_it_has_too_many(many, prove):
+    """The agent makes it, and its user starts there."""
+    section, fill = MANY[many]
+    place = f"/home/alice/projects/{ESCAPING}"
+
+    def attack(target):
+        target.machine.run(["bash", "-c", f'mkdir "$1"; cd "$1"; git init -q .; {fill}', "bash", place], check=True)
+        try:
+            with target.policy_with(section):
+                done = target.pi("true", cwd=place)
+        finally:
+            target.machine.root(["rm", "-r", place], check=True)
+        return Outcome(b"\x1b" in done.stderr or b"\x07" in done.stderr, done)
+
+    on, _ = prove(attack, "escape", quick=True)
+    assert on.seen.returncode == 75 and b"limit: " in on.seen.stderr and b"\\x1b]52" in on.seen.stderr, on
+
+
+def test_apply_makes_no_agents_account_for_a_member_of_a_group_who_is_called_so(product):
+    """With an account for each: the names of members come from /etc/group, and those of the accounts go to systemd-sysusers in a line."""
+    members = ["0day", "a b", "..", 'x" 0:0 "/" "/bin/sh', "-x", "$HOME", "%n"]
+    before = product.machine.read("/etc/group").decode()
+    per_user = ATTACK_POLICY.read_text().replace("accounts: shared", "accounts: per-user")
+    made = "getent passwd | grep ^pi-agent-"
+    try:
+        product.machine.write("/etc/group", "".join(f"{line},{','.join(members)}\n" if line.startswith("devs:") else f"{line}\n" for line in before.splitlines()))
+        product.machine.write("/etc/pi-agent/policy.yaml", per_user)
+        applied = product.machine.root(["pi-agentctl", "apply", "--no-canary"])
+        accounts = {line.split(":")[0]: line for line in product.machine.root(made).stdout.decode().splitlines()}
+    finally:
+        product.machine.install_policy(ATTACK_POLICY.read_text())
+        product.machine.root(f"for name in $({made} | cut -d: -f1); do userdel $name; done", check=True)
+        product.machine.write("/etc/group", before)
+    assert applied.returncode == 0, applied
+    assert accounts.keys() == {"pi-agent-alice", "pi-agent-bob", "pi-agent-carol"}, (accounts, applied)
+    assert all(line.split(":")[2] != "0" and line.endswith("/nologin") for line in accounts.values()), accounts

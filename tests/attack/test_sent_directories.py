@@ -1,0 +1,84 @@
+"""A directory of the host that a user sends into their session over a socket: calls that open nothing reach no file there."""
+
+import json
+
+import pytest
+from target import DEMO, Outcome
+
+pytestmark = pytest.mark.position("agent")
+
+PLACE = "/srv/sent"
+VICTIM = f"{PLACE}/victim"
+SEND = f"""
+import os, socket
+path = "{DEMO}/sent-door"
+server = socket.socket(socket.AF_UNIX)
+server.bind(path)
+os.chmod(path, 0o777)
+server.listen()
+print("listening", flush=True)
+peer, _ = server.accept()
+socket.send_fds(peer, [b"x"], [os.open("{PLACE}", os.O_RDONLY | os.O_DIRECTORY)])
+peer.recv(1)
+os.unlink(path)
+"""
+# Each is told as "done" or its errno; the directory is descriptor `fd`.
+CALLS = {
+    "truncate": "os.truncate(f'/proc/self/fd/{fd}/victim', 0)",
+    "opening to truncate": "os.close(os.open('victim', os.O_WRONLY | os.O_TRUNC, dir_fd=fd))",
+    "opening to read": "os.close(os.open('victim', os.O_RDONLY, dir_fd=fd))",
+    "unlink": "os.unlink('victim', dir_fd=fd)",
+    "rename": "os.rename('victim', 'moved', src_dir_fd=fd, dst_dir_fd=fd)",
+    "making a file": "os.close(os.open('made', os.O_WRONLY | os.O_CREAT, dir_fd=fd))",
+    "making a link": "os.symlink('victim', 'made-link', dir_fd=fd)",
+    "a pipe": "os.mkfifo('made-pipe', dir_fd=fd)",
+}
+TAKE = f"""
+import errno, json, os, socket, sys
+door = socket.socket(socket.AF_UNIX)
+door.connect("{DEMO}/sent-door")
+_, fds, _, _ = socket.recv_fds(door, 1, 1)
+fd = fds[0]
+def tried(call):
+    try:
+        exec(call)
+        return "done"
+    except OSError as error:
+        return errno.errorcode[error.errno]
+print(json.dumps(tried(sys.argv[1])))
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def place(product, weak):
+    """Open to all, and with a file of the agent's account, as an earlier session may have left one with its user's help."""
+    for target in (product, weak):
+        target.machine.root(["install", "-d", "-m", "0777", PLACE], check=True)
+    yield
+    for target in (product, weak):
+        target.machine.root(["rm", "-r", PLACE], check=True)
+
+
+def trying(call):
+    def attack(target):
+        target.machine.root(f"rm -rf {PLACE}/*; echo precious >{VICTIM}; chown pi-agent {VICTIM}; chmod 600 {VICTIM}", check=True)
+        server = target.machine.popen(["python3", "-c", SEND])
+        assert server.stdout.readline() == b"listening\n", server.stderr.read()
+        done = target.pi("python3", "-c", TAKE, CALLS[call])
+        server.wait(timeout=10)
+        for stream in (server.stdin, server.stdout, server.stderr):
+            stream.close()
+        assert done.returncode == 0, done
+        told = json.loads(done.stdout)
+        unchanged = target.machine.root(f"ls {PLACE}; cat {VICTIM}").stdout == b"victim\nprecious\n"
+        assert unchanged or told == "done", told
+        return Outcome(told == "done", told)
+
+    return attack
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_nothing_is_done_there_by(call, prove):
+    # Of truncate(2) Landlock has had a say of its own since Linux 6.2.
+    on, _ = prove(trying(call), "landlock-truncate" if call == "truncate" else "landlock", quick=True)
+    assert on.seen == "EACCES", on
