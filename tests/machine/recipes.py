@@ -31,12 +31,12 @@ class AgentRecipe:
 
 # The product's libraries differ in name from release to release; all else is common.
 COMMON = (
-    "bsdutils bubblewrap ca-certificates dbus git iproute2 less libnss-extrausers libpam-systemd openssh-client openssh-server procps python3"
-    " python3-pip python3-venv socat strace sudo systemd systemd-sysv tmux util-linux"
+    "bsdutils bubblewrap ca-certificates dbus git iproute2 less libnss-extrausers libpam-systemd man-db openssh-client"
+    " openssh-server procps python3 python3-pip python3-venv socat strace sudo systemd systemd-sysv tmux util-linux"
 ).split()
 COMMON_BUILD = (
     "ca-certificates cmake doctest-dev g++ git libcli11-dev libfmt-dev libsdbus-c++-dev libseccomp-dev libspdlog-dev"
-    " libsystemd-dev libyaml-cpp-dev meson ninja-build nlohmann-json3-dev pkg-config python3"
+    " libsystemd-dev libyaml-cpp-dev meson ninja-build nlohmann-json3-dev pkg-config python3 scdoc"
 ).split()
 TOOLS = "clang clang-format clang-tidy clang-tools cppcheck shellcheck".split()
 # For the tests of them alone: with what they need they are three times as large as a machine.
