@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace pi_agent {
 
@@ -18,6 +19,10 @@ void add_policy_commands(CLI::App &app, Command &chosen);    // check, schema, i
 void add_session_commands(CLI::App &app, Command &chosen);   // sessions, stop, logs, history
 void add_state_commands(CLI::App &app, Command &chosen);     // state
 void add_diagnosis_commands(CLI::App &app, Command &chosen); // doctor, explain, why, shell, version
+
+// For the shells' completions: what may stand in the place of the last of `words`, the command line after the program's name. A line for
+// each candidate: the word, a tab, what it means; ":paths" and ":directories" ask the shell for paths.
+std::string complete(const CLI::App &app, std::vector<std::string> words);
 
 // The value of an option that may be left out.
 template <typename Value>

@@ -43,23 +43,6 @@ unsigned login_default(const std::string &name, unsigned otherwise)
     return otherwise;
 }
 
-std::vector<Account> find_people()
-{
-    const unsigned first = login_default("UID_MIN", 1000);
-    const unsigned last = login_default("UID_MAX", 60000);
-    std::vector<std::pair<std::string, std::string>> entries; // names and shells: looking one up ends the enumeration's own answer
-    ::setpwent();                                             // NOLINT(concurrency-mt-unsafe): this program has one thread
-    while (const auto *entry = ::getpwent())                  // NOLINT(concurrency-mt-unsafe)
-        entries.emplace_back(entry->pw_name, entry->pw_shell);
-    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
-    std::vector<Account> people;
-    for (const auto &[name, shell] : entries) {
-        auto account = find_account(name);
-        if (account && is_persons(*account, shell, first, last)) people.push_back(std::move(*account));
-    }
-    return people;
-}
-
 // Those of `places` that a session could have as a root, found as the user. Who may not look takes none.
 std::vector<std::string> usable(const std::vector<std::string> &places, const Account &user, const Observer &observer)
 {
@@ -179,6 +162,23 @@ void note_problems(const std::string &text, const Observer &observer, std::ostre
 }
 
 } // namespace
+
+std::vector<Account> find_people()
+{
+    const unsigned first = login_default("UID_MIN", 1000);
+    const unsigned last = login_default("UID_MAX", 60000);
+    std::vector<std::pair<std::string, std::string>> entries; // names and shells: looking one up ends the enumeration's own answer
+    ::setpwent();                                             // NOLINT(concurrency-mt-unsafe): this program has one thread
+    while (const auto *entry = ::getpwent())                  // NOLINT(concurrency-mt-unsafe)
+        entries.emplace_back(entry->pw_name, entry->pw_shell);
+    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
+    std::vector<Account> people;
+    for (const auto &[name, shell] : entries) {
+        auto account = find_account(name);
+        if (account && is_persons(*account, shell, first, last)) people.push_back(std::move(*account));
+    }
+    return people;
+}
 
 bool is_persons(const Account &account, const std::string &shell, unsigned first_uid, unsigned last_uid)
 {

@@ -28,6 +28,9 @@ std::string init_text(const std::vector<Candidate> &candidates);
 // Whether this account is a person's: an ordinary number (login.defs(5)), a login shell, and a home of its own.
 bool is_persons(const Account &account, const std::string &shell, unsigned first_uid, unsigned last_uid);
 
+// The people of this host, by that.
+std::vector<Account> find_people();
+
 // Writes it, a policy that passes the check where the agent is installed, and never over a file that is there: Failure(usage) then.
 void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes);
 

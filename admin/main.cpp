@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 
 #include <iostream>
+#include <string_view>
 
 namespace {
 
@@ -35,6 +36,8 @@ Command parse_command_line(int argc, char **argv)
     add_session_commands(app, chosen);
     add_state_commands(app, chosen);
     add_diagnosis_commands(app, chosen);
+    if (argc > 1 && std::string_view(argv[1]) == "complete") // not of app: it says what the others are
+        return [text = complete(app, {argv + 2, argv + argc})] { std::cout << text; };
     try {
         app.parse(argc, argv);
     } catch (const CLI::CallForAllHelp &) {

@@ -1,8 +1,10 @@
 """Checks every file of the project against the house rules (rules.py) and names each finding with file and line."""
 
+import posixpath
+import re
 import sys
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import rules
 from sources import line_of, read_sources
@@ -73,6 +75,31 @@ def check_named_tests(files):
                               f"{match.group()} is no test of {where}; name the one that holds it now, or say that there is none")
 
 
+def anchors_of(text):
+    """What a link may say after '#': the page's headings, as they are written in addresses."""
+    headings = re.findall(r"^#+ +(.*?) *$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def check_links(files):
+    """A link of a page that leads nowhere in this project. Addresses elsewhere are not looked up."""
+    pages = {file.path: file.text for file in files}
+    directories = {str(directory) for path in pages for directory in PurePosixPath(path).parents}
+    for file in files:
+        if not file.path.endswith(".md"):
+            continue
+        for match in rules.LINK.finditer(file.text):
+            path, _, anchor = match.group(1).partition("#")
+            target = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), path)) if path else file.path
+            if target not in pages and target not in directories:
+                problem = f"there is no {target}"
+            elif anchor and anchor not in anchors_of(pages.get(target, "")):
+                problem = f"{target} has no heading #{anchor}"
+            else:
+                continue
+            yield Finding(file.path, line_of(file.text, match.start()), "dead-link", f"{match.group()}: {problem}")
+
+
 def check_forbidden_in_cpp(file):
     if file.kind != "cpp":
         return
@@ -116,7 +143,7 @@ EACH_FILE = (check_forbidden_in_cpp, check_words, check_purpose, check_length, c
 
 
 def check_all(files):
-    findings = [*check_homes(files), *check_module_map(files), *check_named_tests(files)]
+    findings = [*check_homes(files), *check_module_map(files), *check_named_tests(files), *check_links(files)]
     for file in files:
         for check in EACH_FILE:
             findings.extend(check(file))

@@ -153,6 +153,23 @@ class NamedTests(unittest.TestCase):
         self.assertEqual(self.found("`test_gone::test_gone`", "tests/attack/notes.md"), [])
 
 
+class Links(unittest.TestCase):
+    OTHERS = [SourceFile("docs/other.md", "# The other\n\n## What it `can`, and how\n"), SourceFile("docs/picture.svg", "<svg/>")]
+
+    def found(self, text, path="docs/page.md"):
+        return [finding.rule for finding in lint.check_links([*self.OTHERS, SourceFile(path, text)])]
+
+    def test_links_that_lead_somewhere_are_accepted(self):
+        for text in ("[a](other.md)", "![a](picture.svg)", "[a](../docs/other.md#the-other)", "[a](other.md#what-it-can-and-how)", "[a](../docs)",
+                     "# Here\n[a](#here)", "[a](https://example.org/gone)", "f[a](b, c)"):
+            self.assertEqual(self.found(text), [], text)
+        self.assertEqual(self.found("[a](docs/other.md)", "README.md"), [])
+
+    def test_dead_links_are_found(self):
+        for text in ("[a](gone.md)", "[a](docs/other.md)", "[a](other.md#gone)", "[a](#gone)", "![a](gone.svg)", "[a](../../docs/other.md)"):
+            self.assertEqual(self.found(text), ["dead-link"], text)
+
+
 class EachFile(unittest.TestCase):
     def test_forbidden_code_is_found_in_product_and_tests(self):
         self.assertEqual(set(FORBIDDEN), {row[0] for row in rules.FORBIDDEN_IN_CPP})

@@ -81,6 +81,9 @@ NAMED_TEST = re.compile(r"`(?:(attack|system|unit)/)?(test_\w+|\w+_test)::([^`\[
 PYTHON_TEST = re.compile(r"^[ \t]*def (test_\w+)\(", re.MULTILINE)
 UNIT_TEST = re.compile(r'^[ \t]*TEST_CASE\("((?:\\.|[^"\\\n])*)"', re.MULTILINE)
 
+# A link or picture of a page to something in this project.
+LINK = re.compile(r"\[[^\[\]]*\]\((?![a-z]+:)([^()\s]+)\)")
+
 MAX_LINES = 300
 MAX_LINES_TESTS = 500
 # Commands without a suffix (try, install-host-packages) are named as users type them.

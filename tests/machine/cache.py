@@ -5,8 +5,11 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import subprocess
+import tempfile
+from email.utils import formatdate
 from pathlib import Path
 
 from cgroup import Cgroup
@@ -180,6 +183,15 @@ ANALYZED = {"variant": "analyzed", "options": ("-Dcpp_args=-fanalyzer", "-Ddebug
 CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
 
 
+# The version is meson.build's alone, so this file of the package is written with it.
+CHANGELOG = """pi-agent ({version}) unstable; urgency=medium
+
+  * What changed is said by the history of the source.
+
+ -- {maintainer}  {date}
+"""
+
+
 class Build:
     """One build directory for one checkout on one machine; commands run in the build root, the checkout read-only."""
 
@@ -193,8 +205,9 @@ class Build:
         self.cgroup = Cgroup.for_tests(self.directory.name)
         self.log = self.directory.with_name(self.directory.name + ".log")
 
-    def command(self, argv, destination=None):
-        binds = [f"--bind-ro={self.source}:/src", f"--bind={self.directory}:/build"]
+    def command(self, argv, destination=None, staged=None):
+        """`staged`: a copy of the checkout that may be written, in the place of the checkout."""
+        binds = [f"--bind={staged}:/src" if staged else f"--bind-ro={self.source}:/src", f"--bind={self.directory}:/build"]
         if destination:
             binds.append(f"--bind={destination}:/dest")
         seed = [f"PI_AGENT_SEED={os.environ['PI_AGENT_SEED']}"] if os.environ.get("PI_AGENT_SEED") else []
@@ -204,9 +217,9 @@ class Build:
         writable = ["--tmpfs=/srv", "--tmpfs=/var/tmp"]  # beside /tmp and /run: unit tests need trusted parents, too
         return self.cgroup.entering([*nspawn, "--private-network", "--pipe", *writable, *binds, *settings, *argv])
 
-    def _quietly(self, argv, destination=None):
+    def _quietly(self, argv, destination=None, staged=None):
         try:
-            quietly(self.command(argv, destination), self.log, shown_as=argv, env=NSPAWN_ENVIRONMENT)
+            quietly(self.command(argv, destination, staged), self.log, shown_as=argv, env=NSPAWN_ENVIRONMENT)
         finally:
             self.cgroup.kill()
 
@@ -261,3 +274,24 @@ class Build:
         self.compile()
         with locked(self.directory):
             self._quietly(["meson", "install", "-C", "/build", "--no-rebuild", "--destdir", "/dest"], destination)
+
+    def package(self, destination, version=None):
+        """Makes the Debian package of what is built in `destination`, an absolute path, and returns its path there."""
+        self.compile()
+        version = version or json.loads((self.directory / "meson-info/intro-projectinfo.json").read_text())["version"]
+        version += f"~deb{MACHINES[self.name].number}"
+        made_of = shutil.ignore_patterns(".git", "build*", "dist", "__pycache__")
+        with tempfile.TemporaryDirectory(dir=CACHE / self.name) as directory, locked(self.directory):
+            staged = Path(directory, "source")
+            shutil.copytree(self.source, staged, ignore=made_of, symlinks=True)
+            maintainer = re.search(r"^Maintainer: (.*)$", (staged / "debian/control").read_text(), re.MULTILINE).group(1)
+            (staged / "debian/changelog").write_text(CHANGELOG.format(version=version, maintainer=maintainer, date=formatdate()))
+            settings = ["PI_AGENT_BUILD=/build", "PI_AGENT_PACKAGES=/dest"]
+            self._quietly(["env", "-C", "/src", *settings, "debian/rules", "binary"], destination, staged)
+        return Path(destination, f"pi-agent_{version}_amd64.deb")
+
+    def judge_package(self, package):
+        """Throws CommandFailed unless lintian finds nothing to complain about."""
+        judge = ["lintian", "--allow-root", "--fail-on", "error,warning", "--tag-display-limit", "0", f"/dest/{package.name}"]
+        with locked(self.directory):  # two of one name cannot run at a time
+            self._quietly(judge, package.parent)

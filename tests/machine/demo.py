@@ -6,7 +6,7 @@ import signal
 import subprocess
 import sys
 
-from cache import HERE, Build
+from cache import Build
 from machine import Machine, MachineError
 from progress import CommandFailed, say
 from recipes import DEFAULT_AGENT, MACHINES
@@ -16,13 +16,22 @@ MADE = f"{PROJECT}/hello.txt"
 PROMPT = "Say who you are and leave a file here."  # without directives: the model plays its default script
 
 
+def as_root(machine, *command):
+    say("as root: " + " ".join(command))
+    done = machine.root(command, env={"DEBIAN_FRONTEND": "noninteractive"}, check=True, timeout=120)
+    return done.stdout.decode()
+
+
 def prepare(machine):
+    """What an administrator does, in three commands."""
     machine.create()
-    machine.install(Build(machine.recipe))
+    say(f"building the product and its package for {machine.recipe}")
+    package = Build(machine.recipe).package(machine.filesystem / "root")
     say("booting the machine")
     machine.boot()
-    say("applying the policy: alice may use ~/projects and /srv/shared/app")
-    machine.install_policy((HERE / "policy.yaml").read_text())
+    as_root(machine, "apt-get", "install", "-y", f"/root/{package.name}")
+    print(as_root(machine, "pi-agentctl", "init"), end="", flush=True)
+    print(as_root(machine, "pi-agentctl", "apply"), end="", flush=True)
 
 
 def let_the_agent_work(machine):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class MachineRecipe:
     release: str
+    number: int  # of the release, for the versions of packages
     packages: tuple  # what the booted machine has, beside a minimal Debian
     build_packages: tuple  # what the product is built with, in a root of its own that is never booted
     systemd: int  # its version, for tests of what only newer ones have
@@ -31,12 +32,12 @@ class AgentRecipe:
 
 # The product's libraries differ in name from release to release; all else is common.
 COMMON = (
-    "bsdutils bubblewrap ca-certificates dbus git iproute2 less libnss-extrausers libpam-systemd openssh-client openssh-server procps python3"
-    " python3-pip python3-venv socat strace sudo systemd systemd-sysv tmux util-linux"
+    "bash-completion bsdutils bubblewrap ca-certificates dbus fish git iproute2 less libnss-extrausers libpam-systemd man-db openssh-client"
+    " openssh-server procps python3 python3-pip python3-venv socat strace sudo systemd systemd-sysv tmux util-linux zsh"
 ).split()
 COMMON_BUILD = (
-    "ca-certificates cmake doctest-dev g++ git libcli11-dev libfmt-dev libsdbus-c++-dev libseccomp-dev libspdlog-dev"
-    " libsystemd-dev libyaml-cpp-dev meson ninja-build nlohmann-json3-dev pkg-config python3"
+    "ca-certificates cmake debhelper doctest-dev g++ git libcli11-dev libfmt-dev libsdbus-c++-dev libseccomp-dev libspdlog-dev"
+    " libsystemd-dev libyaml-cpp-dev lintian meson ninja-build nlohmann-json3-dev pkg-config python3 scdoc"
 ).split()
 TOOLS = "clang clang-format clang-tidy clang-tools cppcheck shellcheck".split()
 # For the tests of them alone: with what they need they are three times as large as a machine.
@@ -45,6 +46,7 @@ TOOLCHAINS = "cargo cmake gcc golang-go libc6-dev make".split()
 MACHINES = {
     "bookworm": MachineRecipe(
         release="bookworm",
+        number=12,
         packages=(*COMMON, "libfmt9", "libsdbus-c++1", "libseccomp2", "libspdlog1.10", "libsystemd0", "libyaml-cpp0.7"),
         build_packages=(*COMMON_BUILD,),
         systemd=252,
@@ -52,6 +54,7 @@ MACHINES = {
     ),
     "trixie": MachineRecipe(
         release="trixie",
+        number=13,
         packages=(*COMMON, "libfmt10", "libkmod2", "libsdbus-c++2", "libseccomp2", "libspdlog1.15", "libsystemd0", "libyaml-cpp0.8", "sudo-rs"),
         build_packages=(*COMMON_BUILD,),
         systemd=257,

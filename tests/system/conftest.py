@@ -4,6 +4,15 @@ from pathlib import Path
 
 import pytest
 from launching import PLAYING_AGENT, PLAYING_POLICY, STANDARD_POLICY, leftovers, wait_until_empty
+from package_machine import packaged_machine
+
+
+@pytest.fixture(scope="session")
+def packaged(machine_name):
+    """A machine of its own, with the Debian package beside it."""
+    with packaged_machine(machine_name) as made:
+        yield made
+
 
 @pytest.fixture(scope="module")
 def playing(machine):

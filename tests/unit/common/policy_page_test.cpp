@@ -1,10 +1,9 @@
 // docs/policy.md is what the table of keys says.
-#include "common/policy_keys.hpp"
+#include "common/policy_key_text.hpp"
 
 #include <cstdlib>
 #include <doctest/doctest.h>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <fstream>
 #include <sstream>
 
@@ -15,54 +14,11 @@ namespace {
 const std::string page = std::string(PI_AGENT_EXAMPLES) + "/../docs/policy.md";
 const std::string mark = "<!-- What follows is written by tests/unit/common/policy_page_test.cpp. -->\n";
 
-std::string words(std::string_view list)
-{
-    std::vector<std::string> quoted;
-    for (const auto word : split_words(list))
-        quoted.push_back(fmt::format("`{}`", word));
-    return fmt::format("{}", fmt::join(quoted, ", "));
-}
-
-std::string form_of(const PolicyKey &key)
-{
-    switch (key.form) {
-    case ValueForm::version:
-        return fmt::format("the number {}", policy_version);
-    case ValueForm::section:
-        return "a mapping of the keys below";
-    case ValueForm::names:
-        return "a mapping of names";
-    case ValueForm::document:
-        return "a mapping, as JSON";
-    case ValueForm::boolean:
-        return "`true`, `false`";
-    case ValueForm::text:
-    case ValueForm::line:
-    case ValueForm::fixed:
-        return "text";
-    case ValueForm::name:
-        return "a name";
-    case ValueForm::choice:
-        return words(key.choices) + (key.later.empty() ? "" : "; not yet: " + words(key.later));
-    case ValueForm::list:
-        return "a list";
-    case ValueForm::choice_or_list:
-        return words(key.choices) + ", or a list";
-    case ValueForm::amount:
-        return "a whole number with " + words(key.choices);
-    case ValueForm::count:
-        return "a whole number";
-    case ValueForm::later:
-        return "nothing yet";
-    }
-    return "";
-}
-
 std::string row_of(const PolicyKey &key)
 {
     const auto code = [](std::string_view text) { return text.empty() ? std::string() : fmt::format("`{}`", text); };
     const auto more = key.page.empty() ? std::string() : fmt::format(" ([{}]({}))", key.page, key.page);
-    return fmt::format("| `{}`{} | {} | {} | {} | {}{} |\n", display_path(key), key.required ? ", required" : "", form_of(key),
+    return fmt::format("| `{}`{} | {} | {} | {} | {}{} |\n", display_path(key), key.required ? ", required" : "", form_text(key),
                        code(key.standard), code(key.example), key.meaning, more);
 }
 

@@ -1,0 +1,18 @@
+# Completion of pi in fish: the options of the wrapper, and paths. The agent's own options are not known before it runs.
+
+function __pi_of_pi_agent_options
+    pi --pi-agent-help 2>/dev/null | string replace -rf -- '^  (--pi-agent-[a-z]*=?)[A-Z]* *(.*)' '$1'\t'$2'
+    set -l option --pi-agent-tmpdir=
+    if string match -q -- "$option*" (commandline -ct)
+        for path in (__fish_complete_directories (commandline -ct | string replace -- $option '') '')
+            echo $option$path
+        end
+    end
+end
+function __pi_of_pi_agent_files
+    for path in (__fish_complete_path (commandline -ct | string sub -s 2))
+        echo @$path
+    end
+end
+complete -c pi -n 'string match -q -- "-*" (commandline -ct)' -f -a '(__pi_of_pi_agent_options)'
+complete -c pi -n 'string match -q -- "@*" (commandline -ct)' -f -a '(__pi_of_pi_agent_files)'

@@ -1,0 +1,80 @@
+"""Completion in bash, zsh and fish as a person has it: typed at a terminal, with the package's own files."""
+
+import re
+
+import pytest
+from launching import DEMO, STANDARD_POLICY
+from shells import Shell
+
+READY = b"ready> "
+# How each is started as an interactive shell that a login would have, without anything of the account's own.
+SHELLS = {
+    "bash": (["bash", "--norc", "--noprofile", "-i"], f"PS1='{READY.decode()}'; . /usr/share/bash-completion/bash_completion\n"),
+    "zsh": (["zsh", "-f", "-i"], f"PS1='{READY.decode()}'; autoload -U compinit; compinit -D -u; bindkey -e\n"),
+    "fish": (["fish", "-i"], f"function fish_prompt; echo -n '{READY.decode()}'; end; function fish_greeting; end\n"),
+}
+# What is typed before Tab, and the words of the line that comes of it.
+LINES = [
+    ("pi-agentctl roll", ["pi-agentctl", "rollback"]),
+    ("pi-agentctl state exp", ["pi-agentctl", "state", "export"]),
+    ("pi-agentctl apply --dry", ["pi-agentctl", "apply", "--dry-run"]),
+    ("pi-agentctl explain --user al", ["pi-agentctl", "explain", "--user", "alice"]),
+    ("pi-agentctl explain --user car", ["pi-agentctl", "explain", "--user", "carol"]),  # by her group
+    ("sudo pi-agentctl state reset --user bo", ["sudo", "pi-agentctl", "state", "reset", "--user", "bob"]),
+    ("pi-agentctl check dra", ["pi-agentctl", "check", "draft.yaml"]),
+    ("pi-agentctl explain --cwd sub", ["pi-agentctl", "explain", "--cwd", "subdirectory"]),
+    ("pi-agentctl edit dev", ["pi-agentctl", "edit", "devs.yaml"]),
+    ("pi --pi-agent-ex", ["pi", "--pi-agent-explain"]),
+    ("pi --pi-agent-tmpdir=sub", ["pi", "--pi-agent-tmpdir=subdirectory"]),
+    ("pi -p REA", ["pi", "-p", "README.md"]),
+]
+
+
+@pytest.fixture(scope="module")
+def installed(packaged):
+    """The package, the standard policy, and in a project what can be completed."""
+    packaged.install()
+    machine = packaged.machine
+    machine.install_policy(STANDARD_POLICY)
+    machine.write("/etc/pi-agent/policy.d/devs.yaml", "env: {EDITOR: nano}\n")
+    machine.run("touch draft.yaml subdir-file; mkdir subdirectory", cwd=DEMO, check=True)
+    yield machine
+    machine.run("rm -r draft.yaml subdir-file subdirectory", cwd=DEMO, check=True)
+    machine.root(["rm", "-f", "/etc/pi-agent/policy.d/devs.yaml"], check=True)
+
+
+def completed(shell, line):
+    """The words of the command line after Tab: the shell itself prints them, so that how it shows them does not count."""
+    shell.type(line + "\t")
+    shell.settle()
+    shell.type("\x01printf '<%s>' \x05\n")  # begin of the line, and its end
+    printed = shell.expect(rb"((?:<[^<>%\r\n]*>){2,})").group(1)
+    shell.settle(0.1)
+    return [word.rstrip("/") for word in re.findall("<([^<>]*)>", printed.decode())]  # zsh takes a slash back
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_commands_options_users_and_paths_are_completed(installed, name):
+    command, beginning = SHELLS[name]
+    with Shell(installed, columns=300, command=command) as shell:
+        shell.settle()
+        shell.type(beginning)
+        shell.expect(re.escape(READY) + rb"(?!['\"])")
+        shell.settle()
+        assert {line: completed(shell, line) for line, _ in LINES} == dict(LINES)
+
+
+@pytest.mark.parametrize("name", SHELLS)
+def test_a_session_that_lives_is_completed(installed, name):
+    command, beginning = SHELLS[name]
+    with Shell(installed) as user, Shell(installed, columns=300, command=command) as shell:
+        user.type("pi --pi-agent-shell\n")
+        user.expect(r"[$#] $")
+        (session,) = installed.root("pi-agentctl sessions --json | python3 -c 'import json, sys; print(*[s[\"id\"] for s in json.load(sys.stdin)[\"sessions\"]])'", check=True).stdout.decode().split()
+        shell.settle()
+        shell.type(beginning)
+        shell.expect(re.escape(READY) + rb"(?!['\"])")
+        shell.settle()
+        for line in ("sudo pi-agentctl stop ", "pi-agentctl stop "):
+            assert completed(shell, line + session[:5])[-1] == session
+    installed.root(["pi-agentctl", "stop", "--all"])

@@ -1,0 +1,125 @@
+"""The Debian package: from nothing to `pi` in three commands, upgraded under a session, removed, purged and put back."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, leftovers, pi, session, wait_until_empty
+
+POLICY = "/etc/pi-agent/policy.yaml"
+STATE = "/var/lib/pi-agent"
+RULE = "/etc/sudoers.d/pi-agent"
+AGENT = "/usr/lib/pi-agent/agent"
+HOME_OF_AGENT = f"{STATE}/users/alice/home"
+KEPT = f"{HOME_OF_AGENT}/kept.txt"
+SHIPPED = ["/usr/bin/pi", "/usr/bin/pi-agentctl", "/usr/libexec/pi-agent", "/usr/share/pi-agent", "/usr/share/man/man1/pi.1.gz"]
+
+
+@pytest.fixture
+def absent(packaged):
+    """The machine as it is before the product comes, also after a test that failed."""
+    packaged.machine.root("touch /etc/pi-agent/purge-state; dpkg --purge pi-agent", check=True)
+    return packaged
+
+
+@pytest.fixture
+def playing(absent):
+    """The product of the package, and an agent that does what its arguments say."""
+    absent.install()
+    machine = absent.machine
+    machine.write(PLAYING_AGENT, Path(__file__).with_name("playing_agent.py").read_text(), mode=0o755)
+    machine.install_policy(PLAYING_POLICY)
+    return absent
+
+
+def test_lintian_has_no_complaint(packaged):
+    packaged.build.judge_package(packaged.package)
+
+
+def test_a_user_types_pi_after_three_commands_of_the_administrator(absent):
+    machine = absent.machine
+    told = absent.install().stdout.decode()
+    assert "sudo pi-agentctl init, then sudo pi-agentctl apply" in told, told
+    assert pi(machine, "-p", "hello").returncode != 0
+    machine.root(["pi-agentctl", "init"], check=True)
+    machine.root(["pi-agentctl", "apply"], check=True)
+    done = pi(machine, "-p", "Leave a file here.", env={"PI_OFFLINE": "1"})
+    assert done.returncode == 0, done
+    owner = machine.root(["stat", "--format=%U", f"{DEMO}/hello.txt"], check=True).stdout
+    machine.root(["rm", f"{DEMO}/hello.txt"], check=True)
+    assert owner == b"alice\n"
+
+
+def test_the_account_is_there_from_the_installation_on(absent):
+    absent.machine.root("userdel pi-agent; true", check=True)
+    absent.install()
+    entry = absent.machine.root(["getent", "passwd", "pi-agent"], check=True).stdout.decode().strip().split(":")
+    assert entry[5:] == [STATE, "/usr/sbin/nologin"] and 0 < int(entry[2]) < 1000, entry
+
+
+def test_a_session_outlives_an_upgrade_of_the_package(playing):
+    machine = playing.machine
+    with session(machine, "sh", "echo ready; read line; echo still $line; exit 3") as running:
+        assert "pi-agentctl" not in playing.install(playing.newer).stdout.decode()
+        assert pi(machine, "sh", "echo new").stdout == b"new\n"
+        out, err = running.communicate(b"here\n", timeout=20)
+        assert (running.returncode, out, err) == (3, b"still here\n", b"")
+    wait_until_empty(lambda: leftovers(machine))
+
+
+def test_removal_ends_sessions_and_keeps_policy_and_state(playing):
+    machine = playing.machine
+    assert pi(machine, "sh", "echo kept >~/kept.txt").returncode == 0
+    with session(machine, "sh", "echo ready; sleep 60") as running:
+        playing.apt("remove", "pi-agent")
+        assert b"the administrator ended it" in running.communicate(timeout=20)[1]
+    assert [path for path in (RULE, *SHIPPED) if playing.has(path)] == []
+    assert playing.has(POLICY) and machine.read(KEPT) == b"kept\n"
+    assert machine.run([PLAYING_AGENT, "sh", "id -un"]).stdout == b"alice\n"  # hidden no more
+    assert "nobody can start pi yet: sudo pi-agentctl apply" in playing.install().stdout.decode()
+    machine.root(["pi-agentctl", "apply", "--no-canary"], check=True)
+    assert pi(machine, "sh", "cat ~/kept.txt").stdout == b"kept\n"
+
+
+def test_a_purge_keeps_the_homes_unless_they_are_to_go(playing):
+    machine = playing.machine
+    assert pi(machine, "sh", "echo kept >~/kept.txt; ln -s /etc/hostname ~/link; chmod 0 ~").returncode == 0
+    assert b"stay in /var/lib/pi-agent" in playing.apt("purge", "pi-agent").stdout
+    assert not playing.has("/etc/pi-agent") and machine.read(KEPT) == b"kept\n"
+    playing.install()
+    machine.install_policy(PLAYING_POLICY)
+    assert pi(machine, "sh", "cat ~/kept.txt").stdout == b"kept\n"
+    machine.root(["touch", "/etc/pi-agent/purge-state"], check=True)
+    playing.apt("purge", "pi-agent")
+    assert [path for path in (STATE, "/etc/pi-agent", "/run/pi-agent", RULE, *SHIPPED) if playing.has(path)] == []
+    assert playing.has("/etc/hostname")
+    named = "find / -xdev ( -path /root -o -path /var/log -o -path /usr/lib/pi-agent ) -prune -o -name *pi-agent* -print"
+    assert machine.root(named.split(), check=True).stdout == b""
+
+
+def manual(machine, page):
+    text = machine.root(["man", "--pager=cat", page], env={"MANWIDTH": "500"}, check=True).stdout.decode()
+    return re.sub(r".\x08", "", text)
+
+
+def test_the_manual_knows_every_option_command_and_key(absent):
+    absent.install()
+    machine = absent.machine
+    wrapper = machine.run(["pi", "--pi-agent-help"], check=True).stdout.decode()
+    options = set(re.findall(r"--pi-agent-[a-z]+", wrapper))
+    assert len(options) > 4 and [option for option in options if option not in manual(machine, "pi")] == []
+    page = manual(machine, "pi-agentctl")
+    answers = [machine.root(["pi-agentctl", "complete", ""], check=True).stdout.decode()]
+    commands = re.findall(r"^([a-z]+)\t", answers[0], re.MULTILINE)
+    for command in [*(f"{one} " for one in commands), "state prune ", "state reset ", "state export "]:
+        said = machine.root(["pi-agentctl", "complete", *command.split(), "--"], check=True).stdout.decode()
+        known = re.findall(r"^(--[a-z-]+)\t", said, re.MULTILINE)
+        entry = re.search(rf"^ +{command.strip()}(?: .*)?$", page, re.MULTILINE)
+        assert entry and [option for option in known if option not in entry.group() and not option.startswith("--help")] == [], command
+    schema = json.loads(machine.run(["pi-agentctl", "schema"], check=True).stdout)
+    policy = manual(machine, "pi-agent-policy")
+    for name, section in schema["properties"].items():
+        for key in [name, *(f"{name}.{below}" for below in section.get("properties", {}))]:
+            assert re.search(rf"^ +{re.escape(key)}$", policy, re.MULTILINE), key
+    assert "pi-agent-run-ID.scope" in manual(machine, "pi-agent-runner")
