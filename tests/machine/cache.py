@@ -175,6 +175,25 @@ PRODUCT = {"options": ("-Ddebug=false",)}  # optimised as it is for users; the d
 SANITIZED = {"variant": "sanitized", "options": ("-Doptimization=0", "-Ddebug=false", "-Db_sanitize=address,undefined", "-Db_lundef=false")}
 # A test can take a defence out of it. Unoptimised, because no user gets it.
 WITH_SEAMS = {"variant": "weak", "options": ("-Dtest_seams=true", "-Doptimization=0", "-Ddebug=false")}
+# As nix/package.nix builds it (tests/nix/test_package.py holds the two together), below paths that a Nix store has. Unoptimised as well.
+STORE = "/nix/store"
+NIXOS_PREFIX = f"{STORE}/1c0lmyz4ndxgwqkh8sfjr5vbp2a697i3-pi-agent"
+NIXOS_PROGRAMS = {
+    "bash": f"{STORE}/3ayqn8dxkl7b4gwv9fzcmrjsh0i1p625-bash-interactive",
+    "bubblewrap": f"{STORE}/5bq0wnrv7hs3gxl1zmfkyj8dca4p692i-bubblewrap",
+    "util-linux": f"{STORE}/7kz3d1mfq5vxry8wbhlg0nacsj4p926i-util-linux",
+}
+NIXOS_SETTINGS = (
+    "-Dsudo_path=/run/wrappers/bin/sudo",
+    "-Dsystem_path=/run/current-system/sw/bin",
+    f"-Dshell_path={NIXOS_PROGRAMS['bash']}/bin/bash",
+    f"-Dbwrap_path={NIXOS_PROGRAMS['bubblewrap']}/bin/bwrap",
+    f"-Dsetpriv_path={NIXOS_PROGRAMS['util-linux']}/bin/setpriv",
+    "-Dsystem_managed=true",
+    "-Dcommand_name=pi",
+    "-Drunner_name=pi-agent-runner",
+)
+NIXOS = {"variant": "nixos", "options": (f"--prefix={NIXOS_PREFIX}", "-Doptimization=0", "-Ddebug=false", *NIXOS_SETTINGS)}
 LINT = {"variant": "lint", "tools": True}
 ANALYZED = {"variant": "analyzed", "options": ("-Dcpp_args=-fanalyzer", "-Ddebug=false")}
 CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
