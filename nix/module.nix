@@ -15,7 +15,7 @@ let
   unknownName = "@binary-name@";
   binary = "${cfg.agent.package}/bin/${if cfg.binaryName == null then unknownName else cfg.binaryName}";
   draft = pkgs.writeText "pi-agent-policy-draft.yaml" (import ./policy.nix { inherit binary; values = cfg; }).text;
-  policy = pkgs.runCommand "pi-agent-policy.yaml" { } ''
+  policy = pkgs.runCommand "pi-agent-policy.yaml" { inherit draft; } ''
     for name in ${if cfg.binaryName == null then "pi pi-agent" else lib.escapeShellArg cfg.binaryName}; do
       if [ -x ${cfg.agent.package}/bin/"$name" ]; then found=$name; break; fi
     done
@@ -23,7 +23,7 @@ let
       echo 'm3ta.pi-agent: ${cfg.agent.package} has no such program in bin; say which it is: m3ta.pi-agent.binaryName' >&2
       exit 1
     fi
-    sed "s/${unknownName}/$found/" ${draft} >policy.yaml
+    sed "s/${unknownName}/$found/" "$draft" >policy.yaml
     ${package}/bin/pi-agentctl check --policy-only policy.yaml
     cp policy.yaml $out
   '';
