@@ -22,7 +22,7 @@ let
       roots;
 
   membersOf = group:
-    filter (name: users.${name}.group == group || elem group users.${name}.extraGroups || elem name (groups.${group}.members)) (attrNames users);
+    filter (name: users.${name}.group == group || elem group users.${name}.extraGroups || elem name (groups.${group}.members or [ ])) (attrNames users);
   ofGroup = group:
     let
       here = cfg.hostUsers."%${group}";

@@ -1,8 +1,11 @@
-# What the module makes of configurations, as data: `modules` is a file with an attribute set of modules, each evaluated with host.nix.
+# What the module makes of configurations, as data: `modules` is an attribute set of modules, or a file with one; each is
+# evaluated with host.nix.
 { library, modules, ours }:
 let
   lib = import library;
   pkgs = import ./stand_in/packages.nix { inherit lib ours; };
+
+  given = if builtins.isAttrs modules then modules else import modules;
 
   evaluate = module: lib.evalModules {
     modules = [ ./stand_in/nixos.nix ../../nix/module.nix ./host.nix module ];
@@ -31,7 +34,7 @@ let
       evaluated = evaluate module;
       config = evaluated.config;
       cfg = config.m3ta.pi-agent;
-      source = config.environment.etc."pi-agent/policy.yaml".source;
+      source = config.environment.etc."pi-agent/policy.yaml".source or { draft.text = null; script = null; };
     in
     {
       failed = map (assertion: assertion.message) (builtins.filter (assertion: !assertion.assertion) config.assertions);
@@ -53,8 +56,8 @@ let
   failedOf = module: (seen module).failed;
 in
 {
-  configurations = builtins.mapAttrs (name: seen) (import modules);
-  failures = builtins.mapAttrs (name: failedOf) (import modules);
+  configurations = builtins.mapAttrs (name: seen) given;
+  failures = builtins.mapAttrs (name: failedOf) given;
   options = optionsIn "m3ta.pi-agent" (evaluate { }).options.m3ta.pi-agent;
   # What nixpkgs' own manual of options would leave undocumented.
   undocumented =

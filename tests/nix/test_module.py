@@ -137,8 +137,8 @@ def test_every_option_has_type_default_description_and_example(library):
 
 
 def test_an_unknown_option_and_a_wrong_type_are_refused(library):
-    for module, words in (("{ m3ta.pi-agent.enabel = true; }", "enabel' does not exist"), ("{ m3ta.pi-agent.limits.tasks = \"many\"; }", "is not of type"),
-                          ("{ m3ta.pi-agent.view = \"all\"; }", "is not of type")):  # fmt: skip
-        expression = f"(import ./evaluate.nix {{ library = {library}; ours = \"/x\"; modules = builtins.toFile \"m.nix\" ''{{ wrong = {module}; }}''; }}).configurations.wrong.draft"
+    wrong = {"enabel = true;": "enabel' does not exist", 'limits.tasks = "many";': "is not of type", 'view = "all";': "is not of type"}
+    for setting, words in wrong.items():
+        arguments = f"library = {library}; ours = \"/x\"; modules.wrong.m3ta.pi-agent = {{ enable = true; {setting} }};"
         with pytest.raises(EvaluationError, match=words):
-            nix("--expr", expression.replace("./evaluate.nix", f"{HERE}/evaluate.nix"))
+            nix("--expr", f"(import {HERE}/evaluate.nix {{ {arguments} }}).configurations.wrong.draft")

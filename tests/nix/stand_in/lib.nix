@@ -111,7 +111,9 @@ let
           let
             body = if isPath module || isString module then import module else module;
             value = if isFunction body then body ({ inherit config lib; } // specialArgs) else body;
-            whole = if value ? options || value ? config || value ? imports then value else { config = value; };
+            whole =
+              if value ? options || value ? config then value
+              else { imports = value.imports or [ ]; config = removeAttrs value [ "imports" ]; };
           in
           [ whole ] ++ concatMap load (whole.imports or [ ]);
         loaded = concatMap load modules;
