@@ -6,7 +6,7 @@ import pytest
 from cache import NIXOS_PREFIX, NIXOS_PROGRAMS, NIXOS_SETTINGS
 from evaluating import LIBRARIES, SOURCE, nix
 
-FILES = [file for file in [SOURCE / "flake.nix", *SOURCE.glob("nix/*.nix"), *SOURCE.glob("tests/nix/**/*.nix")]]
+FILES = [SOURCE / "flake.nix", *SOURCE.glob("nix/**/*.nix"), *SOURCE.glob("tests/nix/**/*.nix")]
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(SOURCE)))
