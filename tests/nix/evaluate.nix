@@ -12,7 +12,8 @@ let
     specialArgs = { inherit pkgs; };
   };
 
-  # Every option below m3ta.pi-agent: { path, described, hasDefault, hasExample, hasType }.
+  # Every option below m3ta.pi-agent, with what its documentation says; null where that lacks something. Values are texts of Nix or JSON.
+  shown = value: if builtins.isAttrs value && value ? _type then value.text else builtins.toJSON value;
   optionsIn = path: options:
     builtins.concatMap
       (name:
@@ -21,10 +22,10 @@ let
         else if option._type or "" == "option" then
           [{
             path = at;
-            described = (option.description or "") != "";
-            hasType = option ? type;
-            hasDefault = option ? default;
-            hasExample = option ? example;
+            type = if option ? type then true else null;
+            description = option.description or null;
+            default = if option ? defaultText then shown option.defaultText else if option ? default then shown option.default else null;
+            example = if option ? example then shown option.example else null;
           }] ++ (if option.type ? getSubOptions then optionsIn at (option.type.getSubOptions [ ]) else [ ])
         else optionsIn at option)
       (builtins.attrNames options);

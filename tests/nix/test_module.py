@@ -1,8 +1,11 @@
 """What the module brings about on a system, under the stand-in library and, with NIXPKGS_LIB, under nixpkgs' own."""
 
+import json
+import os
+
 import pytest
 from cache import NIXOS_PREFIX
-from evaluating import HERE, LIBRARIES, EvaluationError, evaluate_modules, nix
+from evaluating import HERE, LIBRARIES, SOURCE, EvaluationError, evaluate_modules, nix
 
 RUNNER = f"{NIXOS_PREFIX}/libexec/pi-agent/pi-agent-runner"
 GUARD = f"Defaults!{RUNNER} env_reset, !env_keep, !env_check, !use_pty\n"
@@ -131,9 +134,44 @@ def test_other_names_are_built_in(library):
 def test_every_option_has_type_default_description_and_example(library):
     options = evaluate_modules("configurations.nix", "options", library)
     assert len(options) > 50
-    assert [option for option in options if not all(option.values())] == []
+    assert [option for option in options if None in option.values() or not option["description"].strip()] == []
     undocumented = evaluate_modules("configurations.nix", "undocumented", library)
     assert undocumented == (None if library == LIBRARIES["stand-in"] else [])
+
+
+def as_nix(text):
+    """A value of JSON as people write it in Nix; any other text is Nix already."""
+    def show(value):
+        if isinstance(value, list):
+            return " ".join(["[", *map(show, value), "]"])
+        if isinstance(value, dict):
+            return " ".join(["{", *(f"{name if name.isidentifier() else json.dumps(name)} = {show(inner)};" for name, inner in value.items()), "}"])
+        return json.dumps(value)
+
+    try:
+        return show(json.loads(text))
+    except ValueError:
+        return text
+
+
+def option_rows(options):
+    """The table of docs/nixos.md."""
+    for option in options:
+        name = option["path"].removeprefix("m3ta.pi-agent.").replace("hostUsers.", "hostUsers.NAME.")
+        cells = [f"`{name}`", f"`{as_nix(option['default'])}`", f"`{as_nix(option['example'])}`", " ".join(option["description"].split())]
+        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+
+
+def test_the_page_has_every_option(library):
+    """PI_AGENT_WRITE_NIXOS_PAGE=1 writes the table."""
+    page = SOURCE / "docs/nixos.md"
+    head, rest = page.read_text().split("<!-- The options, written by tests/nix/test_module.py. -->\n")
+    tail = rest[rest.index("<!-- End of the options. -->"):]
+    rows = "\n".join(["| option | default | example | |", "| --- | --- | --- | --- |", *option_rows(evaluate_modules("configurations.nix", "options", library))])
+    wanted = f"{head}<!-- The options, written by tests/nix/test_module.py. -->\n\n{rows}\n\n{tail}"
+    if os.environ.get("PI_AGENT_WRITE_NIXOS_PAGE"):
+        page.write_text(wanted)
+    assert page.read_text() == wanted
 
 
 def test_an_unknown_option_and_a_wrong_type_are_refused(library):
