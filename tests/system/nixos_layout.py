@@ -10,7 +10,7 @@ from recipes import DEFAULT_AGENT
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nix"))
 
-from evaluating import STAND_IN, as_built, nix  # noqa: E402
+from evaluating import STAND_IN, nix  # noqa: E402
 
 AGENT = f"{STORE}/pi-coding-agent"  # where the stand-in for nixpkgs has it
 SYSTEM = f"{STORE}/nixos-system"
@@ -88,11 +88,21 @@ def start_system(machine):
     """, check=True)  # fmt: skip
 
 
+def build_policy(machine, seen):
+    """Runs in the machine what builds the policy: /root/policy-build/out is that then."""
+    machine.write("/root/policy-build/draft.yaml", seen["draft"])
+    script = f"cd /root/policy-build && export draft=$PWD/draft.yaml out=$PWD/out && {{ {seen['build']} }}"
+    return machine.root(["bash", "-e", "-c", script])
+
+
 def switch(machine, seen):
     """As switch-to-configuration: accounts, files and directories, then the service."""
     root = machine.filesystem
+    built = build_policy(machine, seen)
+    assert built.returncode == 0, built
+    policy = machine.read("/root/policy-build/out").decode()
     link(root, "/etc/static", into_store(root, "etc/etc/keep", "").rsplit("/", 1)[0])
-    link(root, f"{STORE}/etc/etc/pi-agent/policy.yaml", into_store(root, "pi-agent-policy.yaml", as_built(seen["draft"])))
+    link(root, f"{STORE}/etc/etc/pi-agent/policy.yaml", into_store(root, "pi-agent-policy.yaml", policy))
     link(root, POLICY, "/etc/static/pi-agent/policy.yaml")
     machine.write("/etc/sudoers", sudoers_of(seen["sudo"]), mode=0o440)
     for name in seen["groups"]:

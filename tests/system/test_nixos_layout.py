@@ -8,7 +8,7 @@ import record_check
 from cache import NIXOS_PREFIX, STORE
 from launching import DEMO, DENIED, STATE, assert_refused, leftovers, owner_and_mode, wait_until_empty
 from machine import Machine
-from nixos_layout import AGENT, PATH, POLICY, evaluate, furnish, home_manager, start_system, sudoers_of, switch
+from nixos_layout import AGENT, PATH, POLICY, build_policy, evaluate, furnish, home_manager, start_system, sudoers_of, switch
 from recipes import MACHINES
 from test_real_agent import prompt, tool_results
 
@@ -146,6 +146,13 @@ def test_the_rules_are_those_that_the_product_would_write(nixos):
         rs = {**sudo, "extraConfig": sudo["extraConfig"].splitlines(keepends=True)[0]}
         nixos.write("/root/sudoers-rs", sudoers_of(rs))
         nixos.root(["visudo-rs", "-c", "-f", "/root/sudoers-rs"], check=True)
+
+
+def test_a_wrong_policy_fails_where_it_is_built(nixos):
+    for setting, words in (('limits.memory = "much";', "limits.memory: "), ('network = [ "everything" ];', "network[0]: "),
+                           ('binaryName = "absent";', f"{AGENT} has no such program in bin; say which it is: m3ta.pi-agent.binaryName")):  # fmt: skip
+        done = build_policy(nixos, evaluate(CONFIGURATION.replace("enable = true;", f"enable = true; {setting}")))
+        assert done.returncode not in (0, 127) and words in done.stderr.decode(), done
 
 
 def test_doctor_finds_nothing(nixos):
