@@ -2,15 +2,11 @@
 
 import os
 import shutil
-import sys
 from pathlib import Path
 
 from cache import NIXOS, NIXOS_PREFIX, NIXOS_PROGRAMS, STORE, Build
+from evaluating import STAND_IN, nix
 from recipes import DEFAULT_AGENT
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "nix"))
-
-from evaluating import STAND_IN, nix  # noqa: E402
 
 AGENT = f"{STORE}/pi-coding-agent"  # where the stand-in for nixpkgs has it
 SYSTEM = f"{STORE}/nixos-system"

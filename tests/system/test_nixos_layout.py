@@ -2,10 +2,12 @@
 
 import json
 import os
+import re
 
 import pytest
 import record_check
-from cache import NIXOS_PREFIX, STORE
+from cache import NIXOS_PREFIX, SOURCE, STORE
+from evaluating import as_built, evaluate_modules
 from launching import DEMO, DENIED, STATE, assert_refused, leftovers, owner_and_mode, wait_until_empty
 from machine import Machine
 from nixos_layout import AGENT, PATH, POLICY, build_policy, evaluate, furnish, home_manager, start_system, sudoers_of, switch
@@ -19,6 +21,7 @@ USERS = """hostUsers = {
 MANAGED = 'settings.theme = "light"; environment = { PI_OFFLINE = "1"; MANAGED = "by the system"; }; environmentFiles = [ "/run/secrets/pi.env" ];'
 CONFIGURATION = f'{{ enable = true; accounts = "per-user"; {USERS} {MANAGED} }}'
 STOPPED = CONFIGURATION.replace("enable = true;", "enable = true; wrapper.enable = false;")
+PLACE = re.compile(rb"(?<=policy\.yaml)(?::\d+)+")  # line and column
 INSIDE = f"{STATE}/alice/home/.pi/agent"
 
 
@@ -153,6 +156,29 @@ def test_a_wrong_policy_fails_where_it_is_built(nixos):
                            ('binaryName = "absent";', f"{AGENT} has no such program in bin; say which it is: m3ta.pi-agent.binaryName")):  # fmt: skip
         done = build_policy(nixos, evaluate(CONFIGURATION.replace("enable = true;", f"enable = true; {setting}")))
         assert done.returncode not in (0, 127) and words in done.stderr.decode(), done
+
+
+def test_the_modules_policies_and_their_twins_by_hand_have_the_same_effect(nixos):
+    """As `explain` tells it for two users; tests/nix compares what they say."""
+    made = {name: as_built(seen["draft"]) for name, seen in evaluate_modules("configurations.nix", "configurations").items()}
+    by_hand = {file.stem: file.read_text() for file in (SOURCE / "tests/nix/policies").glob("*.yaml")}
+    kept = nixos.read(POLICY)
+
+    def effects(text):
+        nixos.write(f"{STORE}/pi-agent-policy.yaml", text)
+        said = []
+        for user in ("alice", "bob"):
+            done = nixos.root(["pi-agentctl", "explain", "--json", "--user", user, "--cwd", DEMO], env={"PATH": PATH})
+            assert done.stdout, done
+            said.append((done.returncode, json.loads(PLACE.sub(b"", done.stdout))))
+        return said
+
+    try:
+        seen = {name: (effects(made[name]), effects(by_hand[name])) for name in sorted(by_hand)}
+    finally:
+        nixos.write(f"{STORE}/pi-agent-policy.yaml", kept)
+    assert {name for name, (ours, theirs) in seen.items() if ours != theirs} == set()
+    assert len({json.dumps(ours) for ours, _ in seen.values()}) >= 12  # what is compared tells the policies apart
 
 
 def test_doctor_finds_nothing(nixos):
