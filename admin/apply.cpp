@@ -31,7 +31,7 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
     problems.throw_if_any();
     const auto sudo = installed_sudo_kind();
     if (!is_system_managed) require_program(visudo_of(sudo));
-    require_program("systemd-sysusers");
+    if (policy.agent.create_user) require_program("systemd-sysusers");
     const auto accounts = needed_agent_accounts(policy, group_members);
     create_accounts(root, policy, accounts, changes);
     make_state_directories(root, policy, changes);
