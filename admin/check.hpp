@@ -29,6 +29,9 @@ void warn(const std::vector<Diagnostic> &found, std::ostream &warnings);
 // The policy of this host; or a draft, read alone from a file that need not be trusted.
 Policy load_for_check(const std::optional<std::string> &draft);
 
+// What a check looks at: the policy and this host, or its text alone, for another host (a machine that builds a system).
+enum class CheckScope { host, policy_only };
+
 // What came of a check.
 struct CheckReport {
     std::vector<Diagnostic> errors; // where there are any, the rest may be incomplete
@@ -40,7 +43,7 @@ struct CheckReport {
 };
 
 // Throws only what keeps the policy from being judged.
-CheckReport check_policy(const std::optional<std::string> &draft);
+CheckReport check_policy(const std::optional<std::string> &draft, CheckScope scope = CheckScope::host);
 
 // Of a valid policy.
 std::string to_text(const CheckReport &report);
@@ -48,6 +51,6 @@ std::string to_text(const CheckReport &report);
 nlohmann::json to_json(const CheckReport &report);
 
 // The command: throws PolicyError with everything that is wrong. Warnings go to `warnings`, the rest to `out`; with `json` all goes there.
-void run_check(const std::optional<std::string> &draft, bool json, std::ostream &out, std::ostream &warnings);
+void run_check(const std::optional<std::string> &draft, CheckScope scope, bool json, std::ostream &out, std::ostream &warnings);
 
 } // namespace pi_agent

@@ -9,6 +9,7 @@
 #include "admin/problem_report.hpp"
 #include "admin/question.hpp"
 #include "admin/root_file.hpp"
+#include "admin/system_managed.hpp"
 #include "common/error.hpp"
 #include "common/trusted_file.hpp"
 #include "common/yaml_tree.hpp"
@@ -138,6 +139,7 @@ std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const 
 
 void run_edit(const std::optional<std::string> &name, std::ostream &out, std::ostream &warnings)
 {
+    require_own_policy("edit");
     const auto observer = Observer::self();
     if (!observer.root())
         throw Failure(ExitStatus::denied, "edit changes the policy, so only root can run it; try 'sudo pi-agentctl edit'");

@@ -2,6 +2,7 @@
 #include "admin/init.hpp"
 
 #include "admin/check.hpp"
+#include "admin/system_managed.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/fd.hpp"
@@ -214,6 +215,7 @@ std::string init_text(const std::vector<Candidate> &candidates)
 
 void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
 {
+    if (!order.output) require_own_policy("init");
     const auto observer = Observer::self();
     const auto text = init_text(find_candidates(order, observer));
     note_problems(text, observer, notes);

@@ -17,7 +17,7 @@ namespace {
 
 struct Given {
     std::string file;
-    bool dry_run = false, no_canary = false, json = false;
+    bool dry_run = false, no_canary = false, json = false, policy_only = false;
 };
 
 constexpr const char *no_canary_help =
@@ -28,8 +28,12 @@ void add_check(CLI::App &app, Command &chosen)
     const auto all = std::make_shared<Given>();
     auto *check = app.add_subcommand("check", "Check the policy and whether this host fits it; as root, the roots of every user too");
     const auto *file = check->add_option("FILE", all->file, "A draft to check instead of the installed policy, alone and without policy.d");
+    check->add_flag("--policy-only", all->policy_only,
+                    "The policy alone, not whether this host fits it: where a system is built for another");
     check->add_flag("--json", all->json, "Print JSON");
-    on(check, chosen, [all, file] { run_check(given(file, all->file), all->json, std::cout, std::cerr); });
+    on(check, chosen, [all, file] {
+        run_check(given(file, all->file), all->policy_only ? CheckScope::policy_only : CheckScope::host, all->json, std::cout, std::cerr);
+    });
 }
 
 void add_schema(CLI::App &app, Command &chosen)

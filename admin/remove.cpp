@@ -11,6 +11,7 @@
 #include "admin/root_only.hpp"
 #include "admin/state_removal.hpp"
 #include "admin/sudoers.hpp"
+#include "admin/system_managed.hpp"
 #include "common/account.hpp"
 #include "common/error.hpp"
 #include "runner/session_list.hpp"
@@ -106,12 +107,16 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
             require_program(program);
     require_no_session(root, "end them first: pi-agentctl stop --all");
     if (!order.dry_run)
-        require_consent(std::string("Take the sudo rule away and show the agent's program to everybody") +
+        require_consent(std::string(is_system_managed ? "Show the agent's program to everybody"
+                                                      : "Take the sudo rule away and show the agent's program to everybody") +
                             (order.state ? ", and remove all homes of agents with what is in them" : "") +
                             (order.accounts ? ", and the agents' accounts" : "") + "?",
                         order.yes);
     Changes changes(order.dry_run, out);
-    remove_sudoers(root, sudoers_directory, changes);
+    if (!is_system_managed)
+        remove_sudoers(root, sudoers_directory, changes);
+    else
+        out << "the sudo rule stays: the configuration of this system brings it\n";
     require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
     show_agent_binary(root, policy, changes, out);
     if (order.state) {

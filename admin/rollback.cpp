@@ -5,6 +5,7 @@
 #include "admin/host_lock.hpp"
 #include "admin/nothing.hpp"
 #include "admin/question.hpp"
+#include "admin/system_managed.hpp"
 #include "common/error.hpp"
 
 namespace pi_agent {
@@ -42,6 +43,7 @@ void check_wanted(const PolicyFiles &wanted, const Observer &observer)
 
 void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
 {
+    require_own_policy("rollback");
     const auto observer = Observer::self();
     if (!observer.root())
         throw Failure(ExitStatus::denied, "rollback changes the host, so only root can run it; try 'sudo pi-agentctl rollback'");

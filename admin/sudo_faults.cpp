@@ -4,6 +4,7 @@
 #include "admin/changes.hpp"
 #include "admin/program.hpp"
 #include "admin/sudoers.hpp"
+#include "admin/system_managed.hpp"
 #include "build_config.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -123,7 +124,7 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
                               std::string("remove that rule: ") + look});
     }
     if (!is_there) {
-        faults.push_back({"sudo-rule", "sudo has no rule that lets " + user + " start the runner", "sudo pi-agentctl apply"});
+        faults.push_back({"sudo-rule", "sudo has no rule that lets " + user + " start the runner", bring_sudo_rule});
         return;
     }
     const Rule &last = found.back();
@@ -142,7 +143,8 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
 void judge_defaults(const Json &defaults, const std::string &user, SudoKind kind, Faults &faults)
 {
     const auto add = [&](const char *about, const std::string &what) {
-        faults.push_back({about, what + " (for " + user + ")", "sudo pi-agentctl apply, and remove what a later Defaults line says"});
+        faults.push_back(
+            {about, what + " (for " + user + ")", std::string(bring_sudo_rule) + ", and remove what a later Defaults line says"});
     };
     for (const char *list : {"env_keep", "env_check"})
         for (const auto &name : defaults.value(list, Json::array()))
@@ -187,7 +189,8 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
     Changes changes(true, changes_text);
     const auto sudo = installed_sudo_kind();
     const auto visudo = visudo_of(sudo);
-    install_sudoers(root, rules, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH, sudo), sudo, users, changes);
+    if (!is_system_managed)
+        install_sudoers(root, rules, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH, sudo), sudo, users, changes);
     if (changes.count() > 0)
         faults.push_back(
             {"sudo-rule", "the sudo rule in /etc/sudoers.d/pi-agent is not there, or not as the policy says", "sudo pi-agentctl apply"});
@@ -195,7 +198,7 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
     if (read.status != 0)
         faults.push_back(
             {"sudo-configuration", visudo + " -c refuses the sudo configuration: " + one_line(read.output), "correct it with " + visudo});
-    else if (changes.count() == 0 && !does_sudo_read(sudo, rule_file, read.output, users))
+    else if (!is_system_managed && changes.count() == 0 && !does_sudo_read(sudo, rule_file, read.output, users))
         faults.push_back(
             {"sudo-rule", std::string("sudo does not read ") + rule_file, "add '@includedir /etc/sudoers.d' to " + main_sudoers_of(sudo)});
     else if (sudo == SudoKind::rs && !has_program("cvtsudoers"))

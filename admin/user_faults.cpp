@@ -4,7 +4,10 @@
 #include "admin/user_program.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/trusted_file.hpp"
+#include "runner/environment.hpp"
 
+#include <algorithm>
 #include <set>
 #include <sstream>
 
@@ -29,9 +32,23 @@ std::string script(const std::string &command)
            "esac";
 }
 
+// The wrapper's own path, and those that lead to it from where the host has its programs: on NixOS, users find it by links.
+std::vector<std::string> names_of(const std::string &command, const std::string &wrapper)
+{
+    std::vector<std::string> names = {wrapper};
+    for (const auto &directory : system_path()) {
+        const auto name = directory + "/" + command;
+        try {
+            if (resolve_trusted(name, "command").canonical == wrapper) names.push_back(name);
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): there is none, or others than root can change it
+        }
+    }
+    return names;
+}
+
 } // namespace
 
-Faults judge_shell(const std::string &output, const std::string &user, const std::string &command, const std::string &wrapper)
+Faults judge_shell(const std::string &output, const std::string &user, const std::string &command, const std::vector<std::string> &wrapper)
 {
     Faults faults;
     std::set<std::string> named;
@@ -40,10 +57,10 @@ Faults judge_shell(const std::string &output, const std::string &user, const std
         for (const std::string mark : {found_mark, home_mark}) {
             if (line.compare(0, mark.size(), mark) != 0) continue;
             const std::string found = line.substr(mark.size());
-            if (found == wrapper || !named.insert(found).second) continue;
+            if (std::find(wrapper.begin(), wrapper.end(), found) != wrapper.end() || !named.insert(found).second) continue;
             if (found.empty())
-                faults.push_back(
-                    {"no-pi", "the login shell of " + user + " finds no " + command, "put the directory of " + wrapper + " on its PATH"});
+                faults.push_back({"no-pi", "the login shell of " + user + " finds no " + command,
+                                  "put the directory of " + wrapper.front() + " on its PATH"});
             else if (found[0] == '/')
                 faults.push_back({"other-pi",
                                   user + (mark == found_mark ? "'s shell starts " : " has ") + escape_for_display(found) +
@@ -67,7 +84,7 @@ Faults find_user_faults(const AsRoot &root, const Account &user, const std::stri
                      "the login shell of " + user.name + " does not come to the question (status " + std::to_string(result.status) +
                          "): " + one_line(result.output.substr(0, said_limit)),
                      "look at its start files"}};
-        return judge_shell(result.output, user.name, command, wrapper);
+        return judge_shell(result.output, user.name, command, names_of(command, wrapper));
     } catch (const Failure &failure) { // the user's own shell kept it
         return {{"shell", "the login shell of " + user.name + " does not answer: " + failure.what(), "look at its start files"}};
     }

@@ -6,13 +6,14 @@
 #include "common/identity.hpp"
 
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
 // Runs the user's login shell, as that user and apart from this process (user_program.hpp).
 Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::string &wrapper);
 
-// `output` is that shell's; what stands in it is the user's word. Pure.
-Faults judge_shell(const std::string &output, const std::string &user, const std::string &command, const std::string &wrapper);
+// `output` is that shell's; what stands in it is the user's word. `wrapper`: the names of the wrapper, its own path first. Pure.
+Faults judge_shell(const std::string &output, const std::string &user, const std::string &command, const std::vector<std::string> &wrapper);
 
 } // namespace pi_agent

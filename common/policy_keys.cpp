@@ -1,6 +1,8 @@
 // The table of the policy's keys, and looking things up in it.
 #include "common/policy_keys.hpp"
 
+#include "build_config.hpp"
+
 #include <algorithm>
 #include <iterator>
 
@@ -30,7 +32,8 @@ constexpr PolicyKey table[] = {
     {"wrapper", Form::section, "", "{enable: false}", "The command that people start."},
     {"wrapper.enable", Form::boolean, "true", "false",
      "`false` is the emergency stop: nobody can start the agent, and `apply` ends all sessions."},
-    {"wrapper.command_name", Form::fixed, "pi", "pi", "The name of the command. Another value is not supported yet."},
+    {"wrapper.command_name", Form::fixed, PI_AGENT_COMMAND_NAME, PI_AGENT_COMMAND_NAME,
+     "The name of the command. Another value is not supported yet."},
     {"wrapper.hide_direct_binary", Form::boolean, "true", "false",
      "Whether `apply` keeps people from starting the agent's program without its sandbox."},
     {"sandbox", Form::section, "", "{method: systemd}", "What confines the agent.", {}, {}, "methods.md"},

@@ -112,6 +112,7 @@ Policy parse_policy(const std::vector<PolicySource> &sources)
     Problems problems;
     const auto root = join_sources(sources, problems);
     auto policy = read_policy(root, problems);
+    policy.wrapper.command_name = PI_AGENT_COMMAND_NAME; // no policy says another
     check_policy_rules(policy, problems);
     problems.throw_if_any();
     return policy;

@@ -6,6 +6,8 @@
 #include "runner/scratch.hpp"
 #include "runner/writer.hpp"
 
+#include <sstream>
+
 namespace pi_agent {
 
 namespace {
@@ -19,7 +21,7 @@ std::string search_path(const EnvironmentInput &input)
     std::string path;
     for (const char *below : {"/.local/share/mise/shims", "/.local/bin", "/.local/share/npm-global/bin", "/.local/share/cargo/bin"})
         path += input.home + below + ":";
-    return path + PI_AGENT_SHIM_DIR ":/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:" + parent_of(input.binary);
+    return path + PI_AGENT_SHIM_DIR ":" PI_AGENT_SYSTEM_PATH ":" + parent_of(input.binary);
 }
 
 Environment own_variables(const EnvironmentInput &input)
@@ -29,7 +31,7 @@ Environment own_variables(const EnvironmentInput &input)
         {"HOME", home},
         {"USER", input.agent_name},
         {"LOGNAME", input.agent_name},
-        {"SHELL", "/bin/bash"},
+        {"SHELL", PI_AGENT_SHELL_PATH},
         {"PATH", search_path(input)},
         {"TMPDIR", input.tmpdir.empty() ? tmpdir_of(input.session_id) : input.tmpdir},
         {"BASH_ENV", PI_AGENT_BASH_ENV_PATH},
@@ -73,6 +75,15 @@ void add_managed(Layered &layered, const EnvironmentInput &input)
 }
 
 } // namespace
+
+std::vector<std::string> system_path()
+{
+    std::vector<std::string> directories;
+    std::istringstream path(PI_AGENT_SYSTEM_PATH);
+    for (std::string directory; std::getline(path, directory, ':');)
+        directories.push_back(directory);
+    return directories;
+}
 
 std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentInput &input)
 {

@@ -31,6 +31,9 @@ struct EnvironmentInput {
     std::string tmpdir = {};                                     // the user's choice, as seen inside; empty: the session's own
 };
 
+// Where the host has its programs (build option): directories in the order of PATH, where they come after the home's and the shims.
+std::vector<std::string> system_path();
+
 // The product's own variables win over every layer.
 std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentInput &input);
 

@@ -53,6 +53,12 @@ void show_program_trees(const AsRoot &root, const SessionDirectory &session, std
     }
 }
 
+// In the session's directory, where what is to be /run lies beside the root (root_tree.cpp).
+std::string place_of_link(const std::string &path)
+{
+    return is_within(path, "/run") ? path.substr(1) : "root" + path;
+}
+
 // Late: nothing that the unit needs is in there, and nothing else is ever mounted there.
 std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirectory &session)
 {
@@ -112,7 +118,7 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
     for (const auto &link : links)
         if (std::none_of(program_trees.begin(), program_trees.end(),
                          [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
-            session.make_link("root" + link.first, link.second);
+            session.make_link(place_of_link(link.first), link.second);
     return late;
 }
 

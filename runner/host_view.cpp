@@ -7,6 +7,7 @@
 #include "common/escape.hpp"
 #include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
+#include "runner/environment.hpp"
 
 #include <algorithm>
 #include <array>
@@ -207,6 +208,10 @@ HostView plan_host_view(const Policy &policy)
     add_agent(planner, policy.agent);
     for (const char *own : {PI_AGENT_EXEC_PATH, PI_AGENT_BASH_ENV_PATH}) // where pi-agent was built for another prefix
         if (!is_shown_by(policy.view, own)) planner.add(parent_of(own), "directory of pi-agent");
+    for (const std::string &directory : system_path()) { // on NixOS by links in /run
+        struct stat facts {};
+        if (!is_shown_by(policy.view, directory) && stat(directory.c_str(), &facts) == 0) planner.add(directory, "host's programs");
+    }
     for (const char *place : certificate_places) {
         struct stat facts {};
         if (stat(place, &facts) == 0) planner.add(place, "host's certificates");

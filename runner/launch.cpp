@@ -49,7 +49,6 @@ namespace pi_agent {
 namespace {
 
 constexpr int terminal_patience_seconds = 5;
-constexpr const char *shell_path = "/bin/bash";
 
 void tell(FdRef wrapper, const RunnerMessage &message)
 {
@@ -101,7 +100,7 @@ LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environme
         record.arguments = {policy.agent.binary_name};
         break;
     case Program::shell:
-        record.binary = shell_path;
+        record.binary = PI_AGENT_SHELL_PATH;
         record.arguments = {"bash"};
         break;
     case Program::canary:

@@ -26,7 +26,7 @@ std::vector<std::string> missing_search_tools(const std::vector<std::string> &di
 
 std::vector<std::string> missing_search_tools()
 {
-    return missing_search_tools({"/usr/local/bin", "/usr/bin", "/bin", "/usr/local/sbin", "/usr/sbin", "/sbin"});
+    return missing_search_tools(system_path());
 }
 
 std::string name_package(const std::string &missing)

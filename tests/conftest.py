@@ -9,7 +9,7 @@ import pytest
 
 sys.dont_write_bytecode = True  # nothing is written into the checkout
 MACHINE_DIRECTORY = Path(__file__).resolve().parent / "machine"
-sys.path.insert(0, str(MACHINE_DIRECTORY))
+sys.path[:0] = [str(MACHINE_DIRECTORY), str(MACHINE_DIRECTORY.with_name("nix"))]
 
 import record_check  # noqa: E402
 from cache import Build  # noqa: E402

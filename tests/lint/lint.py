@@ -130,7 +130,7 @@ def check_length(file):
 
 def check_name(file):
     name = file.path.split("/")[-1]
-    if file.kind and "." in name and not rules.FILE_NAME.fullmatch(name):
+    if file.kind not in (None, "nix") and "." in name and not rules.FILE_NAME.fullmatch(name):
         yield Finding(file.path, 1, "file-name", f"{name} is not snake_case")
 
 

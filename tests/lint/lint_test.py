@@ -194,14 +194,14 @@ class EachFile(unittest.TestCase):
     def test_a_source_without_a_purpose_is_found(self):
         for path, text in (("common/a.cpp", "#pragma once\n"), ("common/a.hpp", "// utils\n"), ("common/a.cpp", "\n" + PURPOSE), ("common/a.cpp", ""),
                            ("tests/a.py", "import os\n"), ("tests/a.py", "#!/usr/bin/env python3\nimport os\n"),
-                           ("tests/a.sh", "#!/bin/sh\nset -e\n"), ("try", "#!/bin/bash\nset -e\n")):
+                           ("tests/a.sh", "#!/bin/sh\nset -e\n"), ("try", "#!/bin/bash\nset -e\n"), ("nix/a.nix", "{ }\n")):
             with self.subTest(path=path, text=text):
                 self.assertEqual(names_of(each_file(SourceFile(path, text))), {"purpose"})
 
     def test_a_source_with_a_purpose_is_accepted(self):
         for path, text in (("common/a.hpp", PURPOSE), ("tests/a.py", '"""Says what this file is for."""\n'),
                            ("tests/a.py", '#!/usr/bin/env python3\n"""\nSays what this file is for.\n"""\n'),
-                           ("try", "#!/bin/sh\n# Says what this file is for.\n"), ("docs/a.md", "x"), ("a.txt", "#!/usr/bin/awk\n")):
+                           ("try", "#!/bin/sh\n# Says what this file is for.\n"), ("nix/a-b.nix", "# Says what this file is for.\n{ }\n"), ("docs/a.md", "x"), ("a.txt", "#!/usr/bin/awk\n")):
             with self.subTest(path=path, text=text):
                 self.assertEqual(each_file(SourceFile(path, text)), [])
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-KINDS = {".cpp": "cpp", ".hpp": "cpp", ".py": "python", ".sh": "shell"}
+KINDS = {".cpp": "cpp", ".hpp": "cpp", ".py": "python", ".sh": "shell", ".nix": "nix"}
 HIDDEN_BUT_OURS = {".ci"}
 
 # Order matters: what opens first wins. A quote after a letter or digit is a digit separator (1'000), not a character.
@@ -44,7 +44,7 @@ class SourceFile:
 
     @cached_property
     def kind(self):
-        """'cpp', 'python', 'shell', or None for documents and data."""
+        """'cpp', 'python', 'shell', 'nix', or None for documents and data."""
         by_suffix = KINDS.get(Path(self.path).suffix)
         if by_suffix or not self.text.startswith("#!"):
             return by_suffix

@@ -178,6 +178,26 @@ PRODUCT = {"options": ("-Ddebug=false",)}  # optimised as it is for users; the d
 SANITIZED = {"variant": "sanitized", "options": ("-Doptimization=0", "-Ddebug=false", "-Db_sanitize=address,undefined", "-Db_lundef=false")}
 # A test can take a defence out of it. Unoptimised, because no user gets it.
 WITH_SEAMS = {"variant": "weak", "options": ("-Dtest_seams=true", "-Doptimization=0", "-Ddebug=false")}
+# As nix/package.nix builds it (tests/nix/test_package.py holds the two together), below paths that a Nix store has.
+STORE = "/nix/store"
+NIXOS_PREFIX = f"{STORE}/1c0lmyz4ndxgwqkh8sfjr5vbp2a697i3-pi-agent"
+NIXOS_PROGRAMS = {
+    "bash": f"{STORE}/3ayqn8dxkl7b4gwv9fzcmrjsh0i1p625-bash-interactive",
+    "bubblewrap": f"{STORE}/5bq0wnrv7hs3gxl1zmfkyj8dca4p692i-bubblewrap",
+    "util-linux": f"{STORE}/7kz3d1mfq5vxry8wbhlg0nacsj4p926i-util-linux",
+}
+NIXOS_SETTINGS = (
+    "-Dsudo_path=/run/wrappers/bin/sudo",
+    "-Dsystem_path=/run/current-system/sw/bin",
+    f"-Dshell_path={NIXOS_PROGRAMS['bash']}/bin/bash",
+    f"-Dbwrap_path={NIXOS_PROGRAMS['bubblewrap']}/bin/bwrap",
+    f"-Dsetpriv_path={NIXOS_PROGRAMS['util-linux']}/bin/setpriv",
+    "-Dsystem_managed=true",
+    "-Dcommand_name=pi",
+    "-Drunner_name=pi-agent-runner",
+)
+# Made from a copy of the product's build: the settings concern few files.
+NIXOS = {"variant": "nixos", "options": (*PRODUCT["options"], f"--prefix={NIXOS_PREFIX}", *NIXOS_SETTINGS), "base": PRODUCT}
 LINT = {"variant": "lint", "tools": True}
 ANALYZED = {"variant": "analyzed", "options": ("-Dcpp_args=-fanalyzer", "-Ddebug=false")}
 CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
@@ -195,13 +215,14 @@ CHANGELOG = """pi-agent ({version}) unstable; urgency=medium
 class Build:
     """One build directory for one checkout on one machine; commands run in the build root, the checkout read-only."""
 
-    def __init__(self, name, source=SOURCE, variant="product", options=PRODUCT["options"], environment=(), tools=False):
+    def __init__(self, name, source=SOURCE, variant="product", options=PRODUCT["options"], environment=(), tools=False, base=None):
         self.name = name
         self.root = build_root(name, tools)
         self.source = Path(source).resolve()
         self.directory = CACHE / name / f"build-{variant}-{digest(self.root.name, str(self.source), *options, *environment)}"
         self.options = ["--prefix=/usr", "--libexecdir=libexec", "--sysconfdir=/etc", "-Dwerror=true", *options]
         self.environment = environment
+        self.base = Build(name, source, **base) if base else None
         self.cgroup = Cgroup.for_tests(self.directory.name)
         self.log = self.directory.with_name(self.directory.name + ".log")
 
@@ -228,8 +249,14 @@ class Build:
             self.log.unlink(missing_ok=True)
             if not (self.directory / "build.ninja").exists():
                 remove_tree(self.directory)
-                self.directory.mkdir()
-                self._quietly(["meson", "setup", "/build", "/src", *self.options])
+                if self.base:
+                    self.base.compile()
+                    with locked(self.base.directory):
+                        copy_tree(self.base.directory, self.directory)
+                    self._quietly(["meson", "setup", "--reconfigure", "/build", "/src", *self.options])
+                else:
+                    self.directory.mkdir()
+                    self._quietly(["meson", "setup", "/build", "/src", *self.options])
 
     def compile(self, everything=False):
         """Builds what is installed; `everything`: the unit tests too."""

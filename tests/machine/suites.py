@@ -75,7 +75,8 @@ def meson_suites(name, full):
 
 
 def pytest_suites(name, full):
-    return ["system", "attack", *(["emulated"] if full and name == EMULATED.machine else [])]
+    # That of the Nix files needs no machine, and the product of one.
+    return [*(["nix"] if name == LINTED else []), "system", "attack", *(["emulated"] if full and name == EMULATED.machine else [])]
 
 
 def run_unbooted(results, name, only, full):
@@ -89,7 +90,7 @@ def run_unbooted(results, name, only, full):
 
 def part_of(suite, only, full):
     """Which part of a suite runs: all, but for what PI_AGENT_SAMPLE says ("1": all), or else part of what takes longest."""
-    if full or only:
+    if full or only or suite == "nix":  # which takes seconds
         return ""
     part = os.environ.get("PI_AGENT_SAMPLE") or {"system": "0.15", "attack": "0.09"}.get(suite, "")
     return "" if part == "1" else part

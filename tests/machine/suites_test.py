@@ -80,7 +80,7 @@ class OneMachine(unittest.TestCase):
             self.assertEqual([suites.part_of(suite, None, False) for suite in ("system", "attack")], ["0.15", "0.09"])
             self.assertEqual([suites.part_of("attack", "name", False), suites.part_of("attack", None, True)], ["", ""])
             os.environ["PI_AGENT_SAMPLE"] = "0.2"
-            self.assertEqual([suites.part_of(suite, None, False) for suite in ("system", "attack")], ["0.2", "0.2"])
+            self.assertEqual([suites.part_of(suite, None, False) for suite in ("nix", "system", "attack")], ["", "0.2", "0.2"])
             os.environ["PI_AGENT_SAMPLE"] = "1"
             self.assertEqual(suites.part_of("attack", None, False), "")
 
@@ -90,7 +90,7 @@ class OneMachine(unittest.TestCase):
 
     def test_every_machine_runs_the_same_tests_but_for_lint_and_emulation(self):
         for name in MACHINES:
-            self.assertEqual(suites.pytest_suites(name, full=False), ["system", "attack"])
+            self.assertEqual(suites.pytest_suites(name, full=False), [*(["nix"] if name == LINTED else []), "system", "attack"])
             self.assertEqual("lint" in suites.meson_suites(name, full=True), name == LINTED)
             self.assertEqual("static" in suites.meson_suites(name, full=True), name == LINTED)
             self.assertNotIn("static", suites.meson_suites(name, full=False))

@@ -46,6 +46,19 @@ TEST_CASE("roots that their user cannot reach are errors with their place" * doc
     CHECK(host_problems(head + "users: {daemon: {roots: [/usr/share]}}\n").empty());
 }
 
+TEST_CASE("the policy alone is judged without this host")
+{
+    const TemporaryDirectory directory;
+    const auto elsewhere = directory.write("elsewhere.yaml", head + "users: {no-such-user: {roots: [/srv/a]}}\n");
+    CHECK_FALSE(check_policy(elsewhere).errors.empty());
+    const auto report = check_policy(elsewhere, CheckScope::policy_only);
+    CHECK(report.errors.empty());
+    CHECK(report.entries == 1);
+    CHECK(contains(to_text(report), "not verified: this host"));
+    const auto broken = directory.write("broken.yaml", head + "users: {no-such-user: {roots: [/]}}\n");
+    CHECK(check_policy(broken, CheckScope::policy_only).errors.size() == 1);
+}
+
 TEST_CASE("a draft need not be trusted, but must be a file and a policy")
 {
     const TemporaryDirectory directory;

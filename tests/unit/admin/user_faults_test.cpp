@@ -10,7 +10,7 @@ namespace {
 std::string faults_of(const std::string &output)
 {
     std::string text;
-    for (const auto &fault : judge_shell(output, "alice", "pi", "/usr/bin/pi"))
+    for (const auto &fault : judge_shell(output, "alice", "pi", {"/usr/bin/pi", "/bin/pi"}))
         text += fault.about + ": " + fault.what + "\n";
     return text;
 }
@@ -20,6 +20,7 @@ std::string faults_of(const std::string &output)
 TEST_CASE("a shell that finds the wrapper, among whatever else it says, is fine")
 {
     CHECK(faults_of("Welcome!\n\npi-agent-found:/usr/bin/pi\nbash: no job control\n") == "");
+    CHECK(faults_of("pi-agent-found:/bin/pi\n") == ""); // by another name of its
 }
 
 TEST_CASE("another program, an alias, and none at all")

@@ -1,0 +1,97 @@
+# Keys of the policy about the agent's configuration: files, documents, variables.
+[
+  {
+    option = "config.classes";
+    key = "config.classes";
+    type.valuesOf = [ "mirror" "seed" "agent" "never" ];
+    default = { };
+    example = { "extensions/experimental" = "never"; };
+    description = ''
+      Whose a path of the users' config directories is, with what lies beneath it: `mirror`, the user's, copied at every start; `seed`,
+      copied once; `agent`, the agent's own; `never`, stays outside (docs/config-sync.md).
+    '';
+  }
+  {
+    option = "settings";
+    key = "settings";
+    type = "document";
+    default = { };
+    example = { defaultProvider = "local"; };
+    description = "Merged over everybody's settings.json; what is written here wins.";
+  }
+  {
+    option = "models";
+    key = "models";
+    type = "document";
+    default = { };
+    example = { providers = { }; };
+    description = "Merged over everybody's models.json. Everybody on the host can read it: no keys here, but names of variables.";
+  }
+  {
+    option = "keybindings";
+    key = "keybindings";
+    type = "document";
+    default = { };
+    example = { interrupt = "escape"; };
+    description = "Merged over everybody's keybindings.json.";
+  }
+  {
+    option = "mcp";
+    key = "mcp";
+    type = "document";
+    default = { };
+    example = { mcpServers = { }; };
+    description = "Merged over everybody's mcp.json.";
+  }
+  {
+    option = "settingsLock";
+    key = "settings_lock";
+    type = "bool";
+    default = false;
+    example = true;
+    description = "Whether the agent's settings.json is read-only inside. `/settings` keeps nothing then.";
+  }
+  {
+    option = "gitIdentity";
+    key = "git_identity";
+    type = "bool";
+    default = true;
+    example = false;
+    description = "Whether the agent's commits carry the user's name and address.";
+  }
+  {
+    option = "boxNotes";
+    key = "box_notes";
+    type = "bool";
+    default = true;
+    example = false;
+    description = "Whether the agent is told about its sandbox.";
+  }
+  {
+    option = "environment";
+    key = "env";
+    type = "variables";
+    default = { };
+    example = { PI_OFFLINE = "1"; };
+    description = ''
+      Variables for every agent, over the users' own. Everybody on the host can read the policy and the store: no secrets here, but in
+      `environmentFiles`.
+    '';
+  }
+  {
+    option = "environmentFiles";
+    key = "env_files";
+    type = "list";
+    default = [ ];
+    example = [ "/run/secrets/pi.env" ];
+    description = "Absolute paths, as text, of files with more variables for every agent, which only root can read: the place for secrets.";
+  }
+  {
+    option = "hostEnvironmentFiles";
+    key = "host_env_files";
+    type = "list";
+    default = [ ".pi/agent/env" ];
+    example = [ ];
+    description = "Files with variables of the users' own, below all that is managed: absolute, or relative to their homes.";
+  }
+]

@@ -1,0 +1,86 @@
+# Keys of the policy about what a session may do and take: network, limits, system calls.
+[
+  {
+    option = "network";
+    key = "network";
+    type = { oneOf = [ "full" "loopback" "none" ]; orList = true; };
+    default = "full";
+    example = [ "127.0.0.0/8" "10.20.0.0/16" ];
+    description = ''
+      What a session reaches: all that the host does, the host's loopback alone, nothing but a loopback of its own, or exactly the ranges
+      of addresses of a list (docs/network.md).
+    '';
+  }
+  {
+    option = "scratch";
+    key = "scratch";
+    type.oneOf = [ "disk" "tmpfs" ];
+    default = "disk";
+    example = "tmpfs";
+    description = "Where the temporary directory of a session lies: on the disk, or in memory.";
+  }
+  {
+    option = "limits.memory";
+    key = "limits.memory";
+    type = "text";
+    default = "80%";
+    example = "8G";
+    description = "Memory of a session: a number with K, M, G or T, powers of 1024, or a share of the host's. At least 128M.";
+  }
+  {
+    option = "limits.tasks";
+    key = "limits.tasks";
+    type = "count";
+    default = 4096;
+    example = 2000;
+    description = "Processes and threads of a session, 32 to 4194304.";
+  }
+  {
+    option = "limits.cpu";
+    key = "limits.cpu";
+    type = "text";
+    default = null;
+    example = "400%";
+    description = "Percent of one processor: 400% is four. No limit where it is not said.";
+  }
+  {
+    option = "limits.runtime";
+    key = "limits.runtime";
+    type = "text";
+    default = null;
+    example = "12h";
+    description = "How long a session may last, 10s to 365d. No limit where it is not said.";
+  }
+  {
+    option = "limits.sessions";
+    key = "limits.sessions";
+    type = "count";
+    default = 8;
+    example = 2;
+    description = "Sessions that one user may have at once, 1 to 64.";
+  }
+  {
+    option = "hardening.denySystemCalls";
+    key = "hardening.deny_system_calls";
+    type = "list";
+    default = [ ];
+    example = [ "memfd_create" "mlockall" ];
+    description = "System calls that fail in sessions (EPERM), beyond those that always do. Names as in syscalls(2).";
+  }
+  {
+    option = "hardening.allowSystemCalls";
+    key = "hardening.allow_system_calls";
+    type = "list";
+    default = [ ];
+    example = [ "ptrace" ];
+    description = "Of those that always fail, what debuggers need: some of `ptrace`, `process_vm_readv`, `process_vm_writev`, `kcmp`.";
+  }
+  {
+    option = "hardening.addressFamilies";
+    key = "hardening.address_families";
+    type = "list";
+    default = [ "unix" "inet" "inet6" ];
+    example = [ "unix" "inet" ];
+    description = "Kinds of sockets that sessions may make: some of `unix`, `inet`, `inet6`.";
+  }
+]

@@ -1,0 +1,49 @@
+# Keys of the policy about one user, or the members of one group.
+[
+  {
+    option = "projectRoots";
+    key = "roots";
+    type = "list";
+    default = [ ];
+    example = [ "~/projects" "/srv/shared/app" ];
+    description = ''
+      Directories in which they may start the agent, with everything below them. `~` is their home; a home itself cannot be one. At least
+      one is needed.
+    '';
+  }
+  {
+    option = "configPath";
+    key = "config";
+    type = "text";
+    default = null;
+    example = ".config/pi";
+    description = ''
+      Their directory with the agent's configuration: absolute, or relative to their home. Where it is not said, it is
+      `wrapper.hostConfigPath`.
+    '';
+  }
+  {
+    option = "runAs";
+    key = "run_as";
+    type = "text";
+    default = null;
+    example = "pi-agent-team";
+    description = "The account that their agents run as, in the place of the one that `user` and `accounts` say.";
+  }
+  {
+    option = "sshKey";
+    key = "ssh.key";
+    type = "text";
+    default = null;
+    example = ".ssh/id_agent";
+    description = "A key for the agent's git, absolute or relative to their home. The agent gets a copy, and the model can read it.";
+  }
+  {
+    option = "environment";
+    key = "env";
+    type = "variables";
+    default = { };
+    example = { EDITOR = "nano"; };
+    description = "Variables for their agents, over those of `m3ta.pi-agent.environment`. No secrets: everybody can read the policy.";
+  }
+]

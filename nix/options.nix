@@ -1,0 +1,126 @@
+# The options m3ta.pi-agent: those of keys.nix, and those that are about the system and not the policy.
+{ lib, pkgs }:
+let
+  inherit (lib) literalExpression mkOption recursiveUpdate setAttrByPath splitString types;
+  keys = import ./keys.nix;
+
+  simple = {
+    bool = types.bool;
+    text = types.str;
+    count = types.int;
+    list = types.listOf types.str;
+    variables = types.attrsOf types.str;
+    document = types.attrsOf types.anything;
+  };
+  typeOf = type:
+    if builtins.isString type then simple.${type}
+    else if type ? valuesOf then types.attrsOf (types.enum type.valuesOf)
+    else if type.orList or false then types.either (types.enum type.oneOf) simple.list
+    else types.enum type.oneOf;
+
+  declare = entry: setAttrByPath (splitString "." entry.option) (mkOption {
+    type = if entry.default == null then types.nullOr (typeOf entry.type) else typeOf entry.type;
+    inherit (entry) default example description;
+  });
+  declareAll = entries: builtins.foldl' recursiveUpdate { } (map declare entries);
+in
+declareAll keys.policy
+// {
+  enable = mkOption {
+    type = types.bool;
+    default = false;
+    example = true;
+    description = "Whether this host runs the coding agent pi for its users under a policy, as an account of its own in a hardened unit.";
+  };
+
+  package = mkOption {
+    type = types.package;
+    default = pkgs.callPackage ./package.nix { };
+    defaultText = literalExpression "pkgs.callPackage ./package.nix { }";
+    example = literalExpression "pkgs.pi-agent";
+    description = "pi-agent itself: the wrapper, the runner and pi-agentctl.";
+  };
+
+  agent.package = mkOption {
+    type = types.nullOr types.package;
+    default = pkgs.pi-coding-agent or null;
+    defaultText = literalExpression "pkgs.pi-coding-agent or null";
+    example = literalExpression "pkgs.pi-coding-agent";
+    description = "The coding agent that is run. It is on no PATH while `wrapper.hideDirectBinary` holds.";
+  };
+
+  binaryName = mkOption {
+    type = types.nullOr types.str;
+    default = null;
+    example = "pi-agent";
+    description = ''
+      The agent's program in bin of `agent.package`. Where it is not said, it is `pi` or, where there is none, `pi-agent`: found when the
+      system is built.
+    '';
+  };
+
+  createUser = mkOption {
+    type = types.bool;
+    default = true;
+    example = false;
+    description = ''
+      Whether the agents' accounts and their group are declared here. Otherwise `users.users` and `users.groups` must have them: the
+      accounts in the group, and in no group of administrators.
+    '';
+  };
+
+  wrapper = (declareAll keys.policy).wrapper // {
+    commandName = mkOption {
+      type = types.str;
+      default = "pi";
+      example = "agent";
+      description = "What people type. Another name than pi builds `package` anew.";
+    };
+    runnerName = mkOption {
+      type = types.str;
+      default = "pi-agent-runner";
+      example = "coding-agent-runner";
+      description = "File name of the program that sudo runs. Another name builds `package` anew.";
+    };
+    hideDirectBinary = mkOption {
+      type = types.bool;
+      default = true;
+      example = false;
+      description = ''
+        Whether `agent.package` is kept off everybody's PATH, so that people meet the wrapper alone. The store itself hides nothing: who
+        looks for the program there can run it, with their own rights, as they could run a copy of it.
+      '';
+    };
+    hostConfigPath = mkOption {
+      type = types.str;
+      default = ".pi/agent";
+      example = ".config/pi";
+      description = ''
+        Where the users' own configuration of the agent lies: relative to their homes, or absolute. `hostUsers.<name>.configPath` says it for
+        one of them.
+      '';
+    };
+  };
+
+  hostUsers = mkOption {
+    type = types.attrsOf (types.submodule {
+      options = declareAll keys.users // {
+        members = mkOption {
+          type = types.listOf types.str;
+          default = [ ];
+          example = [ "alice" "bob" ];
+          description = ''
+            For a group with `accounts = "per-user"`: its members, so that an account can be declared for the agent of each. It adds nobody to
+            the group.
+          '';
+        };
+      };
+    });
+    default = { };
+    example = literalExpression ''{ alice.projectRoots = [ "~/projects" ]; "%devs".projectRoots = [ "/srv/devs" ]; }'';
+    description = ''
+      Who may start the agent, and where: accounts of `users.users`, and groups of `users.groups` as `"%group"`. Somebody's own entry beats
+      those of their groups; without one, the entries of all their groups are joined.
+    '';
+  };
+}

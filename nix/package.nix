@@ -1,0 +1,57 @@
+# pi-agent for NixOS. The names of the two programs that people and sudo meet are arguments, because they are compiled in.
+{
+  lib,
+  stdenv,
+  bashInteractive,
+  bubblewrap,
+  cli11,
+  cmake,
+  doctest,
+  fmt,
+  libseccomp,
+  meson,
+  ninja,
+  nlohmann_json,
+  pkg-config,
+  python3,
+  scdoc,
+  sdbus-cpp_2,
+  systemd,
+  util-linux,
+  yaml-cpp,
+  commandName ? "pi",
+  runnerName ? "pi-agent-runner",
+}:
+stdenv.mkDerivation {
+  pname = "pi-agent";
+  # The one place that says it is project() of meson.build.
+  version = builtins.head (builtins.match ".*version: '([0-9.]+)',.*" (builtins.readFile ../meson.build));
+
+  src = lib.cleanSource ./..;
+
+  # cmake only finds what has no pkg-config file (CLI11, doctest).
+  nativeBuildInputs = [ cmake meson ninja pkg-config python3 scdoc ];
+  dontUseCmakeConfigure = true;
+  buildInputs = [ cli11 doctest fmt libseccomp nlohmann_json sdbus-cpp_2 systemd yaml-cpp ];
+
+  mesonBuildType = "release";
+  mesonFlags = [
+    # sudo is setuid in /run/wrappers alone; the programs of the system are in no directory that other systems have.
+    "-Dsudo_path=/run/wrappers/bin/sudo"
+    "-Dsystem_path=/run/current-system/sw/bin"
+    "-Dshell_path=${bashInteractive}/bin/bash"
+    "-Dbwrap_path=${bubblewrap}/bin/bwrap"
+    "-Dsetpriv_path=${util-linux}/bin/setpriv"
+    "-Dsystem_managed=true"
+    "-Dcommand_name=${commandName}"
+    "-Drunner_name=${runnerName}"
+  ];
+  doCheck = false; # the tests boot machines (`sudo ./check`); a build sandbox has neither root nor systemd
+
+  meta = {
+    description = "Runs the coding agent pi under a policy, as an account of its own in a hardened unit";
+    license = lib.licenses.asl20;
+    platforms = lib.platforms.linux;
+    mainProgram = commandName;
+  };
+}

@@ -1,0 +1,10 @@
+# Configurations that only the product's own check finds wrong: the module lets them pass, and the policy is not built.
+let
+  with' = options: { m3ta.pi-agent = { enable = true; hostUsers.alice.projectRoots = [ "~/projects" ]; } // options; };
+in
+{
+  two_users = with' { hostUsers = { alice.projectRoots = [ "~/projects" ]; bob.projectRoots = [ "~/work" ]; }; };
+  state_elsewhere = with' { stateDir = "/srv/agents"; };
+  agent_is_a_user = with' { user = "alice"; createUser = false; group = "devs"; };
+  no_amount = with' { limits.memory = "much"; };
+}
