@@ -6,6 +6,7 @@
 #include "common/problems.hpp"
 
 #include <algorithm>
+#include <utility>
 
 namespace pi_agent {
 
@@ -53,7 +54,7 @@ Matches find_matches(const Policy &policy, const Account &caller)
 // Joins the entries of several groups; what two of them set differently has no right answer.
 class Joiner {
 public:
-    explicit Joiner(const std::string &caller) : caller_(caller) {}
+    explicit Joiner(std::string caller) : caller_(std::move(caller)) {}
 
     void take(const UserEntry &entry, const std::optional<std::string> &value, const char *name, std::optional<std::string> &into)
     {

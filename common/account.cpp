@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 
+#include <algorithm>
 #include <grp.h>
 #include <limits>
 #include <pwd.h>
@@ -131,11 +132,10 @@ bool is_plain_name(const std::string &name) noexcept
     if (name.empty() || name.size() > 32 || name.find("..") != std::string::npos) return false;
     const auto is_start = [](char byte) { return (byte >= 'a' && byte <= 'z') || byte == '_'; };
     if (!is_start(name.front())) return false;
-    for (const char byte : name) {
+    return std::all_of(name.begin(), name.end(), [&](char byte) {
         const bool digit = byte >= '0' && byte <= '9';
-        if (!is_start(byte) && !digit && byte != '.' && byte != '-') return false;
-    }
-    return true;
+        return is_start(byte) || digit || byte == '.' || byte == '-';
+    });
 }
 
 } // namespace pi_agent

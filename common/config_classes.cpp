@@ -43,7 +43,7 @@ bool ends_with(std::string_view text, std::string_view ending) noexcept
 
 FileClass default_class(std::string_view top) noexcept
 {
-    const auto found = std::find_if(defaults.begin(), defaults.end(), [top](const NamedClass &known) { return known.name == top; });
+    const auto *const found = std::find_if(defaults.begin(), defaults.end(), [top](const NamedClass &known) { return known.name == top; });
     if (found != defaults.end()) return found->file_class;
     if (ends_with(top, ".lock") || starts_with(top, "mcp-auth-refresh-")) return FileClass::never;
     return ends_with(top, ".log") ? FileClass::agent : FileClass::mirror;

@@ -224,10 +224,10 @@ std::vector<const PolicyKey *> policy_keys_below(std::string_view path)
 
 const PolicyKey *find_policy_key(std::string_view path, std::string_view name)
 {
-    const auto found = std::find_if(std::begin(table), std::end(table), [&](const PolicyKey &key) {
+    const auto *const found = std::find_if(std::begin(table), std::end(table), [&](const PolicyKey &key) {
         return parent_of_key(key.path) == path && (last_part(key) == name || last_part(key) == "*");
     });
-    return found == std::end(table) ? nullptr : &*found;
+    return found == std::end(table) ? nullptr : found;
 }
 
 std::string_view last_part(const PolicyKey &key) noexcept

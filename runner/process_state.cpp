@@ -139,7 +139,7 @@ UniqueFd take_channel(const AsRoot & /*root*/)
         if (dup2(null.get(), fd) < 0) throw_errno("replacing a standard descriptor");
     UniqueFd kept = UniqueFd::adopt(dup3(channel.get(), 3, O_CLOEXEC));
     if (channel.get() == 3) {
-        kept = std::move(channel);
+        kept = UniqueFd::adopt(channel.release());
     } else if (!kept) {
         throw_errno("keeping the wrapper's socket");
     }

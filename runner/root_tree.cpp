@@ -102,7 +102,7 @@ std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirect
     refuse_fuse(mounts, tree);
     if (!defence_is_on("cover-submounts")) return {};
     const std::string host_path = tree.path();
-    const std::vector<std::string> covered = topmost_mounts_below(mounts, host_path);
+    std::vector<std::string> covered = topmost_mounts_below(mounts, host_path);
     if (covered.size() > submount_limit && defence_is_on("submount-limit"))
         throw Failure(ExitStatus::limit, "limit: " + std::to_string(covered.size()) + " file systems are mounted inside " +
                                              escape_for_display(host_path) + ", and at most " + std::to_string(submount_limit) +
