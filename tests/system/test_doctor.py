@@ -17,7 +17,7 @@ def later(rule):
 
 
 def of_alice(path):
-    return f"runuser -u alice -- sh -c 'mkdir -p $(dirname {path}); cp /bin/true {path}'", f"rm {path}"
+    return f"runuser -u alice -- sh -c 'mkdir -p $(dirname {path}); cp /bin/true {path}'", f"rm {path}; rmdir -p --ignore-fail-on-non-empty $(dirname {path})"
 
 
 # name: (how it is planted, how it goes, what is said of it, a word of the message)
