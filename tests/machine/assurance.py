@@ -15,7 +15,7 @@ from recipes import AGENTS, EMULATED, MACHINES
 PAGE = SOURCE / "docs/assurance.md"
 HEAD = """# Assurance
 
-Written by `sudo ./check --full` from what that run saw; do not edit. It says what was tried, not that there is no fault.
+Written by `sudo ./check --full`, or with `--suite` for some suites alone, from what that run saw; do not edit. It says what was tried, not that there is no fault.
 
 """
 IN_THE_MACHINE = {"systemd": "systemd", "sudo": "sudo", "D-Bus": "dbus"}
@@ -65,7 +65,7 @@ def machines(names, emulated_kernel):
         found = versions(machine_root(name), IN_THE_MACHINE) | versions(build_root(name), TO_BUILD)
         found |= versions(build_root(name, tools=True), TO_BUILD_TOO)
         kernel = f"the host's, {platform.release()}"
-        kernel += f"; emulated: {emulated_kernel}" if name == EMULATED.machine else ""
+        kernel += f"; emulated: {emulated_kernel}" if emulated_kernel and name == EMULATED.machine else ""
         rows.append([f"{name} (Debian {MACHINES[name].release})", kernel, *found.values()])
     return table(["machine", "kernel", *IN_THE_MACHINE, *TO_BUILD, *TO_BUILD_TOO], rows)
 
@@ -136,19 +136,24 @@ def page(results, run, machines_table):
     ])  # fmt: skip
 
 
-def write(results, commit_before):
-    """The page of a run that has just ended."""
+def kernel_of_emulated():
     from emulated import kernel  # its own needs are those of --full
 
+    return version_of_kernel(kernel() / "vmlinuz")
+
+
+def write(results, commit_before, chosen=()):
+    """The page of a run that has just ended, of all suites or of those that were chosen."""
     run = {
         "began": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(START)),
         "took": f"{(time.time() - START) / 60:.0f} minutes on {os.cpu_count()} processors",
         "commit": commit_before if commit() == commit_before else f"{commit_before}, changed meanwhile to {commit()}",
+        "suites": f"these alone, each whole: {', '.join(chosen)}" if chosen else "all, each whole, and the long form of every test that has one",
         "came out": f"{results.counts['passed']} passed, {results.counts['failed']} failed, {results.counts['skipped']} skipped",
         "seed": f"{os.environ['PI_AGENT_SEED']} (`PI_AGENT_SEED`, repeats what was drawn)",
         "agents": ", ".join(f"pi {agent} with node {version_of_node(agent)}" for agent in AGENTS),
     }
-    PAGE.write_text(page(results, run, machines(MACHINES, version_of_kernel(kernel() / "vmlinuz"))))
+    PAGE.write_text(page(results, run, machines(MACHINES, "" if chosen else kernel_of_emulated())))
     owner = PAGE.parent.stat()  # the check runs as root, the checkout is somebody's
     os.chown(PAGE, owner.st_uid, owner.st_gid)
     return PAGE.relative_to(SOURCE)

@@ -16,16 +16,19 @@ from progress import CommandFailed, say
 from recipes import MACHINES
 from results import Results
 
+SUITES = ("lint", "static", "unit", "nix", "system", "attack")  # what runs without the packages that only --full installs
+
 
 def check(options, results):
     arguments = [f"--only={options.only}"] if options.only else []
     arguments += ["--full"] if options.full else []
+    arguments += [f"--suite={suite}" for suite in options.suite]
     command = [sys.executable, "-B", str(HERE / "suites.py"), *arguments]
     # What boots a machine mostly waits, what does not mostly compiles.
-    runs = [(name, part) for name in options.machine for part in suites.parts(name, options.full)]
+    runs = [(name, part) for name in options.machine for part in suites.parts(name, options.full, options.suite)]
     lanes.run({f"{name} {part}": [*command, f"--machine={name}", f"--part={part}"] for name, part in runs}, results)
     if not results.total():
-        results.add("failed", f"--only {options.only}", "no test has this in its name")
+        results.add("failed", f"--only {options.only}", "no test has this in its name, of the suites that were asked for")
 
 
 def parse():
@@ -33,12 +36,15 @@ def parse():
     parser.add_argument("--machine", action="append", choices=MACHINES, help="this machine and no other; may be repeated (default: all)")
     parser.add_argument("--only", metavar="PATTERN", help="only tests with PATTERN in their name (pytest's -k)")
     parser.add_argument("--full", action="store_true", help="also analyse the sources and build with clang; also the emulated machine; sampled tests try everything")
+    parser.add_argument("--suite", action="append", default=[], choices=SUITES, help="only this suite, whole; may be repeated")
     parser.add_argument("--list", action="store_true", help="runs nothing: tells which tests run on which machine")
     parser.add_argument("--json", action="store_true", help="with --list: as one object, {machine: {suite: [test]}}")
     options = parser.parse_args()
     if options.json and not options.list:
         parser.error("--json goes with --list")
-    options.whole = options.full and not (options.machine or options.only)
+    if options.suite and options.full:
+        parser.error("--full is all suites")
+    options.whole = (options.full or options.suite) and not (options.machine or options.only)
     options.machine = list(dict.fromkeys(options.machine or MACHINES))
     return options
 
@@ -56,7 +62,7 @@ def main():
         commit = assurance.commit()
         check(options, results)
         if options.whole:
-            say(f"writing {assurance.write(results, commit)}")
+            say(f"writing {assurance.write(results, commit, options.suite)}")
     except Exception as failure:  # whatever it is: the last line must not be missing, nor sound well
         traceback.print_exc()
         results.add("failed", "the check itself", repr(failure))

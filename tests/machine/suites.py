@@ -79,8 +79,14 @@ def pytest_suites(name, full):
     return [*(["nix"] if name == LINTED else []), "system", "attack", *(["emulated"] if full and name == EMULATED.machine else [])]
 
 
-def run_unbooted(results, name, only, full):
-    for suite, variant in meson_suites(name, full).items():
+def chosen_from(suites, chosen):
+    """Of a list or dict of suites those that were asked for by name; all, when none was."""
+    kept = [suite for suite in suites if not chosen or suite in chosen]
+    return {suite: suites[suite] for suite in kept} if isinstance(suites, dict) else kept
+
+
+def run_unbooted(results, name, only, full, chosen=()):
+    for suite, variant in chosen_from(meson_suites(name, full or bool(chosen)), chosen).items():
         meson_suite(results, suite, name, only, **variant)
     if full:
         compiles(results, "build with clang", name, everything=True, **CLANG)
@@ -88,21 +94,21 @@ def run_unbooted(results, name, only, full):
         compiles(results, "build with g++'s analyser", name, **ANALYZED)
 
 
-def part_of(suite, only, full):
+def part_of(suite, only, full, chosen=()):
     """Which part of a suite runs: all, but for what PI_AGENT_SAMPLE says ("1": all), or else part of what takes longest."""
-    if full or only or suite == "nix":  # which takes seconds
+    if full or only or chosen or suite == "nix":  # which takes seconds
         return ""
     part = os.environ.get("PI_AGENT_SAMPLE") or {"system": "0.15", "attack": "0.09"}.get(suite, "")
     return "" if part == "1" else part
 
 
-def run_booted(results, name, only, full):
+def run_booted(results, name, only, full, chosen=()):
     built = compiles(results, "build", name)
     if built and not only:  # all that compiles comes before all that measures time
         built = compiles(results, "build with test seams", name, **WITH_SEAMS)
-    for suite in pytest_suites(name, full):
+    for suite in chosen_from(pytest_suites(name, full or bool(chosen)), chosen):
         if built:
-            pytest_suite(results, suite, name, only, part_of(suite, only, full))
+            pytest_suite(results, suite, name, only, part_of(suite, only, full, chosen))
         else:
             results.add("failed", f"{suite} on {name}", "could not run: the product does not build")
 
@@ -110,8 +116,11 @@ def run_booted(results, name, only, full):
 PARTS = {"unbooted": run_unbooted, "booted": run_booted}
 
 
-def parts(name, full):
+def parts(name, full, chosen=()):
     """Which of them have something to do."""
+    if chosen:
+        of_parts = {"unbooted": meson_suites(name, full=True), "booted": pytest_suites(name, full=True)}
+        return [part for part in PARTS if chosen_from(of_parts[part], chosen)]
     return [part for part in PARTS if part != "unbooted" or full or meson_suites(name, full)]
 
 
@@ -121,12 +130,13 @@ def main():
     parser.add_argument("--part", choices=PARTS, required=True)
     parser.add_argument("--only")
     parser.add_argument("--full", action="store_true")
+    parser.add_argument("--suite", action="append", default=[])
     parser.add_argument("--results", type=Path, required=True, help="where to write them, as JSON")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that machines are ended and removed
     results = Results()
     try:
-        PARTS[options.part](results, options.machine, options.only, options.full)
+        PARTS[options.part](results, options.machine, options.only, options.full, options.suite)
     except Exception as failure:  # whatever it is: it must not sound well
         traceback.print_exc()
         results.add("failed", f"the check of {options.machine} itself", repr(failure))

@@ -88,6 +88,14 @@ class OneMachine(unittest.TestCase):
         results, started = self.ran(full=True, broken=["clang"])
         self.assertEqual((started, results.counts["failed"]), (["system", "attack"], 1))
 
+    def test_suites_that_are_asked_for_run_whole_and_no_other(self):
+        self.assertEqual(suites.parts("bookworm", False, ["attack"]), ["booted"])
+        self.assertEqual(suites.parts("trixie", False, ["lint"]), [])
+        self.assertEqual(suites.parts("bookworm", False, ["static", "system"]), ["unbooted", "booted"])
+        self.assertEqual(suites.part_of("attack", None, False, ["attack"]), "")
+        self.assertEqual(suites.chosen_from({"lint": 1, "unit": 2}, ["unit"]), {"unit": 2})
+        self.assertEqual(suites.chosen_from(["system", "attack"], []), ["system", "attack"])
+
     def test_every_machine_runs_the_same_tests_but_for_lint_and_emulation(self):
         for name in MACHINES:
             self.assertEqual(suites.pytest_suites(name, full=False), [*(["nix"] if name == LINTED else []), "system", "attack"])
