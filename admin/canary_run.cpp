@@ -42,14 +42,14 @@ std::optional<Place> find_place(const Policy &policy, const Observer &observer, 
 std::optional<Place> choose_place(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
 {
     if (name) {
-        const auto place = find_place(policy, observer, *name);
+        auto place = find_place(policy, observer, *name);
         if (!place)
             throw Failure(ExitStatus::usage,
                           "the policy gives " + quote(*name) + " no root that can be used; see: pi-agentctl explain --user NAME");
         return place;
     }
     for (const auto &user : users_of(policy))
-        if (const auto place = find_place(policy, observer, user)) return place;
+        if (auto place = find_place(policy, observer, user)) return place;
     return std::nullopt;
 }
 
