@@ -53,7 +53,7 @@ for name in ("zone", "hosts", "policy.yaml", "git", "ssl", "gconv-modules", "xx_
     open(THERE + "/" + name, "w").close()
 for name in ("git", "systemctl", "bwrap", "setpriv", "sh"):  # for PATH
     with open(THERE + "/" + name, "w") as program:
-        program.write("#!/bin/sh\n")
+        program.write("#!/bin/sh\\n")
     os.chmod(THERE + "/" + name, 0o755)
 os.makedirs(THERE + "/pi-agent", exist_ok=True)
 open(THERE + "/pi-agent/policy.yaml", "w").close()
