@@ -77,7 +77,7 @@ std::string start_text(const Explanation &explanation, const AccessRules &rules)
 }
 
 struct SystemdText {
-    std::string operator()(std::monostate) const { return ""; }
+    std::string operator()(std::monostate /*none*/) const { return ""; }
     std::string operator()(const Failure &failure) const { return fmt::format("systemd:  no start is possible: {}\n", failure.what()); }
     std::string operator()(const SystemdFeatures &features) const
     {
@@ -89,7 +89,7 @@ struct SystemdText {
 };
 
 struct SystemdJson {
-    nlohmann::json operator()(std::monostate) const { return nullptr; }
+    nlohmann::json operator()(std::monostate /*none*/) const { return nullptr; }
     nlohmann::json operator()(const Failure &failure) const { return {{"reason", failure.what()}}; }
     nlohmann::json operator()(const SystemdFeatures &features) const
     {
