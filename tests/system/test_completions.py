@@ -48,7 +48,7 @@ def completed(shell, line):
     shell.type(line + "\t")
     shell.settle()
     shell.type("\x01printf '<%s>' \x05\n")  # begin of the line, and its end
-    printed = shell.expect(rb"((?:<[^<>%\r\n]*>){2,})").group(1)
+    printed = shell.expect(rb"((?:<[^<>%\r\n]*>){2,})[^<]").group(1)  # with what follows: else it may be a part
     shell.settle(0.1)
     return [word.rstrip("/") for word in re.findall("<([^<>]*)>", printed.decode())]  # zsh takes a slash back
 
