@@ -40,6 +40,7 @@ def installed(packaged):
     machine.run("touch draft.yaml subdir-file; mkdir subdirectory", cwd=DEMO, check=True)
     yield machine
     machine.run("rm -r draft.yaml subdir-file subdirectory", cwd=DEMO, check=True)
+    machine.run("rm -rf ~/.cache/fish ~/.config/fish ~/.local/share/fish", check=True)  # fish writes completions of its own, from the manual
     machine.root(["rm", "-f", "/etc/pi-agent/policy.d/devs.yaml"], check=True)
 
 
