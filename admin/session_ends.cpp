@@ -46,7 +46,7 @@ std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Pol
     if (!defence_is_on("end-unauthorised")) return {};
     const auto orders = sessions_to_end(policy, live_sessions(root), [](Uid uid) { return find_account(uid); });
     if (orders.empty()) return {};
-    const auto left = changes.dry_run() ? std::vector<std::string>() : end_sessions(root, orders); // all at once: each may take seconds
+    auto left = changes.dry_run() ? std::vector<std::string>() : end_sessions(root, orders); // all at once: each may take seconds
     for (const auto &order : orders)
         if (std::find(left.begin(), left.end(), order.session) == left.end())
             changes.make("end the session " + order.session + ": " + order.reason, [] {});

@@ -105,7 +105,7 @@ std::string to_size(const std::optional<std::uint64_t> &bytes)
 {
     if (!bytes) return "";
     constexpr std::array<const char *, 5> units = {"", "K", "M", "G", "T"};
-    double amount = static_cast<double>(*bytes);
+    auto amount = static_cast<double>(*bytes);
     std::size_t unit = 0;
     for (; amount >= 1024 && unit + 1 < units.size(); ++unit)
         amount /= 1024;

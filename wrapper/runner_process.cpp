@@ -46,8 +46,8 @@ void forget_pending_signals()
     if (!ready) _exit(exec_failed);
     std::array<const char *, 5> arguments = {"sudo", "-n", "--", PI_AGENT_RUNNER_PATH, nullptr};
     std::array<const char *, 3> environment = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", nullptr};
-    execve(PI_AGENT_SUDO_PATH, const_cast<char *const *>(arguments.data()),
-           const_cast<char *const *>(environment.data())); // NOLINT(cppcoreguidelines-pro-type-const-cast)
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): execve(2) does not write
+    execve(PI_AGENT_SUDO_PATH, const_cast<char *const *>(arguments.data()), const_cast<char *const *>(environment.data()));
     _exit(exec_failed);
 }
 
