@@ -204,7 +204,7 @@ LINT = {"variant": "lint", "tools": True}
 WRONG_IN_CXX = ("use-of-uninitialized-value", "null-dereference", "possible-null-dereference", "null-argument", "possible-null-argument", "malloc-leak", "out-of-bounds")
 ANALYZED = {
     "variant": "analyzed",
-    "options": (f"-Dcpp_args={','.join(['-fanalyzer', *(f'-Wno-analyzer-{name}' for name in WRONG_IN_CXX)])}", "-Ddebug=false"),
+    "options": (f"-Dcpp_args={' '.join(['-fanalyzer', *(f'-Wno-analyzer-{name}' for name in WRONG_IN_CXX)])}", "-Ddebug=false"),
 }  # fmt: skip
 CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
 
