@@ -199,13 +199,6 @@ NIXOS_SETTINGS = (
 # Made from a copy of the product's build: the settings concern few files.
 NIXOS = {"variant": "nixos", "options": (*PRODUCT["options"], f"--prefix={NIXOS_PREFIX}", *NIXOS_SETTINGS), "base": PRODUCT}
 LINT = {"variant": "lint", "tools": True}
-# The analyser of g++ 14 does not know the C++ library (gcc.gnu.org/onlinedocs/gcc/Static-Analyzer-Options.html: it "is only suitable for C"): what
-# it says of memory is wrong in std::string and std::vector. It stays on for what are C's calls: descriptors, files, signal handlers.
-WRONG_IN_CXX = ("use-of-uninitialized-value", "null-dereference", "possible-null-dereference", "null-argument", "possible-null-argument", "malloc-leak", "out-of-bounds", "fd-leak")
-ANALYZED = {
-    "variant": "analyzed",
-    "options": (f"-Dcpp_args={' '.join(['-fanalyzer', *(f'-Wno-analyzer-{name}' for name in WRONG_IN_CXX)])}", "-Ddebug=false"),
-}  # fmt: skip
 CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
 
 

@@ -63,7 +63,6 @@ MACHINES = {
 }
 
 LINTED = "bookworm"  # with its clang-format: another version formats otherwise
-ANALYZED_ON = "trixie"  # the analyser of older versions of g++ is not for C++ (gcc.gnu.org/gcc-13/changes.html)
 EMULATED = EmulatedRecipe(release="bookworm", machine="bookworm", packages=("initramfs-tools", "linux-image-amd64", "zstd"))
 
 AGENTS = {

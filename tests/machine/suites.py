@@ -9,9 +9,9 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from cache import ANALYZED, CLANG, LINT, SANITIZED, SOURCE, WITH_SEAMS, Build
+from cache import CLANG, LINT, SANITIZED, SOURCE, WITH_SEAMS, Build
 from progress import CommandFailed, say
-from recipes import ANALYZED_ON, EMULATED, LINTED, MACHINES
+from recipes import EMULATED, LINTED, MACHINES
 from results import Results
 
 
@@ -90,8 +90,6 @@ def run_unbooted(results, name, only, full, chosen=()):
         meson_suite(results, suite, name, only, **variant)
     if full:
         compiles(results, "build with clang", name, everything=True, **CLANG)
-    if full and name == ANALYZED_ON:
-        compiles(results, "build with g++'s analyser", name, **ANALYZED)
 
 
 def part_of(suite, only, full, chosen=()):
