@@ -51,7 +51,8 @@ FAILING = "while test ! -e /tmp/enough; do pi true </dev/null >/dev/null 2>&1; e
 
 
 def test_a_user_who_starts_and_fails_all_the_time_keeps_apply_and_the_emergency_stop_from_nothing(product):
-    product.machine.root(f"install -d -o alice -g alice {CONFIG}; rm -f /tmp/enough /tmp/failed", check=True)
+    keep, restore = f"test ! -e {CONFIG} || cp -a {CONFIG} /root/config-before", f"rm -rf {CONFIG}; test ! -e /root/config-before || mv /root/config-before {CONFIG}"
+    product.machine.root(f"{keep}; install -d -o alice -g alice {CONFIG}; rm -f /tmp/enough /tmp/failed", check=True)
     product.machine.write(f"{CONFIG}/settings.json", "{", owner="alice")
     loops = [product.machine.popen(FAILING, cwd="/home/alice/projects/demo") for _ in range(3)]
     try:
@@ -69,7 +70,7 @@ def test_a_user_who_starts_and_fails_all_the_time_keeps_apply_and_the_emergency_
             assert not lives, f"turn {turn}: {stopped}"
             json.loads(listed.stdout)
     finally:
-        product.machine.root(f"touch /tmp/enough; rm -f {CONFIG}/settings.json", check=True)
+        product.machine.root(f"touch /tmp/enough; {restore}", check=True)
         for loop in loops:
             loop.communicate(timeout=30)
         product.machine.install_policy(ATTACK_POLICY.read_text())

@@ -114,13 +114,13 @@ LINKS = ("/etc/shadow", "/home/alice/.ssh/key", "/home/bob/work/demo", "/var/lib
 
 @pytest.mark.parametrize("goal", LINKS)
 def test_a_link_in_the_project_leads_nowhere_outside(goal, product, control_seen):
-    product.machine.root("install -d /home/alice/.ssh && echo key >/home/alice/.ssh/key && chmod 644 /home/alice/.ssh/key")
+    product.machine.root("install -d /home/alice/.ssh && echo key >/home/alice/.ssh/key && chmod 644 /home/alice/.ssh/key", check=True)
     product.machine.run(["ln", "-sfn", goal, f"{DEMO}/link"], check=True)
     done = product.pi("sh", "-c", "cat link || ls link/")
     assert done.returncode != 0, done
     product.machine.root(f"cd {DEMO}; cat link || ls link/", check=True)
     control_seen("on the host root finds something where the link leads")
-    product.machine.run(["rm", f"{DEMO}/link"], check=True)
+    product.machine.root(f"rm -r {DEMO}/link /home/alice/.ssh", check=True)
 
 
 def test_climbing_out_of_the_project_ends_in_the_sessions_own_root(product, control_seen):

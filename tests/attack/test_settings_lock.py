@@ -32,6 +32,7 @@ ABOVE = [
 def locked(product, weak):
     for target in (product, weak):
         target.machine.install_policy(LOCKED)
+        target.machine.root(f"test -e {SETTINGS} || (install -d -o alice {SETTINGS.rsplit('/', 1)[0]} && echo '{{}}' >{SETTINGS})", check=True)
     yield
     for target in (product, weak):
         target.machine.install_policy(ATTACK_POLICY.read_text())
