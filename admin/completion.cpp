@@ -59,16 +59,11 @@ Candidates names_in(const std::string &directory, const std::function<std::strin
     return candidates;
 }
 
-std::string session_of_scope(const std::string &unit)
-{
-    const auto mark = unit.find_last_of('-') + 1;
-    const auto id = unit.substr(mark, unit.find('.', mark) - mark);
-    return is_session_id(id) && unit == scope_name(id) ? id : std::string();
-}
-
 Candidates living_sessions()
 {
-    if (::geteuid() != 0) return names_in(transient_units, session_of_scope, "session");
+    if (::geteuid() != 0)
+        return names_in(
+            transient_units, [](const std::string &unit) { return session_of_scope(unit).value_or(""); }, "session");
     Candidates candidates;
     for (const auto &session : list_sessions(AsRoot::claim(), std::nullopt))
         candidates.push_back({session.id, session.user + " " + session.project});
@@ -89,11 +84,10 @@ Candidates known_sessions()
 
 Candidates policy_files()
 {
-    const auto directory = std::filesystem::path(policy_path).parent_path() / "policy.d";
     const auto of_policy = [](const std::string &name) {
         return std::filesystem::path(name).extension() == ".yaml" ? name : std::string();
     };
-    auto candidates = names_in(directory, of_policy, "policy.d");
+    auto candidates = names_in(directory_of_parts(policy_path), of_policy, "policy.d");
     candidates.push_back({any_path, ""});
     return candidates;
 }

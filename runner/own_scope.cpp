@@ -11,7 +11,6 @@
 
 #include <exception>
 #include <fcntl.h>
-#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,23 +20,12 @@ namespace {
 
 constexpr int patience_seconds = 30;
 constexpr std::size_t scopes_at_once = 64;
-constexpr std::string_view slice_prefix = "pi-agent-u";
-constexpr std::string_view scope_prefix = "pi-agent-run-";
 
-bool begins_with(std::string_view text, std::string_view prefix)
-{
-    return text.substr(0, prefix.size()) == prefix;
-}
-
-// The groups below one whose names begin so; none where it has just gone.
-std::vector<std::string> groups_in(const std::string &path, std::string_view prefix)
+// The groups below one; none where it has just gone.
+std::vector<std::string> groups_in(const std::string &path)
 {
     const UniqueFd directory = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    std::vector<std::string> found;
-    if (!directory) return found;
-    for (auto &name : names_in(directory))
-        if (begins_with(name, prefix)) found.push_back(std::move(name));
-    return found;
+    return directory ? names_in(directory) : std::vector<std::string>();
 }
 
 } // namespace
@@ -70,9 +58,11 @@ void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noex
         const ControlGroup service = group_of_service(session_id);
         const std::string slices = split_last(split_last(service.path).first).first;
         std::size_t stopped = 0;
-        for (const auto &slice : groups_in(slices, slice_prefix)) {
+        for (const auto &slice : groups_in(slices)) {
+            if (!slice.starts_with(user_slice_prefix)) continue;
             const std::string path = slices + "/" + slice + "/";
-            for (const auto &scope : groups_in(path, scope_prefix)) {
+            for (const auto &scope : groups_in(path)) {
+                if (!session_of_scope(scope)) continue;
                 const auto is_empty = [&] { return processes_in({path + scope, service.is_unified}).empty(); };
                 if (!is_empty()) continue;
                 // systemd makes a group and moves a process there in one go: once it has answered, nobody is on the way.

@@ -141,6 +141,13 @@ std::string scope_name(const std::string &id)
     return "pi-agent-run-" + id + ".scope";
 }
 
+std::optional<std::string> session_of_scope(const std::string &unit)
+{
+    const std::size_t mark = unit.rfind('-') + 1; // npos + 1 is 0
+    std::string id = unit.substr(mark, unit.find('.', mark) - mark);
+    return is_session_id(id) && unit == scope_name(id) ? std::optional(std::move(id)) : std::nullopt;
+}
+
 std::string cleanup_name(const std::string &id)
 {
     return "pi-agent-cleanup-" + id + ".service";

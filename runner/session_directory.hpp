@@ -6,6 +6,7 @@
 #include "common/ids.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -27,9 +28,10 @@ UniqueFd try_open_session(FdRef sessions, const std::string &id);
 // 128 random bits in hex: part of unit names and paths, so its alphabet is fixed.
 std::string make_session_id();
 bool is_session_id(const std::string &text) noexcept;
-std::string scope_name(const std::string &id);   // pi-agent-run-ID.scope
-std::string service_name(const std::string &id); // pi-agent-ID.service
-std::string cleanup_name(const std::string &id); // pi-agent-cleanup-ID.service
+std::string scope_name(const std::string &id);                        // pi-agent-run-ID.scope
+std::optional<std::string> session_of_scope(const std::string &unit); // its ID, when it is such a name
+std::string service_name(const std::string &id);                      // pi-agent-ID.service
+std::string cleanup_name(const std::string &id);                      // pi-agent-cleanup-ID.service
 
 // The directory of one session. Locked until unlock() or this one's end, so that a sweep can tell it from an orphan's.
 class SessionDirectory {

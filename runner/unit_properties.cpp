@@ -90,7 +90,7 @@ const NameFilter denied_calls{false,
 
 std::string slice_name(Uid user)
 {
-    return "pi-agent-u" + std::to_string(user.value()) + ".slice";
+    return user_slice_prefix + std::to_string(user.value()) + ".slice";
 }
 
 std::vector<UnitProperty> scope_properties(Uid user)

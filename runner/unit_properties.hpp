@@ -41,6 +41,8 @@ struct UnitProperty {
     PropertyValue value;
 };
 
+constexpr const char *user_slice_prefix = "pi-agent-u";
+
 // pi-agent-uUID.slice: all sessions of one user.
 std::string slice_name(Uid user);
 
