@@ -52,17 +52,12 @@ std::string to_text(const PolicyFiles &files)
     return json.dump(1) + "\n";
 }
 
-std::string directory_of_parts()
-{
-    return split_last(policy_path).first + "/policy.d";
-}
-
 bool is_policy_file(const std::string &path)
 {
     if (path == policy_path) return true;
     const auto [directory, name] = split_last(path);
     const std::string suffix = ".yaml";
-    return directory == directory_of_parts() && name.size() > suffix.size() && name.front() != '.' &&
+    return directory == directory_of_parts(policy_path) && name.size() > suffix.size() && name.front() != '.' &&
            name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
 }
 
@@ -108,16 +103,18 @@ void write_policy_file(const AsRoot &root, const PolicySource &file)
 std::string policy_file_named(const std::string &name)
 {
     const bool is_path = name.find('/') != std::string::npos;
-    auto path = is_path ? name : name == split_last(policy_path).second ? std::string(policy_path) : directory_of_parts() + "/" + name;
+    auto path = is_path                                  ? name
+                : name == split_last(policy_path).second ? std::string(policy_path)
+                                                         : directory_of_parts(policy_path) + "/" + name;
     if (is_policy_file(path)) return path;
     throw Failure(ExitStatus::usage, escape_for_display(name) + " would not be read as a part of the policy; say " + policy_path +
-                                         ", or the name of a file in " + directory_of_parts() + ", which ends with '.yaml'");
+                                         ", or the name of a file in " + directory_of_parts(policy_path) + ", which ends with '.yaml'");
 }
 
 UniqueFd open_policy_directory(const AsRoot & /*root*/, const std::string &path)
 {
     const auto directory = split_last(path).first;
-    if (directory == directory_of_parts()) {
+    if (directory == directory_of_parts(policy_path)) {
         const auto [above, below] = split_last(directory);
         const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
         const bool is_new = ::mkdirat(parent.get(), below.c_str(), 0700) == 0;

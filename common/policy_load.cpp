@@ -100,12 +100,12 @@ std::vector<std::string> list_directory(const std::string &path, Problems &probl
     return paths;
 }
 
-std::string directory_beside(const std::string &main_file)
+} // namespace
+
+std::string directory_of_parts(const std::string &main_file)
 {
     return main_file.substr(0, main_file.rfind('/') + 1) + "policy.d";
 }
-
-} // namespace
 
 Policy parse_policy(const std::vector<PolicySource> &sources)
 {
@@ -120,7 +120,7 @@ Policy parse_policy(const std::vector<PolicySource> &sources)
 
 std::string policy_stamp(const std::string &main_file)
 {
-    const auto directory = directory_beside(main_file);
+    const auto directory = directory_of_parts(main_file);
     std::vector<std::string> paths = {main_file, directory};
     try {
         for (const auto &name : list_trusted_directory(directory, ".yaml", "policy directory"))
@@ -142,7 +142,7 @@ std::vector<PolicySource> read_policy_sources(const std::string &main_file)
     Problems problems;
     std::vector<PolicySource> sources;
     add_source(main_file, sources, problems);
-    const auto directory = directory_beside(main_file);
+    const auto directory = directory_of_parts(main_file);
     for (const auto &path : list_directory(directory, problems))
         add_source(path, sources, problems);
     problems.throw_if_any();

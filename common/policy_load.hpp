@@ -17,6 +17,9 @@ struct PolicySource {
 // Parses and joins `sources` (the main file first, then policy.d in lexical order). Throws PolicyError with every diagnostic found.
 Policy parse_policy(const std::vector<PolicySource> &sources);
 
+// policy.d beside it.
+std::string directory_of_parts(const std::string &main_file);
+
 // The texts of `main_file` and policy.d/*.yaml beside it, read through trusted paths (common/trusted_file.hpp), and named by these.
 std::vector<PolicySource> read_policy_sources(const std::string &main_file);
 
