@@ -32,8 +32,9 @@ std::string script(const std::string &command)
            "esac";
 }
 
-// The wrapper's own path, and those that lead to it from where the host has its programs: on NixOS, users find it by links.
-std::vector<std::string> names_of(const std::string &command, const std::string &wrapper)
+} // namespace
+
+std::vector<std::string> names_of_wrapper(const std::string &command, const std::string &wrapper)
 {
     std::vector<std::string> names = {wrapper};
     for (const auto &directory : system_path()) {
@@ -45,8 +46,6 @@ std::vector<std::string> names_of(const std::string &command, const std::string 
     }
     return names;
 }
-
-} // namespace
 
 Faults judge_shell(const std::string &output, const std::string &user, const std::string &command, const std::vector<std::string> &wrapper)
 {
@@ -75,7 +74,7 @@ Faults judge_shell(const std::string &output, const std::string &user, const std
     return faults;
 }
 
-Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::string &wrapper)
+Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::vector<std::string> &wrapper)
 {
     try {
         const auto result = run_as_user(root, user, {"sh", "-c", script(command)}, shell_patience_seconds, NewPrivileges::refused);
@@ -84,7 +83,7 @@ Faults find_user_faults(const AsRoot &root, const Account &user, const std::stri
                      "the login shell of " + user.name + " does not come to the question (status " + std::to_string(result.status) +
                          "): " + one_line(result.output.substr(0, said_limit)),
                      "look at its start files"}};
-        return judge_shell(result.output, user.name, command, names_of(command, wrapper));
+        return judge_shell(result.output, user.name, command, wrapper);
     } catch (const Failure &failure) { // the user's own shell kept it
         return {{"shell", "the login shell of " + user.name + " does not answer: " + failure.what(), "look at its start files"}};
     }

@@ -10,10 +10,13 @@
 
 namespace pi_agent {
 
-// Runs the user's login shell, as that user and apart from this process (user_program.hpp).
-Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::string &wrapper);
+// The wrapper's own path, and those that lead to it from where the host has its programs: on NixOS, users find it by links.
+std::vector<std::string> names_of_wrapper(const std::string &command, const std::string &wrapper);
 
-// `output` is that shell's; what stands in it is the user's word. `wrapper`: the names of the wrapper, its own path first. Pure.
+// Runs the user's login shell, as that user and apart from this process (user_program.hpp). `wrapper`: its names, its own path first.
+Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::vector<std::string> &wrapper);
+
+// `output` is that shell's; what stands in it is the user's word. Pure.
 Faults judge_shell(const std::string &output, const std::string &user, const std::string &command, const std::vector<std::string> &wrapper);
 
 } // namespace pi_agent
