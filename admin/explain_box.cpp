@@ -85,7 +85,6 @@ std::string tools_text(const Explanation &explanation)
 std::string names_of(const std::vector<IpRange> &ranges)
 {
     std::vector<std::string> names;
-    names.reserve(ranges.size());
     for (const auto &range : ranges)
         names.push_back(to_string(range));
     return joined(names);
@@ -125,7 +124,6 @@ nlohmann::json network_json(const NetworkPolicy &network)
 std::string names_of(const std::vector<PolicyPath> &paths)
 {
     std::vector<std::string> names;
-    names.reserve(paths.size());
     for (const auto &path : paths)
         names.push_back(path.path);
     return joined(names);

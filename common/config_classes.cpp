@@ -31,22 +31,12 @@ constexpr std::array defaults = {
     NamedClass{"tmp", FileClass::never},
 };
 
-bool starts_with(std::string_view text, std::string_view beginning) noexcept
-{
-    return text.substr(0, beginning.size()) == beginning;
-}
-
-bool ends_with(std::string_view text, std::string_view ending) noexcept
-{
-    return text.size() >= ending.size() && text.substr(text.size() - ending.size()) == ending;
-}
-
 FileClass default_class(std::string_view top) noexcept
 {
     const auto *const found = std::find_if(defaults.begin(), defaults.end(), [top](const NamedClass &known) { return known.name == top; });
     if (found != defaults.end()) return found->file_class;
-    if (ends_with(top, ".lock") || starts_with(top, "mcp-auth-refresh-")) return FileClass::never;
-    return ends_with(top, ".log") ? FileClass::agent : FileClass::mirror;
+    if (top.ends_with(".lock") || top.starts_with("mcp-auth-refresh-")) return FileClass::never;
+    return top.ends_with(".log") ? FileClass::agent : FileClass::mirror;
 }
 
 } // namespace
@@ -83,7 +73,7 @@ bool ConfigClasses::copies_below(std::string_view path) const
 {
     if (is_copied(of(path))) return true;
     const std::string beginning = std::string(path) + "/";
-    for (auto rule = rules_.lower_bound(beginning); rule != rules_.end() && starts_with(rule->first, beginning); ++rule)
+    for (auto rule = rules_.lower_bound(beginning); rule != rules_.end() && rule->first.starts_with(beginning); ++rule)
         if (is_copied(rule->second)) return true;
     return false;
 }

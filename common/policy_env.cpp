@@ -38,11 +38,6 @@ constexpr std::array<std::string_view, 9> interpreter_names = {"NODE_OPTIONS", "
 constexpr std::array<std::string_view, 10> secret_words = {"KEY",    "TOKEN", "SECRET",     "SECRETS",    "PASSWORD",
                                                            "PASSWD", "PASS",  "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"};
 
-bool begins_with(std::string_view text, std::string_view prefix) noexcept
-{
-    return text.substr(0, prefix.size()) == prefix;
-}
-
 template <std::size_t size>
 bool holds(const std::array<std::string_view, size> &words, std::string_view word) noexcept
 {
@@ -60,7 +55,7 @@ std::string upper(std::string_view text)
 
 bool is_own_name(const std::string &name)
 {
-    return holds(own_names, name) || begins_with(name, "PI_AGENT_") || upper(name) == "NPM_CONFIG_PREFIX";
+    return holds(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_PREFIX";
 }
 
 // API_KEY, githubToken and DB_PASSWORD_2 do; KEYBOARD and MONKEY do not.
@@ -78,7 +73,7 @@ bool has_secret_word(std::string_view name)
         if (lower || upper) word += static_cast<char>(lower ? byte - 'a' + 'A' : byte);
         was_lower = lower;
     }
-    return holds(secret_words, word) || holds(secret_words, begins_with(word, "API") ? std::string_view(word).substr(3) : word);
+    return holds(secret_words, word) || holds(secret_words, word.starts_with("API") ? std::string_view(word).substr(3) : word);
 }
 
 // "scheme://user:password@host"
@@ -135,7 +130,7 @@ std::optional<std::string> problem_of_env_name(const std::string &name)
 {
     if (!is_variable_name(name)) return "is not a variable name";
     if (is_own_name(name)) return "is set by pi-agent itself";
-    if (holds(start_up_names, name) || begins_with(name, "LD_")) return "changes programs before they begin";
+    if (holds(start_up_names, name) || name.starts_with("LD_")) return "changes programs before they begin";
     return std::nullopt;
 }
 

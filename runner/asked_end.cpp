@@ -82,7 +82,6 @@ std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndO
         send_signal(sessions, order, SIGKILL);
     left = wait_for_ends(sessions, std::move(left), kill_patience_seconds);
     std::vector<std::string> names;
-    names.reserve(left.size());
     for (const auto &order : left)
         names.push_back(order.session);
     return names;

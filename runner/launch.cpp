@@ -135,6 +135,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave a scope behind
     sandbox->leave_callers_group();
     // --- from here the caller can neither freeze nor kill this process ---
+
     // Decide again; only this decision counts.
     const AccessRules rules = authorise(policy, caller);
     require_limit_controllers(root, policy.limits);
@@ -195,8 +196,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     // Launch. While the sandbox is built, the user's config is brought into the agent's home: what is started there waits for the launch
     // record and looks at nothing before.
     GitIdentityReader git_identity(root, caller, project, policy.git_identity);
-    auto [control_end, launcher] = make_channel();
-    const UniqueFd control = std::move(control_end);
+    auto [control, launcher] = make_channel();
     end.sandbox_may_live();
     const auto begun = Clock::now();
     sandbox->start(plan_sandbox(id, caller, agent, project, state, tree, policy), launcher);
@@ -250,7 +250,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     tell(wrapper, SessionBegun{id});
     record.started(session, agent, project.shown.path(), program);
     LimitEvents reached;
-    const AgentEnded ended = run_recorded(record, asked, *sandbox, notify, [&] {
+    const AgentEnded ended = run_recorded(record, asked, *sandbox, notify, [&, &control = control] { // clang 14 needs it named
         const Session watched{wrapper,
                               receiver,
                               control,

@@ -116,7 +116,6 @@ std::vector<std::string> select_migrations(const std::vector<std::string> &names
     }
     std::sort(chosen.begin(), chosen.end());
     std::vector<std::string> ordered;
-    ordered.reserve(chosen.size());
     for (auto &[version, name] : chosen)
         ordered.push_back(std::move(name));
     return ordered;

@@ -234,7 +234,6 @@ private:
             if (opened.fd) fds.push_back(std::move(opened.fd));
         }
         std::vector<int> borrowed;
-        borrowed.reserve(fds.size());
         for (const auto &fd : fds)
             borrowed.push_back(fd.get());
         send_to_writer(transfer_, message, borrowed);
