@@ -6,7 +6,7 @@ import sys
 
 from cache import SOURCE, Build
 from progress import CommandFailed
-from suites import chosen_from, meson_suites, pytest, pytest_suites
+from suites import meson_suites, pytest, pytest_suites
 
 
 def of_meson(suite, name, only, variant):
@@ -26,10 +26,9 @@ def of_pytest(suite, name, only):
 
 def tests_of(name, options):
     """{suite: [test]} in the order in which they run."""
-    full = options.full or bool(options.suite)
-    built = chosen_from(meson_suites(name, full), options.suite)
+    built = meson_suites(name, options.full, options.suite)
     tests = {suite: of_meson(suite, name, options.only, variant) for suite, variant in built.items()}
-    return tests | {suite: of_pytest(suite, name, options.only) for suite in chosen_from(pytest_suites(name, full), options.suite)}
+    return tests | {suite: of_pytest(suite, name, options.only) for suite in pytest_suites(name, options.full, options.suite)}
 
 
 def as_text(machines):

@@ -68,25 +68,27 @@ def compiles(results, what, name, everything=False, **variant):
         return True
 
 
-def meson_suites(name, full):
-    """Which of meson's suites this machine runs, and in which build. A sanitized build takes as long as all others together."""
-    linted = {"lint": LINT, **({"static": LINT} if full else {})} if name == LINTED else {}
-    return {**linted, **({"unit": SANITIZED} if full or name == LINTED else {})}
-
-
-def pytest_suites(name, full):
-    # That of the Nix files needs no machine, and the product of one.
-    return [*(["nix"] if name == LINTED else []), "system", "attack", *(["emulated"] if full and name == EMULATED.machine else [])]
-
-
 def chosen_from(suites, chosen):
     """Of a list or dict of suites those that were asked for by name; all, when none was."""
     kept = [suite for suite in suites if not chosen or suite in chosen]
     return {suite: suites[suite] for suite in kept} if isinstance(suites, dict) else kept
 
 
+def meson_suites(name, full, chosen=()):
+    """Which of meson's suites this machine runs, and in which build. A sanitized build takes as long as all others together."""
+    full = full or bool(chosen)
+    linted = {"lint": LINT, **({"static": LINT} if full else {})} if name == LINTED else {}
+    return chosen_from({**linted, **({"unit": SANITIZED} if full or name == LINTED else {})}, chosen)
+
+
+def pytest_suites(name, full, chosen=()):
+    # That of the Nix files needs no machine, and the product of one.
+    suites = [*(["nix"] if name == LINTED else []), "system", "attack", *(["emulated"] if full and name == EMULATED.machine else [])]
+    return chosen_from(suites, chosen)
+
+
 def run_unbooted(results, name, only, full, chosen=()):
-    for suite, variant in chosen_from(meson_suites(name, full or bool(chosen)), chosen).items():
+    for suite, variant in meson_suites(name, full, chosen).items():
         meson_suite(results, suite, name, only, **variant)
     if full:
         compiles(results, "build with clang", name, everything=True, **CLANG)
@@ -104,7 +106,7 @@ def run_booted(results, name, only, full, chosen=()):
     built = compiles(results, "build", name)
     if built and not only:  # all that compiles comes before all that measures time
         built = compiles(results, "build with test seams", name, **WITH_SEAMS)
-    for suite in chosen_from(pytest_suites(name, full or bool(chosen)), chosen):
+    for suite in pytest_suites(name, full, chosen):
         if built:
             pytest_suite(results, suite, name, only, part_of(suite, only, full, chosen))
         else:
@@ -116,10 +118,8 @@ PARTS = {"unbooted": run_unbooted, "booted": run_booted}
 
 def parts(name, full, chosen=()):
     """Which of them have something to do."""
-    if chosen:
-        of_parts = {"unbooted": meson_suites(name, full=True), "booted": pytest_suites(name, full=True)}
-        return [part for part in PARTS if chosen_from(of_parts[part], chosen)]
-    return [part for part in PARTS if part != "unbooted" or full or meson_suites(name, full)]
+    busy = {"unbooted": full or meson_suites(name, full, chosen), "booted": pytest_suites(name, full, chosen)}
+    return [part for part in PARTS if busy[part]]
 
 
 def main():
