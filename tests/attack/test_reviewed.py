@@ -3,6 +3,7 @@
 import time
 
 import pytest
+from sent_directory import TAKE, sent
 from target import ATTACK_POLICY, DEMO, Outcome
 
 pytestmark = pytest.mark.position("user")
@@ -63,26 +64,9 @@ def test_a_root_that_its_user_can_exchange_in_a_tree_that_the_agent_sees_is_refu
             target.machine.root("rm -r /opt/alice", check=True)
 
 
-SEND_ROOT = f"""
-import os, socket
-path = "{DEMO}/door"
-server = socket.socket(socket.AF_UNIX)
-server.bind(path)
-os.chmod(path, 0o777)
-server.listen()
-print("listening", flush=True)
-peer, _ = server.accept()
-socket.send_fds(peer, [b"x"], [os.open("/", os.O_RDONLY | os.O_DIRECTORY)])
-peer.recv(1)
-os.unlink(path)
-"""
-TAKE_ROOT = f"""
-import json, os, socket
-door = socket.socket(socket.AF_UNIX)
-door.connect("{DEMO}/door")
-_, fds, _, _ = socket.recv_fds(door, 1, 1)
+LIST = f"""{TAKE}
 try:
-    told = os.listdir(os.open("srv/shared", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fds[0]))
+    told = os.listdir(os.open("srv/shared", os.O_RDONLY | os.O_DIRECTORY, dir_fd=fd))
 except OSError as error:
     told = str(error)
 print(json.dumps(told))
@@ -92,12 +76,8 @@ print(json.dumps(told))
 @pytest.mark.position("agent")
 def test_a_directory_sent_over_a_socket_leads_nowhere(prove):
     def attack(target):
-        server = target.machine.popen(["python3", "-c", SEND_ROOT])
-        assert server.stdout.readline() == b"listening\n"
-        told = target.python(TAKE_ROOT)
-        server.wait(timeout=10)
-        for stream in (server.stdin, server.stdout, server.stderr):
-            stream.close()
+        with sent(target, "/"):
+            told = target.python(LIST)
         return Outcome(isinstance(told, list), told)
 
     prove(attack, "landlock")

@@ -3,25 +3,13 @@
 import json
 
 import pytest
-from target import DEMO, Outcome
+from sent_directory import TAKE, sent
+from target import Outcome
 
 pytestmark = pytest.mark.position("agent")
 
 PLACE = "/srv/sent"
 VICTIM = f"{PLACE}/victim"
-SEND = f"""
-import os, socket
-path = "{DEMO}/sent-door"
-server = socket.socket(socket.AF_UNIX)
-server.bind(path)
-os.chmod(path, 0o777)
-server.listen()
-print("listening", flush=True)
-peer, _ = server.accept()
-socket.send_fds(peer, [b"x"], [os.open("{PLACE}", os.O_RDONLY | os.O_DIRECTORY)])
-peer.recv(1)
-os.unlink(path)
-"""
 # Each is told as "done" or its errno; the directory is descriptor `fd`.
 CALLS = {
     "truncate": "os.truncate(f'/proc/self/fd/{fd}/victim', 0)",
@@ -33,12 +21,7 @@ CALLS = {
     "making a link": "os.symlink('victim', 'made-link', dir_fd=fd)",
     "a pipe": "os.mkfifo('made-pipe', dir_fd=fd)",
 }
-TAKE = f"""
-import errno, json, os, socket, sys
-door = socket.socket(socket.AF_UNIX)
-door.connect("{DEMO}/sent-door")
-_, fds, _, _ = socket.recv_fds(door, 1, 1)
-fd = fds[0]
+TRY = f"""{TAKE}
 def tried(call):
     try:
         exec(call)
@@ -62,12 +45,8 @@ def place(product, weak):
 def trying(call):
     def attack(target):
         target.machine.root(f"rm -rf {PLACE}/*; echo precious >{VICTIM}; chown pi-agent {VICTIM}; chmod 600 {VICTIM}", check=True)
-        server = target.machine.popen(["python3", "-c", SEND])
-        assert server.stdout.readline() == b"listening\n", server.stderr.read()
-        done = target.pi("python3", "-c", TAKE, CALLS[call])
-        server.wait(timeout=10)
-        for stream in (server.stdin, server.stdout, server.stderr):
-            stream.close()
+        with sent(target, PLACE):
+            done = target.pi("python3", "-c", TRY, CALLS[call])
         assert done.returncode == 0, done
         told = json.loads(done.stdout)
         unchanged = target.machine.root(f"ls {PLACE}; cat {VICTIM}").stdout == b"victim\nprecious\n"

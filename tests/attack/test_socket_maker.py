@@ -9,18 +9,9 @@ ALICE, BOB = 1000, 1001
 # As root: a pair made by a process that is dead, and a living process of another uid that has its number.
 ARRANGING = """
 def made_by_the_dead(uid):
-    here, there = socket.socketpair()
-    maker = os.fork()
-    if maker == 0:
-        os.setresgid(uid, uid, uid)
-        os.setresuid(uid, uid, uid)
-        ends = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        send(there, b"x", [end.fileno() for end in ends])
-        os._exit(0)
-    _, fds, _, _ = socket.recv_fds(here, 1, 2)
-    os.waitpid(maker, 0)
-    pair = tuple(socket.socket(fileno=fd) for fd in fds)
-    assert struct.unpack("3i", pair[0].getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))[0] == maker
+    pair = socket_made_by(uid)
+    maker, of, _ = struct.unpack("3i", pair[0].getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, 12))
+    assert of == uid and maker > 0 and not os.path.exists(f"/proc/{maker}")
     return pair, maker
 
 def let_the_next_number_be(number):
