@@ -151,7 +151,7 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
         if (inside.is_broken) now.inside = versions.base_written;
         if (!now.inside) now.base_host = now.base_chosen = now.base_written = std::nullopt; // nothing was deleted key by key
         send_progress(channel_); // each of these steps may take a second for the largest document, and more on a busy host
-        Merged merged = merge(name, std::move(now));
+        Merged merged = merge(name, now);
         send_progress(channel_);
         return merged;
     };
@@ -201,7 +201,7 @@ void DocumentWriter::write_locked(const json &merged, DocumentVersions without_a
     std::string text = as_text(merged);
     if (text.size() > locked_limit) {
         without_agents.inside = without_agents.base_host = without_agents.base_chosen = without_agents.base_written = std::nullopt;
-        text = as_text(merge("settings.json", std::move(without_agents)).document);
+        text = as_text(merge("settings.json", without_agents).document);
         send_answer(channel_,
                     "config: what the agent added to its settings.json is too large to be locked (policy: settings_lock), and left out");
     }

@@ -180,7 +180,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
         std::count_if(directories_.begin(), directories_.end(), [](const auto *one) { return !one->is_cache; })); // they come first
     const std::vector<std::string> filled = make_mount_points(root_, agent, state.home, defaults, places_, toolchains);
     const UniqueFd cache_map = toolchains < directories_.size() ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
-    for (std::size_t index = 0; index < directories_.size(); ++index)
+    for (std::size_t index = 0; index < directories_.size(); ++index) {
         show_or_leave_out(index, [&] {
             const bool overlaid = directories_[index]->is_cache && defence_is_on("cache-overlay");
             const MountAttributes attributes{!directories_[index]->is_cache || overlaid,
@@ -191,6 +191,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
             else
                 show_later(index, state.home_path, std::move(mount));
         });
+    }
     require_same_places();
     for (const auto &place : filled)
         if (std::find(shown_.readable.begin(), shown_.readable.end(), "~/" + place) != shown_.readable.end())
