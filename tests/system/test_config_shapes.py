@@ -9,6 +9,7 @@ pytestmark = pytest.mark.usefixtures("playing")
 
 CONFIG = "/home/alice/.pi/agent"
 INSIDE = f"{STATE}/alice/home/.pi/agent"
+MANY_FILES_SECONDS = 300  # a busy disk takes more than a minute to remove 20,000
 
 
 @pytest.fixture(autouse=True)
@@ -17,11 +18,12 @@ def config(machine):
     machine.run("mv .pi .pi-kept && mkdir -p .pi/agent", check=True)
     machine.root(["rm", "-rf", f"{STATE}/alice"], check=True)
     yield
-    machine.root("cd /home/alice && chmod -R u+rwX .pi; rm -rf .pi && mv .pi-kept .pi", check=True)
+    script = f"cd /home/alice && chmod -R u+rwX .pi; rm -rf .pi && mv .pi-kept .pi && rm -rf {STATE}/alice"
+    machine.root(script, check=True, timeout=MANY_FILES_SECONDS)
 
 
 def on_host(machine, script):
-    machine.run(script, cwd=CONFIG, check=True)
+    machine.run(script, cwd=CONFIG, check=True, timeout=MANY_FILES_SECONDS)
 
 
 def inside(machine, script="true"):
