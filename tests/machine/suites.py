@@ -118,8 +118,8 @@ PARTS = {"unbooted": run_unbooted, "booted": run_booted}
 
 def parts(name, full, chosen=()):
     """Which of them have something to do."""
-    busy = {"unbooted": full or meson_suites(name, full, chosen), "booted": pytest_suites(name, full, chosen)}
-    return [part for part in PARTS if busy[part]]
+    of_parts = {"unbooted": meson_suites(name, full, chosen), "booted": pytest_suites(name, full, chosen)}
+    return [part for part in PARTS if of_parts[part]]
 
 
 def main():
