@@ -30,7 +30,7 @@ bool is_one_of(char byte, std::string_view bytes) noexcept
 
 class EnvFileParser {
 public:
-    EnvFileParser(std::string_view text, const std::string &name) : text_(text), name_(name) {}
+    EnvFileParser(std::string_view text, std::string name) : text_(text), name_(std::move(name)) {}
 
     std::vector<EnvAssignment> parse()
     {

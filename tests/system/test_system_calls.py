@@ -24,7 +24,7 @@ class Roots:
     def __init__(self):
         self.calls = defaultdict(set)  # by name: the beginnings of the lines that show it
         self.processes = set()
-        self.early = defaultdict(dict)  # by process: what is not known to be ours (yet: a child may be faster than its parent's return)
+        self.early = defaultdict(list)  # by process: what is not known to be ours (yet: a child may be faster than its parent's return)
         self.unfinished = {}  # by process: how its call began, while the trace goes on with another one's
 
     def read(self, line):
@@ -37,18 +37,22 @@ class Roots:
             return
         if found["resumed"]:
             rest = self.unfinished.pop(pid, "") + rest
+        self.made(pid, call, rest, line[:200])
+
+    def made(self, pid, call, rest, shown):
         returned = RETURNED.search(rest)
         value = int(returned[1]) if returned else None
         if call == "execve" and value == 0:
             self.is_runner(pid, rest)
         if pid not in self.processes:
-            self.early[pid][call] = line[:200]
+            self.early[pid].append((call, rest, shown))
             return
-        self.calls[call].add(line[:200])
+        self.calls[call].add(shown)
         if call in FORKS and value and value > 0:
-            self.processes.add(str(value))
-            for earlier, shown in self.early[str(value)].items():
-                self.calls[earlier].add(shown)
+            child = str(value)
+            self.processes.add(child)
+            for earlier in self.early.pop(child, []):
+                self.made(child, *earlier)
         if call in IDENTITIES and value == 0 and not re.match(r"(-1, )*0", rest):
             self.processes.discard(pid)
 
@@ -57,6 +61,22 @@ class Roots:
         self.processes.discard(pid)
         if rest.startswith(f'"{RUNNER}"'):
             self.processes.add(pid)
+
+
+def test_a_child_that_is_faster_than_its_parents_return_is_followed_from_its_first_call():
+    roots = Roots()
+    for line in (
+        f'10 execve("{RUNNER}", ["{RUNNER}"], 0x1 /* 9 vars */) = 0',
+        "10 clone3({flags=CLONE_VFORK} <unfinished ...>",
+        "11 prctl(PR_SET_PDEATHSIG, SIGKILL) = 0",
+        "11 setresuid(1000, 1000, 1000)     = 0",
+        "11 statfs(\"/home\", 0x2)           = 0",
+        "10 <... clone3 resumed>, 88)        = 11",
+        "11 statfs(\"/home\", 0x2)           = 0",
+        "10 getuid()                         = 0",
+    ):
+        roots.read(line)
+    assert sorted(roots.calls) == ["clone3", "execve", "getuid", "prctl", "setresuid"]
 
 
 def calls_of(machine, command):
