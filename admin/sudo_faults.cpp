@@ -92,7 +92,7 @@ void apply_list(const std::string &name, const Json &value, const std::string &o
 Json defaults_of(const Json &sudoers, const std::string &runner)
 {
     Json all = Json::object();
-    for (const bool of_commands : {false, true})
+    for (const bool of_commands : {false, true}) {
         for (const auto &defaults : sudoers.value("Defaults", Json::array())) {
             const auto binding = defaults.value("Binding", Json::array());
             const bool is_of_command = !binding.empty() && binding[0].contains("command");
@@ -108,6 +108,7 @@ Json defaults_of(const Json &sudoers, const std::string &runner)
                         all[name] = value;
                 }
         }
+    }
     return all;
 }
 

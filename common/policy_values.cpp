@@ -193,7 +193,7 @@ std::optional<std::string> read_choice(const PolicyValue &value, Problems &probl
         report_type(value, expected, "write one of them", problems);
         return std::nullopt;
     }
-    const auto text = read_line(value, problems);
+    auto text = read_line(value, problems);
     if (!text) return std::nullopt;
     if (std::find(now.begin(), now.end(), *text) != now.end()) return text;
     const auto remedy = "use " + expected;

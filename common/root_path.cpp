@@ -102,7 +102,7 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
 std::string expand_home(const std::string &text, const Account &user)
 {
     if (text != "~" && text.substr(0, 2) != "~/") return text;
-    const auto home = without_trailing_slashes(user.home);
+    auto home = without_trailing_slashes(user.home);
     if (text == "~") return home;
     return (home == "/" ? "" : home) + text.substr(1);
 }

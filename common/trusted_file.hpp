@@ -19,7 +19,7 @@ UniqueFd open_trusted(const std::string &path, int flags, const std::string &wha
 struct ResolvedPath {
     std::string canonical;                    // without symbolic links
     std::map<std::string, std::string> links; // those on the way, by their own canonical paths, with their texts
-    bool is_directory;
+    bool is_directory = false;
 };
 ResolvedPath resolve_trusted(const std::string &path, const std::string &what);
 
