@@ -208,6 +208,13 @@ std::uint64_t Decoder::number()
     return value;
 }
 
+bool Decoder::flag()
+{
+    const std::uint64_t value = number();
+    if (value > 1) throw ProtocolError("a message carries an impossible flag");
+    return value == 1;
+}
+
 std::string Decoder::text()
 {
     const std::uint64_t size = number();

@@ -85,6 +85,7 @@ class Decoder {
 public:
     explicit Decoder(std::string_view bytes) noexcept : rest_(bytes) {}
     std::uint64_t number();
+    bool flag(); // the number 0 or 1, and no other
     std::string text();
     std::vector<std::string> texts(std::size_t limit);
     void end() const; // throws when bytes are left over

@@ -190,7 +190,7 @@ RunnerMessage decode_runner_message(std::string_view bytes)
         message = SessionBegun{decoder.text()};
         break;
     case ended_type: {
-        const bool by_signal = decoder.number() == 1;
+        const bool by_signal = decoder.flag();
         message = AgentEnded{by_signal, static_cast<int>(bounded(decoder, 255, "exit status"))};
         break;
     }

@@ -72,7 +72,7 @@ FoundIdentity decode_found(std::string_view bytes)
     Decoder decoder(bytes);
     FoundIdentity found;
     for (auto *value : {&found.identity.name, &found.identity.email}) {
-        const bool is_set = decoder.number() == 1;
+        const bool is_set = decoder.flag();
         std::string text = decoder.text();
         if (text.size() > answer_limit || text.find('\0') != std::string::npos) throw ProtocolError("git's answer is no name or address");
         if (is_set) *value = std::move(text);

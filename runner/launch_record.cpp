@@ -78,7 +78,7 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     launch.record.cwd_inode = decoder.number();
     launch.record.umask = static_cast<unsigned>(decoder.number() & 0777U);
     for (bool &on_terminal : launch.record.on_terminal)
-        on_terminal = decoder.number() == 1;
+        on_terminal = decoder.flag();
     const std::uint64_t restrictions = decoder.number();
     if (restrictions > static_cast<std::uint64_t>(Restrictions::all)) throw ProtocolError("the launch record has unknown restrictions");
     launch.record.restrictions = static_cast<Restrictions>(restrictions);
@@ -123,7 +123,7 @@ ExecMessage decode_exec_message(std::string_view bytes)
         return ExecStopped{};
     }
     if (type != ended_type) throw ProtocolError("pi-agent-exec sent an unknown message");
-    const bool by_signal = decoder.number() == 1;
+    const bool by_signal = decoder.flag();
     const std::uint64_t value = decoder.number();
     decoder.end();
     if (value > 255) throw ProtocolError("pi-agent-exec sent an impossible status");

@@ -18,7 +18,7 @@ ListedEntry decode_entry(Decoder &decoder)
 
 Content decode_content(Decoder &decoder)
 {
-    Content content{decoder.number(), decoder.number() != 0, {}};
+    Content content{decoder.number(), decoder.flag(), {}};
     if (content.readable) content.facts = decode_facts(decoder);
     return content;
 }

@@ -329,3 +329,12 @@ TEST_CASE("lengths and counts that lie are refused before memory is taken for th
     CHECK(Decoder(two).texts(2).size() == 2);
     CHECK_THROWS_AS(static_cast<void>(Decoder(two).texts(1)), ProtocolError);
 }
+
+TEST_CASE("a flag has two values, and a third breaks the protocol")
+{
+    const std::string bytes = Encoder().number(0).number(1).number(2).bytes();
+    Decoder decoder(bytes);
+    CHECK(!decoder.flag());
+    CHECK(decoder.flag());
+    CHECK_THROWS_AS(static_cast<void>(decoder.flag()), ProtocolError);
+}

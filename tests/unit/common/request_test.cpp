@@ -309,6 +309,7 @@ TEST_CASE("a message of the runner that is not one is refused")
         Encoder().number(3).bytes(),
         Encoder().number(4).number(0).bytes(),
         Encoder().number(4).number(0).number(256).bytes(),
+        Encoder().number(4).number(2).number(0).bytes(),
         Encoder().number(4).number(0).number(std::numeric_limits<std::uint64_t>::max()).bytes(),
         encode(Notice{"x"}) + "x",
         encode(SessionBegun{"x"}) + "x",

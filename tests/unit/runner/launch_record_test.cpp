@@ -179,6 +179,7 @@ TEST_CASE("a message of pi-agent-exec that is not one is refused")
         Encoder().number(18).bytes(),
         Encoder().number(19).number(0).bytes(),
         Encoder().number(19).number(0).number(256).bytes(),
+        Encoder().number(19).number(2).number(0).bytes(),
         Encoder().number(19).number(1).number(std::numeric_limits<std::uint64_t>::max()).bytes(),
         encode(ExecMessage(ExecReady{})) + "x",
         encode(ExecMessage(ExecStopped{})) + "x",

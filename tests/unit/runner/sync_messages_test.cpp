@@ -67,6 +67,7 @@ TEST_CASE("unknown steps, kinds and impossible counts break the protocol")
         CHECK_THROWS_AS(decode_sync_message(Encoder().number(step).bytes()), ProtocolError);
     for (const std::uint64_t kind : {std::uint64_t{0}, std::uint64_t{4}, most})
         CHECK_THROWS_AS(decode_sync_message(Encoder().number(2).number(1).number(kind).text("x").bytes()), ProtocolError);
+    CHECK_THROWS_AS(decode_sync_message(Encoder().number(4).number(1).number(0).number(2).bytes()), ProtocolError);
     for (const std::uint64_t step : {2U, 4U}) // nothing is made room for before it is there
         CHECK_THROWS_AS(decode_sync_message(Encoder().number(step).number(most).bytes()), ProtocolError);
 }
