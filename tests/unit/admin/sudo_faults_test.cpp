@@ -2,10 +2,12 @@
 #include "admin/sudo_faults.hpp"
 
 #include "common/error.hpp"
+#include "support/failure.hpp"
 
 #include <doctest/doctest.h>
 
 using namespace pi_agent;
+using namespace pi_agent::test;
 
 namespace {
 
@@ -96,4 +98,8 @@ TEST_CASE("what is no such text is told")
 {
     CHECK_THROWS_AS(judge_sudoers("sudo: no", "alice", runner, SudoKind::original), Failure);
     CHECK_THROWS_AS(judge_sudoers(R"({"User_Specs": [{}]})", "alice", runner, SudoKind::original), Failure);
+    // It says where, in words that show the text: that may be anybody's.
+    const auto caught = failure_of([] { return judge_sudoers("{\"\xe2\x80\xae\x1b[2J", "alice", runner, SudoKind::original); });
+    CHECK(caught.text.find("\\u{202e}") != std::string::npos);
+    CHECK(caught.text.find("\xe2\x80\xae") == std::string::npos);
 }
