@@ -17,6 +17,11 @@ const json *member(const json *object, const std::string &key)
     return found == object->end() ? nullptr : &*found;
 }
 
+const json *pointer_to(const std::optional<json> &value) noexcept
+{
+    return value ? &*value : nullptr;
+}
+
 bool are_same(const json *one, const json *other)
 {
     if (one == nullptr || other == nullptr) return one == other;
@@ -93,21 +98,16 @@ std::vector<unsigned> version_numbers(const json *value)
 
 void keep_the_agents_own(const DocumentVersions &versions, json &merged)
 {
-    if (!versions.inside) return;
+    const json *inside = pointer_to(versions.inside);
     for (const char *key : {"trackingId", "deviceId"}) {
-        const json *own = member(&*versions.inside, key);
+        const json *own = member(inside, key);
         if (own != nullptr && member(&versions.host, key) == nullptr) merged[key] = *own;
     }
     constexpr const char *version = "lastChangelogVersion";
-    const json *of_inside = member(&*versions.inside, version);
+    const json *of_inside = member(inside, version);
     const json *of_host = member(&versions.host, version);
     const json *larger = version_numbers(of_inside) < version_numbers(of_host) || of_inside == nullptr ? of_host : of_inside;
     if (larger != nullptr) merged[version] = *larger;
-}
-
-const json *pointer_to(const std::optional<json> &value) noexcept
-{
-    return value ? &*value : nullptr;
 }
 
 bool is_oauth(const json *entry)

@@ -225,6 +225,18 @@ TEST_CASE("of the agent's own keys the host's count when it has them, and the la
     CHECK(document.sync() == json{{"trackingId", "host"}, {"deviceId", "inside"}});
 }
 
+TEST_CASE("the host's lastChangelogVersion counts in any class from the first start on")
+{
+    for (const FileClass file_class : {FileClass::mirror, FileClass::seed, FileClass::agent, FileClass::never}) {
+        CAPTURE(static_cast<int>(file_class));
+        Document document;
+        document.file_class = file_class;
+        document.host = {{"lastChangelogVersion", "1.2.3"}};
+        CHECK(document.sync()["lastChangelogVersion"] == "1.2.3");
+        CHECK(document.sync()["lastChangelogVersion"] == "1.2.3");
+    }
+}
+
 TEST_CASE("the keys of managed providers are found in models, and taken from the host's")
 {
     const json managed = json::parse(R"({"providers":{"a":{"apiKey":"k"},"b":{"baseUrl":"u"},"c":"x"}})");
