@@ -178,6 +178,9 @@ PRODUCT = {"options": ("-Ddebug=false",)}  # optimised as it is for users; the d
 SANITIZED = {"variant": "sanitized", "options": ("-Doptimization=0", "-Ddebug=false", "-Db_sanitize=address,undefined", "-Db_lundef=false")}
 # A test can take a defence out of it. Unoptimised, because no user gets it.
 WITH_SEAMS = {"variant": "weak", "options": ("-Dtest_seams=true", "-Doptimization=0", "-Ddebug=false")}
+CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
+# Of it only what the fuzzers try is built, and has its sanitizers from tests/fuzz/meson.build.
+FUZZ = {"variant": "fuzz", "tools": True, "environment": CLANG["environment"], "options": ("-Dfuzzers=true", "-Doptimization=1", "-Ddebug=false")}
 # As nix/package.nix builds it (tests/nix/test_package.py holds the two together), below paths that a Nix store has.
 STORE = "/nix/store"
 NIXOS_PREFIX = f"{STORE}/1c0lmyz4ndxgwqkh8sfjr5vbp2a697i3-pi-agent"
@@ -199,7 +202,6 @@ NIXOS_SETTINGS = (
 # Made from a copy of the product's build: the settings concern few files.
 NIXOS = {"variant": "nixos", "options": (*PRODUCT["options"], f"--prefix={NIXOS_PREFIX}", *NIXOS_SETTINGS), "base": PRODUCT}
 LINT = {"variant": "lint", "tools": True}
-CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
 
 
 # The version is meson.build's alone, so this file of the package is written with it.
@@ -265,11 +267,11 @@ class Build:
             targets = [] if everything else self._installed_targets()
             self._quietly(["ninja", "-C", "/build", "-j", str(os.cpu_count()), *targets])
 
-    def compile_target(self, target):
-        """Builds one file that is not installed, e.g. what a bench needs; by its path in the build directory."""
+    def compile_targets(self, targets):
+        """Builds files that are not installed, e.g. what a bench needs; by their paths in the build directory."""
         self.setup()
         with locked(self.directory):
-            self._quietly(["ninja", "-C", "/build", "-j", str(os.cpu_count()), target])
+            self._quietly(["ninja", "-C", "/build", "-j", str(os.cpu_count()), *targets])
 
     def _installed_targets(self):
         targets = json.loads((self.directory / "meson-info/intro-targets.json").read_text())

@@ -1,4 +1,4 @@
-"""The whole check: lint, unit tests with sanitizers, system tests and attacks on every machine, and one sum at the end."""
+"""The whole check: lint, unit tests with sanitizers, fuzzers, system tests and attacks on every machine, and one sum at the end."""
 
 import argparse
 import os
@@ -16,7 +16,7 @@ from progress import CommandFailed, say
 from recipes import MACHINES
 from results import Results
 
-SUITES = ("lint", "static", "unit", "nix", "system", "attack")  # what runs without the packages that only --full installs
+SUITES = ("lint", "static", "unit", "fuzz", "nix", "system", "attack")  # what runs without the packages that only --full installs
 
 
 def check(options, results):

@@ -50,7 +50,7 @@ MACHINES = {
         packages=(*COMMON, "libfmt9", "libsdbus-c++1", "libseccomp2", "libspdlog1.10", "libsystemd0", "libyaml-cpp0.7"),
         build_packages=(*COMMON_BUILD,),
         systemd=252,
-        tool_packages=(*TOOLS,),
+        tool_packages=(*TOOLS, "libclang-rt-dev"),  # libFuzzer: the fuzzers run where lint does
     ),
     "trixie": MachineRecipe(
         release="trixie",

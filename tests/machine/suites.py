@@ -9,7 +9,7 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from cache import CLANG, LINT, SANITIZED, SOURCE, WITH_SEAMS, Build
+from cache import CLANG, FUZZ, LINT, SANITIZED, SOURCE, WITH_SEAMS, Build
 from progress import CommandFailed, say
 from recipes import EMULATED, LINTED, MACHINES
 from results import Results
@@ -78,7 +78,8 @@ def meson_suites(name, full, chosen=()):
     """Which of meson's suites this machine runs, and in which build. A sanitized build takes as long as all others together."""
     full = full or bool(chosen)
     linted = {"lint": LINT, **({"static": LINT} if full else {})} if name == LINTED else {}
-    return chosen_from({**linted, **({"unit": SANITIZED} if full or name == LINTED else {})}, chosen)
+    unit = {"unit": SANITIZED} if full or name == LINTED else {}
+    return chosen_from({**linted, **unit, **({"fuzz": FUZZ} if name == LINTED else {})}, chosen)
 
 
 def pytest_suites(name, full, chosen=()):

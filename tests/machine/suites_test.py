@@ -104,6 +104,8 @@ class OneMachine(unittest.TestCase):
             self.assertNotIn("static", suites.meson_suites(name, full=False))
             self.assertEqual("unit" in suites.meson_suites(name, full=False), name == LINTED)
             self.assertIn("unit", suites.meson_suites(name, full=True))
+            for full in (False, True):
+                self.assertEqual("fuzz" in suites.meson_suites(name, full), name == LINTED)
             self.assertEqual(suites.parts(name, full=False), [*(["unbooted"] if name == LINTED else []), "booted"])
             self.assertEqual(suites.parts(name, full=True), ["unbooted", "booted"])
             self.assertEqual("emulated" in suites.pytest_suites(name, full=True), name == EMULATED.machine)

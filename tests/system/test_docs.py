@@ -22,6 +22,7 @@ ELSEWHERE = {
     r"(sudo )?meson |clang-tidy": "tests/machine/cache.py",
     r"sudo sh -c 'umask 022; npm install": "tests/machine/cache.py",
     r"sudo tests/bench/": "tests/bench",
+    r"sudo tests/fuzz/long": "tests/fuzz/rounds.py",
     r"sudo pi-agentctl edit": "tests/system/test_policy_commands.py",
     r"pi$": "tests/system/test_terminal.py",
     r"pi-agentctl shell$": "tests/system/test_view.py",

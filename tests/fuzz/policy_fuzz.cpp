@@ -1,0 +1,157 @@
+// Policies: YAML of any form is read or refused with places that exist, and what is read satisfies every rule that later code relies on.
+#include "admin/excerpt.hpp"
+#include "admin/sudoers.hpp"
+#include "common/account.hpp"
+#include "common/escape.hpp"
+#include "common/policy_env.hpp"
+#include "common/policy_keys.hpp"
+#include "common/policy_limits.hpp"
+#include "common/policy_load.hpp"
+#include "common/policy_paths.hpp"
+#include "runner/json_merge.hpp"
+#include "support/property.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <sstream>
+
+using namespace pi_agent;
+using namespace pi_agent::fuzz;
+
+namespace {
+
+constexpr char between_files = '\x1f'; // no policy may hold it
+
+void require_place(const Diagnostic &diagnostic, const std::vector<PolicySource> &sources)
+{
+    require(!diagnostic.problem.empty(), "a diagnostic without a problem");
+    require_harmless(to_string(diagnostic));
+    const Position &where = diagnostic.where;
+    const auto source = std::find_if(sources.begin(), sources.end(), [&](const auto &one) { return one.name == where.file; });
+    require(source != sources.end(), "a diagnostic of no file that was read");
+    if (where.line == 0) return;
+    const auto lines = 1 + std::count(source->text.begin(), source->text.end(), '\n');
+    require(where.line > 0 && where.line <= lines && where.column > 0, "a diagnostic of a place that is not there");
+    const std::string shown = excerpt(source->text, where);
+    require(shown.size() < 2000, "an excerpt of more than two lines");
+    require_harmless(shown);
+}
+
+void require_environment(const Environment &environment)
+{
+    for (const auto &[name, value] : environment)
+        require(!problem_of_env_name(name) && value.find('\0') == std::string::npos, "a variable that no policy may set");
+}
+
+void require_user(const UserEntry &user)
+{
+    require(is_plain_name(user.name), "a user whose name is not plain");
+    require(!user.roots.empty(), "a user without roots");
+    for (const auto &root : user.roots) {
+        require(!problem_of_root(root.text), "a root that is none");
+        require(!root.at_own_path || !problem_of_root_in_unit(root.text), "a root that fits in no unit property");
+    }
+    require(!user.config || !problem_of_config_directory(*user.config), "a config directory that is none");
+    require(!user.run_as || is_plain_name(*user.run_as), "an account whose name is not plain");
+    require(!user.ssh_key || !problem_of_host_file(*user.ssh_key), "a key that is no file");
+    require_environment(user.env);
+}
+
+// Every line is one of ours: what a policy says can begin no other.
+void require_sudoers(const Policy &policy, SudoKind kind)
+{
+    std::istringstream text(sudoers_text(policy, "/etc/pi-agent/policy.yaml", "/usr/libexec/runner", kind));
+    std::size_t rules = 0;
+    for (std::string line; std::getline(text, line);) {
+        require_harmless(line);
+        const bool is_rule = line.ends_with(" ALL=(root) NOPASSWD: /usr/libexec/runner \"\"");
+        require(is_rule || line.starts_with("# ") || line.starts_with("Defaults!/usr/libexec/runner "), "a sudo rule of somebody else's");
+        const std::string name = line.substr(line.starts_with("%") ? 1 : 0, line.find(' ') - (line.starts_with("%") ? 1 : 0));
+        require(!is_rule || is_plain_name(name), "a sudo rule for no plain name");
+        rules += is_rule ? 1 : 0;
+    }
+    require(rules == policy.users.size(), "other sudo rules than users");
+}
+
+void require_valid(const Policy &policy)
+{
+    std::for_each(policy.users.begin(), policy.users.end(), require_user);
+    require(!policy.users.empty() || !policy.wrapper.enable, "nobody is authorised");
+    require(is_plain_name(policy.agent.user) && is_plain_name(policy.agent.group), "an agent's account whose name is not plain");
+    require(!problem_of_binary(policy.agent.binary) && is_property_safe(policy.agent.binary), "an agent's program that fits in no unit");
+    require_environment(policy.env);
+    for (const auto &file : policy.env_files)
+        require(!problem_of_managed_file(file.path), "a file of variables that is none");
+    for (const auto &file : policy.host_env_files)
+        require(!problem_of_host_file(file), "a file of variables that is none");
+    for (const auto &path : policy.view_paths)
+        require(!problem_of_view_path(path.path), "a path that no session may show");
+    for (const auto &path : policy.projects.mask)
+        require(!problem_of_project_path(path.path), "a masked path that is none");
+    for (const auto &path : policy.projects.protect.value_or(std::vector<PolicyPath>()))
+        require(!problem_of_project_path(path.path), "a protected path that is none");
+    for (const auto &[path, file_class] : policy.config_classes.rules())
+        require(!problem_of_config_path(path), "a class for no path of the config directory");
+    for (const auto &[name, text] : policy.documents)
+        require(parse_json_object(text, name).is_object(), "a document that is no object");
+    for (const auto &range : policy.network.allowed) {
+        const auto again = parse_ip_range(to_string(range));
+        require(std::holds_alternative<IpRange>(again) && to_string(std::get<IpRange>(again)) == to_string(range), "a range that is none");
+    }
+    const LimitsPolicy &limits = policy.limits;
+    require(!limits.memory || !limits.memory_share, "memory is limited twice");
+    require(!limits.memory || limits.memory->amount >= least_memory, "less memory than the agent needs");
+    require(!limits.tasks || limits.tasks->amount >= least_tasks, "fewer tasks than the agent needs");
+    require(!limits.runtime || limits.runtime->amount >= least_runtime, "less time than a start needs");
+    require(!limits.sessions || (limits.sessions->amount > 0 && limits.sessions->amount <= most_sessions_of_user),
+            "an odd number of sessions");
+    for (const SudoKind kind : {SudoKind::original, SudoKind::rs})
+        require_sudoers(policy, kind);
+    require_harmless(to_string(find_exposed_secrets(policy).empty() ? Diagnostic{} : find_exposed_secrets(policy).front()));
+}
+
+bool is_accepted(const std::vector<PolicySource> &sources)
+{
+    try {
+        require_valid(parse_policy(sources));
+        return true;
+    } catch (const PolicyError &error) {
+        require(!error.diagnostics().empty(), "refused without a diagnostic");
+        for (const auto &diagnostic : error.diagnostics())
+            require_place(diagnostic, sources);
+        return false;
+    }
+}
+
+} // namespace
+
+void pi_agent::fuzz::try_input(std::string_view input)
+{
+    const std::vector<std::string> texts = parts_of(input, 2, between_files);
+    std::vector<PolicySource> sources = {{"policy.yaml", texts[0]}};
+    if (input.find(between_files) != std::string_view::npos) sources.push_back({"policy.d/a.yaml", texts[1]});
+    const bool accepted = is_accepted(sources);
+    sources.push_back({"policy.d/b.yaml", "# nothing\n"});
+    require(is_accepted(sources) == accepted, "a file of comments makes a difference");
+    require_linear(input, [](const std::string &text) { is_accepted({{"policy.yaml", text}}); });
+}
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t *data, std::size_t size, std::size_t max_size);
+
+// Sometimes a line with a key of the policy's table is put in, with a value that stands there; else whatever libFuzzer does.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t *data, std::size_t size, std::size_t max_size, unsigned int seed)
+{
+    if (seed % 4 != 0) return LLVMFuzzerMutate(data, size, max_size);
+    const auto keys = policy_keys();
+    const PolicyKey &key = keys[seed / 4 % keys.size()];
+    const auto depth = static_cast<std::size_t>(std::count(key.path.begin(), key.path.end(), '.'));
+    const std::string_view value = seed % 8 == 0 ? key.example : key.standard;
+    const std::string line = std::string(2 * depth, ' ') + std::string(last_part(key)) + ": " + std::string(value) + "\n";
+    if (size + line.size() > max_size) return LLVMFuzzerMutate(data, size, max_size);
+    const std::string_view text(reinterpret_cast<const char *>(data), size);
+    const std::size_t newline = text.find('\n', size == 0 ? 0 : seed / 1024 % size);
+    const std::size_t at = newline == std::string_view::npos ? size : newline + 1;
+    std::memmove(data + at + line.size(), data + at, size - at);
+    std::memcpy(data + at, line.data(), line.size());
+    return size + line.size();
+}

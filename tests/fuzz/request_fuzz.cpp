@@ -1,0 +1,64 @@
+// The request: what is taken is exactly what the wrapper would send of it, byte for byte, and within its bounds.
+#include "common/request.hpp"
+#include "support/property.hpp"
+
+#include <climits>
+#include <fuzzer/FuzzedDataProvider.h>
+
+using namespace pi_agent;
+using namespace pi_agent::fuzz;
+
+namespace {
+
+void require_request(const Request &request)
+{
+    for (const auto &argument : request.arguments)
+        require(argument.find('\0') == std::string::npos, "an argument with a NUL byte");
+    for (const auto &assignment : request.presentation)
+        require(is_presentation_variable(assignment.substr(0, assignment.find('='))) && assignment.find('=') != std::string::npos &&
+                    assignment.find('\0') == std::string::npos,
+                "a variable that is never passed on");
+    require(request.umask <= 0777 && request.program <= Program::canary && request.tmpdir.size() < PATH_MAX, "beyond a bound");
+    require(request.tmpdir.find('\0') == std::string::npos, "a path with a NUL byte");
+}
+
+bool is_taken(std::string_view bytes)
+{
+    const auto request = unless_refused([&] { return decode_request(bytes); });
+    if (!request) return false;
+    require_request(*request);
+    require(encode_request(*request) == bytes, "taken, and not what a wrapper sends");
+    return true;
+}
+
+Request make_request(FuzzedDataProvider &choices)
+{
+    constexpr std::array names = {"TERM", "LANG", "LC_ALL", "SSH_TTY", "NO_COLOR", "LC_", "PATH", "LD_PRELOAD"};
+    Request request;
+    for (auto count = choices.ConsumeIntegralInRange(0, 8); count > 0; --count)
+        request.arguments.push_back(choices.ConsumeRandomLengthString(64));
+    for (auto count = choices.ConsumeIntegralInRange(0, 4); count > 0; --count)
+        request.presentation.push_back(choices.PickValueInArray(names) + std::string("=") + choices.ConsumeRandomLengthString(16));
+    request.umask = choices.ConsumeIntegral<std::uint16_t>();
+    for (bool &one : request.on_terminal)
+        one = choices.ConsumeBool();
+    request.window = {choices.ConsumeIntegral<std::uint16_t>(), choices.ConsumeIntegral<std::uint16_t>(), 7, 9};
+    request.program = choices.PickValueInArray({Program::agent, Program::shell, Program::canary});
+    request.tmpdir = choices.ConsumeRandomLengthString(64);
+    request.debug = choices.ConsumeBool();
+    return request;
+}
+
+} // namespace
+
+void pi_agent::fuzz::try_input(std::string_view input)
+{
+    is_taken(input);
+    FuzzedDataProvider choices(reinterpret_cast<const std::uint8_t *>(input.data()), input.size());
+    std::string bytes = encode_request(make_request(choices));
+    is_taken(bytes);
+    const auto changed = choices.ConsumeIntegralInRange<std::size_t>(0, bytes.size() - 1);
+    bytes[changed] = static_cast<char>(choices.ConsumeIntegral<std::uint8_t>());
+    is_taken(bytes);
+    is_taken(std::string_view(bytes).substr(0, changed));
+}
