@@ -176,7 +176,8 @@ RunnerMessage decode_runner_message(std::string_view bytes)
     RunnerMessage message = TerminalOpened{};
     switch (decoder.number()) {
     case failure_type: {
-        const std::uint64_t status = decoder.number();
+        const std::uint64_t status = bounded(decoder, static_cast<std::uint64_t>(ExitStatus::configuration), "exit status");
+        if (status < static_cast<std::uint64_t>(ExitStatus::usage)) throw ProtocolError("the runner reports a failure that is none");
         message = FailureReport{static_cast<ExitStatus>(status), decoder.text()};
         break;
     }
