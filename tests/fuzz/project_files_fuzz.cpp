@@ -12,11 +12,19 @@ using namespace pi_agent::fuzz;
 
 namespace {
 
+// Lower case, so that what is compared with it is not missed for how the agent writes it.
+void require_key(std::string_view key)
+{
+    const auto is_letter = [](char byte) { return byte >= 'a' && byte <= 'z'; };
+    const auto is_plain = [&](char byte) { return is_letter(byte) || (byte >= '0' && byte <= '9') || byte == '-'; };
+    require(!key.empty() && is_letter(key.front()) && std::all_of(key.begin(), key.end(), is_plain), "a key that git has not");
+}
+
 void try_settings(std::string_view text)
 {
     std::size_t length = 0;
     for (const auto &setting : parse_git_settings(text).list) {
-        require(setting.name.find('.') == std::string::npos || setting.name.find('.') < setting.name.size(), "a setting without a section");
+        require_key(std::string_view(setting.name).substr(setting.name.rfind('.') + 1));
         length += setting.value.value_or("").size();
         runs_code(setting);
     }
