@@ -1,6 +1,7 @@
 // Giving back what a start has left in memory.
 #include "common/idle_memory.hpp"
 
+#include <cstddef>
 #include <link.h>
 #include <malloc.h>
 #include <sys/mman.h>
