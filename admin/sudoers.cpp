@@ -22,7 +22,7 @@ namespace {
 constexpr const char *file_name = "pi-agent";
 constexpr const char *temporary_name = "pi-agent.new"; // sudo skips names with a dot
 constexpr mode_t file_mode = 0440;
-constexpr std::size_t file_limit = std::size_t{1} << 20U;
+constexpr std::size_t file_limit = std::size_t{16} << 20U; // a line for each of a hundred thousand users
 
 bool is_plain_path(const std::string &path)
 {

@@ -1,12 +1,9 @@
 // common/policy_load.hpp: from YAML to a checked policy.
 #include "common/policy_load.hpp"
 
-#include "support/forked.hpp"
 #include "support/policy_text.hpp"
-#include "support/temporary_directory.hpp"
 
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
