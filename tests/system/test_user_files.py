@@ -66,7 +66,7 @@ def test_apply_takes_who_left_and_rollback_brings_the_file_back(files):
     assert "-eve ALL=(root)" in said(files, "apply", "--dry-run")
     said(files, "apply", "--no-canary")
     assert pi(files, "-p", "say hello", user="bob", cwd=BOBS_PLACE).returncode == DENIED
-    said(files, "rollback")
+    said(files, "rollback", "--yes")
     assert files.read(BOBS) == b"roots: [~/work]\n"
     assert pi(files, "-p", "say hello", user="bob", cwd=BOBS_PLACE).returncode == 0
 
