@@ -143,7 +143,8 @@ def test_a_setuid_program_that_root_left_in_the_project_gives_nothing(product, c
     product.machine.root(["rm", planted], check=True)
 
 
-KERNEL_SETTINGS = ("/proc/sys", "/proc/sys/kernel/core_pattern", "/proc/irq", "/proc/bus", "/proc/fs")
+# The last one is not among what the container around the machine makes read-only itself, which systemd 257 takes over.
+KERNEL_SETTINGS = ("/proc/sys", "/proc/sys/kernel/core_pattern", "/proc/irq", "/proc/bus", "/proc/fs", "/proc/sys/net")
 READ_ONLY_MOUNT = "import os, sys; print(*(path for path in sys.argv[1:] if not os.statvfs(path).f_flag & os.ST_RDONLY))"
 
 
@@ -153,7 +154,7 @@ def test_the_kernels_settings_are_on_a_read_only_file_system(prove):
     def attack(target):
         done = target.pi("python3", "-c", READ_ONLY_MOUNT, *KERNEL_SETTINGS)
         writable = done.stdout.decode().split()
-        return Outcome(done.returncode == 0 and writable == list(KERNEL_SETTINGS), done if done.returncode else writable)
+        return Outcome(bool(writable), done if done.returncode else writable)
 
     on, _ = prove(attack, "kernel-files")
     assert on.seen == []
