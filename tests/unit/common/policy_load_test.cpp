@@ -3,6 +3,7 @@
 
 #include "support/policy_text.hpp"
 
+#include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 
 using namespace pi_agent;
