@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/fault_point.hpp"
+#include "common/idle_memory.hpp"
 #include "runner/home_directories.hpp"
 #include "runner/launch_record.hpp"
 #include "runner/project.hpp"
@@ -39,6 +40,7 @@ bool obey(FdRef channel, std::array<UniqueFd, 3> &stdio)
     send_event(channel, handed_over_tag, {}, for_root);
     for (auto &fd : stdio)
         fd.reset(); // the agent's end of a pipe must be the last one; whatever this waits for, it is not root that waits
+    release_start_up_memory();
     return true;
 }
 

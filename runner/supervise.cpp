@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/fault_point.hpp"
+#include "common/idle_memory.hpp"
 #include "runner/agent_end.hpp"
 
 #include <array>
@@ -123,6 +124,7 @@ private:
             if (!stopping_) deadline_.reset();
         });
         fault_point("handed-over");
+        release_start_up_memory();
         terminal_.reset(); // the agent's must be the last one, or the wrapper never sees the end of the output
     }
 
