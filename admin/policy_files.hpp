@@ -20,8 +20,8 @@ bool are_same(const PolicyFiles &one, const PolicyFiles &other);
 // The difference as text, file by file (admin/text_diff.hpp).
 std::string difference_of(const PolicyFiles &before, const PolicyFiles &after);
 
-// The file of the policy that `name` means: the main one, or one of policy.d, by its path or by its name there, or users.d/NAME.yaml; it need
-// not exist. Throws Failure(usage) for what would not be read as a part of the policy.
+// The file of the policy that `name` means: the main one, or one of policy.d, by its path or by its name there, or users.d/NAME.yaml; it
+// need not exist. Throws Failure(usage) for what would not be read as a part of the policy.
 std::string policy_file_named(const std::string &name);
 
 // The directory that holds such a file; policy.d and users.d are made where they are missing.

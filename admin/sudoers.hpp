@@ -13,8 +13,8 @@
 namespace pi_agent {
 
 // The whole file, in words that this sudo knows: one rule without arguments for each entry of the policy, but for users of users.d who
-// are members of a group that has an entry. Throws Failure(internal) for a runner path that would need quoting there; names are plain since the
-// policy was parsed.
+// are members of a group that has an entry. Throws Failure(internal) for a runner path that would need quoting there; names are plain since
+// the policy was parsed.
 std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner, SudoKind kind,
                          const MembersOf &members_of = group_members);
 

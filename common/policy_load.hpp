@@ -9,16 +9,16 @@ namespace pi_agent {
 // The policy's main file, fixed when the product is built (meson option), never taken from argv or environment.
 extern const char *const policy_path;
 
-// Parses and joins `sources` (the main file first, then policy.d in lexical order, then files of users.d beside the main file). Throws PolicyError
-// with every diagnostic found.
+// Parses and joins `sources` (the main file first, then policy.d in lexical order, then files of users.d beside the main file). Throws
+// PolicyError with every diagnostic found.
 Policy parse_policy(const std::vector<PolicySource> &sources);
 
 // Reads all files and parses them: the whole policy, for who administers it.
 // Throws PolicyError (also for a file that others can write) or SystemFailure.
 Policy load_policy(const std::string &main_file);
 
-// The same for a start of `user`: of users.d only this user's entry is read, and what it says together with policy.yaml and policy.d is checked.
-// Whatever the whole policy would grant this user, this one does; of others in users.d it knows nothing.
+// The same for a start of `user`: of users.d only this user's entry is read, and what it says together with policy.yaml and policy.d is
+// checked. Whatever the whole policy would grant this user, this one does; of others in users.d it knows nothing.
 Policy load_policy_for(const std::string &main_file, const std::string &user);
 
 } // namespace pi_agent
