@@ -199,7 +199,7 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
         faults.push_back({"state",
                           policy.agent.state_dir + " lies on another host (" + name +
                               "): its locks and owners are not to be relied on, and no session starts",
-                          "mount a local file system there, or name another agent.state_dir (docs/fleet.md)"});
+                          "mount a local file system there (docs/fleet.md)"});
     for (const auto &[user, agent] : agents) {
         const auto access = find_access_rules(policy, user, policy_path);
         const auto *rules = std::get_if<AccessRules>(&access);

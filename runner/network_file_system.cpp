@@ -36,10 +36,9 @@ void require_own_file_system(FdRef directory, const std::string &path, const std
     if (fstatfs(directory.get(), &facts) != 0) throw_errno("examining the file system of " + path);
     const std::string name = network_file_system(static_cast<unsigned long>(facts.f_type));
     if (name.empty()) return;
-    throw Failure(ExitStatus::configuration,
-                  path + " (" + key + ") lies on another host (" + name +
-                      "): its locks and owners are not to be relied on; mount a local file system there, or name "
-                      "another directory. Projects may lie on one (docs/fleet.md)");
+    throw Failure(ExitStatus::configuration, path + " (" + key + ") lies on another host (" + name +
+                                                 "): its locks and owners are not to be relied on; mount a local file system there. "
+                                                 "Projects may lie on one (docs/fleet.md)");
 }
 
 } // namespace pi_agent
