@@ -61,7 +61,7 @@ std::vector<std::string> podman_limits(const RenderPlan &plan)
 
 std::vector<std::string> podman_notes(const RenderPlan &plan)
 {
-    return {fmt::format("For root's podman with crun. The image has the agent at {}; {} is what", plan.policy.agent.binary,
+    return {fmt::format("For root's podman with crun and catatonit. The image has the agent at {}; {} is what", plan.policy.agent.binary,
                         seccomp_profile_path),
             "'pi-agentctl render --target seccomp' prints. The home is the agent's own: start pi once after a change of the policy.",
             "podman opens the project by its name: nobody but its user may be able to rename what lies above it."};
@@ -72,7 +72,6 @@ std::string render_podman(const RenderPlan &plan, const std::vector<std::string>
     std::vector<std::string> options = {
         "--rm",
         "--interactive",
-        "--tty",
         "--init",
         "--name=" + plan.name,
         "--pull=never",
@@ -87,6 +86,7 @@ std::string render_podman(const RenderPlan &plan, const std::vector<std::string>
         "--ulimit=core=0:0",
         "--log-driver=none",
     };
+    if (arguments.empty()) options.emplace_back("--tty"); // somebody sits before it; with arguments it is a part of something else
     for (const Gid group : plan.groups)
         options.push_back(fmt::format("--group-add={}", group.value()));
     const auto add = [&](const std::vector<std::string> &more) { options.insert(options.end(), more.begin(), more.end()); };
