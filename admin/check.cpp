@@ -114,9 +114,11 @@ void check_installed_files(Problems &problems)
     const auto directory = main_file.substr(0, main_file.rfind('/'));
     check_readable_by_all(directory, S_IROTH | S_IXOTH, "chmod a+rx ", problems);
     check_readable_by_all(main_file, S_IROTH, "chmod a+r ", problems);
-    check_readable_by_all(directory + "/policy.d", S_IROTH | S_IXOTH, "chmod a+rx ", problems);
-    for (const auto &name : list_trusted_directory(directory + "/policy.d", ".yaml", "policy directory"))
-        check_readable_by_all(directory + "/policy.d/" + name, S_IROTH, "chmod a+r ", problems);
+    check_readable_by_all(directory_of_parts(main_file), S_IROTH | S_IXOTH, "chmod a+rx ", problems);
+    check_readable_by_all(directory_of_users(main_file), S_IXOTH, "chmod a+x ", problems);
+    for (const auto &files : {directory_of_parts(main_file), directory_of_users(main_file)})
+        for (const auto &name : list_trusted_directory(files, ".yaml", "policy directory"))
+            check_readable_by_all(files + "/" + name, S_IROTH, "chmod a+r ", problems);
 }
 
 Unverified check_host(const Policy &policy, const Observer &observer, Problems &problems)

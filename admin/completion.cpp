@@ -88,7 +88,12 @@ Candidates policy_files()
     const auto of_policy = [](const std::string &name) {
         return std::filesystem::path(name).extension() == ".yaml" ? name : std::string();
     };
+    const auto of_user = [&](const std::string &name) {
+        return user_of_file(directory_of_users(policy_path) + "/" + name, policy_path) ? "users.d/" + name : std::string();
+    };
     auto candidates = names_in(directory_of_parts(policy_path), of_policy, "policy.d");
+    for (auto &candidate : names_in(directory_of_users(policy_path), of_user, "users.d"))
+        candidates.push_back(std::move(candidate));
     candidates.push_back({any_path, ""});
     return candidates;
 }

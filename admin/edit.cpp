@@ -58,6 +58,9 @@ std::string text_of(const PolicyFiles &files, const std::string &file)
 {
     const auto found = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == file; });
     if (found != files.end()) return found->text;
+    if (const auto user = user_of_file(file, policy_path))
+        return "# What the policy says of " + *user + ", as it would stand below users." + *user +
+               ", without run_as. For example:\n# roots: [~/projects]\n";
     return "# A part of the policy, joined to " + std::string(policy_path) + ". What another part says already is an error here.\n";
 }
 

@@ -80,7 +80,8 @@ void add_edit(CLI::App &app, Command &chosen)
 {
     const auto name = std::make_shared<std::string>();
     auto *edit = app.add_subcommand("edit", "Change the policy with an editor; what is not valid never takes its place");
-    const auto *file = edit->add_option("FILE", *name, "The file to change, of policy.d by its name there; without it the main one");
+    const auto *file =
+        edit->add_option("FILE", *name, "The file to change, of policy.d by its name there, or users.d/NAME.yaml; without it the main one");
     on(edit, chosen, [name, file] { run_edit(given(file, *name), std::cout, std::cerr); });
 }
 

@@ -54,11 +54,9 @@ std::string to_text(const PolicyFiles &files)
 
 bool is_policy_file(const std::string &path)
 {
-    if (path == policy_path) return true;
+    if (path == policy_path || user_of_file(path, policy_path)) return true;
     const auto [directory, name] = split_last(path);
-    const std::string suffix = ".yaml";
-    return directory == directory_of_parts(policy_path) && name.size() > suffix.size() && name.front() != '.' &&
-           name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+    return directory == directory_of_parts(policy_path) && name.ends_with(".yaml") && name.front() != '.';
 }
 
 // Every name is one that the policy's reader would read: what is kept is root's, but a rollback writes it.
@@ -102,19 +100,23 @@ void write_policy_file(const AsRoot &root, const PolicySource &file)
 
 std::string policy_file_named(const std::string &name)
 {
+    const std::string directory = split_last(policy_path).first;
+    const bool is_below = name.starts_with("policy.d/") || name.starts_with("users.d/");
     const bool is_path = name.find('/') != std::string::npos;
-    auto path = is_path                                  ? name
+    auto path = is_below                                 ? directory + "/" + name
+                : is_path                                ? name
                 : name == split_last(policy_path).second ? std::string(policy_path)
                                                          : directory_of_parts(policy_path) + "/" + name;
     if (is_policy_file(path)) return path;
     throw Failure(ExitStatus::usage, escape_for_display(name) + " would not be read as a part of the policy; say " + policy_path +
-                                         ", or the name of a file in " + directory_of_parts(policy_path) + ", which ends with '.yaml'");
+                                         ", the name of a file in " + directory_of_parts(policy_path) +
+                                         ", which ends with '.yaml', or users.d/NAME.yaml with the name of a user");
 }
 
 UniqueFd open_policy_directory(const AsRoot & /*root*/, const std::string &path)
 {
     const auto directory = split_last(path).first;
-    if (directory == directory_of_parts(policy_path)) {
+    if (directory == directory_of_parts(policy_path) || directory == directory_of_users(policy_path)) {
         const auto [above, below] = split_last(directory);
         const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
         const bool is_new = ::mkdirat(parent.get(), below.c_str(), 0700) == 0;

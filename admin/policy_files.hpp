@@ -20,14 +20,14 @@ bool are_same(const PolicyFiles &one, const PolicyFiles &other);
 // The difference as text, file by file (admin/text_diff.hpp).
 std::string difference_of(const PolicyFiles &before, const PolicyFiles &after);
 
-// The file of the policy that `name` means: the main one, or one of policy.d, by its path or by its name there; it need not exist. Throws
-// Failure(usage) for what would not be read as a part of the policy.
+// The file of the policy that `name` means: the main one, or one of policy.d, by its path or by its name there, or users.d/NAME.yaml; it need
+// not exist. Throws Failure(usage) for what would not be read as a part of the policy.
 std::string policy_file_named(const std::string &name);
 
-// The directory that holds such a file; policy.d is made where it is missing.
+// The directory that holds such a file; policy.d and users.d are made where they are missing.
 UniqueFd open_policy_directory(const AsRoot &root, const std::string &path);
 
-// Makes `wanted` the installed policy: each file is replaced in one step, root 0644; files of policy.d that are not wanted go.
+// Makes `wanted` the installed policy: each file is replaced in one step, root 0644; files of policy.d and users.d that are not wanted go.
 void install_policy_files(const AsRoot &root, const PolicyFiles &installed, const PolicyFiles &wanted, Changes &changes);
 
 // What apply keeps, in /var/lib/pi-agent/applied, root 0700: the policy that was last applied, and the one that was applied before that and

@@ -59,7 +59,7 @@ void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std:
     install_policy_files(root, installed, wanted, changes);
     if (!options.dry_run && !are_same(read_policy_sources(policy_path), wanted)) // a file that could not be read before
         throw Failure(ExitStatus::configuration,
-                      "the policy is back, but policy.d holds other files beside it; look at them, and run 'pi-agentctl apply'");
+                      "the policy is back, but policy.d or users.d holds other files beside it; look at them, and run 'pi-agentctl apply'");
     editing.reset();
     apply_files(observer, std::move(lock), wanted, options, out, warnings);
 }

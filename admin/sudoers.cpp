@@ -6,12 +6,14 @@
 #include "admin/text_diff.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/policy_sources.hpp"
 #include "common/trusted_file.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <optional>
+#include <set>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -22,7 +24,7 @@ namespace {
 constexpr const char *file_name = "pi-agent";
 constexpr const char *temporary_name = "pi-agent.new"; // sudo skips names with a dot
 constexpr mode_t file_mode = 0440;
-constexpr std::size_t file_limit = std::size_t{1} << 20U;
+constexpr std::size_t file_limit = std::size_t{16} << 20U; // a line for each of a hundred thousand users
 
 bool is_plain_path(const std::string &path)
 {
@@ -88,9 +90,25 @@ void replace(FdRef directory, const std::optional<Installed> &former, const std:
     }
 }
 
+// Users of users.d whom the line of a group lets in: sudo reads every line at each start, and of these there may be very many.
+std::set<std::string> allowed_by_group(const Policy &policy, const std::string &policy_file, const MembersOf &members_of)
+{
+    std::set<std::string> of_files;
+    for (const auto &entry : policy.users)
+        if (!entry.is_group && user_of_file(entry.where.file, policy_file)) of_files.insert(entry.name);
+    std::set<std::string> allowed;
+    if (of_files.empty()) return allowed;
+    for (const auto &entry : policy.users)
+        if (entry.is_group)
+            for (const auto &member : members_of(entry.name))
+                if (of_files.contains(member)) allowed.insert(member);
+    return allowed;
+}
+
 } // namespace
 
-std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner, SudoKind kind)
+std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner, SudoKind kind,
+                         const MembersOf &members_of)
 {
     if (!is_plain_path(runner))
         throw Failure(ExitStatus::internal, "the runner's path " + escape_for_display(runner) + " needs quoting in sudoers");
@@ -102,8 +120,10 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
     // A line of their own: sudo-rs does not know these, has nothing of the kind, and would leave out the line above with them.
     if (kind == SudoKind::original) text += fmt::format("Defaults!{} !setenv, !requiretty, !log_input, !log_output\n", runner);
     // The empty string means: no arguments at all.
+    const std::set<std::string> by_group = allowed_by_group(policy, policy_file, members_of);
     for (const auto &entry : policy.users)
-        text += fmt::format("{}{} ALL=(root) NOPASSWD: {} \"\"\n", entry.is_group ? "%" : "", entry.name, runner);
+        if (entry.is_group || !by_group.contains(entry.name))
+            text += fmt::format("{}{} ALL=(root) NOPASSWD: {} \"\"\n", entry.is_group ? "%" : "", entry.name, runner);
     return text;
 }
 

@@ -1,6 +1,7 @@
 // The sudo rule that lets authorised users start the runner, and nothing else: its text, and its installation.
 #pragma once
 
+#include "admin/accounts.hpp"
 #include "admin/changes.hpp"
 #include "admin/sudo_kind.hpp"
 #include "common/identity.hpp"
@@ -11,9 +12,11 @@
 
 namespace pi_agent {
 
-// The whole file, in words that this sudo knows: one rule without arguments for each entry of the policy. Throws Failure(internal) for a
-// runner path that would need quoting there; names are plain since the policy was parsed.
-std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner, SudoKind kind);
+// The whole file, in words that this sudo knows: one rule without arguments for each entry of the policy, but for users of users.d who
+// are members of a group that has an entry. Throws Failure(internal) for a runner path that would need quoting there; names are plain since the
+// policy was parsed.
+std::string sudoers_text(const Policy &policy, const std::string &policy_file, const std::string &runner, SudoKind kind,
+                         const MembersOf &members_of = group_members);
 
 // Installs `text` as `directory`/pi-agent, unless it is there already: written under a name that sudo ignores, checked by visudo on its
 // own, renamed, and checked again with the whole configuration; the former file comes back when that fails. `users` are the policy's.

@@ -4,12 +4,11 @@
 #include "build_config.hpp"
 #include "common/policy_rules.hpp"
 #include "common/policy_sections.hpp"
-#include "common/trusted_file.hpp"
 #include "common/yaml_tree.hpp"
 
-#include <fmt/format.h>
+#include <algorithm>
 #include <map>
-#include <sys/stat.h>
+#include <optional>
 
 namespace pi_agent {
 
@@ -48,12 +47,41 @@ bool is_policy_shape(const YamlNode &root, bool main_file, Problems &problems)
     return false;
 }
 
+// What `users` would hold of it: the file's text is the entry. Where several accounts could serve one user, a start could not see them all.
+std::optional<YamlEntry> read_user_file(const PolicySource &source, const std::string &user, Problems &problems)
+{
+    auto root = parse_yaml(source.name, source.text, problems);
+    if (!root) return std::nullopt;
+    for (const auto &entry : root->entries)
+        if (entry.key == "run_as")
+            problems.add(entry.where, "users." + user + ".run_as", "a file of users.d cannot say it",
+                         "put this user into policy.yaml or policy.d");
+    const Position where = root->where;
+    return YamlEntry{user, where, std::move(*root)};
+}
+
+// All of them as one section, and joined once.
+YamlNode join_user_files(const std::vector<PolicySource> &sources, bool &complete, Problems &problems)
+{
+    YamlNode users;
+    users.kind = YamlNode::Kind::mapping;
+    for (const auto &source : sources) {
+        const auto user = user_of_file(source.name, sources.front().name);
+        if (!user) continue;
+        auto entry = read_user_file(source, *user, problems);
+        complete = complete && entry;
+        if (entry) users.entries.push_back(std::move(*entry));
+    }
+    return users;
+}
+
 YamlNode join_sources(const std::vector<PolicySource> &sources, Problems &problems)
 {
     YamlNode joined;
     joined.kind = YamlNode::Kind::mapping;
     bool complete = true;
     for (const auto &source : sources) {
+        if (user_of_file(source.name, sources.front().name)) continue; // below
         const bool main_file = &source == &sources.front();
         if (main_file) joined.where = {source.name};
         auto root = parse_yaml(source.name, source.text, problems);
@@ -65,93 +93,49 @@ YamlNode join_sources(const std::vector<PolicySource> &sources, Problems &proble
         if (!main_file) std::erase_if(root->entries, [](const YamlEntry &entry) { return entry.key == "version"; });
         join(joined, std::move(*root), "", problems);
     }
+    YamlNode users = join_user_files(sources, complete, problems);
+    if (!users.entries.empty()) {
+        YamlNode section;
+        section.kind = YamlNode::Kind::mapping;
+        section.entries.push_back({"users", users.entries.front().where, std::move(users)});
+        join(joined, std::move(section), "", problems);
+    }
     // What a file that cannot be read would have said is unknown: whatever else is found now may not be so.
     if (!complete) problems.throw_if_any();
     return joined;
 }
 
-// Reads one file; what makes it untrustworthy or unreadable becomes a diagnostic.
-void add_source(const std::string &path, std::vector<PolicySource> &sources, Problems &problems)
-{
-    try {
-        sources.push_back({path, read_trusted_file(path, yaml_size_limit, "policy")});
-    } catch (const SystemFailure &failure) {
-        const bool absent = failure.error_number() == ENOENT;
-        problems.add({path}, "", failure.what(),
-                     absent ? "write a policy there (see the examples that come with pi-agent), then run 'pi-agentctl apply'"
-                            : "let root make it readable by all (chmod a+r), and its directory passable (chmod a+rx)");
-    } catch (const Failure &failure) {
-        problems.add({path}, "", failure.what(), "");
-    }
-}
-
-std::vector<std::string> list_directory(const std::string &path, Problems &problems)
-{
-    std::vector<std::string> paths;
-    try {
-        for (const auto &name : list_trusted_directory(path, ".yml", "policy directory")) {
-            problems.add({path + "/" + name}, "", "would not be read", "end its name with '.yaml', or move it away");
-        }
-        for (const auto &name : list_trusted_directory(path, ".yaml", "policy directory"))
-            paths.push_back(path + "/" + name);
-    } catch (const Failure &failure) {
-        problems.add({path}, "", failure.what(), "");
-    }
-    return paths;
-}
-
-} // namespace
-
-std::string directory_of_parts(const std::string &main_file)
-{
-    return main_file.substr(0, main_file.rfind('/') + 1) + "policy.d";
-}
-
-Policy parse_policy(const std::vector<PolicySource> &sources)
+Policy parse(const std::vector<PolicySource> &sources, const UserFiles &files)
 {
     Problems problems;
     const auto root = join_sources(sources, problems);
     auto policy = read_policy(root, problems);
     policy.wrapper.command_name = PI_AGENT_COMMAND_NAME; // no policy says another
-    check_policy_rules(policy, problems);
+    check_policy_rules(policy, files, problems);
     problems.throw_if_any();
     return policy;
 }
 
-std::string policy_stamp(const std::string &main_file)
-{
-    const auto directory = directory_of_parts(main_file);
-    std::vector<std::string> paths = {main_file, directory};
-    try {
-        for (const auto &name : list_trusted_directory(directory, ".yaml", "policy directory"))
-            paths.push_back(directory + "/" + name);
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is wrong is found out by who reads it
-    }
-    std::string stamp;
-    for (const auto &path : paths) {
-        struct stat status {};
-        if (::stat(path.c_str(), &status) != 0) status = {}; // as above
-        stamp +=
-            fmt::format("{}:{}:{}:{}.{} ", status.st_dev, status.st_ino, status.st_size, status.st_ctim.tv_sec, status.st_ctim.tv_nsec);
-    }
-    return stamp;
-}
+} // namespace
 
-std::vector<PolicySource> read_policy_sources(const std::string &main_file)
+Policy parse_policy(const std::vector<PolicySource> &sources)
 {
-    Problems problems;
-    std::vector<PolicySource> sources;
-    add_source(main_file, sources, problems);
-    const auto directory = directory_of_parts(main_file);
-    for (const auto &path : list_directory(directory, problems))
-        add_source(path, sources, problems);
-    problems.throw_if_any();
-    return sources;
+    const bool has_files = std::any_of(sources.begin(), sources.end(), [&](const PolicySource &source) {
+        return user_of_file(source.name, sources.front().name).has_value();
+    });
+    return parse(sources, {has_files, {}});
 }
 
 Policy load_policy(const std::string &main_file)
 {
-    return parse_policy(read_policy_sources(main_file));
+    return parse(read_policy_sources(main_file), {has_user_files(main_file), {}});
+}
+
+Policy load_policy_for(const std::string &main_file, const std::string &user)
+{
+    const auto has_unread = [&](const std::string &other) { return other != user && has_user_file(main_file, other); };
+    const bool are_possible = has_user_files(main_file);
+    return parse(read_policy_sources(main_file, user), {are_possible, are_possible ? has_unread : UserFiles{}.has_unread});
 }
 
 } // namespace pi_agent

@@ -6,20 +6,21 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 namespace pi_agent {
 
 namespace {
 
-bool several_users_possible(const Policy &policy) noexcept
+bool several_users_possible(const Policy &policy, const UserFiles &files) noexcept
 {
-    return policy.users.size() > 1 ||
+    return files.are_possible || policy.users.size() > 1 ||
            std::any_of(policy.users.begin(), policy.users.end(), [](const UserEntry &entry) { return entry.is_group; });
 }
 
-void check_accounts_said(const Policy &policy, Problems &problems)
+void check_accounts_said(const Policy &policy, const UserFiles &files, Problems &problems)
 {
-    if (policy.agent.accounts != Accounts::unspecified || !several_users_possible(policy)) return;
+    if (policy.agent.accounts != Accounts::unspecified || !several_users_possible(policy, files)) return;
     problems.add(policy.agent.where, "agent.accounts", "missing, and more than one user is possible",
                  "say 'per-user' (an agent account each), or 'shared' (one for all: their agents can reach each other's state)");
 }
@@ -35,10 +36,11 @@ void check_roots_fit_unit(const Policy &policy, Problems &problems)
 
 class AccountRules {
 public:
-    AccountRules(const Policy &policy, Problems &problems) : policy_(policy), problems_(problems)
+    AccountRules(const Policy &policy, const UserFiles &files, Problems &problems) : policy_(policy), files_(files), problems_(problems)
     {
         for (const auto &entry : policy.users) {
             if (!entry.is_group) users_.emplace(entry.name, &entry);
+            if (entry.run_as) run_as_.insert(*entry.run_as);
         }
     }
 
@@ -71,7 +73,7 @@ public:
 private:
     void check_own_account(const UserEntry &entry, const std::string &key)
     {
-        if (is_agent_account(policy_, entry.name)) {
+        if (is_agents(entry.name)) {
             problems_.add(entry.where, key, "has the name of an agent's account",
                           "rename the user, or choose another agent.user or run_as");
         }
@@ -82,6 +84,7 @@ private:
         } else if (!entry.run_as) {
             check_account_is_nobodys(account, entry.where, key);
         }
+        if (entry.run_as) check_account_is_no_unread_users(entry, key);
         const auto [other, is_new] = accounts_.emplace(account, &entry);
         if (is_new) return;
         problems_.add(entry.where, key,
@@ -90,22 +93,41 @@ private:
                       "give each a run_as of its own, or say 'shared'");
     }
 
+    // is_agent_account (common/policy.hpp), which looks at each entry: with each entry looking, a policy of many would take for ever.
+    [[nodiscard]] bool is_agents(const std::string &name) const
+    {
+        return name == policy_.agent.user || name.starts_with(policy_.agent.user + "-") || run_as_.contains(name);
+    }
+
+    void check_account_is_no_unread_users(const UserEntry &entry, const std::string &key)
+    {
+        const std::string prefix = policy_.agent.user + "-";
+        if (!files_.has_unread || !entry.run_as->starts_with(prefix)) return;
+        const std::string other = entry.run_as->substr(prefix.size());
+        if (other == entry.name || !files_.has_unread(other)) return;
+        problems_.add(entry.run_as_where, key + ".run_as",
+                      quote(*entry.run_as) + " is the account of users." + other + " in users.d, but agent.accounts is 'per-user'",
+                      "name another account, or say 'shared'");
+    }
+
     const Policy &policy_;
+    const UserFiles &files_;
     Problems &problems_;
+    std::set<std::string> run_as_;
     std::map<std::string, const UserEntry *> users_;
     std::map<std::string, const UserEntry *> accounts_; // per-user: whose each is
 };
 
 } // namespace
 
-void check_policy_rules(const Policy &policy, Problems &problems)
+void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &problems)
 {
     check_roots_fit_unit(policy, problems);
-    if (policy.users.empty() && policy.wrapper.enable && !problems.has("users")) {
+    if (policy.users.empty() && !files.has_unread && policy.wrapper.enable && !problems.has("users")) {
         problems.add(policy.users_where, "users", "nobody is authorised", "add a user, or say 'wrapper: {enable: false}'");
     }
-    check_accounts_said(policy, problems);
-    AccountRules rules(policy, problems);
+    check_accounts_said(policy, files, problems);
+    AccountRules rules(policy, files, problems);
     if (policy.agent.accounts != Accounts::per_user)
         rules.check_account_is_nobodys(policy.agent.user, policy.agent.user_where, "agent.user");
     for (const auto &entry : policy.users)

@@ -12,9 +12,9 @@
 
 namespace pi_agent {
 
-Policy load_enabled_policy()
+Policy load_enabled_policy(const Account &caller)
 {
-    Policy policy = load_policy(policy_path);
+    Policy policy = load_policy_for(policy_path, caller.name);
     if (!policy.wrapper.enable)
         throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) +
                                               ", wrapper.enable: false)");
@@ -24,7 +24,8 @@ Policy load_enabled_policy()
 void require_same_policy(const std::string &stamp, const Account &caller)
 {
     if (!defence_is_on("same-policy")) return;
-    if (policy_stamp(policy_path) != stamp) throw Failure(ExitStatus::limit, "the policy was changed while this was started; try again");
+    if (policy_stamp(policy_path, caller.name) != stamp)
+        throw Failure(ExitStatus::limit, "the policy was changed while this was started; try again");
     const auto now = find_account(caller.uid);
     if (!now || now->name != caller.name || now->gid.value() != caller.gid.value() || now->groups != caller.groups)
         throw Failure(ExitStatus::limit, "your account or its groups were changed while this was started; try again");

@@ -13,7 +13,7 @@
 namespace pi_agent {
 
 // The installed policy; refuses while wrapper.enable is false.
-Policy load_enabled_policy();
+Policy load_enabled_policy(const Account &caller);
 
 // Once the session can be seen by others: one that a changed policy does not allow any more is either refused here, or ended by `apply`.
 void require_same_policy(const std::string &stamp, const Account &caller);

@@ -6,12 +6,14 @@
 #include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
+#include "runner/kernel_files.hpp"
 #include "runner/mounts.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
 #include <map>
 #include <sys/stat.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -112,6 +114,8 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
     }
     late.push_back(show_devices(root, session));
     explain_sudo(root, late);
+    for (auto &file : protect_kernel_files(root))
+        late.push_back(std::move(file));
     for (const auto &tree : view.trees)
         show_read_only(root, session, tree, "root" + tree);
     // Once each, and none that lies inside what is shown: a link of a merged /usr can lead through one in /usr.

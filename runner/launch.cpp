@@ -127,8 +127,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const std::string id = make_session_id();
     record.names(id);
     UniqueFd slot = take_start_slot(root, caller.uid);
-    const std::string stamp = policy_stamp(policy_path);
-    const Policy policy = load_enabled_policy();
+    const std::string stamp = policy_stamp(policy_path, caller.name);
+    const Policy policy = load_enabled_policy(caller);
     record.runs_in(policy.sandbox.method);
     const std::unique_ptr<Sandbox> sandbox = make_sandbox(root, policy.sandbox.method, id, caller.uid);
     reset_process_state(root);

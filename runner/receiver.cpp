@@ -2,6 +2,7 @@
 #include "runner/receiver.hpp"
 
 #include "common/defence.hpp"
+#include "common/idle_memory.hpp"
 #include "runner/home_directories.hpp"
 #include "runner/launch_record.hpp"
 #include "runner/project.hpp"
@@ -37,6 +38,7 @@ bool obey(FdRef channel, std::array<UniqueFd, 3> &stdio)
     send_event(channel, handed_over_tag, {}, for_root);
     for (auto &fd : stdio)
         fd.reset(); // the agent's end of a pipe must be the last one; whatever this waits for, it is not root that waits
+    release_start_up_memory();
     return true;
 }
 

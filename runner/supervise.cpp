@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/idle_memory.hpp"
 #include "runner/agent_end.hpp"
 
 #include <array>
@@ -121,6 +122,7 @@ private:
             launched_ = true;
             if (!stopping_) deadline_.reset();
         });
+        release_start_up_memory();
         terminal_.reset(); // the agent's must be the last one, or the wrapper never sees the end of the output
     }
 

@@ -178,8 +178,7 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"ProtectProc", std::string("invisible")},
         {"PrivateIPC", true},
         {"PrivateUsers", true},
-        // Kernel.
-        {"ProtectKernelTunables", true},
+        // Kernel. ProtectKernelTunables=: runner/kernel_files.hpp.
         {"ProtectKernelModules", true},
         {"ProtectKernelLogs", true},
         {"ProtectControlGroups", true},

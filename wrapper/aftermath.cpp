@@ -4,6 +4,7 @@
 #include "common/channel.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/idle_memory.hpp"
 #include "wrapper/aftermath_notice.hpp"
 
 #include <array>
@@ -54,6 +55,7 @@ void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
         return look_at_doors(plan, first_budget, true);
     };
     const Snapshot before = std::async(std::launch::async, look_first).get();
+    release_start_up_memory();
     while (!wait_for_input(channel, in_seconds(60))) {
     }
     const std::optional<Packet> asked = receive_packet(channel, in_seconds(1));

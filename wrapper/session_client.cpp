@@ -2,6 +2,7 @@
 #include "wrapper/session_client.hpp"
 
 #include "common/error.hpp"
+#include "common/idle_memory.hpp"
 #include "wrapper/job_signals.hpp"
 #include "wrapper/progress_line.hpp"
 #include "wrapper/runner_process.hpp"
@@ -77,6 +78,7 @@ private:
         if (const auto *preparing = std::get_if<Preparing>(&message)) return progress_.show(preparing->doing);
         if (const auto *begun = std::get_if<SessionBegun>(&message)) {
             session_ = begun->id;
+            release_start_up_memory();
             return;
         }
         progress_.clear();

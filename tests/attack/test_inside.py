@@ -10,7 +10,7 @@ FILTERS = ("seccomp-filter", "unit:SystemCallFilter")
 ALL_FILTERS = FILTERS + tuple(
     f"unit:{name}" for name in
     ("RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "RestrictAddressFamilies", "LockPersonality", "ProtectClock",
-     "ProtectHostname", "ProtectKernelModules", "ProtectKernelLogs", "ProtectKernelTunables", "PrivateDevices", "SystemCallArchitectures")
+     "ProtectHostname", "ProtectKernelModules", "ProtectKernelLogs", "PrivateDevices", "SystemCallArchitectures")
 )  # fmt: skip
 NO_SUID_BITS = (*FILTERS, "unit:RestrictSUIDSGID")
 AS_ROOT = (*ALL_FILTERS, "unit:User", "unit:Group", "unit:CapabilityBoundingSet", "unit:AmbientCapabilities", "unit:PrivateUsers")

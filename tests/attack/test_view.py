@@ -143,6 +143,30 @@ def test_a_setuid_program_that_root_left_in_the_project_gives_nothing(product, c
     product.machine.root(["rm", planted], check=True)
 
 
+KERNEL_SETTINGS = ("/proc/sys", "/proc/sys/kernel/core_pattern", "/proc/irq", "/proc/bus", "/proc/fs")
+READ_ONLY_MOUNT = "import os, sys; print(*(path for path in sys.argv[1:] if not os.statvfs(path).f_flag & os.ST_RDONLY))"
+
+
+def test_the_kernels_settings_are_on_a_read_only_file_system(prove):
+    """For an agent that has become root after all, as which it could write them: file modes keep out only others."""
+
+    def attack(target):
+        done = target.pi("python3", "-c", READ_ONLY_MOUNT, *KERNEL_SETTINGS)
+        writable = done.stdout.decode().split()
+        return Outcome(done.returncode == 0 and writable == list(KERNEL_SETTINGS), done if done.returncode else writable)
+
+    on, _ = prove(attack, "kernel-files")
+    assert on.seen == []
+
+
+def test_the_kernels_symbols_are_not_readable(prove):
+    def attack(target):
+        done = target.pi("head", "-c", "1", "/proc/kallsyms")
+        return Outcome(done.returncode == 0 and len(done.stdout) == 1, done)
+
+    prove(attack, "kernel-files")
+
+
 def exposure(target):
     """What systemd-analyze says of a live unit; lower is better."""
     session = target.session("sh", "-c", "echo $PI_AGENT_SESSION; sleep 60")

@@ -1,6 +1,6 @@
 """Runs in the machine as alice: times each command of the plan in turn, in random order, and prints the milliseconds as JSON.
 
-What is to be done `before` a command is not timed."""
+What is to be done `before` a command is not timed. With `first_byte`, the time is until the first byte of its output."""
 
 import json
 import random
@@ -18,6 +18,17 @@ def timed(command):
     return took
 
 
+def until_first_byte(command):
+    began = time.monotonic()
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as running:
+        byte = running.stdout.read(1)
+        took = (time.monotonic() - began) * 1000
+        running.stdout.read()
+    if running.returncode != 0 or not byte:
+        sys.exit(f"status {running.returncode} and {byte} from {command}")
+    return took
+
+
 def main():
     plan = json.load(sys.stdin)
     order = random.Random(plan["seed"])
@@ -28,7 +39,7 @@ def main():
         for name in names:
             subprocess.run(plan.get("before", {}).get(name, ["true"]), check=True)
             time.sleep(plan["idle"])
-            took = timed(plan["commands"][name])
+            took = (until_first_byte if plan.get("first_byte") else timed)(plan["commands"][name])
             if turn >= plan["warm_up"]:
                 times[name].append(took)
     print(json.dumps(times))

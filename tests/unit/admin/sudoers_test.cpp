@@ -34,6 +34,20 @@ TEST_CASE("one rule without arguments for each user and group, and no other term
           "%devs ALL=(root) NOPASSWD: /usr/libexec/pi-agent/pi-agent-runner \"\"\n");
 }
 
+TEST_CASE("a user of users.d whom a group's rule lets in needs none, and a user of the policy keeps theirs")
+{
+    const auto policy = parse_policy(
+        {{"/e/policy.yaml", "version: 1\nagent: {accounts: shared}\nusers: {alice: {roots: [/srv/a]}, '%devs': {roots: [/srv/d]}}\n"},
+         {"/e/users.d/bob.yaml", "roots: [/srv/b]\n"},
+         {"/e/users.d/carol.yaml", "roots: [/srv/c]\n"}});
+    const auto members = [](const std::string &group) { return std::vector<std::string>{"alice", group == "devs" ? "bob" : "carol"}; };
+    const auto text = sudoers_text(policy, "/e/policy.yaml", runner, SudoKind::original, members);
+    CHECK(contains(text, "\nalice ALL=(root)"));
+    CHECK(contains(text, "\n%devs ALL=(root)"));
+    CHECK_FALSE(contains(text, "\nbob ALL=(root)"));
+    CHECK(contains(text, "\ncarol ALL=(root)"));
+}
+
 TEST_CASE("sudo-rs gets the rule without the settings that it does not know")
 {
     const auto text = sudoers_text(three_entries(), "/etc/pi-agent/policy.yaml", runner, SudoKind::rs);

@@ -1,12 +1,9 @@
 // common/policy_load.hpp: from YAML to a checked policy.
 #include "common/policy_load.hpp"
 
-#include "support/forked.hpp"
 #include "support/policy_text.hpp"
-#include "support/temporary_directory.hpp"
 
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -344,76 +341,6 @@ TEST_CASE("hostile documents end in a diagnostic")
     for (char name = 'b'; name <= 'i'; ++name)
         bomb += std::string("  ") + name + ": &" + name + " [*" + static_cast<char>(name - 1) + ",*" + static_cast<char>(name - 1) + "]\n";
     CHECK(contains(problems_of(bomb), "p.yaml:3:6: anchors and aliases"));
-}
-
-TEST_CASE("a policy that is absent says where it was looked for")
-{
-    CHECK_THROWS_WITH_AS(static_cast<void>(load_policy("/usr/no-such-policy.yaml")),
-                         doctest::Contains("/usr/no-such-policy.yaml: cannot open"), PolicyError);
-}
-
-TEST_CASE("a policy in a directory that others can write is refused")
-{
-    const TemporaryDirectory directory;
-    const auto file = directory.write("policy.yaml", head + alice);
-    CHECK_THROWS_WITH_AS(static_cast<void>(load_policy(file)), doctest::Contains("/tmp is writable by others than root"), PolicyError);
-}
-
-TEST_CASE("root's own policy and policy.d load in lexical order" * doctest::skip(not_root()))
-{
-    const TemporaryDirectory directory("/run");
-    const auto file = directory.write("policy.yaml", head + alice + "agent: {accounts: shared}\n");
-    directory.make("policy.d");
-    directory.write("policy.d/20-b.yaml", "users: {carol: {roots: [/srv/c]}}\n");
-    directory.write("policy.d/10-a.yaml", "users: {bob: {roots: [/srv/b]}}\n");
-    directory.write("policy.d/.hidden.yaml", "]");
-    directory.write("policy.d/README", "]");
-    const auto policy = load_policy(file);
-    REQUIRE(policy.users.size() == 3);
-    CHECK(policy.users[1].name == "bob");
-    CHECK(policy.users[2].name == "carol");
-
-    SUBCASE("but not with a file that others can write")
-    {
-        REQUIRE(::chmod((directory / "policy.d/10-a.yaml").c_str(), 0666) == 0);
-        CHECK_THROWS_WITH_AS(static_cast<void>(load_policy(file)),
-                             doctest::Contains("10-a.yaml cannot be trusted: it is writable by others than root (mode 0666)"), PolicyError);
-    }
-    SUBCASE("nor with one that its name would leave unread")
-    {
-        directory.write("policy.d/30-c.yml", "");
-        CHECK_THROWS_WITH_AS(static_cast<void>(load_policy(file)), doctest::Contains("30-c.yml: would not be read"), PolicyError);
-    }
-    SUBCASE("nor one larger than the limit")
-    {
-        directory.write("policy.d/30-c.yaml", std::string((1U << 20U) + 1, ' '));
-        CHECK_THROWS_WITH_AS(static_cast<void>(load_policy(file)), doctest::Contains("is larger than 1048576 bytes"), PolicyError);
-    }
-}
-
-TEST_CASE("whatever is changed in a policy changes its stamp" * doctest::skip(not_root()))
-{
-    const TemporaryDirectory directory("/run");
-    const auto file = directory.write("policy.yaml", head);
-    directory.make("policy.d");
-    directory.write("policy.d/10-a.yaml", alice);
-    std::string before = policy_stamp(file);
-    CHECK(policy_stamp(file) == before);
-    const auto check_changed = [&](const char *what) {
-        const std::string now = policy_stamp(file);
-        CHECK_MESSAGE(now != before, what);
-        before = now;
-    };
-    directory.write("policy.yaml", head + "\n");
-    check_changed("the file");
-    directory.write("policy.d/10-a.yaml", alice + "\n");
-    check_changed("a further file");
-    directory.write("policy.d/20-b.yaml", "");
-    check_changed("one more");
-    REQUIRE(::unlink((directory / "policy.d/10-a.yaml").c_str()) == 0);
-    check_changed("one less");
-    REQUIRE(::unlink((directory / "policy.yaml").c_str()) == 0);
-    check_changed("none at all");
 }
 
 TEST_CASE("classes, managed documents and the lock of the settings are read")

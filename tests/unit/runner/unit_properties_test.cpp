@@ -114,9 +114,9 @@ TEST_CASE("the network is what the policy says: nothing of it denied, all of it 
 TEST_CASE("switches of the hardening are all on")
 {
     const auto properties = service_properties(plan_for("/srv/app"));
-    for (const std::string name : {"NoNewPrivileges", "PrivateTmp", "PrivateDevices", "PrivateIPC", "PrivateUsers", "ProtectKernelTunables",
-                                   "ProtectKernelModules", "ProtectKernelLogs", "ProtectControlGroups", "ProtectClock", "ProtectHostname",
-                                   "RestrictRealtime", "RestrictSUIDSGID", "LockPersonality", "RemoveIPC", "SendSIGKILL", "AddRef"}) {
+    for (const std::string name : {"NoNewPrivileges", "PrivateTmp", "PrivateDevices", "PrivateIPC", "PrivateUsers", "ProtectKernelModules",
+                                   "ProtectKernelLogs", "ProtectControlGroups", "ProtectClock", "ProtectHostname", "RestrictRealtime",
+                                   "RestrictSUIDSGID", "LockPersonality", "RemoveIPC", "SendSIGKILL", "AddRef"}) {
         CHECK_MESSAGE(only<bool>(properties, name), name);
     }
 }

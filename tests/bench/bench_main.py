@@ -1,0 +1,88 @@
+"""What several benches share: their options, a machine with the product for each Debian, and the order of what they print."""
+
+import argparse
+import dataclasses
+import json
+import os
+import sys
+import time
+from pathlib import Path
+
+sys.dont_write_bytecode = True  # nothing is written into the checkout
+HERE = Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE.parent / "machine"))
+
+from cache import Build  # noqa: E402
+from launch_ratio import ratio  # noqa: E402
+from machine import Machine  # noqa: E402
+from recipes import MACHINES  # noqa: E402
+
+DEMO = "/home/alice/projects/demo"
+AGENTS = "/usr/lib/bench-agent"  # each below a directory of its own: an agent's directory is hidden from users
+POLICY = "version: 1\nagent: {{binary: {agent}, accounts: per-user}}\nusers:\n  alice: {{roots: [~/projects]}}\n{more}"
+
+
+def place_agent(machine, name, program):
+    """`program`: a path in the machine, or the text of a script. Returns where the agent is."""
+    place = f"{AGENTS}/{name}/bin/pi"
+    if program.startswith("#!"):
+        machine.write(place, program, mode=0o755)
+    else:
+        machine.root(["sh", "-c", 'mkdir -p "${2%/*}" && cp "$1" "$2"', "sh", program, place], check=True)
+    return place
+
+
+def install_policy(machine, agent, more=""):
+    machine.install_policy(POLICY.format(agent=agent, more=more))
+
+
+def in_machine(machine, program, plan, user="alice", timeout=1800):
+    """Runs one of the programs beside this one in the machine with a plan as its input; its answer."""
+    done = machine.run(["python3", "-c", (HERE / program).read_text()], user=user, cwd=DEMO, input=json.dumps(plan).encode(), timeout=timeout)
+    if done.returncode != 0:
+        sys.exit(f"{program}: {done.stderr.decode()}")
+    return json.loads(done.stdout)
+
+
+def compared(what, ours, theirs, options, bound=None):
+    """One line of a result: a ratio, its interval, and what it may be. It is missed where all of the interval lies above."""
+    found = ratio(ours, theirs, options.seed)
+    return {"what": what, "ratio": found, "bound": bound, "missed": bound is not None and found["low"] > bound}
+
+
+def text_of(line):
+    if "ratio" in line:
+        found = line["ratio"]
+        text = f"{line['what']}: {found['median']:.2f} (95 %: {found['low']:.2f} to {found['high']:.2f})"
+    else:
+        text = f"{line['what']}: {line['value']:.1f} {line['unit']}"
+    if line["bound"] is None:
+        return text
+    return f"{text}, {'above' if line['missed'] else 'within'} the bound of {line['bound']}"
+
+
+def main(name, description, measure, arguments=(), packages=()):
+    """measure(machine, options) returns the lines. `arguments`: (name, keywords) of further options; `packages`: of Debian's, beside the machine's own."""
+    parser = argparse.ArgumentParser(prog=name, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--machine", action="append", choices=MACHINES, help="only this machine; may be repeated")
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--json", action="store_true", help="the numbers as JSON instead of text")
+    for argument, keywords in arguments:
+        parser.add_argument(argument, **keywords)
+    options = parser.parse_args()
+    results = []
+    for recipe in options.machine or list(MACHINES):
+        build = Build(recipe)
+        MACHINES[recipe] = dataclasses.replace(MACHINES[recipe], packages=(*MACHINES[recipe].packages, *packages))
+        with Machine(f"bench-{os.getpid()}", recipe) as machine:
+            machine.create()
+            machine.install(build)
+            machine.boot()
+            results.append({"machine": recipe, "seed": options.seed, "lines": measure(machine, options)})
+            machine.stop()
+        if not options.json:
+            print(f"\n{recipe} (seed {options.seed})")
+            print(*(text_of(line) for line in results[-1]["lines"]), sep="\n", flush=True)
+    if options.json:
+        print(json.dumps(results, indent=2))
+    return 0
