@@ -78,7 +78,7 @@ void run_render(const RenderOptions &options, std::ostream &out)
     const AsRoot root = claim_root("render", "reads files of variables that only root can read, and looks for others");
     const auto user = find_account(*options.user);
     if (!user) throw Failure(ExitStatus::usage, "there is no user " + quote(*options.user) + " on this host");
-    const Policy policy = load_enabled_policy();
+    const Policy policy = load_enabled_policy(*user);
     const AccessRules rules = authorise(policy, *user);
     RenderFacts facts = find_render_facts(root, policy, rules, *user, *options.directory);
     facts.image = options.image;

@@ -105,7 +105,8 @@ std::string render_systemd(const RenderPlan &plan, const std::vector<std::string
     for (const auto &argument : arguments)
         text += " " + exec_word(argument);
     text += fmt::format("\nExecStopPost=+/usr/bin/umount {}/project\n", place);
-    text += property_lines(plan) + "MountAPIVFS=yes\n" + view_lines(plan);
+    // Of a local session the kernel's switches are read-only by mounts of the runner (runner/kernel_files.hpp), and here is none.
+    text += property_lines(plan) + "ProtectKernelTunables=yes\nMountAPIVFS=yes\n" + view_lines(plan);
     text += "WorkingDirectory=" + plan.directory + "\n";
     for (const auto &[name, value] : plan.variables)
         text += "Environment=" + unit_word(name + "=" + value) + "\n";
