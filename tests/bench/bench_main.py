@@ -44,10 +44,14 @@ def in_machine(machine, program, plan, user="alice", timeout=1800):
     return json.loads(done.stdout)
 
 
+def held(what, found, bound=None):
+    """One line of a result: a ratio, its interval, and what it may be. It is missed where all of the interval lies above; of one run there is none."""
+    low = found["median"] if found["low"] is None else found["low"]
+    return {"what": what, "ratio": found, "bound": bound, "missed": bound is not None and low > bound}
+
+
 def compared(what, ours, theirs, options, bound=None):
-    """One line of a result: a ratio, its interval, and what it may be. It is missed where all of the interval lies above."""
-    found = ratio(ours, theirs, options.seed)
-    return {"what": what, "ratio": found, "bound": bound, "missed": bound is not None and found["low"] > bound}
+    return held(what, ratio(ours, theirs, options.seed), bound)
 
 
 def text_of(line):
@@ -61,8 +65,8 @@ def text_of(line):
     return f"{text}, {'above' if line['missed'] else 'within'} the bound of {line['bound']}"
 
 
-def main(name, description, measure, arguments=(), packages=()):
-    """measure(machine, options) returns the lines. `arguments`: (name, keywords) of further options; `packages`: of Debian's, beside the machine's own."""
+def main(name, description, measure, arguments=(), packages=lambda options: ()):
+    """measure(machine, options) returns the lines. `arguments`: (name, keywords) of further options; packages(options): of Debian's, beside the machine's own."""
     parser = argparse.ArgumentParser(prog=name, description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--machine", action="append", choices=MACHINES, help="only this machine; may be repeated")
     parser.add_argument("--seed", type=int, default=int(time.time()))
@@ -73,7 +77,7 @@ def main(name, description, measure, arguments=(), packages=()):
     results = []
     for recipe in options.machine or list(MACHINES):
         build = Build(recipe)
-        MACHINES[recipe] = dataclasses.replace(MACHINES[recipe], packages=(*MACHINES[recipe].packages, *packages))
+        MACHINES[recipe] = dataclasses.replace(MACHINES[recipe], packages=(*MACHINES[recipe].packages, *packages(options)))
         with Machine(f"bench-{os.getpid()}", recipe) as machine:
             machine.create()
             machine.install(build)

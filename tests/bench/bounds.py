@@ -1,5 +1,7 @@
 """Every bench of tests/bench/all: how it is run, and which lines of what it says go into the table."""
 
+from bench_main import held
+
 # Each: the program, its options for a whole run, and for a quick one.
 BENCHES = (
     ("launch", ["--peers", "--runs", "40"], ["--peers", "--runs", "6"]),
@@ -12,10 +14,6 @@ BENCHES = (
 )
 SYNC_BOUND = 0.3
 PTY_BOUNDS = {("text", "script"): 1.0, ("text", "systemd-run"): 0.5, ("p99", "script"): 1.1}
-
-
-def held(what, found, bound=None):
-    return {"what": what, "ratio": found, "bound": bound, "missed": bound is not None and (found["low"] or found["median"]) > bound}
 
 
 def lines_of(bench, answer):

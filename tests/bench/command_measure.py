@@ -1,0 +1,80 @@
+"""Runs in the machine: times each command of the plan in turn, in random order, and prints the milliseconds as JSON.
+
+`how`: until its end (unless said otherwise), until the first byte of its output, from that byte to the last (`pipe`), or until the last of `count` that are
+started at once. What is to be done `before` a command is not timed; `idle` is a rest before each, in seconds."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+import time
+
+
+def end(command, _):
+    began = time.monotonic()
+    done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    took = time.monotonic() - began
+    if done.returncode != 0 or done.stdout or done.stderr:
+        sys.exit(f"status {done.returncode} from {command}\n{done.stdout.decode()}{done.stderr.decode()}")
+    return took
+
+
+def first_byte(command, _):
+    began = time.monotonic()
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as running:
+        byte = running.stdout.read(1)
+        took = time.monotonic() - began
+        running.stdout.read()
+    if running.returncode != 0 or not byte:
+        sys.exit(f"status {running.returncode} and {byte} from {command}")
+    return took
+
+
+def pipe(command, plan):
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE) as running:
+        output = running.stdout.fileno()
+        count = len(os.read(output, 1))
+        began = time.monotonic()
+        while block := os.read(output, 1 << 20):
+            count += len(block)
+        took = time.monotonic() - began
+    if running.returncode != 0 or count != plan["bytes"]:
+        sys.exit(f"status {running.returncode} and {count} bytes from {command}")
+    return took
+
+
+def together(command, plan):
+    began = time.monotonic()
+    running = [subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) for _ in range(plan["count"])]
+    said = [one.communicate()[1] for one in running]
+    took = time.monotonic() - began
+    for one, words in zip(running, said):
+        if one.returncode != 0 or words:
+            sys.exit(f"status {one.returncode} from {command}\n{words.decode()}")
+    return took
+
+
+WAYS = {way.__name__: way for way in (end, first_byte, pipe, together)}
+
+
+def main():
+    plan = json.load(sys.stdin)
+    timed = WAYS[plan.get("how", "end")]
+    order = random.Random(plan["seed"])
+    times = {name: [] for name in plan["commands"]}
+    for turn in range(plan["warm_up"] + plan["runs"]):
+        names = list(times)
+        order.shuffle(names)
+        for name in names:
+            if before := plan.get("before", {}).get(name):
+                subprocess.run(before, check=True)
+            time.sleep(plan["idle"])
+            took = timed(plan["commands"][name], plan) * 1000
+            if turn >= plan["warm_up"]:
+                times[name].append(took)
+    print(json.dumps(times))
+
+
+if __name__ == "__main__":
+    main()
