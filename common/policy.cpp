@@ -34,12 +34,15 @@ std::string agent_account_name(const Policy &policy, const std::string &user, co
     return policy.agent.accounts == Accounts::per_user ? policy.agent.user + "-" + user : policy.agent.user;
 }
 
+bool has_agents_name(const Policy &policy, const std::string &name)
+{
+    return name == policy.agent.user || (policy.agent.accounts == Accounts::per_user && name.starts_with(policy.agent.user + "-"));
+}
+
 bool is_agent_account(const Policy &policy, const std::string &name)
 {
-    const auto prefix = policy.agent.user + "-";
-    const bool per_user = policy.agent.accounts == Accounts::per_user && name.compare(0, prefix.size(), prefix) == 0;
     const auto runs_as_name = [&name](const UserEntry &entry) { return entry.run_as == name; };
-    return name == policy.agent.user || per_user || std::any_of(policy.users.begin(), policy.users.end(), runs_as_name);
+    return has_agents_name(policy, name) || std::any_of(policy.users.begin(), policy.users.end(), runs_as_name);
 }
 
 } // namespace pi_agent

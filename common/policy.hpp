@@ -176,6 +176,9 @@ bool has_unit(SandboxMethod method) noexcept;
 // The agent account that serves `user` under this policy.
 std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);
 
+// True for agent.user and, where each user has an account, for what begins with it as theirs do.
+bool has_agents_name(const Policy &policy, const std::string &name);
+
 // True when `name` is an account that an agent runs as, or would for some user: never a user of pi, whatever its groups.
 bool is_agent_account(const Policy &policy, const std::string &name);
 

@@ -133,9 +133,9 @@ Policy load_policy(const std::string &main_file)
 
 Policy load_policy_for(const std::string &main_file, const std::string &user)
 {
-    const auto has_unread = [&](const std::string &other) { return other != user && has_user_file(main_file, other); };
-    const bool are_possible = has_user_files(main_file);
-    return parse(read_policy_sources(main_file, user), {are_possible, are_possible ? has_unread : UserFiles{}.has_unread});
+    UserFiles files{has_user_files(main_file), {}};
+    if (files.are_possible) files.has_unread = [&](const std::string &other) { return other != user && has_user_file(main_file, other); };
+    return parse(read_policy_sources(main_file, user), files);
 }
 
 } // namespace pi_agent

@@ -94,10 +94,7 @@ private:
     }
 
     // is_agent_account (common/policy.hpp), which looks at each entry: with each entry looking, a policy of many would take for ever.
-    [[nodiscard]] bool is_agents(const std::string &name) const
-    {
-        return name == policy_.agent.user || name.starts_with(policy_.agent.user + "-") || run_as_.contains(name);
-    }
+    [[nodiscard]] bool is_agents(const std::string &name) const { return has_agents_name(policy_, name) || run_as_.contains(name); }
 
     void check_account_is_no_unread_users(const UserEntry &entry, const std::string &key)
     {
