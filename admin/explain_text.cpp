@@ -59,6 +59,8 @@ const char *sandbox_text(SandboxMethod method)
         return "in the hardened unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
     case SandboxMethod::bwrap:
         return "in namespaces of its own that bubblewrap makes, and that end with the runner;";
+    case SandboxMethod::podman:
+        return "in a container of podman's in the unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
     case SandboxMethod::none:
         return "NOT SANDBOXED, in the plain unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
     }
@@ -77,10 +79,13 @@ std::string start_text(const Explanation &explanation, const AccessRules &rules)
 }
 
 struct SystemdText {
+    SandboxMethod method;
     std::string operator()(std::monostate /*none*/) const { return ""; }
     std::string operator()(const Failure &failure) const { return fmt::format("systemd:  no start is possible: {}\n", failure.what()); }
     std::string operator()(const SystemdFeatures &features) const
     {
+        if (method == SandboxMethod::podman)
+            return fmt::format("systemd:  {}: sessions have process numbers of their own, by podman\n", features.version);
         return fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features.version,
                            features.private_pids ? "have process numbers of their own"
                                                  : "share the host's process numbers, and can find out which are in use",
@@ -122,7 +127,7 @@ std::string to_text(const Explanation &explanation)
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
     return text + start_text(explanation, rules) + box_text(explanation) + to_text(explanation.environment) +
-           std::visit(SystemdText{}, explanation.systemd);
+           std::visit(SystemdText{explanation.sandbox.method}, explanation.systemd);
 }
 
 nlohmann::json to_json(const Explanation &explanation)

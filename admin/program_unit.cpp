@@ -125,7 +125,7 @@ ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::s
     const auto deadline = in_seconds(patience_seconds);
     SystemdBus systemd(root);
     systemd.watch_service(unit);
-    systemd.start_program(unit, program_unit_properties(user, patience_seconds), script, their_end);
+    systemd.start_program(unit, program_unit_properties(user, patience_seconds), {script, their_end, their_end});
     their_end.reset();
     const auto result = wait_for_end(systemd, output, deadline);
     if (!result.ended) {

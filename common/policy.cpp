@@ -17,6 +17,8 @@ const char *to_string(SandboxMethod method)
         return "systemd";
     case SandboxMethod::bwrap:
         return "bwrap";
+    case SandboxMethod::podman:
+        return "podman";
     case SandboxMethod::none:
         return "none";
     }

@@ -46,6 +46,7 @@ struct WrapperPolicy {
 enum class SandboxMethod {
     systemd, // a hardened unit
     bwrap,   // bubblewrap, where systemd is not PID 1
+    podman,  // root's podman, in a unit
     none,    // nothing: an account of its own in a plain unit
 };
 

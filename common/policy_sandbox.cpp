@@ -13,7 +13,7 @@ void read_sandbox(const PolicyValue &section, Policy &policy, Problems &problems
         const auto choice = read_choice(value, problems);
         policy.sandbox.where = value.where;
         if (!choice) return;
-        for (const auto method : {SandboxMethod::systemd, SandboxMethod::bwrap, SandboxMethod::none})
+        for (const auto method : {SandboxMethod::systemd, SandboxMethod::bwrap, SandboxMethod::podman, SandboxMethod::none})
             if (*choice == to_string(method)) policy.sandbox.method = method;
     };
     policy.sandbox.where = section.where;

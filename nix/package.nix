@@ -42,6 +42,10 @@ stdenv.mkDerivation {
     "-Dshell_path=${bashInteractive}/bin/bash"
     "-Dbwrap_path=${bubblewrap}/bin/bwrap"
     "-Dsetpriv_path=${util-linux}/bin/setpriv"
+    # Of the host's own configuration (virtualisation.podman): the method is chosen by few.
+    "-Dpodman_path=/run/current-system/sw/bin/podman"
+    "-Dcrun_path=/run/current-system/sw/bin/crun"
+    "-Dconmon_path=/run/current-system/sw/bin/conmon"
     "-Dsystem_managed=true"
     "-Dcommand_name=${commandName}"
     "-Drunner_name=${runnerName}"

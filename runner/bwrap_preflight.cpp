@@ -2,10 +2,9 @@
 #include "runner/bwrap_preflight.hpp"
 
 #include "common/error.hpp"
-#include "common/trusted_file.hpp"
+#include "runner/method_program.hpp"
 
 #include <array>
-#include <fcntl.h>
 #include <linux/capability.h>
 #include <string>
 #include <sys/syscall.h>
@@ -14,16 +13,6 @@
 namespace pi_agent {
 
 namespace {
-
-void require_program(const char *path, const char *package)
-{
-    try {
-        open_trusted(path, O_PATH, "program");
-    } catch (const SystemFailure &failure) {
-        throw Failure(ExitStatus::unavailable, std::string("sandbox.method bwrap needs ") + path + ", and " + failure.what() +
-                                                   "; install the package " + package + ", or choose another method");
-    }
-}
 
 // Without it no file system can be mounted, by us or by bwrap.
 void require_mount_capability()
@@ -41,8 +30,8 @@ void require_mount_capability()
 
 void require_bwrap(const AsRoot & /*root*/)
 {
-    require_program(bwrap_path, "bubblewrap");
-    require_program(setpriv_path, "util-linux");
+    require_method_program("bwrap", bwrap_path, "bubblewrap");
+    require_method_program("bwrap", setpriv_path, "util-linux");
     require_mount_capability();
 }
 

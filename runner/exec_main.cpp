@@ -10,6 +10,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
@@ -30,15 +31,17 @@ void block_signals()
     if (sigprocmask(SIG_SETMASK, &all, nullptr) != 0) throw_errno("blocking signals");
 }
 
-UniqueFd take_control_socket()
+// On standard input, or where the one argument says: podman passes nothing on as standard input.
+UniqueFd take_control_socket(int fd)
 {
     int type = 0;
     socklen_t length = sizeof type;
-    if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
         throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
-    UniqueFd control = UniqueFd::adopt(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+    UniqueFd control = UniqueFd::adopt(fcntl(fd, F_DUPFD_CLOEXEC, 3));
     const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!control || !null || dup2(null.get(), STDIN_FILENO) < 0) throw_errno("taking the control socket");
+    if (!control || !null || dup2(null.get(), STDIN_FILENO) < 0 || (fd != STDIN_FILENO && close(fd) != 0))
+        throw_errno("taking the control socket");
     return control;
 }
 
@@ -77,13 +80,13 @@ void wait_for_answer(FdRef control)
 
 } // namespace
 
-int main()
+int main(int count, char **arguments)
 {
     // Same uid as the agent: not dumpable, so that it cannot be traced or read through /proc.
     if (defence_is_on("exec-not-dumpable") && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return static_cast<int>(ExitStatus::system_failure);
     UniqueFd control;
     try {
-        control = take_control_socket();
+        control = take_control_socket(count > 1 ? std::atoi(arguments[1]) : STDIN_FILENO);
         block_signals();
         const ExecEnded ended = run(control);
         send_packet(control, encode(ExecMessage(ended)), {}, in_seconds(1));

@@ -91,7 +91,7 @@ HostFilesReader::HostFilesReader(const AsRoot &root, const Account &agent, const
     });
 }
 
-std::vector<std::string> HostFilesReader::show(const SessionDirectory &session)
+std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, const std::vector<std::string> &left_out)
 {
     std::vector<std::string> notices;
     if (!child_) return notices;
@@ -108,7 +108,8 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session)
         decoder.end();
         const std::string own = std::string("/etc/") + name;
         if (is_shown(view_, own) || view_.links.contains(own)) continue; // view_paths
-        if (target != own && is_shown(view_, target))                    // programs look at where localtime leads
+        if (std::find(left_out.begin(), left_out.end(), name) != left_out.end()) continue;
+        if (target != own && is_shown(view_, target)) // programs look at where localtime leads
             session.make_link("root" + own, target);
         else
             write_whole(session.make_file("root" + own), content, "the session's " + own);

@@ -27,7 +27,8 @@ public:
     // Starts the child; nothing in the host's own view.
     HostFilesReader(const AsRoot &root, const Account &agent, const HostView &view);
     // Waits for it, and writes them. Returns what the user should know.
-    std::vector<std::string> show(const SessionDirectory &session);
+    // But for `left_out`.
+    std::vector<std::string> show(const SessionDirectory &session, const std::vector<std::string> &left_out);
 
 private:
     const HostView &view_;

@@ -214,7 +214,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
                                      policy.limits, sandbox->has_limits(), sandbox->confines()});
         if (!locked_settings) bring_config_in();
         show_accounts(session, view, caller, agent, state.home_path, project.shown.by_group);
-        tell_all(wrapper, host_files.show(session));
+        tell_all(wrapper, host_files.show(session, sandbox->own_files()));
         CertificateFiles certificates =
             ask_certificate_files(root, caller, find_certificate_variables(environment), {view, project_path, state.home_path});
         show_certificate_files(session, certificates);

@@ -97,6 +97,8 @@ public:
 
     // The kinds of namespaces (namespaces(7): "mnt", "pid", …) of which a session of this plan gets its own.
     [[nodiscard]] virtual std::vector<std::string> own_namespaces(const NetworkPolicy &network) const = 0;
+    // Files of the view's /etc that come from the method itself, and from nowhere else.
+    [[nodiscard]] virtual std::vector<std::string> own_files() const { return {}; }
     // What pi-agent-exec is to bring beside. None: nothing but the agent's account keeps it from the host.
     [[nodiscard]] virtual Restrictions restrictions() const = 0;
     [[nodiscard]] bool confines() const { return restrictions() != Restrictions::none; }

@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "runner/sandbox_bwrap.hpp"
 #include "runner/sandbox_none.hpp"
+#include "runner/sandbox_podman.hpp"
 #include "runner/sandbox_systemd.hpp"
 
 namespace pi_agent {
@@ -15,6 +16,8 @@ std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, SandboxMethod method, 
         return std::make_unique<SystemdSandbox>(root, session_id, user);
     case SandboxMethod::bwrap:
         return std::make_unique<BwrapSandbox>(root, session_id, user);
+    case SandboxMethod::podman:
+        return std::make_unique<PodmanSandbox>(root, session_id, user);
     case SandboxMethod::none:
         return std::make_unique<UnconfinedSandbox>(root, session_id, user);
     }

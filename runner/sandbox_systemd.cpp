@@ -33,8 +33,13 @@ void SystemdSandbox::leave_callers_group()
 
 void SystemdSandbox::start(const SandboxPlan &plan, FdRef launcher)
 {
+    start_unit(plan, {launcher, FdRef(-1), FdRef(-1)});
+}
+
+void SystemdSandbox::start_unit(const SandboxPlan &plan, const ServiceStreams &streams)
+{
     bus_.start_service(service_name(id_), properties(plan, features_), CompanionUnit{cleanup_name(id_), cleanup_properties(id_, user_)},
-                       launcher);
+                       streams);
 }
 
 void SystemdSandbox::stop()

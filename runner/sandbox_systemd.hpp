@@ -47,6 +47,8 @@ public:
     [[nodiscard]] Restrictions restrictions() const override { return Restrictions::beside_unit; }
 
 protected:
+    // Starts the session's unit with these as its standard descriptors; those that are none are /dev/null.
+    void start_unit(const SandboxPlan &plan, const ServiceStreams &streams);
     // The agent's unit.
     [[nodiscard]] virtual std::vector<UnitProperty> properties(const SandboxPlan &plan, const SystemdFeatures &features) const;
 

@@ -9,6 +9,7 @@
 #include <sys/socket.h>
 #include <type_traits>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -89,6 +90,15 @@ std::vector<BusProperty> to_bus(const std::vector<UnitProperty> &properties)
     for (const auto &property : properties)
         if (defence_is_on(("unit:" + property.name).c_str())) list.emplace_back(property.name, std::visit(ToVariant{}, property.value));
     return list;
+}
+
+void add_streams(const ServiceStreams &streams, std::vector<BusProperty> &properties)
+{
+    const std::pair<const char *, FdRef> named[] = {{"StandardInputFileDescriptor", streams.input},
+                                                    {"StandardOutputFileDescriptor", streams.output},
+                                                    {"StandardErrorFileDescriptor", streams.error}};
+    for (const auto &[name, fd] : named)
+        if (fd.get() >= 0) properties.emplace_back(name, sdbus::Variant(sdbus::UnixFd(fd.get())));
 }
 
 } // namespace
@@ -188,24 +198,22 @@ void SystemdBus::watch_service(const std::string &name)
 }
 
 void SystemdBus::start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,
-                               FdRef standard_input)
+                               const ServiceStreams &streams)
 {
     try {
         std::vector<BusProperty> list = to_bus(properties);
-        list.emplace_back("StandardInputFileDescriptor", sdbus::Variant(sdbus::UnixFd(standard_input.get())));
+        add_streams(streams, list);
         connection_->start_unit(safe(name), list, {AuxiliaryUnit(safe(cleanup.name), to_bus(cleanup.properties))});
     } catch (const sdbus::Error &error) {
         refuse("starting the session's unit", error);
     }
 }
 
-void SystemdBus::start_program(const std::string &name, const std::vector<UnitProperty> &properties, FdRef standard_input, FdRef output)
+void SystemdBus::start_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams)
 {
     try {
         std::vector<BusProperty> list = to_bus(properties);
-        list.emplace_back("StandardInputFileDescriptor", sdbus::Variant(sdbus::UnixFd(standard_input.get())));
-        for (const char *stream : {"StandardOutputFileDescriptor", "StandardErrorFileDescriptor"})
-            list.emplace_back(stream, sdbus::Variant(sdbus::UnixFd(output.get())));
+        add_streams(streams, list);
         connection_->start_unit(safe(name), list, {});
     } catch (const sdbus::Error &error) {
         refuse("starting a program's unit", error);

@@ -18,6 +18,13 @@ struct CompanionUnit {
     std::vector<UnitProperty> properties;
 };
 
+// Borrowed, copied by systemd. One that is none is what the service's properties say.
+struct ServiceStreams {
+    FdRef input;
+    FdRef output;
+    FdRef error;
+};
+
 class SystemdBus {
 public:
     // Throws Failure(unavailable) when systemd does not answer.
@@ -35,11 +42,11 @@ public:
     static std::string version_for_anybody();
     // From here on service_result() is about this service. Before start_service(), so that nothing of it is missed.
     void watch_service(const std::string &name);
-    // Queues the start, with another unit that it needs; `standard_input` becomes the service's stdin (borrowed, copied by systemd).
+    // Queues the start, with another unit that it needs.
     void start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,
-                       FdRef standard_input);
-    // The same for a service alone, whose stdout and stderr go to `output`.
-    void start_program(const std::string &name, const std::vector<UnitProperty> &properties, FdRef standard_input, FdRef output);
+                       const ServiceStreams &streams);
+    // The same for a service alone.
+    void start_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams);
     // Queues the stop; a unit that is gone is fine.
     void stop_unit(const std::string &name);
     bool unit_exists(const std::string &name);

@@ -4,6 +4,7 @@
 #include "build_config.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/limits.hpp"
+#include "runner/podman_command.hpp"
 #include "runner/session_directory.hpp"
 
 #include <algorithm>
@@ -86,6 +87,36 @@ const NameFilter denied_calls{false,
                                "process_vm_writev", "kcmp", "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl",
                                "name_to_handle_at", "open_by_handle_at"}};
 
+// What every session's unit has, whatever runs in it: its end, its network and its limits.
+std::vector<UnitProperty> lifetime(const SandboxPlan &plan, const std::string &program)
+{
+    const std::string scope = scope_name(plan.session_id);
+    std::vector<UnitProperty> properties = {
+        // Lifetime: bound to the runner's scope, whatever kills the runner (design rule 9).
+        {"Description", std::string("pi-agent-session")}, // without one, systemd would log the command line
+        {"Slice", slice_name(plan.user)},
+        {"BindsTo", std::vector<std::string>{scope}},
+        {"Requires", std::vector<std::string>{cleanup_name(plan.session_id)}},
+        {"After", std::vector<std::string>{scope, cleanup_name(plan.session_id)}},
+        {"CollectMode", std::string("inactive-or-failed")},
+        {"AddRef", true}, // keeps the result readable until the runner has read it
+        {"Type", std::string("exec")},
+        {"KillMode", std::string("control-group")},
+        // The whole group at once: with TERM first, a launcher that dies of it ends the unit while the agent's other
+        // processes, deaf to TERM, live on. The runner itself asks the agent to end before it stops the unit.
+        {"KillSignal", SignedNumber{SIGKILL}},
+        {"SendSIGKILL", true},
+        {"TimeoutStopUSec", 2 * second},
+        {"ExecStart", Command{{program}}}, // not ExecStartEx=: systemd 252 cannot read that again after a reload
+        {"UMask", std::uint32_t{0077}},
+        {"KeyringMode", std::string("private")},
+        {"LimitCORE", std::uint64_t{0}},
+    };
+    add_network(plan, properties);
+    add_limits(plan.limits, properties);
+    return properties;
+}
+
 } // namespace
 
 std::string slice_name(Uid user)
@@ -119,39 +150,21 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
 
 std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
 {
-    const std::string scope = scope_name(plan.session_id);
-    std::vector<UnitProperty> properties = {
-        // Lifetime: bound to the runner's scope, whatever kills the runner (design rule 9).
-        {"Description", std::string("pi-agent-session")}, // without one, systemd would log the command line
-        {"Slice", slice_name(plan.user)},
-        {"BindsTo", std::vector<std::string>{scope}},
-        {"Requires", std::vector<std::string>{cleanup_name(plan.session_id)}},
-        {"After", std::vector<std::string>{scope, cleanup_name(plan.session_id)}},
-        {"CollectMode", std::string("inactive-or-failed")},
-        {"AddRef", true}, // keeps the result readable until the runner has read it
-        {"Type", std::string("exec")},
-        {"KillMode", std::string("control-group")},
-        // The whole group at once: with TERM first, a launcher that dies of it ends the unit while the agent's other
-        // processes, deaf to TERM, live on. The runner itself asks the agent to end before it stops the unit.
-        {"KillSignal", SignedNumber{SIGKILL}},
-        {"SendSIGKILL", true},
-        {"TimeoutStopUSec", 2 * second},
-        {"ExecStart", Command{{PI_AGENT_EXEC_PATH}}}, // not ExecStartEx=: systemd 252 cannot read that again after a reload
+    std::vector<UnitProperty> properties = lifetime(plan, PI_AGENT_EXEC_PATH);
+    const std::vector<UnitProperty> confinement = {
         {"StandardOutput", std::string("null")},
         {"StandardError", std::string("null")},
         // Identity.
         {"User", std::to_string(plan.agent.value())},
         {"Group", std::to_string(plan.agent_group.value())},
-        {"UMask", std::uint32_t{0077}},
         {"NoNewPrivileges", true},
         {"CapabilityBoundingSet", std::uint64_t{0}},
         {"AmbientCapabilities", std::uint64_t{0}},
-        {"KeyringMode", std::string("private")},
         {"RemoveIPC", true},
-        {"LimitCORE", std::uint64_t{0}},
         {"RestrictSUIDSGID", true}, // what is made in the project is the user's
         {"RootDirectory", plan.root_directory},
     };
+    properties.insert(properties.end(), confinement.begin(), confinement.end());
     std::vector<std::string> groups;
     for (const Gid group : plan.groups)
         groups.push_back(std::to_string(group.value()));
@@ -159,8 +172,28 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
     if (features.log_sockets) properties.push_back({"BindLogSockets", false});
     add_homes(plan, properties);
     add_binds(plan, properties);
-    add_network(plan, properties);
-    add_limits(plan.limits, properties);
+    return properties;
+}
+
+std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan)
+{
+    std::vector<UnitProperty> properties = lifetime(plan, PI_AGENT_PODMAN_DOOR_PATH);
+    const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
+    const std::vector<UnitProperty> confinement = {
+        // A mount table of its own, with which all goes that podman mounts; and what it and crun keep at places
+        // that no option changes (seen with 4.3 and 5.4).
+        {"TemporaryFileSystem", TemporaryFileSystems{{{podman_directory, "mode=0700"},
+                                                      {"/dev/shm", "mode=1777"},
+                                                      {"/run/lock", "mode=0700"},
+                                                      {"/run/containers", "mode=0700"},
+                                                      {"/run/crun", "mode=0700"}}}},
+        // Root's podman makes mount points in the session's tree and nothing elsewhere, and reads no settings in anybody's home.
+        {"ProtectSystem", std::string("strict")},
+        {"ReadWritePaths",
+         std::vector<std::string>{session}}, // the tmpfs is writable as it is: named here, the host's directory would cover it
+        {"ProtectHome", std::string("yes")},
+    };
+    properties.insert(properties.end(), confinement.begin(), confinement.end());
     return properties;
 }
 

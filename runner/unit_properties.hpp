@@ -49,6 +49,8 @@ std::string slice_name(Uid user);
 // Lifetime, account, view of files, network and limits; and with what confines the agent beside.
 std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
 std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
+// Lifetime, network and limits of the unit in which root's podman makes the container.
+std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan);
 std::vector<UnitProperty> scope_properties(Uid user);
 // The unit that removes the session's directory when the agent's unit has ended, in the host's own namespaces: as an ExecStopPost= of the
 // agent's unit it would run, as root, among mounts whose targets the agent can move.

@@ -49,12 +49,12 @@
   {
     option = "sandbox.method";
     key = "sandbox.method";
-    type.oneOf = [ "systemd" "bwrap" "none" ];
+    type.oneOf = [ "systemd" "bwrap" "podman" "none" ];
     default = "systemd";
     example = "bwrap";
     description = ''
-      What confines the agent: a hardened unit of systemd, bubblewrap, or an account of its own and nothing else. No method is ever used in
-      the place of another (docs/methods.md).
+      What confines the agent: a hardened unit of systemd, bubblewrap, a container of root's podman, or an account of its own and nothing
+      else. No method is ever used in the place of another (docs/methods.md).
     '';
   }
 ]

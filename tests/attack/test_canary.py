@@ -49,6 +49,16 @@ OF_BWRAP = (
     ("", ("seccomp-filter",), "a key pressed for the terminal (TIOCSTI)"),
     ("", ("seccomp-filter",), "a setuid file in the project"),
 )
+OF_PODMAN = (
+    ("", ("podman:read-only",), "/ is read-only"),
+    ("", ("podman:read-only",), "/home is read-only"),
+    ("", ("podman:own-ipc", "podman:require-confined"), "ipc namespace"),
+    ("network: none", ("unit:PrivateNetwork", "network-check"), "net namespace"),
+    ("", ("podman:no-capabilities",), "capabilities (CapBnd)"),
+    ("", ("call-filter",), "another personality"),
+    ("", ("call-filter", "seccomp-filter"), "system call filter"),
+    ("", ("seccomp-filter",), "a setuid file in the project"),
+)
 HAS_TERMINAL = "holds the terminal"
 # In the place of `pi`: what its user could have it do by tracing it.
 STAND_IN = f"""#!/usr/bin/python3
@@ -59,12 +69,13 @@ try:
 except OSError as error:
     print(error)
 """
-CASES = [("systemd", *case) for case in OF_SYSTEMD] + [("bwrap", *case) for case in OF_BWRAP]
+CASES = [("systemd", *case) for case in OF_SYSTEMD] + [("bwrap", *case) for case in OF_BWRAP] + [("podman", *case) for case in OF_PODMAN]
 
 
 def canary(target, method, section):
     """What is wrong by the canary's own word, and how `pi` ended."""
-    with target.policy_with(f"sandbox: {{method: {method}}}\n{section}"):
+    engine = target.machine.podman() if method == "podman" else contextlib.nullcontext()
+    with engine, target.policy_with(f"sandbox: {{method: {method}}}\n{section}"):
         done = target.machine.run(["pi", "--pi-agent-canary"], user="alice", cwd="/home/alice/projects/demo")
     lines = [line for line in done.stdout.splitlines() if line.startswith(b"{")]
     assert lines, done
@@ -72,7 +83,7 @@ def canary(target, method, section):
     return {finding["what"]: finding for finding in report["findings"] if not finding["right"]}, done.returncode
 
 
-@pytest.mark.parametrize("method", ["systemd", "bwrap"])
+@pytest.mark.parametrize("method", ["systemd", "bwrap", "podman"])
 def test_nothing_is_wrong_while_every_defence_is_in(product, weak, method):
     for target in (product, weak):
         assert canary(target, method, "") == ({}, 0)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cgroup import Cgroup
 from progress import CommandFailed, quietly, say
-from recipes import AGENTS, MACHINES, TOOLCHAINS
+from recipes import AGENTS, MACHINES, PODMAN, TOOLCHAINS
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
@@ -97,17 +97,17 @@ def machine_root(name):
     return made_once(CACHE / name / f"root-{digest(LEAN, recipe.release, recipe.packages, contents)}", make)
 
 
-def toolchains_tree(name):
-    """What Debian's cargo, go and cmake put into a machine's /usr, with the linker that they need; nothing that is there already."""
+def added_tree(name, kind, packages, *options):
+    """What packages put into a machine's /usr, with all that they need; nothing that is there already."""
     recipe = MACHINES[name]
     there = machine_root(name) / "usr"
-    options = ["--variant=extract", "--dpkgopt=path-exclude=/usr/lib/go-*/pkg/linux_amd64_*"]  # go's own for profilers and the like
+    options = ["--variant=extract", *options]
 
     def make(tree):
-        say(f"making the toolchains of machine {name}")
+        say(f"making the {kind} of machine {name}")
         extracted = tree.with_name(tree.name + ".packages")
         remove_tree(extracted)
-        bootstrap(recipe.release, TOOLCHAINS, extracted, *options)
+        bootstrap(recipe.release, packages, extracted, *options)
         (extracted / "usr").rename(tree)
         for directory in ("lib", "lib64"):  # of packages from before all was in /usr
             if (extracted / directory).is_dir():
@@ -116,9 +116,21 @@ def toolchains_tree(name):
         for file in files_below(tree):
             if os.path.lexists(there / file):
                 (tree / file).unlink()
-        (tree / "bin/cc").symlink_to("gcc")
 
-    return made_once(CACHE / name / f"toolchains-{digest(LEAN, options, TOOLCHAINS, there.parent.name)}", make)
+    return made_once(CACHE / name / f"{kind}-{digest(LEAN, options, packages, there.parent.name)}", make)
+
+
+def toolchains_tree(name):
+    """Debian's cargo, go and cmake, with the linker that they need."""
+    tree = added_tree(name, "toolchains", TOOLCHAINS, "--dpkgopt=path-exclude=/usr/lib/go-*/pkg/linux_amd64_*")  # go's own for profilers
+    if not os.path.lexists(tree / "bin/cc"):
+        (tree / "bin/cc").symlink_to("gcc")
+    return tree
+
+
+def podman_tree(name):
+    """Debian's podman, with what runs and watches its containers."""
+    return added_tree(name, "podman", PODMAN)
 
 
 def build_root(name, tools=False):
@@ -195,6 +207,7 @@ NIXOS_SETTINGS = (
     f"-Dshell_path={NIXOS_PROGRAMS['bash']}/bin/bash",
     f"-Dbwrap_path={NIXOS_PROGRAMS['bubblewrap']}/bin/bwrap",
     f"-Dsetpriv_path={NIXOS_PROGRAMS['util-linux']}/bin/setpriv",
+    *(f"-D{program}_path=/run/current-system/sw/bin/{program}" for program in ("podman", "crun", "conmon")),
     "-Dsystem_managed=true",
     "-Dcommand_name=pi",
     "-Drunner_name=pi-agent-runner",

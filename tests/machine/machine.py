@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import legacy as legacy_boot
-from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_tree, files_below, machine_root, remove_tree, toolchains_tree
+from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_tree, files_below, machine_root, podman_tree, remove_tree, toolchains_tree
 from cgroup import Cgroup
 from progress import say
 from recipes import DEFAULT_AGENT
@@ -113,10 +113,18 @@ class Machine:
         target.parent.mkdir(parents=True, exist_ok=True)
         copy_tree(agent_tree(version), target)
 
-    @contextlib.contextmanager
     def toolchains(self):
-        """cargo, go and cmake in the machine, until the end: hard links, so nothing in it may write into these files."""
-        tree, usr = toolchains_tree(self.recipe), self.filesystem / "usr"
+        """cargo, go and cmake in the machine, until the end."""
+        return self._added(toolchains_tree(self.recipe))
+
+    def podman(self):
+        """podman in the machine, until the end."""
+        return self._added(podman_tree(self.recipe))
+
+    @contextlib.contextmanager
+    def _added(self, tree):
+        """Hard links, so nothing in the machine may write into these files."""
+        usr = self.filesystem / "usr"
         before = {directory for directory, _, _ in os.walk(usr)}
         subprocess.run(["cp", "-al", "--", f"{tree}/.", usr], check=True)
         yield

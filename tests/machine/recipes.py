@@ -42,6 +42,8 @@ COMMON_BUILD = (
 TOOLS = "clang clang-format clang-tidy clang-tools cppcheck shellcheck".split()
 # For the tests of them alone: with what they need they are three times as large as a machine.
 TOOLCHAINS = "cargo cmake gcc golang-go libc6-dev make".split()
+# The same for sandbox.method podman: 200 MB.
+PODMAN = "conmon crun podman".split()
 
 MACHINES = {
     "bookworm": MachineRecipe(

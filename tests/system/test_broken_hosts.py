@@ -19,6 +19,8 @@ def with_method(request, playing):
 
 method = pytest.fixture(params=["systemd", "bwrap", "none"])(with_method)
 of_systemd = pytest.fixture(params=["systemd", "none"])(with_method)
+# What is missing before podman is looked for.
+of_units = pytest.fixture(params=["systemd", "podman", "none"])(with_method)
 
 
 @pytest.fixture
@@ -26,6 +28,14 @@ def bwrap(playing):
     playing.install_policy(PLAYING_POLICY + "sandbox: {method: bwrap}\n")
     yield playing
     playing.install_policy(PLAYING_POLICY)
+
+
+@pytest.fixture
+def podman(playing):
+    with playing.podman():
+        playing.install_policy(PLAYING_POLICY + "sandbox: {method: podman}\n")
+        yield playing
+        playing.install_policy(PLAYING_POLICY)
 
 
 def in_container(machine, script, prepare="", capabilities=(), user="alice"):
@@ -66,6 +76,41 @@ def test_a_bwrap_that_runs_the_command_without_a_sandbox_runs_no_agent(bwrap):
     assert_refused(done, UNAVAILABLE, "bwrap")
 
 
+@pytest.mark.parametrize("package", ["podman", "crun", "conmon"])
+def test_a_program_that_podman_needs_is_missing(podman, package):
+    done = replaced(podman, f"/usr/bin/{package}")
+    assert_refused(done, UNAVAILABLE, f"sandbox.method podman needs /usr/bin/{package}", "No such file or directory", f"install the package {package}")
+
+
+@pytest.mark.parametrize("program", ["podman", "crun", "conmon"])
+def test_a_podman_that_somebody_else_can_change_is_not_run(podman, program):
+    done = replaced(podman, f"/usr/bin/{program}", "#!/bin/sh\necho ran\n", mode="0777")
+    assert_refused(done, 78, f"/usr/bin/{program}")
+
+
+def test_what_podman_complains_of_is_told(podman):
+    done = replaced(podman, "/usr/bin/podman", "#!/bin/sh\necho 'Error: no space for a container' >&2\nexit 125\n")
+    assert_refused(done, UNAVAILABLE, "podman could not prepare the sandbox", "no space for a container")
+
+
+def test_what_the_runtime_of_podman_complains_of_is_told(podman):
+    done = replaced(podman, "/usr/bin/crun", "#!/bin/sh\necho 'crun: no such system call' >&2\nexit 1\n")
+    assert_refused(done, UNAVAILABLE, "podman could not prepare the sandbox")
+
+
+def test_a_podman_that_runs_the_command_without_a_sandbox_runs_no_agent(podman):
+    program = '#!/bin/sh\nwhile [ "$1" != --rootfs ]; do shift; done; shift 2; exec "$@"\n'
+    done = replaced(podman, "/usr/bin/podman", program, cwd="/srv/shared/app")
+    assert_refused(done, UNAVAILABLE, "podman made no namespace of its own for the session")
+
+
+def test_the_launcher_of_a_container_is_missing(podman):
+    done = replaced(podman, "/usr/libexec/pi-agent/pi-agent-podman")
+    assert_refused(done, UNAVAILABLE, "could not prepare the sandbox", "journalctl -u")
+    done = replaced(podman, "/usr/libexec/pi-agent/pi-agent-exec")
+    assert_refused(done, UNAVAILABLE, "podman could not prepare the sandbox", "pi-agent-exec")
+
+
 def test_root_of_a_container_may_not_mount(bwrap):
     done = in_container(bwrap, "pi sh true", capabilities=("sys_admin",))
     assert done.returncode == UNAVAILABLE, done
@@ -82,7 +127,7 @@ def test_the_callers_control_group_cannot_be_left(bwrap):
     assert done.returncode == UNAVAILABLE and b"cannot leave the caller's control group" in done.stderr, done
 
 
-def test_a_container_has_no_systemd_and_the_policy_asks_for_it(of_systemd, playing):
+def test_a_container_has_no_systemd_and_the_policy_asks_for_it(of_units, playing):
     done = in_container(playing, "pi sh true")
     assert done.returncode == UNAVAILABLE, done
     for word in (b"connecting to systemd failed", b"does this host run systemd and its system bus?"):
@@ -127,7 +172,7 @@ def test_a_project_on_a_file_system_that_cannot_map_ids(method, playing):
     assert done.returncode in (UNAVAILABLE, 77) and done.stdout == b"" and b"/srv/shared/app" in done.stderr, done
 
 
-def test_systemds_bus_is_silent(of_systemd, playing):
+def test_systemds_bus_is_silent(of_units, playing):
     """Its socket is there and nobody answers."""
     playing.root("mv /run/dbus/system_bus_socket /run/dbus/away; mv /run/systemd/private /run/systemd/away", check=True)
     try:

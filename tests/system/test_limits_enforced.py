@@ -103,6 +103,20 @@ def test_an_agent_that_takes_too_much_memory_is_killed_and_its_user_is_told_why(
     assert pi(legacy, "sh", "echo well").stdout == b"well\n"
 
 
+def test_the_limits_hold_a_container_of_podmans(legacy, limited):
+    """It has no control group of its own: the unit's holds it."""
+    with legacy.podman():
+        text = limited("{memory: 256M, tasks: 100}\nsandbox: {method: podman}")
+        done = pi(legacy, "sh", f"{HOG}; echo status $?; echo still here")
+        assert (done.returncode, done.stdout) == (0, b"status 137\nstill here\n"), done
+        assert f"out of memory: the session reached its limit of 256M (limits.memory, {place_of(text, '256M')})" in only_message(done)
+        done = pi(legacy, "sh", f"exec {HOG}")
+        assert (done.returncode, done.stdout) == (KILLED, b""), done
+        assert "and the kernel killed the agent, or what it ran" in only_message(done)
+        done = pi(legacy, "sh", BOMB)
+        assert done.returncode == 0 and int(done.stdout) < 100 and "limits.tasks" in only_message(done), done
+
+
 def test_a_share_is_of_this_hosts_memory(legacy, limited):
     limited("{memory: 25%}")
     with session(legacy, "sh", STAYING) as process:

@@ -1,20 +1,22 @@
 """One scenario under every sandbox.method that confines: the user notices no difference."""
 
+import contextlib
 import json
 import time
 
 import pytest
 from launching import DEMO, DENIED, PLAYING_POLICY, STANDARD_POLICY, assert_refused, leftovers, messages, owner_and_mode, pi, session, wait_until_empty
 
-METHODS = ("systemd", "bwrap")
+METHODS = ("systemd", "bwrap", "podman")
 METHOD = "sandbox: {{method: {}}}\n"
 
 
 @pytest.fixture(scope="module", params=METHODS)
 def method(request, playing):
-    playing.install_policy(PLAYING_POLICY + METHOD.format(request.param))
-    yield request.param
-    playing.install_policy(PLAYING_POLICY)
+    with playing.podman() if request.param == "podman" else contextlib.nullcontext():
+        playing.install_policy(PLAYING_POLICY + METHOD.format(request.param))
+        yield request.param
+        playing.install_policy(PLAYING_POLICY)
 
 
 @pytest.fixture

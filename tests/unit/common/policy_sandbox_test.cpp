@@ -29,7 +29,7 @@ TEST_CASE("the method is systemd unless the policy says another, by its name")
     CHECK(method_of("") == SandboxMethod::systemd);
     CHECK(method_of("sandbox: {method: systemd}\n") == SandboxMethod::systemd);
     CHECK(method_of("sandbox: {method: bwrap}\n") == SandboxMethod::bwrap);
-    for (const auto method : {SandboxMethod::systemd, SandboxMethod::bwrap, SandboxMethod::none})
+    for (const auto method : {SandboxMethod::systemd, SandboxMethod::bwrap, SandboxMethod::podman, SandboxMethod::none})
         CHECK(method_of(std::string("sandbox: {method: ") + to_string(method) + "}\n") == method);
     CHECK(to_string(parse(head + "sandbox:\n  method: bwrap\n").sandbox.where) == "p.yaml:4:11");
 }
@@ -38,8 +38,7 @@ TEST_CASE("no method is dropped, guessed or put in the place of another")
 {
     for (const auto *name : {"auto", "Systemd", "bubblewrap", "", "[systemd]", "~"})
         CHECK_MESSAGE(contains(problems_with(std::string("sandbox: {method: ") + name + "}\n"), "sandbox.method"), name);
-    for (const auto *name : {"podman", "docker"})
-        CHECK_MESSAGE(contains(problems_with(std::string("sandbox: {method: ") + name + "}\n"), "not supported yet"), name);
+    CHECK(contains(problems_with("sandbox: {method: docker}\n"), "not supported yet"));
 }
 
 TEST_CASE("what bwrap cannot honour is refused with the key's place")
@@ -52,8 +51,14 @@ TEST_CASE("what bwrap cannot honour is refused with the key's place")
         CHECK_MESSAGE(problems_with(std::string("sandbox: {method: bwrap}\nnetwork: ") + network + "\n").empty(), network);
 }
 
+TEST_CASE("a container of podman's is in a unit, whose addresses systemd filters")
+{
+    for (const auto *network : {"full", "loopback", "[10.0.0.0/8]", "none"})
+        CHECK_MESSAGE(problems_with(std::string("sandbox: {method: podman}\nnetwork: ") + network + "\n").empty(), network);
+}
+
 TEST_CASE("every method takes limits: whether they hold is the host's answer")
 {
-    for (const std::string method : {"systemd", "bwrap", "none"})
+    for (const std::string method : {"systemd", "bwrap", "podman", "none"})
         CHECK(problems_with("sandbox: {method: " + method + "}\nlimits: {memory: 8G, cpu: 50%, runtime: 1h, sessions: 2}\n").empty());
 }

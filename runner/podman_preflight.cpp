@@ -1,0 +1,16 @@
+// What podman needs of a host.
+#include "runner/podman_preflight.hpp"
+
+#include "common/error.hpp"
+#include "runner/method_program.hpp"
+
+namespace pi_agent {
+
+void require_podman(const AsRoot & /*root*/)
+{
+    require_method_program("podman", podman_path, "podman");
+    require_method_program("podman", crun_path, "crun");
+    require_method_program("podman", conmon_path, "conmon");
+}
+
+} // namespace pi_agent
