@@ -45,6 +45,12 @@ UniqueFd take_control_socket(int fd)
     return control;
 }
 
+// conmon's, which alone can tell podman of our end, and so systemd: who kills it ends the session.
+void die_with_parent()
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
+}
+
 void restrict(const ReceivedLaunch &launch)
 {
     if (launch.record.restrictions == Restrictions::none) return; // sandbox.method: none
@@ -86,7 +92,9 @@ int main(int count, char **arguments)
     if (defence_is_on("exec-not-dumpable") && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return static_cast<int>(ExitStatus::system_failure);
     UniqueFd control;
     try {
-        control = take_control_socket(count > 1 ? std::atoi(arguments[1]) : STDIN_FILENO);
+        const bool has_engine = count > 1;
+        control = take_control_socket(has_engine ? std::atoi(arguments[1]) : STDIN_FILENO);
+        if (has_engine && defence_is_on("podman:die-with-engine")) die_with_parent();
         block_signals();
         const ExecEnded ended = run(control);
         send_packet(control, encode(ExecMessage(ended)), {}, in_seconds(1));

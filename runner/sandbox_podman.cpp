@@ -4,14 +4,17 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/process_handle.hpp"
 #include "runner/podman_command.hpp"
 #include "runner/podman_preflight.hpp"
 #include "runner/process_namespace.hpp"
 #include "runner/session_directory.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -22,6 +25,7 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t text_limit = 4096; // of what podman says
+constexpr int podman_patience_seconds = 10;
 
 // For pi-agent-podman, which podman itself replaces: a unit's property has room for no comma.
 UniqueFd as_file(const std::vector<std::string> &arguments)
@@ -54,6 +58,9 @@ std::string host_name()
 PodmanSandbox::PodmanSandbox(const AsRoot &root, std::string session_id, Uid user) : SystemdSandbox(root, std::move(session_id), user)
 {
     require_podman(root);
+    events_ = UniqueFd::adopt(epoll_create1(EPOLL_CLOEXEC));
+    if (!events_) throw_errno("watching the sandbox");
+    watch(SystemdSandbox::fd());
 }
 
 void PodmanSandbox::start(const SandboxPlan &plan, FdRef launcher)
@@ -83,8 +90,9 @@ std::vector<pid_t> PodmanSandbox::processes()
 
 void PodmanSandbox::require_confined()
 {
-    if (!defence_is_on("podman:require-confined")) return;
     const std::vector<pid_t> inside = processes();
+    if (!inside.empty() && (launcher_ = open_process(inside.front()))) watch(launcher_);
+    if (!defence_is_on("podman:require-confined")) return;
     for (const char *kind : {"mnt", "pid", "ipc", "uts"}) {
         const auto host = namespace_of("1", kind);
         if (!host) throw_errno("reading the host's namespaces");
@@ -94,6 +102,37 @@ void PodmanSandbox::require_confined()
         if (!has_own)
             throw Failure(ExitStatus::unavailable, std::string("podman made no namespace of its own for the session (") + kind + ")");
     }
+}
+
+FdRef PodmanSandbox::fd() const
+{
+    return events_;
+}
+
+Deadline PodmanSandbox::next_look(Deadline otherwise) const
+{
+    const Deadline next = SystemdSandbox::next_look(otherwise);
+    return patience_ ? std::min(next, *patience_) : next;
+}
+
+// A podman whose conmon was killed hears of no end, and its unit would stay.
+void PodmanSandbox::process()
+{
+    SystemdSandbox::process();
+    if (launcher_ && has_ended(launcher_)) {
+        launcher_.reset();
+        patience_ = in_seconds(podman_patience_seconds);
+    }
+    if (!patience_ || Clock::now() < *patience_) return;
+    patience_.reset();
+    stop();
+}
+
+void PodmanSandbox::watch(FdRef fd)
+{
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) throw_errno("watching the sandbox");
 }
 
 std::string PodmanSandbox::explain(const SandboxResult &result)

@@ -4,6 +4,7 @@
 
 #include "runner/sandbox_systemd.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,9 @@ public:
     // Those in the container: podman itself and what watches for it are no part of it.
     std::vector<pid_t> processes() override;
     void require_confined() override;
+    [[nodiscard]] FdRef fd() const override;
+    [[nodiscard]] Deadline next_look(Deadline otherwise) const override;
+    void process() override;
     std::string explain(const SandboxResult &result) override;
     [[nodiscard]] std::vector<std::string> own_files() const override;
     [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const override;
@@ -27,7 +31,12 @@ protected:
     [[nodiscard]] std::vector<UnitProperty> properties(const SandboxPlan &plan, const SystemdFeatures &features) const override;
 
 private:
+    void watch(FdRef fd);
+
     UniqueFd complaint_; // what podman says; a pipe
+    UniqueFd events_;    // epoll: of the bus, and of the launcher once it is there
+    UniqueFd launcher_;
+    std::optional<Deadline> patience_; // since the launcher's end
 };
 
 } // namespace pi_agent

@@ -114,6 +114,13 @@ def test_no_network_is_none(playing, method, with_method):
     assert (done.returncode, done.stdout) == (0, b"lo\n"), done
 
 
+def test_the_hosts_view(playing, method, with_method):
+    with_method("view: host\n")
+    done = shell(playing, "echo $(cat /etc/hostname); ls -d /etc/systemd")
+    assert (done.returncode, done.stderr) == (0, b""), done
+    assert done.stdout.split() == [playing.root(["hostname"], check=True).stdout.strip(), b"/etc/systemd"], done
+
+
 def test_the_canary_finds_nothing(playing, method):
     done = playing.root(["pi-agentctl", "doctor", "--json"])
     report = json.loads(done.stdout)
