@@ -1,6 +1,9 @@
-// The system calls that a session may make where no systemd filters them: those of @system-service (systemd.exec(5), systemd-analyze(1)
-// syscall-filter, as of 257) for 64-bit architectures, without what runner/seccomp_filter.cpp denies, or judges by its arguments.
+// The system calls that a session may make where no systemd filters them, and how root's differ: those of @system-service (systemd.exec(5),
+// systemd-analyze(1) syscall-filter, as of 257) for 64-bit architectures, without what runner/seccomp_filter.cpp denies, or judges by its
+// arguments.
 #pragma once
+
+#include <string_view>
 
 namespace pi_agent {
 
@@ -39,6 +42,18 @@ constexpr const char *allowed_calls[] = {
     "timer_settime", "timerfd_create", "timerfd_gettime", "timerfd_settime", "times", "tkill", "truncate", "umask", "uname",
     "unlink", "unlinkat", "utime", "utimensat", "utimes", "vfork", "vmsplice", "wait4", "waitid", "write", "writev",
 };
+
+// ... of which a process of root's makes none once its session is prepared: it starts no program, makes no device, no extended attribute
+// and no server, tells nobody else how to run, and reads no tty.
+constexpr std::string_view withheld_from_root[] = {
+    "accept", "accept4", "execve", "execveat", "fremovexattr", "fsetxattr", "io_submit", "ioctl", "ioprio_set", "listen",
+    "lremovexattr", "lsetxattr", "migrate_pages", "mknod", "mknodat", "move_pages", "removexattr", "removexattrat",
+    "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_madvise", "sched_setattr", "sched_setparam", "sched_setscheduler", "setxattr",
+    "setxattrat",
+};
 // clang-format on
+
+// ... and what removing a session takes beside: its mounts, and paths that lead nowhere else.
+constexpr const char *root_calls[] = {"umount2", "openat2"};
 
 } // namespace pi_agent

@@ -3,6 +3,7 @@
 #include "common/error.hpp"
 #include "common/identity.hpp"
 #include "runner/cleanup.hpp"
+#include "runner/root_confinement.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_keeper.hpp"
 
@@ -22,6 +23,8 @@ int main(int argc, char **argv)
         const pi_agent::AsRoot root = pi_agent::AsRoot::claim();
         if (!pi_agent::is_session_id(id))
             throw pi_agent::Failure(pi_agent::ExitStatus::usage, "usage: pi-agent-cleanup [--when-runner-ends] SESSION-ID");
+        pi_agent::RootConfinement(root).enter();
+        // --- confined root from here: as a runner is whose session runs ---
         if (waits)
             pi_agent::keep_session(root, id);
         else

@@ -28,6 +28,7 @@
 #include "runner/progress.hpp"
 #include "runner/project_alias.hpp"
 #include "runner/recorded_run.hpp"
+#include "runner/root_confinement.hpp"
 #include "runner/root_tree.hpp"
 #include "runner/sandbox_methods.hpp"
 #include "runner/scratch.hpp"
@@ -203,6 +204,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     launcher.reset();
     guards.end_search();
     ScratchSweep leftovers(root, policy.agent.state_dir);
+    const RootConfinement confinement(root);
     ShownHome shown_home;
     try {
         HostFilesReader host_files(root, worker, view);
@@ -250,21 +252,18 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     tell(wrapper, SessionBegun{id});
     record.started(session, agent, project.shown.path(), program);
     LimitEvents reached;
+    const auto before_agent = [&] {
+        require_enforced(*sandbox, policy);
+        attach_late(root, *sandbox, tree.late);
+        confinement.enter();
+        // --- confined root from here: what is left is to watch, to end and to remove ---
+    };
+    const auto after_agent = [&] {
+        record.take_usage(sandbox->usage());
+        reached = sandbox->limit_events();
+    };
     const AgentEnded ended = run_recorded(record, asked, *sandbox, notify, [&, &control = control] { // clang 14 needs it named
-        const Session watched{wrapper,
-                              receiver,
-                              control,
-                              termination,
-                              launch,
-                              early.messages(),
-                              [&] {
-                                  require_enforced(*sandbox, policy);
-                                  attach_late(root, *sandbox, tree.late);
-                              },
-                              [&] {
-                                  record.take_usage(sandbox->usage());
-                                  reached = sandbox->limit_events();
-                              }};
+        const Session watched{wrapper, receiver, control, termination, launch, early.messages(), before_agent, after_agent};
         const AgentEnded seen = supervise(*sandbox, watched, std::move(terminal));
         end.sandbox_has_ended();
         return seen;

@@ -1,24 +1,31 @@
-// System calls that the agent never makes, by number and by argument.
+// System calls that the agent never makes, by number and by argument; and those that root makes to the end.
 #include "runner/seccomp_filter.hpp"
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/fd.hpp"
 #include "runner/call_names.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
 #include <functional>
+#include <linux/seccomp.h>
 #include <memory>
 #include <numeric>
 #include <sched.h>
 #include <seccomp.h>
+#include <string_view>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/personality.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -136,6 +143,11 @@ void deny_mode_bits(const Filter &filter)
 constexpr std::array<scmp_datum_t, 7> namespaces = {CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                                     CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
 
+scmp_datum_t any_namespace()
+{
+    return std::accumulate(namespaces.begin(), namespaces.end(), scmp_datum_t{0}, std::bit_or<>());
+}
+
 // The unit's RestrictNamespaces= does that too, but systemd writes "none at all" down as an empty value, which it reads as "any" again: a
 // reload between a unit's start and its first process takes it away (seen with systemd 252).
 void deny_namespaces(const Filter &filter)
@@ -194,23 +206,64 @@ void allow_if(const Filter &filter, const char *name, unsigned argument, scmp_da
         check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 1, where(argument, SCMP_CMP_MASKED_EQ, mask, value)), name);
 }
 
+void allow_unconditionally(const Filter &filter, const char *name)
+{
+    int number = 0;
+    if (is_known(name, number) && number >= 0) check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
+}
+
+// What seccomp_load(3) does most of its time, without loading it.
+std::vector<sock_filter> compile(const Filter &filter)
+{
+    const UniqueFd file = UniqueFd::adopt(memfd_create("filter", MFD_CLOEXEC));
+    if (!file) throw_errno("seccomp: making a filter");
+    check(seccomp_export_bpf(filter.get(), file.get()), "making a filter");
+    std::vector<sock_filter> program(static_cast<std::size_t>(lseek(file.get(), 0, SEEK_END)) / sizeof(sock_filter));
+    const std::size_t size = program.size() * sizeof(sock_filter);
+    if (size == 0 || program.size() > BPF_MAXINSNS || pread(file.get(), program.data(), size, 0) != static_cast<ssize_t>(size))
+        throw Failure(ExitStatus::unavailable, "seccomp: no filter could be made");
+    return program;
+}
+
 } // namespace
+
+RootCallFilter::RootCallFilter()
+{
+    constexpr scmp_datum_t whole = 0xffffffff;
+    const Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
+    for (const char *name : allowed_calls)
+        if (std::find(std::begin(withheld_from_root), std::end(withheld_from_root), std::string_view(name)) == std::end(withheld_from_root))
+            allow_unconditionally(filter, name);
+    for (const char *name : root_calls)
+        allow_unconditionally(filter, name);
+    int number = 0;
+    if (is_known("clone3", number)) check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(ENOSYS), number, 0), "clone3");
+    allow_if(filter, "clone", 0, any_namespace(), 0);
+    for (const int family : {AF_UNIX, AF_INET, AF_INET6}) // the account database may be asked anywhere (nsswitch.conf(5))
+        allow_if(filter, "socket", 0, whole, static_cast<scmp_datum_t>(family));
+    for (const unsigned long request : {TCGETS, FIONREAD, FIONBIO, FIOCLEX}) // what libraries ask of descriptors
+        allow_if(filter, "ioctl", 1, whole, request);
+    program_ = compile(filter);
+}
+
+void RootCallFilter::install() const
+{
+    const sock_fprog program{static_cast<unsigned short>(program_.size()), const_cast<sock_filter *>(program_.data())};
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) throw_errno("seccomp: installing the list of root's calls");
+}
 
 void install_call_filter()
 {
     if (!defence_is_on("call-filter")) return;
     constexpr scmp_datum_t whole = 0xffffffff;
-    const scmp_datum_t any_namespace = std::accumulate(namespaces.begin(), namespaces.end(), scmp_datum_t{0}, std::bit_or<>());
     const Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
-    for (const char *name : allowed_calls) {
-        int number = 0;
-        if (is_known(name, number) && number >= 0) check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
-    }
+    for (const char *name : allowed_calls)
+        allow_unconditionally(filter, name);
     for (const char *name : unknown) {
         int number = 0;
         if (is_known(name, number)) check(seccomp_rule_add(filter.get(), SCMP_ACT_ERRNO(ENOSYS), number, 0), name);
     }
-    allow_if(filter, "clone", 0, any_namespace, 0);
+    allow_if(filter, "clone", 0, any_namespace(), 0);
     for (const int family : {AF_UNIX, AF_INET, AF_INET6})
         allow_if(filter, "socket", 0, whole, static_cast<scmp_datum_t>(family));
     for (const scmp_datum_t personality : {scmp_datum_t{PER_LINUX}, whole}) // the usual one, and the question which it is

@@ -1,5 +1,9 @@
-// The system call filters that pi-agent-exec installs, beside a unit's own; the one home of libseccomp (design section 5).
+// The system call filters that pi-agent-exec installs, beside a unit's own, and the one that root's processes put on themselves; the one
+// home of libseccomp (design section 5).
 #pragma once
+
+#include <linux/filter.h>
+#include <vector>
 
 namespace pi_agent {
 
@@ -11,5 +15,18 @@ void install_call_filter();
 
 // Installs it for this process and everything it starts. Throws Failure: without the filter nothing may run.
 void install_seccomp_filter();
+
+// What a process of root's may still call once its session is prepared (runner/root_confinement.hpp). Made ahead, because that takes a
+// millisecond and installing it does not.
+class RootCallFilter {
+public:
+    // Throws Failure.
+    RootCallFilter();
+    // For this process, all its threads, and what it forks. Throws Failure.
+    void install() const;
+
+private:
+    std::vector<sock_filter> program_;
+};
 
 } // namespace pi_agent

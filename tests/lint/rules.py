@@ -37,6 +37,8 @@ HOMES = (
      "it only asks what is attached; loading or attaching programs is systemd's"),
     ("changing identity", _name(r"set(?:e|re|res|fs)?[ug]id", "setgroups", "initgroups"), ("common/identity.cpp",),
      "becoming a user checks every id and tries to regain; nobody may do half of it"),
+    ("capabilities", _call("capset", "cap_set_proc"), ("common/identity.cpp", "runner/root_confinement.cpp"),
+     "what is given up is looked at and tried to take back; nobody may do half of it"),
     ("mounting", _name("umount2?", "move_mount", "open_tree", "mount_setattr", "fsopen", "fsmount", "fsconfig", "fspick",
                        "pivot_root"), ("runner/mounts.cpp",),
      "a clone is made private and id-mapped before it is attached; nobody may attach another way"),

@@ -1,0 +1,15 @@
+// The seam by which fault tests stop a process at a named point and do something to it there. It exists only in builds with
+// -Dtest_seams=true.
+#pragma once
+
+namespace pi_agent {
+
+#if defined(PI_AGENT_TEST_SEAMS)
+// Waits as long as /etc/pi-agent/test-wait-at names this point on a line of its own, a minute at most, and is called so meanwhile
+// (/proc/PID/comm, 15 bytes).
+void fault_point(const char *name);
+#else
+constexpr void fault_point(const char * /*name*/) noexcept {}
+#endif
+
+} // namespace pi_agent

@@ -1,0 +1,21 @@
+// What root's processes of a session give up once it is prepared: capabilities, privileges by exec, system calls. From then on they hear
+// what user and agent say for hours, so a hole in one of them would be worth less.
+#pragma once
+
+#include "common/identity.hpp"
+#include "runner/seccomp_filter.hpp"
+
+namespace pi_agent {
+
+class RootConfinement {
+public:
+    // Makes the filter. Throws Failure.
+    explicit RootConfinement(const AsRoot &root);
+    // For good, and for everything that this process forks. Throws Failure: unless all of it was given up, nothing may go on.
+    void enter() const;
+
+private:
+    RootCallFilter filter_;
+};
+
+} // namespace pi_agent
