@@ -3,6 +3,7 @@
 #include "runner/session_record.hpp"
 
 #include "common/channel.hpp"
+#include "common/fault_point.hpp"
 
 #include <array>
 #include <chrono>
@@ -92,7 +93,13 @@ bool is_recorded(FdRef file)
 {
     struct stat status {};
     if (fstat(file.get(), &status) != 0) throw_errno("examining the note of the session's end");
-    return status.st_nlink == 0;
+    return status.st_nlink == 0 || status.st_size == 0;
+}
+
+// A note that cannot be removed says nothing any more: else whoever cleans up would record a second end.
+void forget(FdRef session, FdRef note)
+{
+    if (unlinkat(session.get(), file_name, 0) != 0) static_cast<void>(ftruncate(note.get(), 0) == 0); // best_effort
 }
 
 } // namespace
@@ -133,11 +140,12 @@ void SessionRecord::started(const SessionDirectory &session, const Account &agen
     try {
         record_event(subject_, StartedEvent{});
     } catch (const Failure &) { // then it does not start, and is a refusal
-        unlinkat(directory_.get(), file_name, 0);
+        forget(directory_, open_end_);
         open_end_.reset();
         throw;
     }
     started_ = true;
+    fault_point("start-recorded");
 }
 
 void SessionRecord::end(EndedEvent event)
@@ -147,8 +155,9 @@ void SessionRecord::end(EndedEvent event)
     event.duration_usec = now_usec() - started_usec_;
     event.memory_peak = usage_.memory_peak;
     event.cpu_usec = usage_.cpu_usec;
+    fault_point("end-unrecorded");
     record_event(subject_, event); // where that fails, the note stays for who cleans up: it may have more luck
-    unlinkat(directory_.get(), file_name, 0);
+    forget(directory_, ours);
     flock(ours.get(), LOCK_UN); // whatever child still has a copy of it
 }
 
@@ -175,13 +184,15 @@ std::optional<OpenRecord> read_open_record(FdRef session)
     const UniqueFd note = UniqueFd::adopt(openat(session.get(), file_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!note && errno == ENOENT) return std::nullopt;
     if (!note) throw_errno("opening the note of the session's end");
+    if (is_recorded(note)) return std::nullopt;
     auto [subject, started_usec] = read_note(note);
     return OpenRecord{std::move(subject), now_usec() - started_usec};
 }
 
 bool has_open_end(FdRef session)
 {
-    return faccessat(session.get(), file_name, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    struct stat status {};
+    return fstatat(session.get(), file_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_size > 0;
 }
 
 void record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id)
@@ -196,7 +207,7 @@ void record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id
     if (is_recorded(note)) return;
     const auto [subject, started_usec] = read_note(note);
     record_event(subject, EndedEvent{std::nullopt, unheard, now_usec() - started_usec, {}, {}});
-    unlinkat(session.get(), file_name, 0);
+    forget(session, note);
 }
 
 } // namespace pi_agent

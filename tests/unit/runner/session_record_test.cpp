@@ -8,6 +8,7 @@
 #include <csignal>
 #include <doctest/doctest.h>
 #include <filesystem>
+#include <sys/mount.h>
 #include <sys/wait.h>
 
 using namespace pi_agent;
@@ -142,6 +143,21 @@ TEST_CASE("the end of a session whose runner was killed is recorded by who comes
         run_and_kill(scene);
         record_end_of_killed(scene.root, scene.id);
         record_end_of_killed(scene.root, scene.id);
+    });
+}
+
+TEST_CASE("an end whose note cannot be removed is recorded once" * doctest::skip(not_root()))
+{
+    check_record("started; ended 5", [](const Scene &scene) {
+        scene.start();
+        const std::string note = std::string(sessions_directory) + "/" + scene.id + "/record";
+        REQUIRE(::mount(note.c_str(), note.c_str(), nullptr, MS_BIND, nullptr) == 0); // EBUSY for who removes it
+        scene.record.ended({false, 5});
+        REQUIRE(std::filesystem::exists(note));
+        REQUIRE(!has_open_end(scene.session->fd()));
+        REQUIRE(!read_open_record(scene.session->fd()));
+        record_end_of_killed(scene.root, scene.id);
+        ::umount2(note.c_str(), MNT_DETACH);
     });
 }
 
