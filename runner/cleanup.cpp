@@ -3,6 +3,7 @@
 
 #include "common/channel.hpp"
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "runner/control_group.hpp"
 #include "runner/scratch_removal.hpp"
 #include "runner/session_directory.hpp"
@@ -29,6 +30,7 @@ ControlGroup group_of(const std::string &session_id)
 void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
 {
     // The unit's own KillSignal= has killed all; whoever is left now came too late for it.
+    fault_point("cleaning-up");
     empty_group(group_of(session_id), in_seconds(patience_seconds));
     record_end_of_killed(root, session_id); // else it would never be: what is left then, the next sweep removes
     remove_session_with_scratch(root, session_id);

@@ -4,6 +4,7 @@
 #include "common/channel.hpp"
 #include "common/defence.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "runner/child.hpp"
 #include "runner/project_alias.hpp"
 #include "runner/provider_keys.hpp"
@@ -77,6 +78,7 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
     Child writer(root, "writer of the config", agent, for_writer, [&, from = FdRef(receiving)](const AsUser &self, FdRef channel) {
         if (plan.defaults.get() >= 0) furnish_home(self, places, plan.defaults, channel);
         link_project(self, places.home, plan, channel);
+        fault_point("writing");
         write_config(self, places, plan.writing, from, channel);
     });
     receiving.reset();
@@ -87,6 +89,7 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
     std::vector<std::string> notices;
     bool reading = true;
     bool writing = true;
+    fault_point("syncing");
     Deadline patience = in_seconds(child_patience_seconds);
     const Deadline deadline = in_seconds(sync_patience_seconds);
     while (reading || writing) {

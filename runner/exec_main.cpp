@@ -3,6 +3,7 @@
 #include "common/channel.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "runner/agent_process.hpp"
 #include "runner/landlock.hpp"
 #include "runner/launch_record.hpp"
@@ -62,13 +63,16 @@ void restrict(const ReceivedLaunch &launch)
 ExecEnded run(FdRef control)
 {
     send_packet(control, encode(ExecMessage(ExecReady{})), {}, in_seconds(patience_seconds));
+    fault_point("launcher-ready");
     ReceivedLaunch launch = receive_launch(control, in_seconds(launch_patience_seconds));
     require_mount_points(launch.record);
     enter_working_directory(launch.record);
     take_terminal(launch);
     restrict(launch);
     // --- restricted from here: this process and the agent alike ---
+    fault_point("restricted");
     const pid_t agent = start_agent(launch);
+    fault_point("agent-started");
     for (auto &fd : launch.stdio)
         fd.reset(); // the agent's end of a pipe must be the last one
     launch.terminal.reset();
@@ -97,6 +101,7 @@ int main(int count, char **arguments)
         if (has_engine && defence_is_on("podman:die-with-engine")) die_with_parent();
         block_signals();
         const ExecEnded ended = run(control);
+        fault_point("agent-over");
         send_packet(control, encode(ExecMessage(ended)), {}, in_seconds(1));
         wait_for_answer(control);
         end_like(ended);

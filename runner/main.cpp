@@ -1,6 +1,7 @@
 // pi-agent-runner: called by sudo without arguments, with the wrapper's socket as standard input. Root.
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "common/identity.hpp"
 #include "common/request.hpp"
 #include "runner/authenticate.hpp"
@@ -58,6 +59,7 @@ int report(FdRef wrapper, SessionRecord &record, const Failure &failure)
 int serve(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
 {
     try {
+        fault_point("authenticated");
         run_session(root, caller, wrapper, record);
         return 0;
     } catch (const Failure &failure) {

@@ -5,6 +5,7 @@
 #include "common/directory_stream.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "runner/child.hpp"
 #include "runner/host_file.hpp"
 #include "runner/sync_messages.hpp"
@@ -261,6 +262,7 @@ void read_config(const AsUser & /*user*/, const ReadingPlan &plan, FdRef transfe
     reading.open_sources();
     reading.send_documents();
     reading.list();
+    fault_point("listed");
     reading.serve();
     send_answer(channel, "");
 }

@@ -2,6 +2,7 @@
 #include "runner/receiver.hpp"
 
 #include "common/defence.hpp"
+#include "common/fault_point.hpp"
 #include "common/idle_memory.hpp"
 #include "runner/home_directories.hpp"
 #include "runner/launch_record.hpp"
@@ -31,6 +32,7 @@ bool obey(FdRef channel, std::array<UniqueFd, 3> &stdio)
 {
     const std::optional<Packet> order = receive_packet(channel, in_seconds(0));
     if (!order || order->fds.size() != 1) return false;
+    fault_point("handing-stdio");
     send_stdio(order->fds[0], stdio, in_seconds(handover_patience_seconds));
     std::vector<int> for_root;
     for (const auto &fd : stdio)
@@ -60,6 +62,7 @@ bool relay(FdRef wrapper, FdRef channel)
 void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel)
 {
     ReceivedRequest received = receive_request(wrapper, in_seconds(request_patience_seconds));
+    fault_point("request-read");
     check_stdio(received.stdio, received.request.on_terminal);
     let_pipes_be_opened(received.stdio);
     send_long_answer(channel, encode_request(received.request));

@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
@@ -248,11 +249,13 @@ RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, co
     }
     if (frames.empty()) tree.project_points.push_back(session.path() + "/home");
     tree.binds = tree_binds(session.path(), state.home_path, frames);
+    fault_point("tree-built");
     return tree;
 }
 
 void release_project(const AsRoot &root, const RootTree &tree) noexcept
 {
+    fault_point("releasing");
     try {
         for (const auto &point : tree.project_points)
             detach_at(root, point);

@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "runner/control_group.hpp"
 #include "runner/limit_controllers.hpp"
 #include "runner/limits_check.hpp"
@@ -28,6 +29,7 @@ void SystemdSandbox::leave_callers_group()
     bus_.watch_service(service_name(id_));
     features_ = systemd_features(bus_.version());
     move.wait();
+    fault_point("in-its-scope");
     sweep_empty_scopes(bus_, id_);
 }
 
@@ -40,6 +42,7 @@ void SystemdSandbox::start_unit(const SandboxPlan &plan, const ServiceStreams &s
 {
     bus_.start_service(service_name(id_), properties(plan, features_), CompanionUnit{cleanup_name(id_), cleanup_properties(id_, user_)},
                        streams);
+    fault_point("unit-asked-for");
 }
 
 void SystemdSandbox::stop()

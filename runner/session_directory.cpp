@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "common/random_hex.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
@@ -163,6 +164,7 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
     mount_sessions(root);
     const UniqueFd sessions = open_sessions();
     if (mkdirat(sessions.get(), id.c_str(), 0700) != 0) throw_errno("creating the session directory");
+    fault_point("half-made");
     SessionDirectory session;
     session.path_ = std::string(sessions_directory) + "/" + id;
     session.fd_ = try_open_session(sessions, id);
@@ -176,6 +178,7 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
         throw Failure(ExitStatus::system_failure, "another start took the new session for one that is over; try again");
     session.make_link(user_link, std::to_string(user.value()));
     session.make_link(runner_link, std::to_string(getpid()));
+    fault_point("directory-made");
     return session;
 }
 
@@ -244,7 +247,9 @@ void remove_session(const AsRoot &root, const std::string &id, const std::functi
         const UniqueFd session = try_open_session(sessions, id);
         if (!session && errno == ENOENT) return;
         if (!session) throw_errno("opening the session directory");
+        fault_point("removing");
         unmount_all(root, std::string(sessions_directory) + "/" + id);
+        fault_point("unmounted");
         for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
             remove_directory(session, name);
         if (between) between(session);

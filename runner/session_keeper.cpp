@@ -5,6 +5,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
+#include "common/fault_point.hpp"
 #include "runner/own_group.hpp"
 #include "runner/record.hpp"
 #include "runner/scratch_removal.hpp"
@@ -69,6 +70,7 @@ void keep_session(const AsRoot &root, const std::string &session_id)
     } while (length < 0 && errno == EINTR);
     if (length == 1 || !defence_is_on("session-keeper")) return;
     // What ran inside has been killed by the kernel, or is being.
+    fault_point("keeper-cleans");
     end_agents(session_id, in_seconds(patience_seconds));
     record_end_of_killed(root, session_id);
     remove_session_with_scratch(root, session_id);

@@ -4,6 +4,7 @@
 #include "common/channel.hpp"
 #include "common/directory_stream.hpp"
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/whole_file.hpp"
 
@@ -86,6 +87,7 @@ StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &
     state.home_path = user_path + "/home";
     state.home = ensure_state_directory(own, "home", 0700, agent.uid.value(), agent.gid.value(), state.home_path);
     state.staging = ensure_state_directory(own, "staging", 0700, agent.uid.value(), agent.gid.value(), user_path + "/staging");
+    fault_point("state-locked");
     return state;
 }
 

@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "common/idle_memory.hpp"
 #include "runner/agent_end.hpp"
 
@@ -123,6 +124,7 @@ private:
             if (!stopping_) deadline_.reset();
         });
         release_start_up_memory();
+        fault_point("handed-over");
         terminal_.reset(); // the agent's must be the last one, or the wrapper never sees the end of the output
     }
 

@@ -2,6 +2,7 @@
 #include "wrapper/session_client.hpp"
 
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "common/idle_memory.hpp"
 #include "wrapper/job_signals.hpp"
 #include "wrapper/progress_line.hpp"
@@ -40,16 +41,19 @@ public:
 
     AgentEnded run()
     {
+        fault_point("asking");
         try {
             send_request(runner_.channel(), input_.request, input_.cwd, input_.stdio, in_seconds(request_patience_seconds));
         } catch (const SystemFailure &) { // the runner has refused already; its word is on the way
         } catch (const DeadlineExceeded &) {
         }
+        fault_point("asked");
         let_go_of_input_and_output();
         while (!ended_ || (link_ && !link_->is_drained() && !link_->is_dead()))
             step();
         link_.reset();
         input_.terminal.reset();
+        fault_point("told");
         runner_.require_orderly_end();
         return *ended_;
     }

@@ -1,9 +1,9 @@
-"""Faults under a start and a session: a state directory that is full, without inodes or read-only; names of units that are taken; a bus that dies."""
+"""Faults under a start and a session: directories that are full, without inodes or read-only; systemd executed anew; names of units that are taken; a bus that dies."""
 
 import json
 
 import pytest
-from target import INSIDE, Outcome
+from target import DEMO, INSIDE, SESSIONS, Outcome
 
 pytestmark = pytest.mark.position("host")
 
@@ -96,6 +96,51 @@ def test_after_a_start_into_a_state_directory_that_is_each_file_is_old_or_new_an
     # The look would see half a file.
     small_state.root(["truncate", "--size=-1", f"{STATE}/home/.pi/agent/many/7"], check=True)
     assert look(product)["wrong"] == [7]
+
+
+# --- the file system of all sessions' mount points, which is root's own
+
+SESSIONS_FULL = {
+    "without room": ("size=$(($(df --output=used -k {0} | tail -1) + 4))k", b"No space left on device"),
+    "without inodes": ("nr_inodes=$(($(df --output=iused {0} | tail -1) + 3))", b"No space left on device"),
+    "read-only": ("ro", b"Read-only file system"),
+}
+
+
+@pytest.mark.parametrize("fault", SESSIONS_FULL)
+def test_no_session_starts_halfway_where_their_mount_points_are(fault, product):
+    limit, said = SESSIONS_FULL[fault]
+    traces = product.quiet_traces()
+    options = product.machine.root(f"findmnt -n -o OPTIONS {SESSIONS}", check=True).stdout.decode().strip()
+    size = next(word for word in options.split(",") if word.startswith("size="))
+    inodes = next(word for word in options.split(",") if word.startswith("nr_inodes="))
+    product.machine.root(f"mount -o remount,{limit.format(SESSIONS)} {SESSIONS}", check=True)
+    try:
+        done = product.pi("echo", "ran")
+    finally:
+        product.machine.root(f"mount -o remount,rw,{size},{inodes} {SESSIONS}", check=True)
+    assert done.returncode > 0 and done.stdout == b"" and b"pi: " in done.stderr and said in done.stderr, done
+    for user, cwd in (("alice", DEMO), ("bob", "/home/bob/work/demo")):
+        assert product.pi("echo", "ran", user=user, cwd=cwd).stdout == b"ran\n"
+    product.expect_traces(traces)
+
+
+# --- systemd
+
+
+def test_a_session_lives_through_a_systemd_that_is_executed_anew_and_ends_in_order(product, control_seen):
+    traces = product.quiet_traces()
+    process = product.machine.popen(["pi", "sh", "-c", "echo ready; read line; echo $line; exit 7"], cwd=DEMO)
+    assert process.stdout.readline() == b"ready\n"
+    on_the_bus = "busctl call org.freedesktop.DBus / org.freedesktop.DBus GetNameOwner s org.freedesktop.systemd1"
+    before = product.machine.root(on_the_bus, check=True).stdout
+    product.machine.root(["systemctl", "daemon-reexec"], check=True)
+    assert product.machine.root(on_the_bus, check=True).stdout != before
+    control_seen("systemd has come to the bus once more")
+    assert product.pi("echo", "ran").stdout == b"ran\n"
+    out, said = process.communicate(b"bye\n", timeout=30)
+    assert (process.returncode, out, said) == (7, b"bye\n", b"")
+    product.expect_traces(traces)
 
 
 # --- names of units

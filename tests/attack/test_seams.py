@@ -14,14 +14,16 @@ PROGRAMS = [
     "/usr/libexec/pi-agent/pi-agent-exec",
     "/usr/libexec/pi-agent/pi-agent-cleanup",
 ]
-SEAM = b"/etc/pi-agent/test-without"
+SEAMS = (b"/etc/pi-agent/test-without", b"/etc/pi-agent/test-wait-at")
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_an_installed_program_has_no_seam(program, product, weak):
-    assert SEAM not in product.machine.read(program)
-    # The same look finds it where it is.
-    assert SEAM in weak.machine.read("/usr/libexec/pi-agent/pi-agent-runner")
+    installed = product.machine.read(program)
+    assert not [seam for seam in SEAMS if seam in installed]
+    # The same look finds them where they are.
+    runner = weak.machine.read("/usr/libexec/pi-agent/pi-agent-runner")
+    assert all(seam in runner for seam in SEAMS)
 
 
 def test_the_product_takes_no_notice_of_the_file(product):
