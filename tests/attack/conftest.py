@@ -95,6 +95,16 @@ def control_seen(request):
     return note
 
 
+@pytest.fixture
+def figures(request):
+    """figures(text): what a long run measured, once in a case (docs/assurance.md)."""
+
+    def note(text):
+        request.node.user_properties.append(("figures", text))
+
+    return note
+
+
 @pytest.fixture(scope="module")
 def right_calls(product):
     """Runs an agent by the calls of inside/client.py that wrong ones differ from: through sudo, and as root in the place of sudo."""

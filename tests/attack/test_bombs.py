@@ -1,13 +1,15 @@
 """Bombs of every kind against the limits of the policy, on a machine that has the controllers; and hosts that would not enforce them."""
 
 import os
+import shlex
+import time
 
 import pytest
 import record_check
 from cache import WITH_SEAMS, Build
 from legacy import NoLegacyHierarchy
 from machine import Machine
-from target import ATTACK_POLICY, Outcome, Target, prepare
+from target import ATTACK_POLICY, DEMO, Outcome, Target, prepare
 
 pytestmark = pytest.mark.position("agent")
 
@@ -147,3 +149,55 @@ def test_no_agent_starts_where_the_kernel_has_no_such_controller(prove, product)
 
     on, _ = prove(attack, "limit-controllers", "limits-check")
     assert on.seen.returncode == UNAVAILABLE and b"this host cannot enforce the policy's limits.memory: 256M" in on.seen.stderr, on
+
+
+# Each until its limit, or its user's patience, ends it; with the beginning of the notice that tells that it was one.
+FORKS = """
+import os, time
+count = 0
+try:
+    while True:
+        if os.fork() == 0: time.sleep(600)
+        count += 1
+except OSError: print(count, flush=True)
+time.sleep(3)
+"""
+FLOOD = """
+import os, time
+until = time.monotonic() + 3
+while time.monotonic() < until: os.write(1, b"x" * 65536)
+"""
+BOMBS = {"a memory bomb": (MEMORY, b"out of memory"), "a fork bomb": (FORKS, b"out of processes"), "a flood of output": (FLOOD, b"")}
+ECHO = "while read line; do echo $line; done"
+
+
+@pytest.mark.parametrize("bomb", BOMBS)
+def test_a_session_of_another_user_goes_on_beside(bomb, limited, figures, control_seen):
+    script, said = BOMBS[bomb]
+    traces = limited.quiet_traces()
+    bob = {"user": "bob", "cwd": "/home/bob/work/demo"}
+    with limited.policy_with("limits: {memory: 256M, tasks: 64, cpu: 100%}"):
+        neighbour = limited.machine.popen(["pi", "sh", "-c", ECHO], **bob)
+
+        def answer():
+            begun = time.monotonic()
+            neighbour.stdin.write(b"there\n")
+            neighbour.stdin.flush()
+            assert neighbour.stdout.readline() == b"there\n"
+            return time.monotonic() - begun
+
+        answer()
+        alone = max(answer() for _ in range(20))
+        begun = time.monotonic()
+        attacker = limited.machine.popen(f"pi python3 -c {shlex.quote(script)} | (sleep 2; wc -c)", cwd=DEMO)
+        slowest = 0.0
+        while attacker.poll() is None and time.monotonic() < begun + 30:
+            slowest = max(slowest, answer())
+        out, notices = attacker.communicate(timeout=30)
+        done = limited.pi("echo", "ran", **bob)
+        neighbour.communicate(timeout=20)
+    assert said in notices and int(out.split()[-1]) > (1 << 20 if bomb == "a flood of output" else -1), f"it was no bomb: {out} {notices}"
+    control_seen("the bomb was seen to reach its limit, or what it wrote")
+    assert done.stdout == b"ran\n" and neighbour.returncode == 0 and slowest < 5, (done, neighbour.returncode, slowest)
+    limited.expect_traces(traces)
+    figures(f"the slowest answer of bob's session alone {1000 * alone:.0f} ms, beside it {1000 * slowest:.0f} ms")

@@ -1,5 +1,6 @@
-"""Sessions one after another, a thousand of them in a full run: nothing is left to PID 1, the bus or the kernel of any of them."""
+"""Sessions one after another, a thousand of them in a full run, many at once, and many that are killed: nothing is left to PID 1, the bus or the kernel."""
 
+import contextlib
 import json
 import os
 import time
@@ -9,7 +10,11 @@ from target import DEMO, INSIDE, SESSIONS
 
 pytestmark = pytest.mark.position("user")
 
-COUNT = 1000 if os.environ.get("PI_AGENT_FULL") else 100
+FULL = bool(os.environ.get("PI_AGENT_FULL"))
+COUNT = 1000 if FULL else 100
+KILLED = 200 if FULL else 20
+AT_ONCE = {"alice": 8, "bob": 8, "carol": 4}  # eight is what one user may have
+WHERE = {"alice": DEMO, "bob": "/home/bob/work/demo", "carol": "/srv/devs"}
 SLACK = 5  # what other programs of the host begin and end meanwhile; of sessions it would be hundreds
 SETTLE_SECONDS = 20
 POLICIES = {"systemd": "", "bwrap": "sandbox: {method: bwrap}"}
@@ -51,6 +56,21 @@ def grown_in_the_end(target, before):
     return found
 
 
+# Of a thousand sessions: what PID 1 keeps between two of them is freed for others, not given back, so it is not nothing.
+MEMORY_KB = {"PID 1": 6000, "the journal": 48000}  # journald maps its files, which grow with what is recorded
+
+
+def memory(target):
+    """Resident memory in KiB of PID 1 and of journald."""
+    script = "grep ^VmRSS: /proc/1/status; grep ^VmRSS: /proc/$(pgrep -x systemd-journal)/status"
+    lines = target.machine.root(script, check=True).stdout.decode().splitlines()
+    return dict(zip(MEMORY_KB, (int(line.split()[1]) for line in lines), strict=True))
+
+
+def told(before, now):
+    return ", ".join(f"{what} {before[what]} → {now[what]}" for what in now)
+
+
 def run_sessions(target, count, user, cwd):
     """One after another, in one go: each is waited for, and must end well."""
     loop = f"for i in $(seq {count}); do pi sh -c '{AGENT}' </dev/null || exit; done"
@@ -59,19 +79,70 @@ def run_sessions(target, count, user, cwd):
 
 
 @pytest.mark.parametrize("method", POLICIES)
-def test_many_sessions_one_after_another_leave_nothing(method, product):
+def test_many_sessions_one_after_another_leave_nothing(method, product, figures):
     """A hundred in the sampled run, a thousand in the full one; under bwrap a fifth of that."""
     traces = product.quiet_traces()
     count = COUNT if method == "systemd" else COUNT // 5
     with product.policy_with(POLICIES[method]):
         for user, cwd in (("alice", DEMO), ("bob", "/home/bob/work/demo")):
             run_sessions(product, 2, user, cwd)
-        before = census(product)
+        before, held = census(product), memory(product)
         for user, cwd in (("alice", DEMO), ("bob", "/home/bob/work/demo")):
             run_sessions(product, count // 2, user, cwd)
         found = grown_in_the_end(product, before)
     assert not found, f"after {count} sessions: {found}"
     product.expect_traces(traces, SETTLE_SECONDS)
+    now = memory(product)
+    figures(f"{count} sessions: {told(before, census(product))}; KiB of memory: {told(held, now)}")
+    assert not [what for what, bound in MEMORY_KB.items() if now[what] > held[what] + bound], (held, now)
+
+
+def test_sessions_of_which_processes_are_killed_at_random_leave_nothing(product, figures):
+    traces = product.quiet_traces()
+    before = census(product)
+    seed = os.environ.get("PI_AGENT_SEED", "0")
+    done = product.machine.root(["python3", f"{INSIDE}/killing.py", str(KILLED), seed], check=True, timeout=60 + 3 * KILLED)
+    seen = json.loads(done.stdout)
+    assert not seen["wrong"], seen
+    assert len(seen["killed"]) > 3, f"nearly always the same one was killed: {seen}"
+    product.warm_up()  # which sweeps
+    found = grown_in_the_end(product, before)
+    assert not found, f"after {KILLED} killed sessions: {found}"
+    product.expect_traces(traces, SETTLE_SECONDS)
+    figures(f"{KILLED} sessions, of each one process killed ({told_counts(seen['killed'])}): {told(before, census(product))}")
+
+
+def told_counts(counts):
+    return ", ".join(f"{count} {what}" for what, count in sorted(counts.items()))
+
+
+def twenty_at_once(target):
+    """How long it took until all were ready, and the census while they ran."""
+    begun = time.monotonic()
+    staying = ["pi", "sh", "-c", "echo ready; read line; echo $line"]
+    running = [target.machine.popen(staying, user=user, cwd=WHERE[user]) for user, count in AT_ONCE.items() for _ in range(count)]
+    lines = [process.stdout.readline() for process in running]
+    took = time.monotonic() - begun
+    during = census(target)
+    ends = [process.communicate(b"bye\n", timeout=60) for process in running]
+    for process in running:
+        with contextlib.suppress(OSError):
+            process.group.path.rmdir()  # of the tests' own
+    assert lines == [b"ready\n"] * len(running), (lines, ends)
+    assert [end[0] for end in ends] == [b"bye\n"] * len(running), ends
+    return took, during
+
+
+def test_twenty_sessions_at_once_leave_nothing(product, figures):
+    traces = product.quiet_traces()
+    twenty_at_once(product)  # makes what stays: homes, and the files that count starts
+    product.quiet_traces()
+    before = census(product)
+    took, during = twenty_at_once(product)
+    assert during["units"] >= before["units"] + sum(AT_ONCE.values()), "they did not run at once"
+    assert not grown_in_the_end(product, before)
+    product.expect_traces(traces, SETTLE_SECONDS)
+    figures(f"{sum(AT_ONCE.values())} sessions at once, all ready after {took:.1f} s: {told(before, census(product))}")
 
 
 @pytest.mark.position("tests")

@@ -155,6 +155,27 @@ def too_many_tasks():
     return {"status": process.returncode, "count": int(process.stdout.read()), "outside": outside}
 
 
+def a_stepped_clock():
+    """A day forward and two back, while a session is prepared again and again, and while one runs that may last an hour."""
+    day = 24 * 3600
+    with limits("{runtime: 1h}"):
+        running = subprocess.Popen(pi_command("sh", "-c", "echo ready; read line; echo $line; exit 7"), cwd=DEMO,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)  # fmt: skip
+        ready = running.stdout.readline().decode()
+        starts = []
+        for step in (day, -2 * day, day):
+            starting = subprocess.Popen(pi_command("echo", "ran"), cwd=DEMO, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+            time.sleep(0.3)
+            time.clock_settime(time.CLOCK_REALTIME, time.time() + step)
+            out, err = starting.communicate(timeout=100)
+            starts.append([starting.returncode, out.decode(), err.decode()])
+        out, err = running.communicate(b"bye\n", timeout=60)
+    history = subprocess.run(["pi-agentctl", "history", "--json"], capture_output=True).stdout
+    left = [str(path) for path in Path("/run/pi-agent/sessions").iterdir()]
+    return {"ready": ready, "starts": starts, "status": running.returncode, "out": out.decode(), "err": err.decode(),
+            "durations": [start["duration_usec"] for start in json.loads(history)["starts"]], "left": left}  # fmt: skip
+
+
 def a_home_on_tmpfs():
     script = "mount -t tmpfs -o mode=0700,uid=1001,gid=1001 home /home/bob && install -d -o bob -g bob /home/bob/work"
     subprocess.run(["sh", "-c", script], check=True)
@@ -171,7 +192,7 @@ def main():
     say({"case": "apply", "status": applied.returncode, "err": applied.stderr.decode(), "policy": len(policy)})
     defaults = (what_systemd_set, too_many_tasks, too_much_memory)
     said = (what_the_policy_set, said_memory, said_tasks, said_processor, said_runtime)
-    cases = [("systemd", case) for case in (the_machine, a_launch, id_mapped_files, a_cache_and_a_toolchain, *defaults, *said, a_home_on_tmpfs)]
+    cases = [("systemd", case) for case in (the_machine, a_launch, id_mapped_files, a_cache_and_a_toolchain, *defaults, *said, a_stepped_clock, a_home_on_tmpfs)]
     for method, case in cases + [("bwrap", case) for case in said]:
         started = time.monotonic()
         try:

@@ -115,3 +115,12 @@ def test_a_home_on_a_file_system_without_id_maps_is_refused_with_the_mount_and_t
     assert (home["status"], home["out"]) == (UNAVAILABLE, ""), home
     assert "the file system of /home/bob/work (tmpfs mounted at /home/bob) does not support id-mapped mounts on this kernel" in home["err"]
     assert "move the project to ext4, xfs or btrfs, or use a newer kernel" in home["err"]
+
+
+def test_a_clock_that_is_stepped_ends_no_start_and_no_session(said):
+    case = said["a_stepped_clock"]
+    assert (case["ready"], case["status"], case["out"], case["err"]) == ("ready\n", 7, "bye\n", ""), case
+    assert case["starts"] == [[0, "ran\n", ""]] * 3, case
+    # Recorded by a clock that nobody steps.
+    lasted = [duration for duration in case["durations"] if duration is not None]
+    assert lasted and all(0 <= duration < 3600 * 1000000 for duration in lasted), case

@@ -123,6 +123,17 @@ def attacks(cases):
     )
 
 
+def figures(cases):
+    """What the long runs measured, a line for each on each machine."""
+    found = [(CASE.match(case["name"]), case) for case in cases if case.get("figures")]
+    rows = [
+        [match["sentence"].replace("_", " ") + (f": {match['parameters']}" if match["parameters"] else ""), match["machine"] or "", case["figures"]]
+        for match, case in found
+        if match
+    ]
+    return table(["what was run", "machine", "before → after"], sorted(rows)) if rows else "No long run was among them.\n\n"
+
+
 def page(results, run, machines_table):
     return "".join([
         HEAD, table(["", ""], run.items()),
@@ -132,7 +143,8 @@ def page(results, run, machines_table):
         "before is not built again. Processor seconds are those of all processes of a suite, in the machines too.\n\n",
         "## Failed\n\n", of_notes(results, "failed"),
         "\n## Skipped, and why\n\n", of_notes(results, "skipped"),
-        "\n## Attacks\n\n", attacks(results.cases),
+        "\n## Endurance\n\n", figures(results.cases),
+        "## Attacks\n\n", attacks(results.cases),
     ])  # fmt: skip
 
 

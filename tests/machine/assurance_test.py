@@ -58,6 +58,13 @@ class Attacks(unittest.TestCase):
         self.assertEqual(self.rows(attack("seams::test_a[one]", position="tests")), [])
 
 
+class Figures(unittest.TestCase):
+    def test_each_run_has_a_line_on_each_machine(self):
+        cases = [attack("many::test_a_b[two-bwrap]", figures="5 → 6"), attack("many::test_a_b[one-bwrap]", figures="5 → 5"), attack("many::test_c[one]")]
+        lines = assurance.figures(cases).splitlines()[2:4]
+        self.assertEqual(lines, ["| a b: bwrap | one | 5 → 5 |", "| a b: bwrap | two | 5 → 6 |"])
+
+
 class Page(unittest.TestCase):
     def setUp(self):
         self.page = assurance.page(results_of_two_machines(), {"seed": "7"}, "the machines\n")
