@@ -29,7 +29,7 @@ FROM = {
         "read": "EIO", "recvmsg": "ENOMEM", "sendmsg": "ENOBUFS", "setns": "EPERM", "unshare": "EPERM",
     },
     "end-unrecorded": {
-        "flock": "ENOLCK", "getdents64": "EIO", "openat": "EMFILE", "openat2": "EMFILE", "read": "EIO", "sendmsg": "ENOBUFS",
+        "flock": "ENOLCK", "openat": "EMFILE", "openat2": "EMFILE", "read": "EIO", "sendmsg": "ENOBUFS",
         "sendto": "ENOBUFS", "socket": "EMFILE", "umount2": "EBUSY", "unlinkat": "EIO", "write": "EIO",
     },
 }  # fmt: skip
