@@ -1,12 +1,14 @@
 // Giving up, looking, and trying to take back.
 #include "runner/root_confinement.hpp"
 
+#include "common/channel.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <linux/capability.h>
@@ -14,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <thread>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -24,6 +27,7 @@ namespace {
 // root gave to the agent.
 constexpr std::array kept = {CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_KILL, CAP_DAC_OVERRIDE, CAP_FOWNER, CAP_CHOWN};
 
+constexpr int thread_patience_seconds = 2;
 constexpr std::size_t capability_words = 2; // of version 3 (capget(2))
 using Words = std::array<__user_cap_data_struct, capability_words>;
 
@@ -74,12 +78,21 @@ std::uint64_t permitted_bits()
     throw Failure(ExitStatus::internal, "root's process " + what + ", so nothing is started");
 }
 
-// Capabilities are a thread's own.
-void require_one_thread()
+bool is_one_thread()
 {
     struct stat threads {};
     if (stat("/proc/self/task", &threads) != 0) throw_errno("counting the runner's threads");
-    if (threads.st_nlink != 3) refuse("has more threads than one"); // a directory, and one in it
+    return threads.st_nlink == 3; // a directory, and one in it
+}
+
+// Capabilities are a thread's own. One that was joined is counted until the kernel has put it away, which on a busy host takes a moment.
+void require_one_thread()
+{
+    const Deadline deadline = in_seconds(thread_patience_seconds);
+    while (!is_one_thread()) {
+        if (Clock::now() >= deadline) refuse("has more threads than one");
+        std::this_thread::sleep_for(std::chrono::microseconds(100));
+    }
 }
 
 void give_up_capabilities()

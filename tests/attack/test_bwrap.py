@@ -39,7 +39,9 @@ def runner_of(target):
 
 def start(target):
     session = target.session(*STUBBORN)
-    assert len(sleepers(target)) == 2, "the agent and its grandchild"
+    until = time.monotonic() + SECONDS
+    while len(sleepers(target)) != 2:  # the grandchild becomes one after the agent has told its session
+        assert time.monotonic() < until, "the agent and its grandchild"
     return session
 
 
