@@ -19,6 +19,7 @@ void add_policy_commands(CLI::App &app, Command &chosen);    // check, schema, i
 void add_session_commands(CLI::App &app, Command &chosen);   // sessions, stop, logs, history
 void add_state_commands(CLI::App &app, Command &chosen);     // state
 void add_diagnosis_commands(CLI::App &app, Command &chosen); // doctor, explain, why, shell, version
+void add_render_command(CLI::App &app, Command &chosen);     // render
 
 // For the shells' completions: what may stand in the place of the last of `words`, the command line after the program's name. A line for
 // each candidate: the word, a tab, what it means; ":paths" and ":directories" ask the shell for paths.

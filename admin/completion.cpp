@@ -3,6 +3,7 @@
 #include "admin/commands.hpp"
 #include "admin/init.hpp"
 #include "admin/record_reader.hpp"
+#include "admin/render.hpp"
 #include "admin/sessions.hpp"
 #include "common/error.hpp"
 #include "common/policy_load.hpp"
@@ -97,6 +98,14 @@ Candidates policy_files()
     return candidates;
 }
 
+Candidates targets()
+{
+    Candidates candidates;
+    for (const auto &name : render_targets())
+        candidates.push_back({name, "target"});
+    return candidates;
+}
+
 // Values by the words that stand for them in the help.
 Candidates values_of(const CLI::App &command, const CLI::Option &option)
 {
@@ -107,6 +116,7 @@ Candidates values_of(const CLI::App &command, const CLI::Option &option)
     if (kind == "DIRECTORY") return {{directory_path, ""}};
     if (kind == "FILE" && name == "edit") return policy_files();
     if (kind == "FILE" || kind == "PATH") return {{any_path, ""}};
+    if (kind == "TARGET") return targets();
     if (kind == "TIME") return {{"today", "since midnight"}, {"yesterday", "since the midnight before"}, {"1h", "an hour ago"}};
     return {};
 }

@@ -15,6 +15,7 @@
 #include "runner/direct_binary.hpp"
 #include "runner/id_map.hpp"
 #include "runner/mounts.hpp"
+#include "runner/network_file_system.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_list.hpp"
 
@@ -24,7 +25,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <fstream>
-#include <linux/magic.h>
 #include <map>
 #include <sstream>
 #include <sys/stat.h>
@@ -189,15 +189,6 @@ Faults find_account_faults(const AgentsOfUsers &agents)
     return faults;
 }
 
-std::string network_file_system(unsigned long type)
-{
-    static const std::map<unsigned long, const char *> names = {
-        {NFS_SUPER_MAGIC, "NFS"},   {SMB_SUPER_MAGIC, "SMB"}, {CIFS_SUPER_MAGIC, "CIFS"}, {SMB2_SUPER_MAGIC, "SMB"}, {V9FS_MAGIC, "9p"},
-        {CEPH_SUPER_MAGIC, "Ceph"}, {AFS_SUPER_MAGIC, "AFS"}, {CODA_SUPER_MAGIC, "Coda"}, {FUSE_SUPER_MAGIC, "FUSE"}};
-    const auto found = names.find(type);
-    return found == names.end() ? "" : found->second;
-}
-
 Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer)
 {
     Faults faults;
@@ -206,8 +197,9 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
         faults.push_back({"state", policy.agent.state_dir + " cannot be examined: " + SystemFailure(errno, "statfs").what(), apply});
     else if (const auto name = network_file_system(static_cast<unsigned long>(facts.f_type)); !name.empty())
         faults.push_back({"state",
-                          policy.agent.state_dir + " lies on another host (" + name + "): its locks and owners are not to be relied on",
-                          "mount a local file system there"});
+                          policy.agent.state_dir + " lies on another host (" + name +
+                              "): its locks and owners are not to be relied on, and no session starts",
+                          "mount a local file system there (docs/fleet.md)"});
     for (const auto &[user, agent] : agents) {
         const auto access = find_access_rules(policy, user, policy_path);
         const auto *rules = std::get_if<AccessRules>(&access);

@@ -36,6 +36,7 @@ Command parse_command_line(int argc, char **argv)
     add_session_commands(app, chosen);
     add_state_commands(app, chosen);
     add_diagnosis_commands(app, chosen);
+    add_render_command(app, chosen);
     if (argc > 1 && std::string_view(argv[1]) == "complete") // not of app: it says what the others are
         return [text = complete(app, {argv + 2, argv + argc})] { std::cout << text; };
     try {

@@ -1,5 +1,5 @@
 // The system calls that a session may make where no systemd filters them, and how root's differ: those of @system-service (systemd.exec(5),
-// systemd-analyze(1) syscall-filter, as of 257) for 64-bit architectures, without what runner/seccomp_filter.cpp denies, or judges by its
+// systemd-analyze(1) syscall-filter, as of 257) for 64-bit architectures, without what runner/call_rules.cpp denies, or judges by its
 // arguments.
 #pragma once
 

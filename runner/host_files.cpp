@@ -57,6 +57,11 @@ bool fits_a_line(const std::string &text)
 
 } // namespace
 
+std::vector<std::string> shown_etc_files()
+{
+    return {shown_files.begin(), shown_files.end()};
+}
+
 std::string passwd_text(const std::vector<Account> &accounts, const std::string &agent_name, const std::string &agent_home)
 {
     std::string text;

@@ -22,6 +22,9 @@ constexpr std::size_t host_file_limit = std::size_t{1} << 20U; // bytes of one; 
 std::string passwd_text(const std::vector<Account> &accounts, const std::string &agent_name, const std::string &agent_home);
 std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups);
 
+// Their names below /etc.
+std::vector<std::string> shown_etc_files();
+
 class HostFilesReader {
 public:
     // Starts the child; nothing in the host's own view.

@@ -174,6 +174,13 @@ bool is_shown_in_etc(std::string_view name)
                        [&](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; });
 }
 
+std::vector<std::string> shown_etc_directories()
+{
+    std::vector<std::string> names(etc_directories.begin(), etc_directories.end());
+    names.erase(std::remove(names.begin(), names.end(), "pi-agent"), names.end()); // of builds for tests
+    return names;
+}
+
 std::string tree_of_program(const std::string &path)
 {
     const std::size_t modules = path.find("/node_modules/");

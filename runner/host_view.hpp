@@ -9,6 +9,7 @@
 #include <set>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace pi_agent {
 
@@ -32,6 +33,8 @@ bool is_shown(const HostView &view, const std::string &path);
 
 // Whether the minimal view shows this directory or file of /etc.
 bool is_shown_in_etc(std::string_view name);
+// Its directories there, but for those that only beginnings of names say.
+std::vector<std::string> shown_etc_directories();
 
 // What to show of a place with a program in it, by its path alone: the directory that holds its bin, or its outermost node_modules; else
 // the program's own directory. Never a directory at the top of the host.

@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 #include "common/trusted_file.hpp"
+#include "runner/network_file_system.hpp"
 #include "runner/whole_file.hpp"
 
 #include <fcntl.h>
@@ -78,6 +79,7 @@ StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &
                                     const std::function<void()> &wait)
 {
     const UniqueFd top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
+    require_own_file_system(top, state_dir, "agent.state_dir");
     const UniqueFd users = ensure_state_directory(top, "users", 0711, 0, 0, state_dir + "/users");
     const std::string user_path = state_dir + "/users/" + user;
     const UniqueFd own = ensure_state_directory(users, user.c_str(), 0711, 0, 0, user_path);

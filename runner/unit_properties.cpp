@@ -81,7 +81,7 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
 }
 
 // Beyond @system-service, which allows them: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into
-// other processes, keyrings or file handles. pi-agent-exec adds what needs arguments (runner/seccomp_filter.cpp).
+// other processes, keyrings or file handles. pi-agent-exec adds what needs arguments (runner/call_rules.cpp).
 const NameFilter denied_calls{false,
                               {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv",
                                "process_vm_writev", "kcmp", "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl",

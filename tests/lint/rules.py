@@ -24,8 +24,8 @@ def _name(*names):
 
 
 HOMES = (
-    ("yaml-cpp", _include(r"yaml-cpp/"), ("common/yaml_tree.cpp", "common/yaml_errors.cpp"),
-     "lookups are lenient about duplicate keys and types; one file makes them strict, one knows its messages"),
+    ("yaml-cpp", _include(r"yaml-cpp/"), ("common/yaml_tree.cpp", "common/yaml_errors.cpp", "admin/yaml_text.cpp"),
+     "lookups are lenient about duplicate keys and types; one file makes them strict, one knows its messages, one only writes"),
     ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|bus_proxy\.hpp|service_watch\.hpp)"),
      ("runner/bus_proxy.hpp", "runner/service_watch.hpp", "runner/service_watch.cpp", "runner/systemd_bus.cpp"),
      "the one file that talks to the bus enforces the alphabet of unit properties"),

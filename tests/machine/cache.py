@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cgroup import Cgroup
 from progress import CommandFailed, quietly, say
-from recipes import AGENTS, MACHINES, PODMAN, TOOLCHAINS
+from recipes import AGENTS, ENGINES, MACHINES, PODMAN, TOOLCHAINS
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
@@ -131,6 +131,11 @@ def toolchains_tree(name):
 def podman_tree(name):
     """Debian's podman, with what runs and watches its containers."""
     return added_tree(name, "podman", PODMAN)
+
+
+def engines_tree(name):
+    """What renderings run on: podman with all that its commands name, and Slurm where the release has one that needs no munge."""
+    return added_tree(name, "engines", ENGINES[name])
 
 
 def build_root(name, tools=False):

@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import legacy as legacy_boot
-from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_tree, files_below, machine_root, podman_tree, remove_tree, toolchains_tree
+from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_tree, engines_tree, files_below, machine_root, podman_tree, remove_tree, toolchains_tree
 from cgroup import Cgroup
 from progress import say
 from recipes import DEFAULT_AGENT
@@ -133,6 +133,10 @@ class Machine:
         for directory, _, _ in os.walk(usr, topdown=False):
             if directory not in before:
                 os.rmdir(directory)
+
+    def engines(self):
+        """What renderings run on, until the end."""
+        return self._added(engines_tree(self.recipe))
 
     def install(self, build):
         say(f"building the product for {self.recipe}")

@@ -22,6 +22,7 @@ LINES = [
     ("pi-agentctl explain --user car", ["pi-agentctl", "explain", "--user", "carol"]),  # by her group
     ("sudo pi-agentctl state reset --user bo", ["sudo", "pi-agentctl", "state", "reset", "--user", "bob"]),
     ("pi-agentctl check dra", ["pi-agentctl", "check", "draft.yaml"]),
+    ("pi-agentctl render --target kub", ["pi-agentctl", "render", "--target", "kubernetes"]),
     ("pi-agentctl explain --cwd sub", ["pi-agentctl", "explain", "--cwd", "subdirectory"]),
     ("pi-agentctl edit dev", ["pi-agentctl", "edit", "devs.yaml"]),
     ("pi --pi-agent-ex", ["pi", "--pi-agent-explain"]),

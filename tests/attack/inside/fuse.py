@@ -8,7 +8,7 @@ import struct
 
 from client import PR_SET_PDEATHSIG, enter_own_namespace, libc
 
-LOOKUP, FORGET, GETATTR, OPEN, READ, RELEASE, FLUSH, INIT = 1, 2, 3, 14, 15, 18, 25, 26
+LOOKUP, FORGET, GETATTR, OPEN, READ, STATFS, RELEASE, FLUSH, INIT = 1, 2, 3, 14, 15, 17, 18, 25, 26
 OPENDIR, READDIR, RELEASEDIR, ACCESS, INTERRUPT, BATCH_FORGET = 27, 28, 29, 34, 36, 42
 NEVER_ANSWERED = (FORGET, INTERRUPT, BATCH_FORGET)
 MS_NOSUID, MS_NODEV = 2, 4
@@ -33,6 +33,8 @@ def answer(opcode, node, argument):
         return 0, struct.pack("<4Q2I", found, 0, 0, 0, 0, 0) + attributes(found)
     if opcode == GETATTR:
         return 0, struct.pack("<Q2I", 0, 0, 0) + attributes(node)
+    if opcode == STATFS:
+        return 0, struct.pack("<5Q10I", *[0] * 15)
     if opcode in (OPEN, OPENDIR):
         return 0, struct.pack("<Q2I", 1, 0, 0)
     if opcode in (RELEASE, FLUSH, READ, READDIR, RELEASEDIR, ACCESS):

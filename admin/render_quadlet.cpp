@@ -1,0 +1,47 @@
+// A unit file for podman's generator (podman-systemd.unit(5)): the same container as the command's, as a service.
+#include "admin/render_podman.hpp"
+#include "admin/render_text.hpp"
+
+#include <fmt/format.h>
+
+namespace pi_agent {
+
+std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string> &arguments)
+{
+    auto notes = podman_notes(plan);
+    notes.push_back(
+        fmt::format("Put it at /etc/containers/systemd/{0}.container, then: systemctl daemon-reload; systemctl start {0}", plan.name));
+    std::string text = head_of(RenderTarget::quadlet, plan, notes);
+    text += fmt::format("[Unit]\nDescription=pi-agent session\n\n[Container]\nContainerName={}\nImage={}\nPull=never\n", plan.name,
+                        unit_word(plan.image));
+    text += fmt::format("User={}\nGroup={}\n", plan.agent.uid.value(), plan.agent.gid.value());
+    text += "RunInit=true\nReadOnly=true\nReadOnlyTmpfs=false\nDropCapability=all\nNoNewPrivileges=true\n";
+    text += fmt::format("SeccompProfile={}\nNetwork={}\n", seccomp_profile_path,
+                        plan.policy.network.mode == NetworkMode::none ? "none" : "host");
+    std::vector<std::string> options = {"--ipc=private", "--ulimit=core=0:0"};
+    for (const Gid group : plan.groups)
+        options.push_back(fmt::format("--group-add={}", group.value()));
+    for (const auto &more : {podman_limits(plan), podman_temporary_options(plan)})
+        options.insert(options.end(), more.begin(), more.end());
+    options.push_back("--entrypoint=" + plan.policy.agent.binary);
+    for (const auto &option : options)
+        text += "PodmanArgs=" + unit_word(option) + "\n";
+    for (const auto &volume : podman_volumes(plan))
+        text += "Volume=" + volume + "\n"; // of harmless names alone (require_honoured)
+    for (const auto &file : plan.env_files)
+        text += "EnvironmentFile=" + unit_word(file.file.path) + "\n";
+    for (const auto &[name, value] : plan.variables)
+        text += "Environment=" + unit_word(name + "=" + value) + "\n";
+    text += "WorkingDir=" + plan.directory + "\n";
+    if (!arguments.empty()) {
+        text += "Exec=";
+        for (const auto &argument : arguments)
+            text += (text.back() == '=' ? "" : " ") + exec_word(argument);
+        text += "\n";
+    }
+    text += "\n[Service]\n";
+    if (plan.policy.limits.runtime) text += fmt::format("RuntimeMaxSec={}\n", plan.policy.limits.runtime->amount);
+    return text + "Restart=no\n";
+}
+
+} // namespace pi_agent

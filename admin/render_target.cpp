@@ -1,0 +1,206 @@
+// Every demand of a policy, and which engines can meet it.
+#include "admin/render_target.hpp"
+
+#include "admin/render_mounts.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/policy_env.hpp"
+#include "common/policy_limits.hpp"
+#include "common/problems.hpp"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+namespace pi_agent {
+
+namespace {
+
+using Targets = std::set<RenderTarget>;
+
+// On slurm it is our own runner on each node that honours the policy, so it is in every list.
+const Targets only_ours = {RenderTarget::slurm};
+const Targets on_this_host = {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::systemd, RenderTarget::slurm};
+
+// One thing that the policy says.
+struct Demand {
+    Position where;
+    std::string key;
+    std::string what;
+    std::string remedy;
+    Targets met_by;
+};
+using Demands = std::vector<Demand>;
+
+bool is_loopback(const IpRange &range)
+{
+    const std::string text = to_string(range);
+    return text.rfind("127.", 0) == 0 || text.rfind("::1/", 0) == 0;
+}
+
+void add_network(const RenderPlan &plan, Demands &demands)
+{
+    const auto &network = plan.policy.network;
+    Targets filtering = {RenderTarget::systemd, RenderTarget::slurm};
+    if (network.mode == NetworkMode::loopback)
+        demands.push_back({network.where, "network", "loopback is this host's own", "say none or full", filtering});
+    if (network.mode != NetworkMode::listed) return;
+    if (std::none_of(network.allowed.begin(), network.allowed.end(), is_loopback)) filtering.insert(RenderTarget::kubernetes);
+    demands.push_back({network.where, "network", "a list of addresses, with this host's loopback or without",
+                       "take systemd, or kubernetes without the loopback", filtering});
+}
+
+void add_projects(const RenderPlan &plan, Demands &demands)
+{
+    for (const auto &mask : plan.policy.projects.mask)
+        demands.push_back({mask.where, "projects.mask", quote(mask.path) + " is looked for at each start, by the runner",
+                           "keep such files out of the project", only_ours});
+    for (const auto &path : plan.beside)
+        demands.push_back({plan.rules.where, plan.rules.entry + ".roots",
+                           "the repository has its git directory elsewhere, at " + escape_for_display(path),
+                           "render for its main working tree", only_ours});
+}
+
+void add_view(const RenderPlan &plan, Demands &demands)
+{
+    const auto &policy = plan.policy;
+    if (policy.view == View::host)
+        demands.push_back({{plan.rules.where.file, 0, 0},
+                           "view",
+                           "all of this host's /etc",
+                           "say minimal, and bring files with the image",
+                           {RenderTarget::systemd, RenderTarget::slurm}});
+    for (const auto &path : policy.view_paths)
+        demands.push_back({path.where, "view_paths", quote(path.path) + " is this host's", "bring it with the image", on_this_host});
+    const auto add_list = [&](const HomeDirectories &directories, const std::string &key, const std::string &what) {
+        for (const auto &path : directories.paths)
+            if (path.where.line > 0)
+                demands.push_back(
+                    {path.where, key, quote("~/" + path.path) + " " + what, "leave it out, or bring it with the image", only_ours});
+    };
+    add_list(policy.toolchains.readable, "toolchains.readable", "is the user's, whose home nobody else opens");
+    add_list(policy.toolchains.caches, "toolchains.caches", "would have to be copied for each session");
+    if (plan.rules.ssh_key)
+        demands.push_back({plan.rules.where, plan.rules.entry + ".ssh.key", "the key is the user's, whose home nobody else opens",
+                           "leave it out", only_ours});
+}
+
+void add_limits(const RenderPlan &plan, Demands &demands)
+{
+    const auto &limits = plan.policy.limits;
+    if (limits.memory_share)
+        demands.push_back({limits.memory_share->where, "limits.memory", limits.memory_share->text + " is a share of this host",
+                           "say an amount, e.g. 8G", on_this_host});
+    if (limits.tasks)
+        demands.push_back({limits.tasks->where, "limits.tasks", "a Job cannot say it; a node can (podPidsLimit of the kubelet)",
+                           "leave it out, and set it there", on_this_host});
+    if (limits.sessions)
+        demands.push_back({limits.sessions->where,
+                           "limits.sessions",
+                           "nobody counts a user's sessions there",
+                           "leave it out",
+                           {RenderTarget::kubernetes, RenderTarget::slurm}});
+}
+
+Position place_of(const EnvironmentPlaces &places, const std::string &name, const Position &otherwise)
+{
+    const auto found = places.find(name);
+    return found == places.end() ? otherwise : found->second;
+}
+
+void add_environment(const RenderPlan &plan, Demands &demands)
+{
+    const auto &policy = plan.policy;
+    const std::string remedy = "put it into a file of env_files, which a rendering names and does not quote";
+    const auto add_secrets = [&](const Environment &env, const EnvironmentPlaces &places, const std::string &key,
+                                 const Position &otherwise) {
+        for (const auto &[name, value] : env)
+            if (looks_secret(name, value))
+                demands.push_back({place_of(places, name, otherwise), key + "." + name, "it looks like a secret", remedy, only_ours});
+    };
+    add_secrets(policy.env, policy.env_where, "env", {plan.rules.where.file, 0, 0});
+    add_secrets(plan.rules.env, {}, plan.rules.entry + ".env", plan.rules.where);
+    for (const auto &where : plan.host_variables)
+        demands.push_back({plan.rules.where, "host_env_files", escape_for_display(where) + " sets variables, and belongs to the user",
+                           "move them into a file of env_files", only_ours});
+    for (const auto &file : plan.env_files) {
+        if (!file.plain)
+            demands.push_back({file.file.where,
+                               "env_files",
+                               file.file.path + " has quotes or continued lines, which others read otherwise",
+                               "write each line as NAME=VALUE",
+                               {RenderTarget::systemd, RenderTarget::slurm}});
+        for (const auto &name : file.names) // systemd: the file wins, whatever else the unit says
+            if (plan.variables.contains(name))
+                demands.push_back({file.file.where,
+                                   "env_files",
+                                   file.file.path + " sets " + name + ", and so does a stronger layer",
+                                   "say it once",
+                                   {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::kubernetes, RenderTarget::slurm}});
+    }
+}
+
+// The path of the first text of a document that looks like a secret; empty where there is none.
+std::string secret_in(const nlohmann::json &data, const std::string &path)
+{
+    if (!data.is_structured()) return {};
+    for (const auto &[key, value] : data.items()) {
+        const std::string below = path + "." + key;
+        if (value.is_string() && looks_secret(key, value.get<std::string>())) return below;
+        if (auto found = secret_in(value, below); !found.empty()) return found;
+    }
+    return {};
+}
+
+// A Job has them in a ConfigMap; elsewhere they are in the agent's home already.
+void add_documents(const RenderPlan &plan, Demands &demands)
+{
+    for (const auto &[file, text] : plan.policy.documents)
+        if (const std::string secret = secret_in(nlohmann::json::parse(text), file.substr(0, file.rfind('.'))); !secret.empty())
+            demands.push_back({{plan.rules.where.file, 0, 0},
+                               secret,
+                               "it looks like a secret, and settings go into a ConfigMap",
+                               "name a variable of env_files there",
+                               on_this_host});
+}
+
+// What is neither quoted nor divided anywhere.
+void require_harmless(const std::string &path)
+{
+    if (is_property_safe(path) && path.find(':') == std::string::npos) return;
+    throw Failure(ExitStatus::unavailable,
+                  "the name " + escape_for_display(path) +
+                      " cannot be written down for an engine; rename it to use only letters, digits and / _ . = @ -");
+}
+
+} // namespace
+
+const char *to_string(RenderTarget target)
+{
+    constexpr const char *names[] = {"kubernetes", "podman", "quadlet", "systemd", "slurm"};
+    return names[static_cast<int>(target)];
+}
+
+void require_honoured(RenderTarget target, const RenderPlan &plan)
+{
+    Demands demands;
+    add_network(plan, demands);
+    add_projects(plan, demands);
+    add_view(plan, demands);
+    add_limits(plan, demands);
+    add_environment(plan, demands);
+    add_documents(plan, demands);
+    Problems problems;
+    for (const auto &demand : demands)
+        if (!demand.met_by.contains(target))
+            problems.add(demand.where, demand.key, std::string(to_string(target)) + " cannot honour it: " + demand.what, demand.remedy);
+    problems.throw_if_any();
+    if (target == RenderTarget::slurm) return; // quoted for a shell
+    for (const auto &path : {plan.directory, plan.policy.agent.binary})
+        require_harmless(path);
+    for (const auto &mount : mounts_of(plan)) {
+        require_harmless(mount.source);
+        require_harmless(mount.target);
+    }
+}
+
+} // namespace pi_agent

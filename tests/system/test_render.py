@@ -1,0 +1,103 @@
+"""pi-agentctl render: what it says of this host, what it refuses, and that no value of a file of variables is in it."""
+
+import json
+import shlex
+
+import pytest
+from launching import DEMO, DENIED, INVALID, PLAYING_POLICY, place_of
+
+USAGE = 64
+ENGINES = ("kubernetes", "podman", "quadlet", "systemd", "slurm")
+SECRET = "s3cret-value"
+REPOSITORY = "/home/alice/projects/rendered"
+
+
+@pytest.fixture(scope="module")
+def repository(playing):
+    """A repository of alice's; no file of hers sets variables."""
+    playing.run(f"git init -q {REPOSITORY}", cwd=DEMO, check=True)
+    yield playing
+    playing.run(f"rm -rf {REPOSITORY}", cwd=DEMO, check=True)
+
+
+def render(machine, target, *arguments, user="alice", cwd=REPOSITORY):
+    return machine.root(["pi-agentctl", "render", "--target", target, "--user", user, "--cwd", cwd, "--image", "localhost/x:1", *arguments])
+
+
+def text_of(done):
+    assert (done.returncode, done.stderr) == (0, b""), done
+    return done.stdout.decode()
+
+
+@pytest.mark.parametrize("target", ENGINES)
+def test_a_rendering_says_what_explain_and_a_session_say(repository, target):
+    text = text_of(render(repository, target, "--", "-p", "it's me"))
+    assert REPOSITORY in text and "-p" in text
+    if target == "slurm":
+        line = shlex.split(text.splitlines()[-1])
+        assert line[-3:] == ["pi", "-p", "it's me"] and f"--chdir={REPOSITORY}" in line
+        return
+    asked = repository.root(["pi-agentctl", "explain", "--user", "alice", "--cwd", REPOSITORY, "--json"], check=True)
+    variables = json.loads(asked.stdout)["environment"]["variables"]
+    assert variables["HOME"]["value"] in text
+    assert variables["PATH"]["value"] in text and "PI_AGENT_SESSION" not in text
+    assert f"{REPOSITORY}/.git/hooks" in text  # what is protected, with all above it
+    assert text.index(f"{REPOSITORY}/.git") < text.index(f"{REPOSITORY}/.git/hooks")
+
+
+def test_the_podman_command_is_one_command_of_a_shell(repository):
+    text = text_of(render(repository, "podman", "--", "two words", "$HOME"))
+    words = shlex.split(text, comments=True)
+    uid, _ = repository.account("pi-agent-alice")
+    assert words[:2] == ["podman", "run"] and words[-3:] == ["localhost/x:1", "two words", "$HOME"]
+    for option in ("--read-only", "--cap-drop=all", "--security-opt=no-new-privileges", "--pull=never", f"--user={uid}:"):
+        assert any(word.startswith(option) for word in words), option
+
+
+def test_what_an_engine_cannot_honour_is_an_error_with_its_place(repository, playing_policy):
+    text = PLAYING_POLICY + "network: [127.0.0.0/8]\nprojects: {mask: [.env]}\n"
+    playing_policy(text)
+    done = render(repository, "podman")
+    said = done.stderr.decode()
+    assert (done.returncode, done.stdout) == (INVALID, b""), done
+    assert place_of(text, "[127") + ": network: podman cannot honour it" in said
+    assert place_of(text, ".env") + ": projects.mask: podman cannot honour it" in said
+    assert text_of(render(repository, "slurm"))
+
+
+def test_no_value_of_a_file_of_variables_is_printed(repository, playing_policy):
+    repository.write("/etc/pi-agent/rendered.env", f"TOKEN={SECRET}\n", mode=0o600)
+    playing_policy(PLAYING_POLICY + "env_files: [/etc/pi-agent/rendered.env]\n")
+    for target in ENGINES:
+        text = text_of(render(repository, target))
+        assert SECRET not in text
+        assert target in ("slurm", "kubernetes") or "/etc/pi-agent/rendered.env" in text
+    repository.write("/etc/pi-agent/rendered.env", f'TOKEN="{SECRET}"\n', mode=0o600)
+    done = render(repository, "podman")
+    assert done.returncode == INVALID and b"has quotes" in done.stderr and SECRET.encode() not in done.stderr
+    repository.root(["rm", "/etc/pi-agent/rendered.env"], check=True)
+
+
+def test_a_users_own_variables_are_no_secret_to_pass_on(repository):
+    repository.write("/home/alice/.pi/agent/env", f"TOKEN={SECRET}\n", "alice")
+    done = render(repository, "systemd")
+    repository.root(["rm", "/home/alice/.pi/agent/env"], check=True)
+    assert done.returncode == INVALID and b"host_env_files: systemd cannot honour it" in done.stderr
+    assert SECRET.encode() not in done.stdout + done.stderr
+
+
+def test_where_pi_would_not_start_nothing_is_rendered(repository):
+    assert render(repository, "podman", cwd="/etc").returncode == DENIED
+    assert render(repository, "podman", user="eve").returncode == DENIED
+    assert render(repository, "podman", cwd="/home/alice/projects/none").returncode != 0
+    assert repository.run(["pi-agentctl", "render", "--target", "slurm", "--user", "alice", "--cwd", REPOSITORY]).returncode == DENIED
+    assert repository.root(["pi-agentctl", "render", "--target", "slurm"]).returncode == USAGE
+    assert repository.root(["pi-agentctl", "render", "--target", "nomad"]).returncode == USAGE
+
+
+def test_everybody_can_have_the_profile_of_system_calls(repository):
+    done = repository.run(["pi-agentctl", "render", "--target", "seccomp"])
+    profile = json.loads(text_of(done))
+    always = profile["syscalls"][0]["names"]
+    assert profile["defaultAction"] == "SCMP_ACT_ERRNO" and "read" in always
+    assert not {"ptrace", "mount", "io_uring_setup", "keyctl", "clone3"} & set(always)

@@ -1,0 +1,246 @@
+"""What pi-agentctl render writes, run by the engine that it is for: the same work, done as the right user and confined."""
+
+import os
+import re
+import shlex
+import time
+
+import pytest
+from cache import Build
+from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, wait_until_empty
+from legacy import NoLegacyHierarchy
+from machine import Machine
+from recipes import MACHINES
+
+AGENT = "/usr/lib/pi-agent/shell-agent/bin/pi"
+POLICY = PLAYING_POLICY.replace(PLAYING_AGENT, AGENT)
+IMAGE = "localhost/pi-agent:test"
+PROFILE = "/etc/pi-agent/seccomp.json"
+ON_NODES = "/var/lib/kubelet/seccomp/pi-agent"
+ALICE = 1000
+# Programs with their libraries, and the agent: an image that nobody has to download.
+MAKE_IMAGE = f"""
+set -e
+tree=$(mktemp -d)
+mkdir -p $tree/bin $tree/etc $tree/tmp $tree/var/tmp $tree{os.path.dirname(AGENT)}
+for program in sh cat chmod grep id ls mkdir rm touch; do
+    file=$(readlink -f $(command -v $program))
+    cp $file $tree/bin/$program
+    for library in $(ldd $file | grep -o '/[^ ]*'); do mkdir -p $tree$(dirname $library); cp -L $library $tree$library; done
+done
+cp {AGENT} $tree{AGENT}
+chmod -R a+rX $tree; chmod 0755 $tree{AGENT}; chmod 1777 $tree/tmp $tree/var/tmp
+tar -C $tree -c . | podman import - {IMAGE}
+rm -r $tree
+"""
+# This host may not raise hard limits, which podman does by itself.
+CONTAINERS_CONF = '[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=20000:20000"]\n'
+STORAGE_CONF = '[storage]\ndriver = "vfs"\nrunroot = "/run/containers/storage"\ngraphroot = "/var/lib/containers/storage"\n'
+# Done in the project by the agent, and what it says of itself.
+WORK = """echo work >made
+echo home=$HOME uid=$(id -u) tmp=$TMPDIR
+mkdir made-directory && rm -r made-directory
+touch $HOME/kept $TMPDIR/scratch && echo writes home and tmp
+touch .git/hooks/planted 2>/dev/null && echo PLANTED
+touch /usr/planted /planted 2>/dev/null && echo PLANTED
+grep -E '^(CapEff|CapBnd|NoNewPrivs|Seccomp):' /proc/self/status
+"""
+
+
+@pytest.fixture(scope="module")
+def engines(machine_name):
+    """A machine whose systemd has the controllers, with podman, Slurm and an image."""
+    try:
+        machine = Machine(f"engines-{os.getpid()}", machine_name, legacy=True)
+    except NoLegacyHierarchy as reason:
+        pytest.skip(str(reason))
+    with machine as booted:
+        booted.create(agent=None)
+        booted.install(Build(machine_name))
+        booted.boot()
+        booted.write(AGENT, '#!/bin/sh\nexec /bin/sh "$@"\n', mode=0o755)
+        with booted.engines():
+            booted.write("/etc/containers/storage.conf", STORAGE_CONF)
+            booted.write("/etc/containers/containers.conf", CONTAINERS_CONF)
+            booted.write("/etc/containers/policy.json", '{"default": [{"type": "insecureAcceptAnything"}]}')
+            booted.install_policy(POLICY)
+            booted.root(MAKE_IMAGE, check=True)
+            booted.root(f"pi-agentctl render --target seccomp >{PROFILE}; mkdir -p {ON_NODES}; cp {PROFILE} {ON_NODES}", check=True)
+            yield booted
+            booted.stop()
+
+
+@pytest.fixture
+def newer(machine_name):
+    if MACHINES[machine_name].systemd < 257:
+        pytest.skip("Debian 12 has a podman without quadlets, a mount(8) that maps no ids, and a Slurm that wants munge")
+
+
+@pytest.fixture
+def project(engines):
+    """The agent's home is there, by a start; afterwards nothing of the work is."""
+    engines.run(["pi", "-c", "true"], cwd=DEMO, check=True)
+    yield engines
+    engines.root(f"rm -rf {DEMO}/made {DEMO}/.git/hooks/planted", check=True)
+
+
+def render(machine, target, *arguments):
+    command = ["pi-agentctl", "render", "--target", target, "--user", "alice", "--cwd", DEMO, "--image", IMAGE, "--", *arguments]
+    return machine.root(command, check=True).stdout.decode()
+
+
+def name_of(text):
+    return re.search(r"pi-agent-alice-[a-z0-9-]*[0-9a-f]{8}", text).group()
+
+
+def assert_worked(machine, said, home="/var/lib/pi-agent/users/alice/home", uid=None):
+    uid = machine.account("pi-agent-alice")[0] if uid is None else uid
+    assert f"home={home} uid={uid} tmp=/tmp" in said and "writes home and tmp" in said, said
+    assert "PLANTED" not in said
+    status = dict(line.split(":\t") for line in said.splitlines() if ":\t" in line)
+    assert (int(status["CapEff"], 16), int(status["CapBnd"], 16), status["NoNewPrivs"], status["Seccomp"]) == (0, 0, "1", "2"), said
+
+
+def assert_made_for_alice(machine):
+    assert machine.root(["stat", "--format=%u:%g %s", f"{DEMO}/made"], check=True).stdout == b"1000:1000 5\n"
+
+
+def test_the_podman_command_makes_what_a_session_makes(project):
+    command = render(project, "podman", "-c", WORK)
+    # podman forgets the limits of its configuration when a command has one.
+    command = command.replace("--ulimit=core=0:0", "--ulimit=core=0:0 --ulimit=nofile=20000:20000 --ulimit=nproc=20000:20000")
+    done = project.root(command, timeout=120)
+    assert (done.returncode, done.stderr) == (0, b""), done
+    assert_worked(project, done.stdout.decode())
+    assert_made_for_alice(project)
+    assert project.root("podman ps --all --quiet; podman volume ls --quiet").stdout == b""  # its files for /tmp are gone as well
+
+
+def test_the_podman_command_holds_limits_and_system_calls(project):
+    held = "cat /sys/fs/cgroup/pids/pids.max 2>/dev/null || cat /sys/fs/cgroup/pids.max; touch setuid && chmod u+s setuid || echo refused"
+    project.install_policy(POLICY + "limits: {memory: 256M, tasks: 123}\n")
+    command = render(project, "podman", "-c", held).replace("--ulimit=core=0:0", "--ulimit=core=0:0 --ulimit=nofile=20000:20000 --ulimit=nproc=20000:20000")
+    done = project.root(command, timeout=120)
+    project.install_policy(POLICY)
+    project.root(["rm", "-f", f"{DEMO}/setuid"], check=True)
+    assert done.stdout.split() == [b"123", b"refused"], done
+
+
+def test_the_quadlet_runs_as_a_service(project, newer):
+    text = render(project, "quadlet", "-c", WORK).replace("PodmanArgs=--ulimit=core=0:0\n", "PodmanArgs=--ulimit=nofile=20000:20000 --ulimit=nproc=20000:20000\n")
+    name = name_of(text)
+    project.write(f"/etc/containers/systemd/{name}.container", text)
+    project.root(["systemctl", "daemon-reload"], check=True)
+    said = run_service(project, name)
+    project.root(f"rm /etc/containers/systemd/{name}.container; systemctl daemon-reload", check=True)
+    assert_worked(project, said)
+    assert_made_for_alice(project)
+
+
+def test_the_unit_runs_under_systemd(project, newer):
+    text = render(project, "systemd", "-c", WORK)
+    name = name_of(text)
+    project.write(f"/etc/systemd/system/{name}.service", text)
+    project.root(["systemctl", "daemon-reload"], check=True)
+    checked = project.root(["systemd-analyze", "verify", f"/etc/systemd/system/{name}.service"])
+    said = run_service(project, name)
+    mounts = project.root("grep pi-agent-rendered /proc/self/mountinfo").stdout
+    project.root(f"rm /etc/systemd/system/{name}.service; systemctl daemon-reload", check=True)
+    assert checked.stderr == b"", checked
+    assert_worked(project, said)
+    assert_made_for_alice(project)
+    assert mounts == b""
+
+
+def run_service(machine, name):
+    """What a unit wrote into the journal, from its start to its end."""
+    machine.root(["systemctl", "start", name], timeout=120)
+    wait_until_empty(lambda: machine.root(f"systemctl is-active {name} | grep -v inactive | grep -v failed").stdout, deadline=60)
+    machine.root(["journalctl", "--sync"])
+    said = machine.root(["journalctl", "--output=cat", "--unit", name], check=True).stdout.decode()
+    machine.root(["systemctl", "reset-failed", name])
+    return said
+
+
+def test_the_job_runs_under_podman(project, machine_name):
+    text = render(project, "kubernetes", "-c", WORK.replace(".git/hooks", "/planted-too"))
+    name = name_of(text)
+    kinds = {re.search(r"^kind: (\w+)$", part, re.MULTILINE).group(1): part for part in text.split("---\n")[1:]}
+    job = kinds["Job"] if machine_name == "trixie" else pod_of(kinds["Job"], name)  # podman 4.3 knows no Jobs
+    project.root(f"podman volume create --opt o=uid={ALICE},gid={ALICE} {name}", check=True)
+    project.write("/root/job.yaml", job)
+    try:
+        done = project.root(["podman", "kube", "play", "--network=none", "/root/job.yaml"], timeout=120)
+        assert done.returncode == 0, done
+        agent = [line for line in project.root(["podman", "ps", "--all", "--format={{.Names}}"], check=True).stdout.decode().split() if line.endswith("-agent")]
+        assert project.root(["podman", "wait", *agent]).stdout.split() == [b"0"] or time.sleep(1) is None
+        said = project.root(["podman", "logs", *agent], check=True).stdout.decode()
+        made = project.root(f"find $(podman volume inspect --format='{{{{.Mountpoint}}}}' {name}) -name made -printf '%U:%G %s\\n'", check=True).stdout
+    finally:
+        project.root(f"podman pod rm --all --force; podman volume rm --force {shlex.quote(name)}; rm /root/job.yaml")
+    assert_worked(project, said, uid=ALICE)
+    assert made == f"{ALICE}:{ALICE} 5\n".encode()
+
+
+def pod_of(job, name):
+    """The pod of a Job's template by itself."""
+    template = job[job.index("\n    spec:\n") + 1 :]
+    return f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n" + "".join(line[4:] for line in template.splitlines(keepends=True))
+
+
+# --- Slurm, on one machine that is two nodes
+
+ADDRESS = "192.0.2.7"
+PREPARE_SLURM = f"""
+set -e
+ip link add slurm0 type veth peer name slurm1
+ip address add {ADDRESS}/24 dev slurm0
+ip link set slurm0 up
+ip link set slurm1 up
+mkdir -p /etc/slurm /var/spool/slurmctld /var/spool/slurmd.one /var/spool/slurmd.two
+dd if=/dev/urandom of=/etc/slurm/slurm.key bs=1024 count=1 status=none
+chmod 0600 /etc/slurm/slurm.key
+systemd-run --quiet --unit=test-slurmctld slurmctld-wlm -D
+for node in one two; do systemd-run --quiet --unit=test-slurmd-$node slurmd-wlm -D -N $node; done
+"""
+STOP_SLURM = "systemctl stop test-slurmctld test-slurmd-one test-slurmd-two; ip link delete slurm0; rm -rf /etc/slurm /var/spool/slurm*"
+
+
+def slurm_conf(hostname):
+    return f"""ClusterName=test
+SlurmctldHost={hostname}({ADDRESS})
+AuthType=auth/slurm
+CredType=cred/slurm
+SlurmUser=root
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+ReturnToService=2
+StateSaveLocation=/var/spool/slurmctld
+SlurmdSpoolDir=/var/spool/slurmd.%n
+SlurmdPidFile=/run/slurmd.%n.pid
+NodeName=one NodeHostname={hostname} NodeAddr={ADDRESS} Port=17001 RealMemory=512
+NodeName=two NodeHostname={hostname} NodeAddr={ADDRESS} Port=17002 RealMemory=512
+PartitionName=all Nodes=ALL Default=YES State=UP
+"""
+
+
+@pytest.fixture
+def cluster(project, newer):
+    project.write("/etc/slurm/slurm.conf", slurm_conf(project.hostname))
+    project.write("/etc/slurm/cgroup.conf", "CgroupPlugin=disabled\n")
+    project.root(PREPARE_SLURM, check=True)
+    try:
+        wait_until_empty(lambda: b"" if project.root("sinfo --noheader --states=idle --format=%D").stdout.strip() == b"2" else b"not idle", deadline=60)
+        yield project
+    finally:
+        project.root(STOP_SLURM)
+
+
+def test_the_slurm_line_runs_pi_on_a_node(cluster):
+    line = render(cluster, "slurm", "-c", "echo work >made; echo node=$PI_AGENT_SESSION; id -u; grep ^NoNewPrivs /proc/self/status").splitlines()[-1]
+    done = cluster.run(f"script --quiet --return --command {shlex.quote(line)} /dev/null", cwd="/", timeout=120)  # --pty wants a terminal
+    uid, _ = cluster.account("pi-agent-alice")
+    said = done.stdout.decode().replace("\r", "")
+    assert done.returncode == 0 and re.search(rf"node=[0-9a-f]{{32}}\n{uid}\nNoNewPrivs:\t1\n", said), done
+    assert_made_for_alice(cluster)
