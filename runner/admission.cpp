@@ -7,6 +7,7 @@
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
 #include "common/privileged_groups.hpp"
+#include "runner/agent_account.hpp"
 #include "runner/limits.hpp"
 #include "runner/session_list.hpp"
 
@@ -36,6 +37,13 @@ AccessRules authorise(const Policy &policy, const Account &caller)
     auto found = find_access_rules(policy, caller, policy_path);
     if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(ExitStatus::denied, refused->text);
     return std::get<AccessRules>(std::move(found));
+}
+
+Admission admit(const Policy &policy, const Account &caller)
+{
+    AccessRules rules = authorise(policy, caller);
+    Account agent = find_agent(policy, rules, caller);
+    return {std::move(rules), std::move(agent), read_managed_env_files(policy.env_files), plan_host_view(policy)};
 }
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,

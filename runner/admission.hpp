@@ -4,11 +4,13 @@
 #include "common/access_rules.hpp"
 #include "common/account.hpp"
 #include "common/policy.hpp"
+#include "runner/env_files.hpp"
 #include "runner/host_view.hpp"
 #include "runner/project.hpp"
 #include "runner/receiver.hpp"
 
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
@@ -19,6 +21,17 @@ Policy load_enabled_policy(const Account &caller);
 void require_same_policy(const std::string &stamp, const Account &caller);
 
 AccessRules authorise(const Policy &policy, const Account &caller);
+
+// What root's own files say of a session of the caller's, before anything of theirs is looked at.
+struct Admission {
+    AccessRules rules;
+    Account agent;
+    std::vector<EnvAssignment> managed_environment;
+    HostView view;
+};
+
+// Decides again; only this decision counts.
+Admission admit(const Policy &policy, const Account &caller);
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
                                    const ProjectsPolicy &projects);

@@ -14,7 +14,6 @@
 #include "runner/certificate_files.hpp"
 #include "runner/config_sync.hpp"
 #include "runner/direct_binary.hpp"
-#include "runner/env_files.hpp"
 #include "runner/environment.hpp"
 #include "runner/git_identity.hpp"
 #include "runner/home_mounts.hpp"
@@ -134,19 +133,18 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const std::unique_ptr<Sandbox> sandbox = make_sandbox(root, policy.sandbox.method, id, caller.uid);
     reset_process_state(root);
     const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave a scope behind
-    sandbox->leave_callers_group();
+    std::optional<Admission> admission;
+    sandbox->leave_callers_group([&] { admission.emplace(admit(policy, caller)); });
     // --- from here the caller can neither freeze nor kill this process ---
 
-    // Decide again; only this decision counts.
-    const AccessRules rules = authorise(policy, caller);
+    const AccessRules &rules = admission->rules;
+    const Account &agent = admission->agent;
+    const HostView &view = admission->view;
     require_limit_controllers(root, policy.limits);
-    const Account agent = find_agent(policy, rules, caller);
     const Account worker = without_other_groups(agent); // for our own programs: what the groups are is judged later
-    EnvironmentInput environment{
-        {}, {}, policy.env, read_managed_env_files(policy.env_files), rules.env, {}, agent.name, policy.agent.binary, id};
+    EnvironmentInput environment{{}, {}, policy.env, admission->managed_environment, rules.env, {}, agent.name, policy.agent.binary, id};
     Receiver receiver(root, caller, rules, policy.toolchains, wrapper);
     Request request = receiver.request();
-    const HostView view = plan_host_view(policy);
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view, policy.projects);
     OpenedHome user_home = receive_home_directories(receiver.child());
     ProjectGuards guards(root, caller, project, policy.projects); // searches while this goes on

@@ -11,6 +11,7 @@
 #include "runner/root_tree.hpp"
 #include "runner/unit_usage.hpp"
 
+#include <functional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -52,8 +53,9 @@ public:
     virtual ~Sandbox() = default;
 
     // Out of the caller's control group, where the caller could freeze or kill this process (design rule 8). Throws Failure(unavailable),
-    // also for a host on which the method cannot work at all.
-    virtual void leave_callers_group() = 0;
+    // also for a host on which the method cannot work at all. Where that takes a while, `meanwhile` is run in it: the caller may still
+    // freeze or kill this process there.
+    virtual void leave_callers_group(const std::function<void()> &meanwhile) = 0;
 
     // Begins to build it; `launcher` becomes the standard input of pi-agent-exec (borrowed). Once.
     virtual void start(const SandboxPlan &plan, FdRef launcher) = 0;

@@ -78,9 +78,10 @@ BwrapSandbox::~BwrapSandbox()
     }
 }
 
-void BwrapSandbox::leave_callers_group()
+void BwrapSandbox::leave_callers_group(const std::function<void()> &meanwhile)
 {
     group_.emplace(root_, id_, user_);
+    meanwhile();
 }
 
 void BwrapSandbox::start(const SandboxPlan &plan, FdRef launcher)

@@ -23,9 +23,10 @@ SystemdSandbox::SystemdSandbox(const AsRoot &root, std::string session_id, Uid u
 {
 }
 
-void SystemdSandbox::leave_callers_group()
+void SystemdSandbox::leave_callers_group(const std::function<void()> &meanwhile)
 {
     MoveIntoScope move(bus_, scope_name(id_), user_); // what fails meanwhile waits for it
+    meanwhile();
     bus_.watch_service(service_name(id_));
     features_ = systemd_features(bus_.version());
     move.wait();

@@ -22,7 +22,7 @@ public:
     SystemdSandbox &operator=(SystemdSandbox &&) = delete;
     ~SystemdSandbox() override = default;
 
-    void leave_callers_group() override;
+    void leave_callers_group(const std::function<void()> &meanwhile) override;
     void start(const SandboxPlan &plan, FdRef launcher) override;
     void stop() override;
     void kill() override;
