@@ -32,7 +32,7 @@ OpenedProject open_as(const AsRoot &root, const Policy &policy, const AccessRule
     });
     auto opened = open_project(child, user, rules, view, policy.projects);
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
-    return std::move(std::get<OpenedProject>(opened));
+    return std::get<OpenedProject>(std::move(opened));
 }
 
 // What is there to protect; what the runner would put in the place of what is not there, no engine can.

@@ -18,8 +18,9 @@ constexpr const char *architecture = "SCMP_ARCH_X86_64";
 #elif defined(__aarch64__)
 constexpr const char *architecture = "SCMP_ARCH_AARCH64";
 #else
-#error "name this architecture as the OCI runtime specification does"
+constexpr const char *architecture = nullptr;
 #endif
+static_assert(architecture != nullptr, "name this architecture as the OCI runtime specification does");
 
 Json arguments_of(const PassingCondition &condition)
 {

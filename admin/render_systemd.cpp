@@ -86,6 +86,15 @@ std::string property_lines(const RenderPlan &plan)
     return text;
 }
 
+// A unit by itself: systemd gives each command of the session's a mount table of its own, made of what this one mounts.
+std::string project_unit(const RenderPlan &plan, const std::string &place)
+{
+    return fmt::format("[Unit]\nDescription=project of a pi-agent session\nStopWhenUnneeded=yes\n\n"
+                       "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/mkdir -p {0}/root {0}/project\n"
+                       "ExecStart=/usr/bin/mount --bind -o {1} {2} {0}/project\nExecStop=/usr/bin/umount {0}/project\n",
+                       place, exec_word("nosuid,nodev," + id_map_option(plan)), plan.tree);
+}
+
 } // namespace
 
 std::string render_systemd(const RenderPlan &plan, const std::vector<std::string> &arguments)
@@ -96,15 +105,16 @@ std::string render_systemd(const RenderPlan &plan, const std::vector<std::string
         {"For systemd 252 or newer and util-linux 2.39 or newer, which maps ids. Nothing of pi-agent runs in it: the calls that only",
          "pi-agent-exec judges by their arguments, and Landlock, are not in it. The home is the agent's own: start pi once after a change",
          "of the policy. mount opens the project by its name: nobody but its user may be able to rename what lies above it.",
-         fmt::format("Put it at /etc/systemd/system/{0}.service, then: systemctl daemon-reload; systemctl start {0}", plan.name)});
-    text += "[Unit]\nDescription=pi-agent session\n\n[Service]\n";
-    text += fmt::format("ExecStartPre=+/usr/bin/mkdir -p {0}/root {0}/project\n", place);
-    text += fmt::format("ExecStartPre=+/usr/bin/mount --bind -o {} {} {}/project\n", exec_word("nosuid,nodev," + id_map_option(plan)),
-                        plan.tree, place);
+         fmt::format(
+             "Two files, this one and, from the line with its name on, {0}-project.service: put both into /etc/systemd/system, then:",
+             plan.name),
+         fmt::format("systemctl daemon-reload; systemctl start {0}", plan.name)});
+    const std::string project = plan.name + "-project.service";
+    text += fmt::format("[Unit]\nDescription=pi-agent session\nBindsTo={0}\nAfter={0}\n\n[Service]\n", project);
     text += "ExecStart=" + exec_word(plan.policy.agent.binary);
     for (const auto &argument : arguments)
         text += " " + exec_word(argument);
-    text += fmt::format("\nExecStopPost=+/usr/bin/umount {}/project\n", place);
+    text += "\n";
     // Of a local session the kernel's switches are read-only by mounts of the runner (runner/kernel_files.hpp), and here is none.
     text += property_lines(plan) + "ProtectKernelTunables=yes\nMountAPIVFS=yes\n" + view_lines(plan);
     text += "WorkingDirectory=" + plan.directory + "\n";
@@ -112,7 +122,7 @@ std::string render_systemd(const RenderPlan &plan, const std::vector<std::string
         text += "Environment=" + unit_word(name + "=" + value) + "\n";
     for (const auto &file : plan.env_files)
         text += "EnvironmentFile=" + file.file.path + "\n";
-    return text;
+    return text + "\n# /etc/systemd/system/" + project + "\n" + project_unit(plan, place);
 }
 
 } // namespace pi_agent

@@ -22,6 +22,7 @@ DANGEROUS = {
     "bpf(2)": ["#include <linux/bpf.h>"],
     "changing identity": ["if (::setresuid(a, a, a) != 0) return;", "auto f = &setgroups;", "syscall(SYS_setuid, 0);", "seteuid(0);",
                           "setgid(0);", "setfsuid(0);", "initgroups(name, gid);", "setreuid(1, 1);", "setresgid(1, 1, 1);"],
+    "capabilities": ["syscall(SYS_capset, &header, words.data());", "::capset(&header, &data);", "cap_set_proc(all);"],
     "mounting": ["umount2(path, MNT_DETACH);", "syscall(SYS_open_tree, fd);", "::move_mount(a);", "mount_setattr(fd);",
                  "syscall(__NR_fsopen, name, 0);", "umount(path);", "pivot_root(a, b);"],
     "mount(2)": ["mount(a, b, c, 0, nullptr);", "::mount (a);", "syscall(SYS_mount, a);", "chroot(path);", "x = ::mount(\n  a);"],
