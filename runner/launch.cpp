@@ -126,7 +126,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     // or is read from root's own files: the caller can freeze or kill it.
     const std::string id = make_session_id();
     record.names(id);
-    UniqueFd slot = take_start_slot(root, caller.uid);
+    Progress progress(wrapper);
+    UniqueFd slot = wait_for_start_slot(root, caller.uid, [&] { progress.show("waiting for other starts of yours"); });
     const std::string stamp = policy_stamp(policy_path, caller.name);
     const Policy policy = load_enabled_policy(caller);
     record.runs_in(policy.sandbox.method);
@@ -159,7 +160,6 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     sweep(root, *sandbox);
     require_room(root, caller, policy.limits);
     slot.reset(); // from here it is a session, and counted as one
-    Progress progress(wrapper);
     EarlyMessages early(receiver);
     const SessionWatch watch{wrapper, termination, receiver.channel(), [&] { early.hear(); }};
     StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent, [&] {

@@ -1,20 +1,26 @@
 // Start slots: locked files that only root can open, a fixed number for each user.
 #include "runner/start_slot.hpp"
 
+#include "common/channel.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "runner/limits.hpp"
 #include "runner/session_directory.hpp"
 
 #include <cerrno>
+#include <chrono>
 #include <fcntl.h>
 #include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <thread>
+#include <utility>
 
 namespace pi_agent {
 
 namespace {
+
+constexpr int patience_seconds = 5;
 
 UniqueFd open_slots()
 {
@@ -25,9 +31,8 @@ UniqueFd open_slots()
     return slots;
 }
 
-} // namespace
-
-UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
+// Nothing where all are taken.
+UniqueFd try_start_slot(Uid user)
 {
     const UniqueFd slots = open_slots();
     for (std::size_t number = 0; number < start_limit; ++number) {
@@ -38,8 +43,29 @@ UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
         if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking a start slot");
         if (!defence_is_on("start-limit")) return slot;
     }
-    throw Failure(ExitStatus::limit,
-                  "limit: " + std::to_string(start_limit) + " starts of yours are under way already; try again in a moment");
+    return UniqueFd();
+}
+
+} // namespace
+
+UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
+{
+    UniqueFd slot = try_start_slot(user);
+    if (!slot)
+        throw Failure(ExitStatus::limit,
+                      "limit: " + std::to_string(start_limit) + " starts of yours are under way already; try again in a moment");
+    return slot;
+}
+
+UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<void()> &waiting)
+{
+    UniqueFd slot = try_start_slot(user);
+    if (slot) return slot;
+    for (const Deadline deadline = in_seconds(patience_seconds); !slot && Clock::now() < deadline; slot = try_start_slot(user)) {
+        waiting();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return slot ? std::move(slot) : take_start_slot(root, user);
 }
 
 } // namespace pi_agent

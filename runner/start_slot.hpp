@@ -6,10 +6,16 @@
 #include "common/identity.hpp"
 #include "common/ids.hpp"
 
+#include <functional>
+
 namespace pi_agent {
 
 // Held as long as the descriptor is open. Never waits: the caller may freeze this process, and with it a lock. Throws Failure(limit) when
 // all of this user's are taken.
 UniqueFd take_start_slot(const AsRoot &root, Uid user);
+
+// Looks again for five seconds, in which it holds nothing that others wait for: who starts twenty at once gets twenty. `waiting` is called
+// before each look. Throws as above.
+UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<void()> &waiting);
 
 } // namespace pi_agent
