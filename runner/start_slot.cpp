@@ -20,7 +20,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int patience_seconds = 5;
+constexpr int patience_seconds = 3; // less than one that says nothing is waited for
 
 UniqueFd open_slots()
 {

@@ -14,7 +14,7 @@ namespace pi_agent {
 // all of this user's are taken.
 UniqueFd take_start_slot(const AsRoot &root, Uid user);
 
-// Looks again for five seconds, in which it holds nothing that others wait for: who starts twenty at once gets twenty. `waiting` is called
+// Looks again for three seconds, in which it holds nothing that others wait for: who starts twenty at once gets twenty. `waiting` is called
 // before each look. Throws as above.
 UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<void()> &waiting);
 
