@@ -31,7 +31,9 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
 {
     // The unit's own KillSignal= has killed all; whoever is left now came too late for it.
     fault_point("cleaning-up");
-    empty_group(group_of(session_id), in_seconds(patience_seconds));
+    const ControlGroup group = group_of(session_id);
+    empty_group(group, in_seconds(patience_seconds));
+    remove_empty_groups(group);
     record_end_of_killed(root, session_id); // else it would never be: what is left then, the next sweep removes
     remove_session_with_scratch(root, session_id);
 }

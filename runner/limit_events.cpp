@@ -54,11 +54,14 @@ LimitEvents read_limit_events(const ControlGroup &group)
         events.killed = counters["oom_kill"];
         events.own_memory = counters["oom"] > 0;
     } else {
-        events.killed = counters_in(memory + "/memory.oom_control")["oom_kill"];
+        for (const auto &one : groups_below(memory)) // each counts its own
+            events.killed += counters_in(one + "/memory.oom_control")["oom_kill"];
         std::uint64_t failures = 0;
         events.own_memory = std::ifstream(memory + "/memory.failcnt") >> failures && failures > 0;
     }
-    events.refused_tasks = counters_in(directory_of(group, "pids") + "/pids.events")["max"];
+    const std::string tasks = directory_of(group, "pids");
+    for (const auto &one : group.is_unified ? std::vector<std::string>{tasks} : groups_below(tasks))
+        events.refused_tasks += counters_in(one + "/pids.events")["max"];
     return events;
 }
 

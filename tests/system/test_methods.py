@@ -1,20 +1,22 @@
 """One scenario under every sandbox.method that confines: the user notices no difference."""
 
-import contextlib
 import json
 import time
 
 import pytest
+from engine import WITH_DOCKER, engine_of, named_method
 from launching import DEMO, DENIED, PLAYING_POLICY, STANDARD_POLICY, assert_refused, leftovers, messages, owner_and_mode, pi, session, wait_until_empty
 
-METHODS = ("systemd", "bwrap", "podman")
-METHOD = "sandbox: {{method: {}}}\n"
+METHODS = ("systemd", "bwrap", "podman", "docker")
+METHOD = "sandbox: {}\n"
 
 
 @pytest.fixture(scope="module", params=METHODS)
 def method(request, playing):
-    with playing.podman() if request.param == "podman" else contextlib.nullcontext():
-        playing.install_policy(PLAYING_POLICY + METHOD.format(request.param))
+    if request.param == "docker" and playing.recipe not in WITH_DOCKER:
+        pytest.skip("its docker is tested on another machine")
+    with engine_of(playing, request.param):
+        playing.install_policy(PLAYING_POLICY + METHOD.format(named_method(request.param)))
         yield request.param
         playing.install_policy(PLAYING_POLICY)
 
@@ -24,10 +26,10 @@ def with_method(playing, method):
     """with_method(text): another policy for one test, under the same method."""
 
     def install(text):
-        playing.install_policy(PLAYING_POLICY + METHOD.format(method) + text)
+        playing.install_policy(PLAYING_POLICY + METHOD.format(named_method(method)) + text)
 
     yield install
-    playing.install_policy(PLAYING_POLICY + METHOD.format(method))
+    playing.install_policy(PLAYING_POLICY + METHOD.format(named_method(method)))
 
 
 def shell(machine, script, **options):
