@@ -136,7 +136,8 @@ def test_a_socket_that_others_may_write_is_not_asked(prove):
 
 def test_an_agent_in_the_group_docker_is_not_started(prove):
     def attack(target):
-        with changed(target, "gpasswd -a pi-agent-alice docker", "gpasswd -d pi-agent-alice docker"):
+        account = target.pi("id", "-un", check=True).stdout.decode().strip()
+        with changed(target, f"gpasswd -a {account} docker", f"gpasswd -d {account} docker"):
             group = target.machine.root("getent group docker | cut -d: -f3", check=True).stdout.strip()
             done = target.pi("id", "-G")
         return Outcome(group in done.stdout.split(), done)

@@ -40,7 +40,7 @@ def docker(with_docker):
 
 @contextlib.contextmanager
 def no_daemon(machine):
-    machine.root("systemctl stop docker.socket docker", check=True)
+    machine.root(f"systemctl stop docker.socket docker; rm {SOCKET}", check=True)
     try:
         yield
     finally:

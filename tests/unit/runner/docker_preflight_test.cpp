@@ -39,7 +39,7 @@ TEST_CASE("an answer of docker's daemon is read whole, or not at all")
 {
     CHECK(parse_docker_answer(head + R"({"a": 1})").body["a"] == 1);
     CHECK(parse_docker_answer("HTTP/1.1 404 Not Found\r\n\r\n{}").status == 404);
-    for (const std::string text :
+    for (const std::string &text :
          {std::string(), std::string("SSH-2.0-x\r\n\r\n{}"), std::string("HTTP/1.0 200 OK\r\n"), head, head + "[1]",
           head + "{\"a\":", std::string("HTTP/1.0  OK\r\n\r\n{}"), std::string("HTTP/1.0 500 Error\r\n\r\n{\"message\": \"no space\"}")})
         CHECK_THROWS_AS_MESSAGE(parse_docker_answer(text), Failure, text);
@@ -54,6 +54,6 @@ TEST_CASE("an image brings files and nothing else")
                    "the image debian:12 of sandbox.image (p.yaml:4:10) sets the variable LD_PRELOAD"));
     CHECK(contains(failure_of(R"({"Env": [1]})"), "sets the variable"));
     CHECK(contains(failure_of(R"({"Volumes": {"/data": {}}})"), "declares volumes"));
-    for (const std::string id : {"", "debian", "sha256:abc", "sha256:--privileged"})
+    for (const auto *id : {"", "debian", "sha256:abc", "sha256:--privileged"})
         CHECK_MESSAGE(contains(failure_of("null", id), "no id"), id);
 }
