@@ -4,6 +4,7 @@
 #include "common/policy_limits.hpp"
 #include "runner/limits.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <map>
@@ -59,9 +60,9 @@ LimitEvents read_limit_events(const ControlGroup &group)
         std::uint64_t failures = 0;
         events.own_memory = std::ifstream(memory + "/memory.failcnt") >> failures && failures > 0;
     }
-    const std::string tasks = directory_of(group, "pids");
-    for (const auto &one : group.is_unified ? std::vector<std::string>{tasks} : groups_below(tasks))
-        events.refused_tasks += counters_in(one + "/pids.events")["max"];
+    // In the group of who was refused, or since Linux 6.11 in that of the limit, too.
+    for (const auto &one : groups_below(directory_of(group, "pids")))
+        events.refused_tasks = std::max(events.refused_tasks, counters_in(one + "/pids.events")["max"]);
     return events;
 }
 
