@@ -53,7 +53,7 @@ std::string mount_of(const std::string &source, const std::string &target, bool 
 void add_engine(const SandboxPlan &plan, const DockerContainer &container, Arguments &arguments)
 {
     arguments.add({"docker", std::string("--host=unix://") + docker_socket, std::string("--config=") + docker_directory});
-    arguments.add({"run", "--rm", "--pull=never", "--name=pi-agent-" + plan.session_id, "--runtime=runc", "--init=false",
+    arguments.add({"run", "--rm", "--pull=never", "--name=" + container_name(plan.session_id), "--runtime=runc", "--init=false",
                    "--log-driver=none", "--sig-proxy=false", "--attach=stderr", "--no-healthcheck"});
     // In the unit: its limits and its end are the container's.
     arguments.add({"--cgroup-parent=" + container.control_group});
@@ -101,6 +101,11 @@ void add_view(const SandboxPlan &plan, const DockerContainer &container, Argumen
 }
 
 } // namespace
+
+std::string container_name(const std::string &session_id)
+{
+    return "pi-agent-" + session_id;
+}
 
 std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerContainer &container)
 {

@@ -19,6 +19,10 @@ struct DockerContainer {
 // Where docker looks for settings of its caller's: an empty directory that only the session's unit has.
 constexpr const char *docker_directory = "/run/pi-agent/docker";
 
+// In the directory of a session that may have a container, and the container's name.
+constexpr const char *docker_mark = "docker";
+std::string container_name(const std::string &session_id);
+
 // argv of docker. Throws Failure(internal) where a path has a character that docker would take for one of its own.
 std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerContainer &container);
 

@@ -11,6 +11,7 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <exception>
 #include <fcntl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -51,8 +52,12 @@ UniqueFd connect_to_daemon()
     return daemon;
 }
 
-std::string read_answer(FdRef daemon, Deadline deadline)
+std::string ask(const std::string &what, Deadline deadline)
 {
+    const UniqueFd daemon = connect_to_daemon();
+    const std::string question = what + " HTTP/1.0\r\nHost: docker\r\n\r\n";
+    if (send(daemon.get(), question.data(), question.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(question.size()))
+        refuse_errno("asking it failed");
     std::string text;
     std::array<char, 16384> part{};
     for (;;) {
@@ -102,11 +107,16 @@ DockerAnswer parse_docker_answer(const std::string &text)
 
 DockerAnswer ask_docker(const AsRoot & /*root*/, const std::string &path, Deadline deadline)
 {
-    const UniqueFd daemon = connect_to_daemon();
-    const std::string question = "GET " + path + " HTTP/1.0\r\nHost: docker\r\n\r\n";
-    if (send(daemon.get(), question.data(), question.size(), MSG_NOSIGNAL) != static_cast<ssize_t>(question.size()))
-        refuse_errno("asking it failed");
-    return parse_docker_answer(read_answer(daemon, deadline));
+    return parse_docker_answer(ask("GET " + path, deadline));
+}
+
+void remove_container(const AsRoot &root, const std::string &name, Deadline deadline) noexcept
+{
+    try {
+        require_docker_socket(root);
+        ask("DELETE /containers/" + name + "?force=true&v=true", deadline);
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort: said in the header
+    }
 }
 
 } // namespace pi_agent

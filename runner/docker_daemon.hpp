@@ -1,4 +1,4 @@
-// Asking docker's daemon over its socket, as root and without running anything: two questions of its API, with bounds.
+// Asking docker's daemon over its socket, as root and without running anything: two questions of its API and a removal, with bounds.
 #pragma once
 
 #include "common/channel.hpp"
@@ -23,6 +23,9 @@ struct DockerAnswer {
 
 // `path` is in the alphabet of URLs. Throws Failure(unavailable) when the daemon gives no answer that can be read.
 DockerAnswer ask_docker(const AsRoot &root, const std::string &path, Deadline deadline);
+
+// Removes a container, whatever its state. best_effort: one that has ended is gone already, and the daemon may be.
+void remove_container(const AsRoot &root, const std::string &name, Deadline deadline) noexcept;
 
 // The text of an answer as the daemon sends it. Throws Failure(unavailable).
 DockerAnswer parse_docker_answer(const std::string &text);

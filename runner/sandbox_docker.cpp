@@ -52,12 +52,22 @@ void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)
     require_no_power_over_docker(plan, host_.group);
     make_place_for_docker();
     agent_ = plan.agent;
-    door_.emplace(plan.root_directory.substr(0, plan.root_directory.rfind('/')), launcher);
+    const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
+    if (mkdir((session + "/" + docker_mark).c_str(), 0700) != 0) throw_errno("marking the session as one of docker's");
+    door_.emplace(session, launcher);
     watch(door_->fd());
     const DockerContainer container{host_.image, place_in_hierarchy(group_of_service(session_id_)), host_name(), show_tree(plan)};
     const UniqueFd complaint = make_complaint();
     const UniqueFd arguments = write_engine_arguments(docker_command(plan, container));
     start_unit(plan, {FdRef(-1), arguments, complaint});
+}
+
+// Who knocked may be gone by now, and nobody is let in any more.
+void DockerSandbox::stop()
+{
+    if (door_) forget(door_->fd());
+    door_.reset();
+    ContainerSandbox::stop();
 }
 
 // docker's own failures, such as the loss of its daemon, are no word about the agent's end.

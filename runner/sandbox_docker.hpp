@@ -17,6 +17,7 @@ public:
     DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy);
 
     void start(const SandboxPlan &plan, FdRef launcher) override;
+    void stop() override;
     SandboxResult result() override;
     void process() override;
     void require_limits_enforced(const LimitsPolicy &limits) override;

@@ -21,6 +21,13 @@ NO_SANDBOX = """#!/bin/sh
 for word; do case $word in --name=pi-agent-*) id=${word#--name=pi-agent-};; esac; done
 exec /usr/libexec/pi-agent/pi-agent-exec /run/pi-agent/sessions/$id/run/pi-agent/door
 """
+# Makes the container and is gone.
+ONLY_CREATES = """#!/bin/bash
+words=()
+for word; do case $word in run) words+=(create);; --sig-proxy*) ;; *) words+=("$word");; esac; done
+/usr/bin/docker.away "${words[@]}"
+exit 1
+"""
 KNOCK = "import socket; d = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET); d.connect('/run/pi-agent/door'); print('reached the runner')"
 
 
@@ -88,6 +95,21 @@ def test_whoever_of_the_engine_is_killed_nothing_is_left(product, victim, contro
     look = "docker ps -aq; find /sys/fs/cgroup -name 'pi-agent-*.service'"
     assert not wait_for(lambda: product.machine.root(look).stdout)
     control_seen("the agent and its grandchild were there before")
+
+
+@pytest.mark.position("user")
+def test_no_container_stays_of_a_client_that_was_killed_too_early(prove):
+    """Between the two questions of `docker run`: the daemon removes only what has run."""
+
+    def attack(target):
+        with changed(target, "mv /usr/bin/docker /usr/bin/docker.away", "mv /usr/bin/docker.away /usr/bin/docker"):
+            target.machine.write("/usr/bin/docker", ONLY_CREATES, mode=0o755)
+            assert target.pi("true").returncode == 69
+        left = wait_for(lambda: target.machine.root(["docker", "ps", "-aq"], check=True).stdout)
+        target.machine.root("docker ps -aq | xargs -r docker rm -f", check=True)
+        return Outcome(bool(left), left)
+
+    prove(attack, "docker:removed")
 
 
 @pytest.mark.position("agent")
