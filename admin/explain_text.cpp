@@ -61,6 +61,8 @@ const char *sandbox_text(SandboxMethod method)
         return "in namespaces of its own that bubblewrap makes, and that end with the runner;";
     case SandboxMethod::podman:
         return "in a container of podman's in the unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
+    case SandboxMethod::docker:
+        return "in a container of docker's in the unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
     case SandboxMethod::none:
         return "NOT SANDBOXED, in the plain unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
     }
@@ -84,8 +86,8 @@ struct SystemdText {
     std::string operator()(const Failure &failure) const { return fmt::format("systemd:  no start is possible: {}\n", failure.what()); }
     std::string operator()(const SystemdFeatures &features) const
     {
-        if (method == SandboxMethod::podman)
-            return fmt::format("systemd:  {}: sessions have process numbers of their own, by podman\n", features.version);
+        if (method == SandboxMethod::podman || method == SandboxMethod::docker)
+            return fmt::format("systemd:  {}: sessions have process numbers of their own, by {}\n", features.version, to_string(method));
         return fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features.version,
                            features.private_pids ? "have process numbers of their own"
                                                  : "share the host's process numbers, and can find out which are in use",

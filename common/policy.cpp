@@ -19,6 +19,8 @@ const char *to_string(SandboxMethod method)
         return "bwrap";
     case SandboxMethod::podman:
         return "podman";
+    case SandboxMethod::docker:
+        return "docker";
     case SandboxMethod::none:
         return "none";
     }

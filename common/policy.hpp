@@ -47,11 +47,14 @@ enum class SandboxMethod {
     systemd, // a hardened unit
     bwrap,   // bubblewrap, where systemd is not PID 1
     podman,  // root's podman, in a unit
+    docker,  // the same of docker's
     none,    // nothing: an account of its own in a plain unit
 };
 
 struct SandboxPolicy {
     SandboxMethod method = SandboxMethod::systemd;
+    std::string image; // of docker alone: the root directory that a view is put over
+    Position image_where;
     Position where;
 };
 

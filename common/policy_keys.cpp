@@ -38,10 +38,18 @@ constexpr PolicyKey table[] = {
      "Whether `apply` keeps people from starting the agent's program without its sandbox."},
     {"sandbox", Form::section, "", "{method: systemd}", "What confines the agent.", {}, {}, "methods.md"},
     {"sandbox.method", Form::choice, "systemd", "bwrap",
-     "A hardened unit of systemd; bubblewrap, for hosts where systemd is not the first process; a container of root's podman; or an "
-     "account "
-     "of its own and nothing else. No method is ever used in the place of another.",
-     "systemd bwrap podman none", "docker"},
+     "A hardened unit of systemd; bubblewrap, for hosts where systemd is not the first process; a container of root's podman or docker; "
+     "or an account of its own and nothing else. No method is ever used in the place of another.",
+     "systemd bwrap podman docker none"},
+    {"sandbox.image",
+     Form::line,
+     "",
+     "debian:12",
+     "For the method docker, which needs one: an image that is on this host. Only its root directory is used: programs, libraries and all "
+     "else are the host's, and nothing of it runs.",
+     {},
+     {},
+     "methods.md"},
     {"users", Form::names, "", "{alice: {roots: [~/projects]}}",
      "Who may start the agent, and where: accounts, and groups as `\"%group\"`. Somebody's own entry beats those of their groups; without "
      "one, the entries of all their groups are joined."},

@@ -131,7 +131,7 @@ std::string box_notes(const BoxFacts &facts)
 
 void show_box_notes(const SessionDirectory &session, const BoxFacts &facts)
 {
-    write_whole(session.make_file("root/AGENTS.md"), box_notes(facts), "the notes about the sandbox");
+    write_whole(session.make_late_file("root/AGENTS.md"), box_notes(facts), "the notes about the sandbox");
 }
 
 } // namespace pi_agent

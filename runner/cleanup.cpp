@@ -2,14 +2,19 @@
 #include "runner/cleanup.hpp"
 
 #include "common/channel.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 #include "runner/control_group.hpp"
+#include "runner/docker_command.hpp"
+#include "runner/docker_daemon.hpp"
 #include "runner/scratch_removal.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_record.hpp"
 
+#include <fcntl.h>
 #include <fstream>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -25,13 +30,24 @@ ControlGroup group_of(const std::string &session_id)
     throw Failure(ExitStatus::denied, "this program is run by the unit " + cleanup_name(session_id) + ", not by hand");
 }
 
+bool is_of_docker(const std::string &session_id)
+{
+    const UniqueFd session = try_open_session(open_sessions(), session_id);
+    return session && faccessat(session.get(), docker_mark, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 } // namespace
 
 void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
 {
     // The unit's own KillSignal= has killed all; whoever is left now came too late for it.
     fault_point("cleaning-up");
-    empty_group(group_of(session_id), in_seconds(patience_seconds));
+    const ControlGroup group = group_of(session_id);
+    empty_group(group, in_seconds(patience_seconds));
+    // A client that was killed before it started its container leaves that to nobody.
+    if (is_of_docker(session_id) && defence_is_on("docker:removed"))
+        remove_container(root, container_name(session_id), in_seconds(patience_seconds));
+    remove_empty_groups(group);
     record_end_of_killed(root, session_id); // else it would never be: what is left then, the next sweep removes
     remove_session_with_scratch(root, session_id);
 }

@@ -9,10 +9,13 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <string_view>
 #include <sys/vfs.h>
+#include <system_error>
 #include <thread>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -21,6 +24,7 @@ const char *const control_groups = "/sys/fs/cgroup";
 namespace {
 
 constexpr std::string_view named_hierarchy = "/sys/fs/cgroup/systemd";
+constexpr std::size_t groups_limit = 1000; // nobody makes so many: an engine makes one for a session
 
 } // namespace
 
@@ -47,9 +51,14 @@ ControlGroup group_of_service(const std::string &session_id)
     return *group;
 }
 
+std::string place_in_hierarchy(const ControlGroup &group)
+{
+    return group.path.substr(group.is_unified ? std::string_view(control_groups).size() : named_hierarchy.size());
+}
+
 std::string directory_of(const ControlGroup &group, const std::string &controller)
 {
-    return group.is_unified ? group.path : std::string(control_groups) + "/" + controller + group.path.substr(named_hierarchy.size());
+    return group.is_unified ? group.path : std::string(control_groups) + "/" + controller + place_in_hierarchy(group);
 }
 
 bool is_mounted_as(const std::string &path, unsigned long type)
@@ -79,13 +88,42 @@ void empty_group(const ControlGroup &group, Deadline deadline)
     }
 }
 
+std::vector<std::string> groups_below(const std::string &directory)
+{
+    std::vector<std::string> groups = {directory};
+    for (std::size_t index = 0; index < groups.size() && groups.size() < groups_limit; ++index) {
+        std::error_code problem; // it may be gone
+        for (std::filesystem::directory_iterator entry(groups[index], problem), end; !problem && entry != end; entry.increment(problem))
+            if (std::error_code ignored; entry->is_directory(ignored) && !entry->is_symlink(ignored)) groups.push_back(entry->path());
+    }
+    return groups;
+}
+
+std::vector<pid_t> processes_below(const std::string &directory)
+{
+    std::vector<pid_t> pids;
+    for (const auto &group : groups_below(directory)) {
+        std::ifstream file(group + "/cgroup.procs");
+        for (pid_t pid = 0; file >> pid;)
+            pids.push_back(pid);
+    }
+    return pids;
+}
+
 std::vector<pid_t> processes_in(const ControlGroup &group)
 {
-    std::ifstream file(group.path + "/cgroup.procs");
-    std::vector<pid_t> pids;
-    for (pid_t pid = 0; file >> pid;)
-        pids.push_back(pid);
-    return pids;
+    return processes_below(group.path);
+}
+
+void remove_empty_groups(const ControlGroup &group)
+{
+    if (group.is_unified) return;
+    std::error_code problem;
+    for (std::filesystem::directory_iterator entry(control_groups, problem), end; !problem && entry != end; entry.increment(problem)) {
+        std::vector<std::string> groups = groups_below(entry->path().string() + place_in_hierarchy(group));
+        for (auto one = groups.rbegin(); one != groups.rend(); ++one)
+            rmdir(one->c_str()); // best_effort: it is not there, or not empty
+    }
 }
 
 } // namespace pi_agent

@@ -26,6 +26,9 @@ ControlGroup group_of_service(const std::string &session_id);
 // Where a controller has its files of the group: version 2 has one place for all, version 1 the same path in each hierarchy.
 std::string directory_of(const ControlGroup &group, const std::string &controller);
 
+// The group's path from the top of its hierarchy, the same in all of version 1.
+std::string place_in_hierarchy(const ControlGroup &group);
+
 // Where the hierarchies are mounted, and whether what is mounted at `path` is a file system of this type (statfs(2) f_type).
 extern const char *const control_groups;
 bool is_mounted_as(const std::string &path, unsigned long type);
@@ -36,7 +39,15 @@ void kill_group(const ControlGroup &group);
 // Returns when nobody is in it any more, or it is gone. Throws Failure(system_failure) at the deadline.
 void empty_group(const ControlGroup &group, Deadline deadline);
 
-// Who is in it now; one that has just ended may be among them.
+// Removes what an engine left in hierarchies of version 1 that systemd does not look after: groups of the same path, empty ones.
+// best_effort: one that is left keeps nobody.
+void remove_empty_groups(const ControlGroup &group);
+
+// Who is in it now, or in a group below it; one that has just ended may be among them.
 std::vector<pid_t> processes_in(const ControlGroup &group);
+
+// The same for a directory of a hierarchy; and the groups below it, each after what it lies in, itself first.
+std::vector<pid_t> processes_below(const std::string &directory);
+std::vector<std::string> groups_below(const std::string &directory);
 
 } // namespace pi_agent

@@ -12,10 +12,14 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <fcntl.h>
+#include <optional>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 
@@ -46,7 +50,22 @@ UniqueFd take_control_socket(int fd)
     return control;
 }
 
-// conmon's, which alone can tell podman of our end, and so systemd: who kills it ends the session.
+// At a socket of the runner's, where that is all that an engine lets through: docker passes nothing on.
+UniqueFd knock_for_control_socket(const char *path)
+{
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+    const UniqueFd door = UniqueFd::adopt(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface
+    if (!door || connect(door.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0)
+        throw_errno("reaching pi-agent's runner");
+    std::optional<Packet> answer = receive_packet(door, in_seconds(launch_patience_seconds));
+    if (!answer || answer->fds.size() != 1) throw Failure(ExitStatus::denied, "the runner let this process in nowhere");
+    return std::move(answer->fds.front());
+}
+
+// conmon's, which alone can tell podman of our end, and so systemd; or the shim's of docker: who kills it ends the session.
 void die_with_parent()
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
@@ -97,8 +116,10 @@ int main(int count, char **arguments)
     UniqueFd control;
     try {
         const bool has_engine = count > 1;
-        control = take_control_socket(has_engine ? std::atoi(arguments[1]) : STDIN_FILENO);
-        if (has_engine && defence_is_on("podman:die-with-engine")) die_with_parent();
+        const bool has_door = has_engine && arguments[1][0] == '/';
+        if (has_door || (has_engine && defence_is_on("podman:die-with-engine"))) die_with_parent();
+        control =
+            has_door ? knock_for_control_socket(arguments[1]) : take_control_socket(has_engine ? std::atoi(arguments[1]) : STDIN_FILENO);
         block_signals();
         const ExecEnded ended = run(control);
         fault_point("agent-over");

@@ -114,10 +114,10 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, 
         const std::string own = std::string("/etc/") + name;
         if (is_shown(view_, own) || view_.links.contains(own)) continue; // view_paths
         if (std::find(left_out.begin(), left_out.end(), name) != left_out.end()) continue;
-        if (target != own && is_shown(view_, target)) // programs look at where localtime leads
+        if (target != own && is_shown(view_, target) && !session.has("root" + own)) // programs look at where localtime leads
             session.make_link("root" + own, target);
         else
-            write_whole(session.make_file("root" + own), content, "the session's " + own);
+            write_whole(session.make_late_file("root" + own), content, "the session's " + own);
     }
     child_.reset();
     return notices;

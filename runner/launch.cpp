@@ -87,6 +87,8 @@ SandboxPlan plan_sandbox(const std::string &id, const Account &caller, const Acc
     if (project.shown.by_group) plan.groups.push_back(*project.shown.by_group);
     for (const auto &other : project.git_directories)
         if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
+    plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // of those, docker would put its own there
+    if (policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
     return plan;
 }
 
@@ -131,7 +133,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const std::string stamp = policy_stamp(policy_path, caller.name);
     const Policy policy = load_enabled_policy(caller);
     record.runs_in(policy.sandbox.method);
-    const std::unique_ptr<Sandbox> sandbox = make_sandbox(root, policy.sandbox.method, id, caller.uid);
+    const std::unique_ptr<Sandbox> sandbox = make_sandbox(root, policy.sandbox, id, caller.uid);
     reset_process_state(root);
     const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave a scope behind
     std::optional<Admission> admission;

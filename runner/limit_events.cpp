@@ -4,6 +4,7 @@
 #include "common/policy_limits.hpp"
 #include "runner/limits.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <fstream>
 #include <map>
@@ -54,11 +55,14 @@ LimitEvents read_limit_events(const ControlGroup &group)
         events.killed = counters["oom_kill"];
         events.own_memory = counters["oom"] > 0;
     } else {
-        events.killed = counters_in(memory + "/memory.oom_control")["oom_kill"];
+        for (const auto &one : groups_below(memory)) // each counts its own
+            events.killed += counters_in(one + "/memory.oom_control")["oom_kill"];
         std::uint64_t failures = 0;
         events.own_memory = std::ifstream(memory + "/memory.failcnt") >> failures && failures > 0;
     }
-    events.refused_tasks = counters_in(directory_of(group, "pids") + "/pids.events")["max"];
+    // In the group of who was refused, or since Linux 6.11 in that of the limit, too.
+    for (const auto &one : groups_below(directory_of(group, "pids")))
+        events.refused_tasks = std::max(events.refused_tasks, counters_in(one + "/pids.events")["max"]);
     return events;
 }
 

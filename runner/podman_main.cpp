@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
 #include "common/fd.hpp"
+#include "runner/engine_arguments.hpp"
 #include "runner/podman_command.hpp"
 #include "runner/podman_preflight.hpp"
 
@@ -16,29 +17,12 @@
 #include <linux/close_range.h>
 #include <string>
 #include <sys/socket.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <vector>
 
 namespace {
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
-
-constexpr std::size_t arguments_limit = std::size_t{1} << 20U; // bytes
-
-std::vector<std::string> read_arguments()
-{
-    struct stat facts {};
-    if (fstat(STDOUT_FILENO, &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size <= 0 ||
-        static_cast<std::size_t>(facts.st_size) > arguments_limit)
-        throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
-    std::string text(static_cast<std::size_t>(facts.st_size), '\0');
-    if (pread(STDOUT_FILENO, text.data(), text.size(), 0) != facts.st_size) throw_errno("reading podman's arguments");
-    std::vector<std::string> arguments;
-    for (std::size_t start = 0; start < text.size(); start = text.find('\0', start) + 1)
-        arguments.emplace_back(text.c_str() + start);
-    return arguments;
-}
 
 void place_descriptors()
 {
@@ -57,7 +41,7 @@ void place_descriptors()
 int main()
 {
     try {
-        const std::vector<std::string> arguments = read_arguments();
+        const std::vector<std::string> arguments = read_engine_arguments(FdRef(STDOUT_FILENO));
         place_descriptors();
         // No endpoint, context or containers.conf of anybody's: the one file that is named has nothing in it.
         std::vector<std::string> environment;

@@ -3,21 +3,24 @@
 
 #include "common/error.hpp"
 #include "runner/sandbox_bwrap.hpp"
+#include "runner/sandbox_docker.hpp"
 #include "runner/sandbox_none.hpp"
 #include "runner/sandbox_podman.hpp"
 #include "runner/sandbox_systemd.hpp"
 
 namespace pi_agent {
 
-std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, SandboxMethod method, const std::string &session_id, Uid user)
+std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &policy, const std::string &session_id, Uid user)
 {
-    switch (method) {
+    switch (policy.method) {
     case SandboxMethod::systemd:
         return std::make_unique<SystemdSandbox>(root, session_id, user);
     case SandboxMethod::bwrap:
         return std::make_unique<BwrapSandbox>(root, session_id, user);
     case SandboxMethod::podman:
         return std::make_unique<PodmanSandbox>(root, session_id, user);
+    case SandboxMethod::docker:
+        return std::make_unique<DockerSandbox>(root, session_id, user, policy);
     case SandboxMethod::none:
         return std::make_unique<UnconfinedSandbox>(root, session_id, user);
     }

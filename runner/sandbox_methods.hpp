@@ -12,7 +12,7 @@
 namespace pi_agent {
 
 // For one session. Throws Failure(unavailable) when this host cannot offer the method; never another one in its place.
-std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, SandboxMethod method, const std::string &session_id, Uid user);
+std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &policy, const std::string &session_id, Uid user);
 
 // What the user is told at each start of a session that is not sandboxed.
 std::string unconfined_notice(const SandboxPolicy &policy, const Account &agent);

@@ -210,6 +210,19 @@ UniqueFd SessionDirectory::make_file(const std::string &name) const
     return file;
 }
 
+UniqueFd SessionDirectory::make_late_file(const std::string &name) const
+{
+    if (!has(name)) return make_file(name);
+    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    if (!file) throw_errno("opening a file in the session directory");
+    return file;
+}
+
+bool SessionDirectory::has(const std::string &name) const
+{
+    return faccessat(fd_.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+}
+
 void SessionDirectory::make_link(const std::string &relative, const std::string &target) const
 {
     const auto [directory, name] = split_last(relative);

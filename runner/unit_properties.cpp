@@ -3,6 +3,7 @@
 
 #include "build_config.hpp"
 #include "common/policy_paths.hpp"
+#include "runner/docker_command.hpp"
 #include "runner/limits.hpp"
 #include "runner/podman_command.hpp"
 #include "runner/session_directory.hpp"
@@ -192,6 +193,23 @@ std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan)
         {"ReadWritePaths",
          std::vector<std::string>{session}}, // the tmpfs is writable as it is: named here, the host's directory would cover it
         {"ProtectHome", std::string("yes")},
+    };
+    properties.insert(properties.end(), confinement.begin(), confinement.end());
+    return properties;
+}
+
+std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
+{
+    std::vector<UnitProperty> properties = lifetime(plan, PI_AGENT_DOCKER_DOOR_PATH);
+    const std::vector<UnitProperty> confinement = {
+        {"Delegate", true}, // the container's control group is below the unit's
+        {"StandardInput", std::string("null")},
+        // Docker's client writes nothing, reads no settings, and needs nothing of root's but the way to its daemon.
+        {"TemporaryFileSystem", TemporaryFileSystems{{{docker_directory, "mode=0700"}}}},
+        {"ProtectSystem", std::string("strict")},
+        {"ProtectHome", std::string("yes")},
+        {"CapabilityBoundingSet", std::uint64_t{0}},
+        {"NoNewPrivileges", true},
     };
     properties.insert(properties.end(), confinement.begin(), confinement.end());
     return properties;

@@ -51,6 +51,8 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
 std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
 // Lifetime, network and limits of the unit in which root's podman makes the container.
 std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan);
+// The same for docker, whose client alone the unit starts: the container joins it.
+std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan);
 std::vector<UnitProperty> scope_properties(Uid user);
 // The unit that removes the session's directory when the agent's unit has ended, in the host's own namespaces: as an ExecStopPost= of the
 // agent's unit it would run, as root, among mounts whose targets the agent can move.

@@ -49,12 +49,23 @@
   {
     option = "sandbox.method";
     key = "sandbox.method";
-    type.oneOf = [ "systemd" "bwrap" "podman" "none" ];
+    type.oneOf = [ "systemd" "bwrap" "podman" "docker" "none" ];
     default = "systemd";
     example = "bwrap";
     description = ''
-      What confines the agent: a hardened unit of systemd, bubblewrap, a container of root's podman, or an account of its own and nothing
-      else. No method is ever used in the place of another (docs/methods.md).
+      What confines the agent: a hardened unit of systemd, bubblewrap, a container of root's podman or docker, or an account of its own
+      and nothing else. No method is ever used in the place of another (docs/methods.md).
+    '';
+  }
+  {
+    option = "sandbox.image";
+    key = "sandbox.image";
+    type = "text";
+    default = null;
+    example = "debian:12";
+    description = ''
+      For the method docker, which needs one: an image that is on this host. Only its root directory is used: programs, libraries and all
+      else are the host's, and nothing of it runs.
     '';
   }
 ]

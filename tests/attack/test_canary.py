@@ -4,6 +4,7 @@ import contextlib
 import json
 
 import pytest
+from engine import WITH_DOCKER, engine_of, named_method
 from keyring import ADD_KEY, READ_KEY, SECRET
 from target import Outcome
 from test_inside import ALL_FILTERS, FILTERS, NO_SUID_BITS
@@ -59,6 +60,16 @@ OF_PODMAN = (
     ("", ("call-filter", "seccomp-filter"), "system call filter"),
     ("", ("seccomp-filter",), "a setuid file in the project"),
 )
+OF_DOCKER = (
+    ("", ("docker:read-only",), "/ is read-only"),
+    ("", ("docker:read-only",), "/dev is read-only"),
+    ("", ("docker:own-ipc", "docker:require-confined"), "ipc namespace"),
+    ("network: none", ("docker:own-network", "network-check"), "net namespace"),
+    ("", ("docker:no-capabilities",), "capabilities (CapBnd)"),
+    ("", ("call-filter",), "another personality"),
+    ("", ("call-filter", "seccomp-filter"), "system call filter"),
+    ("", ("seccomp-filter",), "a setuid file in the project"),
+)
 HAS_TERMINAL = "holds the terminal"
 # In the place of `pi`: what its user could have it do by tracing it.
 STAND_IN = f"""#!/usr/bin/python3
@@ -70,12 +81,14 @@ except OSError as error:
     print(error)
 """
 CASES = [("systemd", *case) for case in OF_SYSTEMD] + [("bwrap", *case) for case in OF_BWRAP] + [("podman", *case) for case in OF_PODMAN]
+CASES += [("docker", *case) for case in OF_DOCKER]
 
 
 def canary(target, method, section):
     """What is wrong by the canary's own word, and how `pi` ended."""
-    engine = target.machine.podman() if method == "podman" else contextlib.nullcontext()
-    with engine, target.policy_with(f"sandbox: {{method: {method}}}\n{section}"):
+    if method == "docker" and target.machine.recipe not in WITH_DOCKER:
+        pytest.skip("its docker is tested on another machine")
+    with engine_of(target.machine, method), target.policy_with(f"sandbox: {named_method(method)}\n{section}"):
         done = target.machine.run(["pi", "--pi-agent-canary"], user="alice", cwd="/home/alice/projects/demo")
     lines = [line for line in done.stdout.splitlines() if line.startswith(b"{")]
     assert lines, done
@@ -83,7 +96,7 @@ def canary(target, method, section):
     return {finding["what"]: finding for finding in report["findings"] if not finding["right"]}, done.returncode
 
 
-@pytest.mark.parametrize("method", ["systemd", "bwrap", "podman"])
+@pytest.mark.parametrize("method", ["systemd", "bwrap", "podman", "docker"])
 def test_nothing_is_wrong_while_every_defence_is_in(product, weak, method):
     for target in (product, weak):
         assert canary(target, method, "") == ({}, 0)

@@ -53,7 +53,7 @@ HOMES = (
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
      ("wrapper/runner_process.cpp", "wrapper/main.cpp", "runner/agent_process.cpp", "runner/bwrap_process.cpp", "runner/hook_process.cpp", "runner/host_program.cpp",
-      "runner/podman_main.cpp", "runner/session_keeper.cpp", "admin/shell.cpp"),
+      "runner/docker_main.cpp", "runner/podman_main.cpp", "runner/session_keeper.cpp", "admin/shell.cpp"),
      "argv and environment of another program are built where they can be read"),
 )
 

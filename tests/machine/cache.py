@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cgroup import Cgroup
 from progress import CommandFailed, quietly, say
-from recipes import AGENTS, ENGINES, MACHINES, PODMAN, TOOLCHAINS
+from recipes import AGENTS, DOCKER, ENGINES, MACHINES, PODMAN, TOOLCHAINS
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
@@ -133,6 +133,11 @@ def podman_tree(name):
     return added_tree(name, "podman", PODMAN)
 
 
+def docker_tree(name):
+    """Debian's docker with its daemon, and what that runs."""
+    return added_tree(name, "docker", DOCKER)
+
+
 def engines_tree(name):
     """What renderings run on: podman with all that its commands name, and Slurm where the release has one that needs no munge."""
     return added_tree(name, "engines", ENGINES[name])
@@ -212,7 +217,7 @@ NIXOS_SETTINGS = (
     f"-Dshell_path={NIXOS_PROGRAMS['bash']}/bin/bash",
     f"-Dbwrap_path={NIXOS_PROGRAMS['bubblewrap']}/bin/bwrap",
     f"-Dsetpriv_path={NIXOS_PROGRAMS['util-linux']}/bin/setpriv",
-    *(f"-D{program}_path=/run/current-system/sw/bin/{program}" for program in ("podman", "crun", "conmon")),
+    *(f"-D{program}_path=/run/current-system/sw/bin/{program}" for program in ("docker", "podman", "crun", "conmon")),
     "-Dsystem_managed=true",
     "-Dcommand_name=pi",
     "-Drunner_name=pi-agent-runner",

@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import legacy as legacy_boot
-from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_tree, engines_tree, files_below, machine_root, podman_tree, remove_tree, toolchains_tree
+from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_tree, docker_tree, engines_tree, files_below, machine_root, podman_tree, remove_tree, toolchains_tree
 from cgroup import Cgroup
 from progress import say
 from recipes import DEFAULT_AGENT
@@ -26,6 +26,9 @@ PIPE = subprocess.PIPE
 REQUESTS = "/run/scripted-model/requests.jsonl"
 USER_PATH = "/usr/local/bin:/usr/bin:/bin:/usr/local/games:/usr/games"
 BOOT_SECONDS = 60
+# No network of its own, which needs programs that the machine has not; a container's control group where it is told.
+DOCKER_SETTINGS = '{"bridge": "none", "iptables": false, "exec-opts": ["native.cgroupdriver=cgroupfs"]}\n'
+DOCKER_IMAGE = "pi-agent-test"
 
 # Runs on this host as root: enters the control group, gives fresh pipes to the account ($2, or empty), so that
 # /dev/stderr can be opened as it can under a login, and goes on to nsenter.
@@ -120,6 +123,17 @@ class Machine:
     def podman(self):
         """podman in the machine, until the end."""
         return self._added(podman_tree(self.recipe))
+
+    @contextlib.contextmanager
+    def docker(self):
+        """docker with its daemon in the machine, until the end, and DOCKER_IMAGE, in which there is nothing."""
+        with self._added(docker_tree(self.recipe)):
+            self.write("/etc/docker/daemon.json", DOCKER_SETTINGS)
+            self.root("groupadd -r docker; systemctl daemon-reload && systemctl start docker; touch /etc/resolv.conf", check=True)
+            self.root(f"mkdir /tmp/empty && tar -C /tmp/empty -c . | docker import - {DOCKER_IMAGE} && rmdir /tmp/empty", check=True)
+            yield
+            self.root("systemctl stop docker.socket docker containerd; groupdel docker; rm -rf /etc/resolv.conf /etc/docker /var/lib/docker /var/lib/containerd", check=True)
+        self.root("systemctl daemon-reload", check=True)
 
     @contextlib.contextmanager
     def _added(self, tree):

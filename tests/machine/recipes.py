@@ -44,6 +44,8 @@ TOOLS = "clang clang-format clang-tidy clang-tools cppcheck shellcheck".split()
 TOOLCHAINS = "cargo cmake gcc golang-go libc6-dev make".split()
 # The same for sandbox.method podman: 200 MB.
 PODMAN = "conmon crun podman".split()
+# And for sandbox.method docker: 280 MB.
+DOCKER = "containerd docker.io runc".split()
 # What renderings run on, by machine: a pod's first container is catatonit.
 ENGINES = {"bookworm": (*PODMAN, "catatonit"), "trixie": (*PODMAN, "catatonit", "slurm-client", "slurmctld", "slurmd")}
 

@@ -27,7 +27,7 @@ FORMS = {
     "PI_AGENT_UID": NUMBER,
     "PI_AGENT_ACCOUNT": r"[a-z_][a-z0-9_.-]*",
     "PI_AGENT_PROJECT": r"/[^\x00-\x1f\x7f]*",
-    "SANDBOX_SELECT": r"systemd|bwrap|podman|none",
+    "SANDBOX_SELECT": r"systemd|bwrap|podman|docker|none",
     "PI_AGENT_UNIT": rf"pi-agent-{SESSION}\.service",
     "PI_AGENT_PROGRAM": r"agent|shell|canary",
     "PI_AGENT_STATUS": r"69|7[01578]",

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "guarantees.md"
-COLUMNS = ("systemd 252", "systemd 257", "bwrap", "podman", "none")
+COLUMNS = ("systemd 252", "systemd 257", "bwrap", "podman", "docker", "none")
 HEAD = """# What each sandbox method guarantees
 
 `pi-agent-canary` asks these questions from inside a session (`pi --pi-agent-canary`, `pi-agentctl doctor`). *held*: it is as it is to be, on the

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import record_check
 from cache import Build
+from engine import WITH_DOCKER, engine_of, named_method
 from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, assert_refused, finish, leftovers, pi, place_of, session, wait_until_empty, written_policy
 from legacy import NoLegacyHierarchy
 from machine import Machine
@@ -80,6 +81,12 @@ def only_message(done):
     return message
 
 
+def used_processor(done):
+    """Seconds, by the word of BUSY."""
+    assert (done.returncode, done.stderr) == (0, b""), done
+    return float(done.stdout.split()[0])
+
+
 def left(machine):
     """Without the runners' scopes: under version 1 a systemd in a container is not told that a control group is empty, and keeps them."""
     return [line for line in leftovers(machine) if not line.startswith("pi-agent-run-")]
@@ -103,10 +110,13 @@ def test_an_agent_that_takes_too_much_memory_is_killed_and_its_user_is_told_why(
     assert pi(legacy, "sh", "echo well").stdout == b"well\n"
 
 
-def test_the_limits_hold_a_container_of_podmans(legacy, limited):
-    """It has no control group of its own: the unit's holds it."""
-    with legacy.podman():
-        text = limited("{memory: 256M, tasks: 100}\nsandbox: {method: podman}")
+@pytest.mark.parametrize("method", ["podman", "docker"])
+def test_the_limits_hold_a_container(legacy, limited, method):
+    """podman's has no control group of its own, docker's is below the unit's: the unit's limits hold both."""
+    if method == "docker" and legacy.recipe not in WITH_DOCKER:
+        pytest.skip("its docker is tested on another machine")
+    with engine_of(legacy, method):
+        text = limited(f"{{memory: 256M, tasks: 100, cpu: 100%}}\nsandbox: {named_method(method)}")
         done = pi(legacy, "sh", f"{HOG}; echo status $?; echo still here")
         assert (done.returncode, done.stdout) == (0, b"status 137\nstill here\n"), done
         assert f"out of memory: the session reached its limit of 256M (limits.memory, {place_of(text, '256M')})" in only_message(done)
@@ -115,6 +125,12 @@ def test_the_limits_hold_a_container_of_podmans(legacy, limited):
         assert "and the kernel killed the agent, or what it ran" in only_message(done)
         done = pi(legacy, "sh", BOMB)
         assert done.returncode == 0 and int(done.stdout) < 100 and "limits.tasks" in only_message(done), done
+        assert used_processor(pi(legacy, "sh", BUSY)) > 2  # of six seconds: the control of the next
+        limited(f"{{cpu: 30%}}\nsandbox: {named_method(method)}")
+        assert used_processor(pi(legacy, "sh", BUSY)) < 1.5
+        wait_until_empty(lambda: left(legacy))
+        # Of version 1 docker makes groups in hierarchies that systemd does not look after.
+        assert legacy.root("find /sys/fs/cgroup -path '*/pi.slice/*' -name 'pi-agent-[0-9a-f]*.service'", check=True).stdout == b""
 
 
 def test_a_share_is_of_this_hosts_memory(legacy, limited):

@@ -1,20 +1,24 @@
 """One scenario under every sandbox.method that confines: the user notices no difference."""
 
-import contextlib
 import json
+import re
 import time
 
 import pytest
+from engine import WITH_DOCKER, engine_of, named_method
 from launching import DEMO, DENIED, PLAYING_POLICY, STANDARD_POLICY, assert_refused, leftovers, messages, owner_and_mode, pi, session, wait_until_empty
+from shells import PROMPT, Shell
 
-METHODS = ("systemd", "bwrap", "podman")
-METHOD = "sandbox: {{method: {}}}\n"
+METHODS = ("systemd", "bwrap", "podman", "docker")
+METHOD = "sandbox: {}\n"
 
 
 @pytest.fixture(scope="module", params=METHODS)
 def method(request, playing):
-    with playing.podman() if request.param == "podman" else contextlib.nullcontext():
-        playing.install_policy(PLAYING_POLICY + METHOD.format(request.param))
+    if request.param == "docker" and playing.recipe not in WITH_DOCKER:
+        pytest.skip("its docker is tested on another machine")
+    with engine_of(playing, request.param):
+        playing.install_policy(PLAYING_POLICY + METHOD.format(named_method(request.param)))
         yield request.param
         playing.install_policy(PLAYING_POLICY)
 
@@ -24,10 +28,10 @@ def with_method(playing, method):
     """with_method(text): another policy for one test, under the same method."""
 
     def install(text):
-        playing.install_policy(PLAYING_POLICY + METHOD.format(method) + text)
+        playing.install_policy(PLAYING_POLICY + METHOD.format(named_method(method)) + text)
 
     yield install
-    playing.install_policy(PLAYING_POLICY + METHOD.format(method))
+    playing.install_policy(PLAYING_POLICY + METHOD.format(named_method(method)))
 
 
 def shell(machine, script, **options):
@@ -73,6 +77,19 @@ def test_a_death_by_a_signal_is_told_as_one(playing, method, name, number):
 def test_streams_stay_apart_and_input_arrives(playing, method):
     done = shell(playing, "cat; echo error >&2", input=b"through\0bytes\n")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"through\0bytes\n", b"error\n"), done
+
+
+def test_a_terminal_is_one_inside_and_the_agent_stops_with_pi(playing, method):
+    """As a user of a shell sees it who types ^Z and fg."""
+    with Shell(playing) as shell:
+        shell.enter("pi sh 'tty; stty size; echo here; read line; echo got $line; exit 7'")
+        shell.expect(r"/dev/pts/0\r\n24 80\r\nhere")
+        playing.root("kill -TSTP $(pgrep -x pi -u alice)", check=True)
+        shell.expect("Stopped.*" + re.escape(PROMPT.decode()))
+        shell.enter("fg")
+        shell.type("words\n")
+        shell.expect("got words.*" + re.escape(PROMPT.decode()))
+        assert shell.run("echo code=$?")[0] == b"code=7\r\n"
 
 
 def test_a_denial_is_the_same(playing, method):

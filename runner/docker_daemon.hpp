@@ -1,0 +1,33 @@
+// Asking docker's daemon over its socket, as root and without running anything: two questions of its API and a removal, with bounds.
+#pragma once
+
+#include "common/channel.hpp"
+#include "common/identity.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <sys/types.h>
+
+namespace pi_agent {
+
+constexpr const char *docker_socket = "/run/docker.sock";
+
+// The group that may ask the daemon, which is root's power; 0 where nobody but root may. Throws Failure(unavailable) where there is no
+// socket, Failure(configuration) where others than root and the group docker may write there.
+gid_t require_docker_socket(const AsRoot &root);
+
+struct DockerAnswer {
+    int status = 0; // of HTTP
+    nlohmann::json body;
+};
+
+// `path` is in the alphabet of URLs. Throws Failure(unavailable) when the daemon gives no answer that can be read.
+DockerAnswer ask_docker(const AsRoot &root, const std::string &path, Deadline deadline);
+
+// Removes a container, whatever its state. best_effort: one that has ended is gone already, and the daemon may be.
+void remove_container(const AsRoot &root, const std::string &name, Deadline deadline) noexcept;
+
+// The text of an answer as the daemon sends it. Throws Failure(unavailable).
+DockerAnswer parse_docker_answer(const std::string &text);
+
+} // namespace pi_agent

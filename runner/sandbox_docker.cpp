@@ -1,0 +1,110 @@
+// Running docker in a session's unit.
+#include "runner/sandbox_docker.hpp"
+
+#include "common/defence.hpp"
+#include "common/error.hpp"
+#include "runner/control_group.hpp"
+#include "runner/docker_command.hpp"
+#include "runner/docker_tree.hpp"
+#include "runner/engine_arguments.hpp"
+#include "runner/session_directory.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <sys/stat.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int status_of_docker = 125; // docker-run(1)
+
+// Where the unit mounts an empty tmpfs of its own. Left to systemd, it would be made for whoever is there first.
+void make_place_for_docker()
+{
+    const UniqueFd runtime = open_runtime_directory();
+    if (mkdirat(runtime.get(), "docker", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + docker_directory);
+}
+
+// Who may ask the daemon is root.
+void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
+{
+    if (group == 0 || !defence_is_on("docker:no-group")) return;
+    const auto is_it = [&](Gid one) { return one.value() == group; };
+    if (plan.agent_group.value() != group && std::none_of(plan.groups.begin(), plan.groups.end(), is_it) &&
+        std::find(plan.account_groups.begin(), plan.account_groups.end(), group) == plan.account_groups.end())
+        return;
+    throw Failure(ExitStatus::denied, "denied: the agent would be in the group docker (" + std::to_string(group) +
+                                          "), whose members are root on this host; remove its account from it (gpasswd -d)");
+}
+
+} // namespace
+
+DockerSandbox::DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy)
+    : ContainerSandbox(root, session_id, user, "docker"), session_id_(std::move(session_id)), host_(require_docker(root, policy))
+{
+}
+
+void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)
+{
+    require_no_power_over_docker(plan, host_.group);
+    make_place_for_docker();
+    agent_ = plan.agent;
+    const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
+    if (mkdir((session + "/" + docker_mark).c_str(), 0700) != 0) throw_errno("marking the session as one of docker's");
+    door_.emplace(session, launcher);
+    watch(door_->fd());
+    const DockerContainer container{host_.image, place_in_hierarchy(group_of_service(session_id_)), host_name(), show_tree(plan)};
+    const UniqueFd complaint = make_complaint();
+    const UniqueFd arguments = write_engine_arguments(docker_command(plan, container));
+    start_unit(plan, {FdRef(-1), arguments, complaint});
+}
+
+// Who knocked may be gone by now, and nobody is let in any more.
+void DockerSandbox::stop()
+{
+    if (door_) forget(door_->fd());
+    door_.reset();
+    ContainerSandbox::stop();
+}
+
+// docker's own failures, such as the loss of its daemon, are no word about the agent's end.
+SandboxResult DockerSandbox::result()
+{
+    SandboxResult result = ContainerSandbox::result();
+    if (result.code == CLD_EXITED && result.status == status_of_docker) result.code = 0;
+    return result;
+}
+
+void DockerSandbox::process()
+{
+    ContainerSandbox::process();
+    if (!door_ || !wait_for_input(door_->fd(), Clock::now())) return;
+    forget(door_->fd());
+    door_->answer(*agent_, processes());
+    door_.reset();
+}
+
+// docker makes its groups by itself: in each hierarchy that holds a limit the container must be below the unit's.
+void DockerSandbox::require_limits_enforced(const LimitsPolicy &limits)
+{
+    SystemdSandbox::require_limits_enforced(limits);
+    const ControlGroup unit = group_of_service(session_id_);
+    if (unit.is_unified) return; // processes() found it there
+    for (const char *controller : {"memory", "pids", "cpu"}) {
+        const std::vector<pid_t> held = processes_below(directory_of(unit, controller));
+        for (const pid_t pid : processes())
+            if (std::find(held.begin(), held.end(), pid) == held.end())
+                throw Failure(ExitStatus::unavailable, std::string("docker put the container outside of the session's control group (") +
+                                                           controller + "), whose limits would not hold it");
+    }
+}
+
+std::vector<UnitProperty> DockerSandbox::properties(const SandboxPlan &plan, const SystemdFeatures & /*features*/) const
+{
+    return docker_service_properties(plan);
+}
+
+} // namespace pi_agent

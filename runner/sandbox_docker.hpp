@@ -1,0 +1,35 @@
+// sandbox.method docker: a container of root's docker around the session's view, inside of the session's transient unit.
+#pragma once
+
+#include "runner/docker_preflight.hpp"
+#include "runner/launch_door.hpp"
+#include "runner/sandbox_container.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+class DockerSandbox : public ContainerSandbox {
+public:
+    // Throws Failure, also where docker or what it needs is missing.
+    DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy);
+
+    void start(const SandboxPlan &plan, FdRef launcher) override;
+    void stop() override;
+    SandboxResult result() override;
+    void process() override;
+    void require_limits_enforced(const LimitsPolicy &limits) override;
+
+protected:
+    [[nodiscard]] std::vector<UnitProperty> properties(const SandboxPlan &plan, const SystemdFeatures &features) const override;
+
+private:
+    std::string session_id_;
+    DockerHost host_;
+    std::optional<Uid> agent_;
+    std::optional<LaunchDoor> door_; // until the launcher has knocked
+};
+
+} // namespace pi_agent

@@ -1,0 +1,17 @@
+"""The container engine of a sandbox.method: in a machine for as long as it is needed, and as a policy names it."""
+
+import contextlib
+
+from machine import DOCKER_IMAGE
+
+WITH_DOCKER = ("bookworm",)  # docker.io 20.10
+
+
+def engine_of(machine, method):
+    """What the method needs in the machine beside what is always there, until the end."""
+    return {"podman": machine.podman, "docker": machine.docker}.get(method, contextlib.nullcontext)()
+
+
+def named_method(method):
+    """The section `sandbox` of a policy, as YAML."""
+    return f"{{method: docker, image: {DOCKER_IMAGE}}}" if method == "docker" else f"{{method: {method}}}"
