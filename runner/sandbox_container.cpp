@@ -31,9 +31,8 @@ std::string host_name()
 }
 
 ContainerSandbox::ContainerSandbox(const AsRoot &root, std::string session_id, Uid user, const char *engine)
-    : SystemdSandbox(root, std::move(session_id), user), engine_(engine)
+    : SystemdSandbox(root, std::move(session_id), user), engine_(engine), events_(UniqueFd::adopt(epoll_create1(EPOLL_CLOEXEC)))
 {
-    events_ = UniqueFd::adopt(epoll_create1(EPOLL_CLOEXEC));
     if (!events_) throw_errno("watching the sandbox");
     watch(SystemdSandbox::fd());
 }

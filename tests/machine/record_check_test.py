@@ -53,7 +53,7 @@ class Form(unittest.TestCase):
             entry("started", PI_AGENT_EXIT_CODE="0"),
             entry("started", MESSAGE_ID=IDS["ended"]),
             entry("started", PI_AGENT_EVENT="begun"),
-            entry("started", SANDBOX_SELECT="docker"),
+            entry("started", SANDBOX_SELECT="runc"),
             entry("started", SYSLOG_IDENTIFIER="pi", _UID="1000"),
             entry("ended", PI_AGENT_EXIT_CODE=None),
             entry("ended", PI_AGENT_EXIT_SIGNAL="9"),
