@@ -132,7 +132,7 @@ class Machine:
             self.root("groupadd -r docker; systemctl daemon-reload && systemctl start docker; touch /etc/resolv.conf", check=True)
             self.root(f"mkdir /tmp/empty && tar -C /tmp/empty -c . | docker import - {DOCKER_IMAGE} && rmdir /tmp/empty", check=True)
             yield
-            self.root("systemctl stop docker.socket docker containerd; groupdel docker; rm -rf /etc/resolv.conf /etc/docker /run/docker.sock /run/docker /run/containerd /var/lib/docker /var/lib/containerd", check=True)
+            self.root("systemctl stop docker.socket docker containerd; groupdel docker; rm -rf /etc/resolv.conf /etc/docker /run/docker.sock /var/lib/docker /var/lib/containerd", check=True)
         self.root("systemctl daemon-reload", check=True)
 
     @contextlib.contextmanager
