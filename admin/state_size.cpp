@@ -19,7 +19,7 @@ const std::vector<std::string> cache_places = {".cache", ".npm", ".local/share/c
 
 namespace {
 
-constexpr int depth_limit = 200; // each level costs a descriptor
+constexpr int measured_depth_limit = 200; // each level costs a descriptor
 constexpr unsigned entries_between_words = 4096;
 constexpr std::uint64_t block = 512; // stat(2)
 
@@ -39,7 +39,7 @@ public:
 private:
     std::uint64_t measure_content(FdRef directory, int depth)
     {
-        if (depth == depth_limit) return 0; // what lies deeper shows as missing from the sum: it keeps nothing else from being measured
+        if (depth == measured_depth_limit) return 0; // what lies deeper shows as missing from the sum: it keeps nothing else from being measured
         auto stream = DirectoryStream::reopened(directory);
         std::uint64_t size = 0;
         if (!stream) return size; // the agent took its own right to look away: what is there shows as missing from the sum

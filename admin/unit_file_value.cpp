@@ -10,7 +10,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint64_t second = 1'000'000; // microseconds
+constexpr std::uint64_t microseconds_a_second = 1'000'000; // microseconds
 
 struct Renamed {
     const char *property;
@@ -35,12 +35,12 @@ std::string number_text(const std::string &property, std::uint64_t number)
 {
     if (property == "RestrictNamespaces" && number == 0) return "yes"; // of no kind at all
     if ((property == "CapabilityBoundingSet" || property == "AmbientCapabilities") && number == 0) return "";
-    if (property == "CPUQuotaPerSecUSec") return fmt::format("{}%", number / (second / 100));
-    if (property == "RuntimeMaxUSec" || property == "TimeoutStopUSec") return fmt::format("{}s", number / second);
+    if (property == "CPUQuotaPerSecUSec") return fmt::format("{}%", number / (microseconds_a_second / 100));
+    if (property == "RuntimeMaxUSec" || property == "TimeoutStopUSec") return fmt::format("{}s", number / microseconds_a_second);
     return fmt::format("{}", number);
 }
 
-struct Lines {
+struct ValueLines {
     const std::string &property;
 
     [[nodiscard]] std::string line(const std::string &value) const { return key_of(property) + "=" + value + "\n"; }
@@ -86,7 +86,7 @@ struct Lines {
 
 std::string unit_file_lines(const UnitProperty &property)
 {
-    return std::visit(Lines{property.name}, property.value);
+    return std::visit(ValueLines{property.name}, property.value);
 }
 
 } // namespace pi_agent

@@ -1,7 +1,7 @@
 // Reading which defence a test took out; empty in every other build.
 #include "common/defence.hpp"
 
-#if defined(PI_AGENT_TEST_SEAMS)
+#if PI_AGENT_TEST_SEAMS
 
 #include <cerrno>
 #include <fstream>

@@ -1,7 +1,7 @@
 // Waiting where a test says; empty in every other build.
 #include "common/fault_point.hpp"
 
-#if defined(PI_AGENT_TEST_SEAMS)
+#if PI_AGENT_TEST_SEAMS
 
 #include <array>
 #include <cerrno>

@@ -25,7 +25,7 @@ using nlohmann::json;
 
 constexpr std::size_t document_limit = 4UL * 1024 * 1024;
 constexpr std::size_t locked_limit = 256UL * 1024;
-constexpr std::size_t notice_limit = 20;
+constexpr std::size_t document_notice_limit = 20;
 constexpr int torn_attempts = 10;
 constexpr auto torn_pause = std::chrono::milliseconds(20);
 
@@ -217,7 +217,7 @@ void DocumentWriter::name_paths_that_leave(const json &settings)
     const auto place = places_.find("settings.json");
     std::size_t count = 0;
     for (const auto &path : paths_that_leave(settings)) {
-        if (++count > notice_limit) break; // the agent writes this file too: it decides neither how many there are nor how long
+        if (++count > document_notice_limit) break; // the agent writes this file too: it decides neither how many there are nor how long
         send_answer(channel_, "config: " + (place == places_.end() ? "settings.json" : escape_for_display(place->second)) + ": " +
                                   escape_for_display(path.substr(0, 1024)) +
                                   " is outside the config directory: inside the sandbox this is another place; move it into the config "

@@ -8,6 +8,7 @@
 #include "runner/beneath.hpp"
 #include "runner/kernel_files.hpp"
 #include "runner/mounts.hpp"
+#include "test_seams.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -70,7 +71,7 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
         struct stat facts {};
         const std::string path = "/etc/" + name;
         if (!is_shown_in_etc(name) || stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) continue; // or a link that leads nowhere
-#if defined(PI_AGENT_TEST_SEAMS)
+#if PI_AGENT_TEST_SEAMS
         if (name == "pi-agent") { // common/defence.cpp: the launcher asks there before anything comes late
             show_read_only(root, session, path, "root" + path);
             continue;

@@ -8,6 +8,7 @@
 #include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/environment.hpp"
+#include "test_seams.hpp"
 
 #include <algorithm>
 #include <array>
@@ -36,7 +37,7 @@ constexpr std::array etc_directories = {"alternatives"sv,
                                         "pki"sv,
                                         "R"sv,
                                         "ssl"sv,
-#if defined(PI_AGENT_TEST_SEAMS)
+#if PI_AGENT_TEST_SEAMS
                                         "pi-agent"sv, // common/defence.cpp, for pi-agent-exec
 #endif
                                         "static"sv,

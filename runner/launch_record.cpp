@@ -14,7 +14,7 @@ constexpr std::uint64_t ended_type = 19;
 constexpr std::uint64_t stdio_type = 20;
 constexpr std::uint64_t stopped_type = 21;
 constexpr std::size_t list_limit = 70'000;
-constexpr std::size_t text_limit = 4096;
+constexpr std::size_t failure_text_limit = 4096;
 
 } // namespace
 
@@ -96,7 +96,7 @@ std::string encode(const ExecMessage &message)
     if (std::holds_alternative<ExecReady>(message))
         encoder.number(ready_type);
     else if (const auto *failed = std::get_if<ExecFailed>(&message))
-        encoder.number(failed_type).text(std::string_view(failed->text).substr(0, text_limit));
+        encoder.number(failed_type).text(std::string_view(failed->text).substr(0, failure_text_limit));
     else if (const auto *ended = std::get_if<ExecEnded>(&message))
         encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
     else
@@ -115,7 +115,7 @@ ExecMessage decode_exec_message(std::string_view bytes)
     if (type == failed_type) {
         ExecFailed failed{decoder.text()};
         decoder.end();
-        if (failed.text.size() > text_limit) throw ProtocolError("pi-agent-exec sent an overlong text");
+        if (failed.text.size() > failure_text_limit) throw ProtocolError("pi-agent-exec sent an overlong text");
         return failed;
     }
     if (type == stopped_type) {

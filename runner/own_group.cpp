@@ -22,12 +22,12 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *top = "/sys/fs/cgroup/pi-agent";
+constexpr const char *top_group = "/sys/fs/cgroup/pi-agent";
 constexpr const char *leaving = "/sys/fs/cgroup/pi-agent/leaving"; // of processes that remove the group which they were in
 
 std::string group_of(const std::string &session_id)
 {
-    return std::string(top) + "/" + session_id;
+    return std::string(top_group) + "/" + session_id;
 }
 
 bool is_version_2()
@@ -59,7 +59,7 @@ void remove_groups(const std::string &session_id)
 // Groups that a runner left which was killed. A live session's runner is in its group, which cannot be removed then.
 void sweep_groups()
 {
-    const UniqueFd directory = open_group(top);
+    const UniqueFd directory = open_group(top_group);
     if (!directory) return;
     for (const auto &name : names_in(directory)) {
         if (!is_session_id(name)) continue;
@@ -82,12 +82,12 @@ void end_program_group(const std::string &path) noexcept
 // Groups of programs whose maker was killed.
 void sweep_program_groups()
 {
-    const UniqueFd directory = open_group(top);
+    const UniqueFd directory = open_group(top_group);
     if (!directory) return;
     for (const auto &name : names_in(directory)) {
         if (name.compare(0, program_prefix.size(), program_prefix) != 0) continue;
         const auto maker = static_cast<pid_t>(std::strtol(name.c_str() + program_prefix.size(), nullptr, 10));
-        if (maker == getpid() || (kill(maker, 0) != 0 && errno == ESRCH)) end_program_group(std::string(top) + "/" + name);
+        if (maker == getpid() || (kill(maker, 0) != 0 && errno == ESRCH)) end_program_group(std::string(top_group) + "/" + name);
     }
 }
 
@@ -134,7 +134,7 @@ OwnGroup::OwnGroup(const AsRoot & /*root*/, std::string session_id, Uid user) : 
 {
     if (!defence_is_on("own-group")) return;
     constexpr int rounds = 10; // another start may sweep a group that nobody has entered yet
-    for (int round = 0; is_version_2() && make_group(top) && round < rounds; ++round) {
+    for (int round = 0; is_version_2() && make_group(top_group) && round < rounds; ++round) {
         sweep_groups();
         const std::string path = group_of(id_);
         const std::string agents = path + "/agent";
@@ -167,9 +167,9 @@ void OwnGroup::kill_agents() const
 
 ProgramGroup::ProgramGroup(const AsRoot & /*root*/)
 {
-    if (!defence_is_on("program-group") || !is_version_2() || !make_group(top)) return;
+    if (!defence_is_on("program-group") || !is_version_2() || !make_group(top_group)) return;
     sweep_program_groups();
-    path_ = std::string(top) + "/" + std::string(program_prefix) + std::to_string(getpid());
+    path_ = std::string(top_group) + "/" + std::string(program_prefix) + std::to_string(getpid());
     if (!make_group(path_.c_str()) || access(entrance().c_str(), W_OK) != 0) path_.clear();
 }
 
@@ -203,7 +203,7 @@ void end_agents(const std::string &session_id, Deadline deadline)
 
 void step_aside() noexcept
 {
-    if (access(top, F_OK) != 0 || !make_group(leaving)) return;
+    if (access(top_group, F_OK) != 0 || !make_group(leaving)) return;
     const UniqueFd group = open_group(leaving);
     if (group) enter_group(group);
 }

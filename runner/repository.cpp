@@ -19,7 +19,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t text_limit = 64UL * 1024;
+constexpr std::size_t git_file_limit = 64UL * 1024;
 constexpr std::size_t levels_limit = 256;
 constexpr std::size_t told_limit = 4096; // of a path and a problem each
 constexpr std::size_t elsewhere_limit = 2;
@@ -48,7 +48,7 @@ std::string read_small(FdRef directory, const char *name)
 {
     const UniqueFd file = try_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (!file || !S_ISREG(facts_of(file).st_mode)) return {};
-    std::string text(text_limit + 1, '\0');
+    std::string text(git_file_limit + 1, '\0');
     std::size_t length = 0;
     while (length < text.size()) {
         const ssize_t got = read(file.get(), text.data() + length, text.size() - length);
@@ -56,7 +56,7 @@ std::string read_small(FdRef directory, const char *name)
         if (got <= 0) break;
         length += static_cast<std::size_t>(got);
     }
-    if (length > text_limit) return {};
+    if (length > git_file_limit) return {};
     text.resize(length);
     return text;
 }

@@ -32,7 +32,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t text_limit = 4096; // of what bwrap says
+constexpr std::size_t bwrap_text_limit = 4096; // of what bwrap says
 constexpr int end_patience_seconds = 15;
 constexpr int info_patience_seconds = 5;
 
@@ -256,7 +256,7 @@ void BwrapSandbox::hear_info()
     if (!info_) return;
     std::array<char, 256> buffer{};
     ssize_t length = 0;
-    while ((length = read(info_.get(), buffer.data(), buffer.size())) > 0 && said_.size() < text_limit)
+    while ((length = read(info_.get(), buffer.data(), buffer.size())) > 0 && said_.size() < bwrap_text_limit)
         said_.append(buffer.data(), static_cast<std::size_t>(length));
     const auto facts = nlohmann::json::parse(said_, nullptr, false);
     const auto pid = facts.is_object() ? facts.value("child-pid", 0) : 0;
@@ -278,7 +278,7 @@ void BwrapSandbox::hear_complaint()
     std::array<char, 256> buffer{};
     ssize_t length = 0;
     while ((length = read(complaint_.get(), buffer.data(), buffer.size())) > 0)
-        if (complained_.size() < text_limit) complained_.append(buffer.data(), static_cast<std::size_t>(length));
+        if (complained_.size() < bwrap_text_limit) complained_.append(buffer.data(), static_cast<std::size_t>(length));
     if (length == 0) complaint_.reset();
     while (!complained_.empty() && complained_.back() == '\n')
         complained_.pop_back();

@@ -18,7 +18,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t text_limit = 4096; // of what the engine says
+constexpr std::size_t engine_text_limit = 4096; // of what the engine says
 constexpr int engine_patience_seconds = 10;
 
 } // namespace
@@ -113,7 +113,7 @@ void ContainerSandbox::forget(FdRef fd)
 
 std::string ContainerSandbox::explain(const SandboxResult &result)
 {
-    std::string text(text_limit, '\0');
+    std::string text(engine_text_limit, '\0');
     const ssize_t length = read(complaint_.get(), text.data(), text.size());
     text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
     while (!text.empty() && text.back() == '\n')

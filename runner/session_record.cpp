@@ -24,7 +24,7 @@ constexpr const char *unfinished_name = "record.new";
 constexpr const char *unheard = "its runner did not record how: it was killed, or nothing took the entry";
 constexpr std::size_t note_limit = 64UL * 1024;
 constexpr auto usage_patience = std::chrono::milliseconds(250);
-constexpr int patience_seconds = 10; // for a runner that lives: it records before all that can take long
+constexpr int end_patience_seconds = 10; // for a runner that lives: it records before all that can take long
 
 // The same clock for all processes of this boot, and it goes on while the host sleeps.
 std::uint64_t now_usec()
@@ -72,7 +72,7 @@ UniqueFd make_file(FdRef session, const std::string &content)
 
 bool lock(FdRef file)
 {
-    const Deadline deadline = in_seconds(patience_seconds);
+    const Deadline deadline = in_seconds(end_patience_seconds);
     while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
         if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking the note of the session's end");
         if (Clock::now() >= deadline) return false;

@@ -198,9 +198,11 @@ def schema_validator():
 # How the product is built for what, as keywords of Build.
 PRODUCT = {"options": ("-Ddebug=false",)}  # optimised as it is for users; the debug information took a third of the time to make
 SANITIZED = {"variant": "sanitized", "options": ("-Doptimization=0", "-Ddebug=false", "-Db_sanitize=address,undefined", "-Db_lundef=false")}
-# A test can take a defence out of it. Unoptimised, because no user gets it.
-WITH_SEAMS = {"variant": "weak", "options": ("-Dtest_seams=true", "-Doptimization=0", "-Ddebug=false")}
-CLANG = {"variant": "clang", "tools": True, "environment": ("CC=clang", "CXX=clang++")}
+# A test can take a defence out of it. Made from a copy of the product's build: two files of three have none.
+WITH_SEAMS = {"variant": "weak", "options": (*PRODUCT["options"], "-Dtest_seams=true"), "base": PRODUCT}
+# Each file by itself: it includes what it uses.
+FILE_BY_FILE = {"tools": True, "options": (*PRODUCT["options"], "-Dunity=off")}
+CLANG = {"variant": "clang", "environment": ("CC=clang", "CXX=clang++"), **FILE_BY_FILE}
 # Of it only what the fuzzers try is built, and has its sanitizers from tests/fuzz/meson.build.
 FUZZ = {"variant": "fuzz", "tools": True, "environment": CLANG["environment"], "options": ("-Dfuzzers=true", "-Doptimization=1", "-Ddebug=false")}
 # As nix/package.nix builds it (tests/nix/test_package.py holds the two together), below paths that a Nix store has.
@@ -224,7 +226,7 @@ NIXOS_SETTINGS = (
 )
 # Made from a copy of the product's build: the settings concern few files.
 NIXOS = {"variant": "nixos", "options": (*PRODUCT["options"], f"--prefix={NIXOS_PREFIX}", *NIXOS_SETTINGS), "base": PRODUCT}
-LINT = {"variant": "lint", "tools": True}
+LINT = {"variant": "lint", **FILE_BY_FILE}
 
 
 # The version is meson.build's alone, so this file of the package is written with it.
