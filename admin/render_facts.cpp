@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/trusted_file.hpp"
+#include "runner/admission.hpp"
 #include "runner/agent_account.hpp"
 #include "runner/child.hpp"
 #include "runner/env_files.hpp"
@@ -32,6 +33,7 @@ OpenedProject open_as(const AsRoot &root, const Policy &policy, const AccessRule
     });
     auto opened = open_project(child, user, rules, view, policy.projects);
     if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
+    require_harmless_grant(std::get<OpenedProject>(opened), user);
     return std::get<OpenedProject>(std::move(opened));
 }
 

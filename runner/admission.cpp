@@ -46,19 +46,25 @@ Admission admit(const Policy &policy, const Account &caller)
     return {std::move(rules), std::move(agent), read_managed_env_files(policy.env_files), plan_host_view(policy)};
 }
 
-OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
-                                   const ProjectsPolicy &projects)
+void require_harmless_grant(const OpenedProject &project, const Account &caller)
 {
-    auto opened = open_project(receiver.child(), caller, rules, view, projects);
-    if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
-    auto &project = std::get<OpenedProject>(opened);
     for (const ShownTree *tree : project.trees())
         if (tree->by_group && is_privileged_group(*tree->by_group))
             throw Failure(ExitStatus::configuration,
                           "the root " + escape_for_display(tree->root_path) +
                               " is granted by a group that opens the host (root, sudo, docker, …); grant it by user or by another group");
     if (caller.gid.value() == 0)
-        throw Failure(ExitStatus::denied, "denied: your primary group is root's, and the agent's files would carry it");
+        throw Failure(ExitStatus::denied, "denied: the primary group of " + escape_for_display(caller.name) +
+                                              " is root's, and the agent's files would carry it");
+}
+
+OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
+                                   const ProjectsPolicy &projects)
+{
+    auto opened = open_project(receiver.child(), caller, rules, view, projects);
+    if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
+    auto &project = std::get<OpenedProject>(opened);
+    require_harmless_grant(project, caller);
     return std::move(project); // cppcheck-suppress returnStdMoveLocal ; it is a part of `opened`
 }
 

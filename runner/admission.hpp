@@ -33,6 +33,9 @@ struct Admission {
 // Decides again; only this decision counts.
 Admission admit(const Policy &policy, const Account &caller);
 
+// Refuses a root that only a group grants which opens the host, and a user whose files would carry the group of root.
+void require_harmless_grant(const OpenedProject &project, const Account &caller);
+
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
                                    const ProjectsPolicy &projects);
 

@@ -95,6 +95,18 @@ def test_where_pi_would_not_start_nothing_is_rendered(repository):
     assert repository.root(["pi-agentctl", "render", "--target", "nomad"]).returncode == USAGE
 
 
+def test_a_grant_that_a_start_refuses_is_not_rendered(repository, playing_policy):
+    repository.root(["gpasswd", "--add", "carol", "adm"], check=True)
+    try:
+        playing_policy(PLAYING_POLICY.replace('"%devs"', '"%adm"'))
+        started = repository.run(["pi", "sh", "true"], "carol", cwd="/srv/devs")
+        rendered = render(repository, "podman", user="carol", cwd="/srv/devs")
+    finally:
+        repository.root(["gpasswd", "--delete", "carol", "adm"], check=True)
+    for done in (started, rendered):
+        assert (done.returncode, done.stdout) == (INVALID, b"") and b"is granted by a group that opens the host" in done.stderr, done
+
+
 def test_everybody_can_have_the_profile_of_system_calls(repository):
     done = repository.run(["pi-agentctl", "render", "--target", "seccomp"])
     profile = json.loads(text_of(done))
