@@ -25,10 +25,12 @@ constexpr std::array without_runner = {"BindsTo"sv,   "Requires"sv,       "After
 
 constexpr SystemdFeatures every_feature{systemd_with_private_pids, true, true}; // an older systemd passes over what it does not know
 
+constexpr const char *rendered_directory = "/run/pi-agent-rendered";
+
 // One for each rendering: its root of mount points, and the project as the agent sees it.
 std::string place_of(const RenderPlan &plan)
 {
-    return "/run/pi-agent-rendered/" + plan.name;
+    return rendered_directory + ("/" + plan.name);
 }
 
 std::string id_map_option(const RenderPlan &plan)
@@ -86,13 +88,15 @@ std::string property_lines(const RenderPlan &plan)
     return text;
 }
 
-// A unit by itself: systemd gives each command of the session's a mount table of its own, made of what this one mounts.
+// A unit by itself: systemd gives each command of the session's a mount table of its own, made of what this one mounts. The project lies in
+// a closed home, so the way to what shows it is closed, too, before it is shown. mkdir for what a project may be mounted on already.
 std::string project_unit(const RenderPlan &plan, const std::string &place)
 {
     return fmt::format("[Unit]\nDescription=project of a pi-agent session\nStopWhenUnneeded=yes\n\n"
-                       "[Service]\nType=oneshot\nRemainAfterExit=yes\nExecStart=/usr/bin/mkdir -p {0}/root {0}/project\n"
+                       "[Service]\nType=oneshot\nRemainAfterExit=yes\nUMask=0022\n"
+                       "ExecStart=/usr/bin/install -d -m 0700 {3} {0}\nExecStart=/usr/bin/mkdir -p {0}/root {0}/project\n"
                        "ExecStart=/usr/bin/mount --bind -o {1} {2} {0}/project\nExecStop=/usr/bin/umount {0}/project\n",
-                       place, exec_word("nosuid,nodev," + id_map_option(plan)), plan.tree);
+                       place, exec_word("nosuid,nodev," + id_map_option(plan)), plan.tree, rendered_directory);
 }
 
 } // namespace

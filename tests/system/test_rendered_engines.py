@@ -162,20 +162,36 @@ def test_the_quadlet_runs_as_a_service(newer):
     assert_made_for_alice(newer)
 
 
-def test_the_unit_runs_under_systemd(newer):
-    text = render(newer, "systemd", "-c", WORK)
+@contextlib.contextmanager
+def units_of(machine, text):
+    """The two unit files of a rendering, and the name of the session's."""
     name = name_of(text)
     units = [f"/etc/systemd/system/{name}.service", f"/etc/systemd/system/{name}-project.service"]
     for path, content in zip(units, text.split(f"\n# {units[1]}\n"), strict=True):
-        newer.write(path, content)
-    newer.root(["systemctl", "daemon-reload"], check=True)
-    checked = newer.root(["systemd-analyze", "verify", *units])
-    said = run_service(newer, name)
-    wait_until_empty(lambda: newer.root("grep pi-agent-rendered /proc/self/mountinfo").stdout, deadline=10)
-    newer.root(f"rm {' '.join(units)}; systemctl daemon-reload", check=True)
+        machine.write(path, content)
+    machine.root(["systemctl", "daemon-reload"], check=True)
+    yield name, units
+    wait_until_empty(lambda: machine.root("grep pi-agent-rendered /proc/self/mountinfo").stdout, deadline=10)
+    machine.root(f"rm {' '.join(units)}; systemctl daemon-reload", check=True)
+
+
+def test_the_unit_runs_under_systemd(newer):
+    with units_of(newer, render(newer, "systemd", "-c", WORK)) as (name, units):
+        checked = newer.root(["systemd-analyze", "verify", *units])
+        said = run_service(newer, name)
     assert checked.stderr == b"", checked
     assert_worked(newer, said)
     assert_made_for_alice(newer)
+
+
+def test_the_unit_shows_a_closed_home_to_nobody_else(newer):
+    with units_of(newer, render(newer, "systemd", "-c", "touch begun; while test ! -e end; do sleep 0.1; done; rm begun end")) as (name, _):
+        newer.root(["systemctl", "start", name], check=True)
+        wait_until_empty(lambda: newer.root(f"test -e {DEMO}/begun || echo not yet").stdout, deadline=30)
+        shown = f"/run/pi-agent-rendered/{name}/project"
+        seen = {user: newer.run(["ls", shown], user, cwd="/").returncode for user in ("root", "alice", "bob", "eve", "pi-agent-alice")}
+        newer.root(["touch", f"{DEMO}/end"], check=True)
+    assert seen.pop("root") == 0 and 0 not in seen.values(), seen
 
 
 def run_service(machine, name):

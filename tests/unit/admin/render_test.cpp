@@ -221,6 +221,14 @@ TEST_CASE("a name that a unit or a volume would divide is refused")
     }
 }
 
+TEST_CASE("under systemd the way to the shown project is closed before the project is shown")
+{
+    const std::string text = render_systemd(plan_with(""), {});
+    const auto closed = text.find("ExecStart=/usr/bin/install -d -m 0700 /run/pi-agent-rendered /run/pi-agent-rendered/pi-agent-alice-");
+    REQUIRE(closed != std::string::npos);
+    CHECK(closed < text.find("ExecStart=/usr/bin/mount "));
+}
+
 TEST_CASE("names of renderings are DNS labels, and each user and project has its own")
 {
     auto facts = facts_of(person_of(""));
