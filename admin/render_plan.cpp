@@ -50,6 +50,7 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
                     facts.tree,
                     place,
                     facts.below.empty() ? place : join_path(place, facts.below),
+                    facts.below.empty() ? facts.tree : join_path(facts.tree, facts.below),
                     home,
                     facts.points,
                     facts.beside,

@@ -50,6 +50,7 @@ struct RenderPlan {
     std::string tree;      // on the host
     std::string place;     // of the same inside
     std::string directory; // where the agent starts, inside
+    std::string started;   // on the host: where a user would type pi
     std::string home;
     std::map<std::string, PointKind> points; // what is protected, relative to the tree, and what is above it
     std::vector<std::string> beside;

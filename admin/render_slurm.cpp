@@ -19,7 +19,7 @@ std::string render_slurm(const RenderPlan &plan, const std::string &command, con
     std::string text = head_of(
         RenderTarget::slurm, plan,
         {fmt::format("{} runs it. Each node has pi-agent, this policy and the project; what it grants is decided there.", plan.user.name)});
-    text += "srun --pty --nodes=1 --ntasks=1 --job-name=" + plan.name + " --chdir=" + shell_word(plan.directory);
+    text += "srun --pty --nodes=1 --ntasks=1 --job-name=" + plan.name + " --chdir=" + shell_word(plan.started);
     if (limits.memory) text += fmt::format(" --mem={}M", (limits.memory->amount + mebibyte - 1) / mebibyte);
     if (limits.cpu) text += fmt::format(" --cpus-per-task={}", (limits.cpu->amount + 99) / 100);
     if (limits.runtime) text += fmt::format(" --time={}", (limits.runtime->amount + 59) / 60); // minutes

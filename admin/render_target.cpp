@@ -163,6 +163,13 @@ void add_documents(const RenderPlan &plan, Demands &demands)
                                on_this_host});
 }
 
+// A rendering is shown on root's terminal, and a shell's quotes keep no control character from it.
+void require_printable(const std::string &path)
+{
+    if (escape_for_display(path) == path) return;
+    throw Failure(ExitStatus::unavailable, "the name " + escape_for_display(path) + " cannot be written down for an engine; rename it");
+}
+
 // What is neither quoted nor divided anywhere.
 void require_harmless(const std::string &path)
 {
@@ -194,7 +201,7 @@ void require_honoured(RenderTarget target, const RenderPlan &plan)
         if (!demand.met_by.contains(target))
             problems.add(demand.where, demand.key, std::string(to_string(target)) + " cannot honour it: " + demand.what, demand.remedy);
     problems.throw_if_any();
-    if (target == RenderTarget::slurm) return; // quoted for a shell
+    if (target == RenderTarget::slurm) return require_printable(plan.started); // quoted for a shell
     for (const auto &path : {plan.directory, plan.policy.agent.binary})
         require_harmless(path);
     for (const auto &mount : mounts_of(plan)) {

@@ -215,10 +215,21 @@ TEST_CASE("a name that a unit or a volume would divide is refused")
         const auto plan = planned(parse("version: 1\nusers: {alice: {roots: [~/projects]}}\n"), facts);
         for (const auto target : {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::systemd, RenderTarget::kubernetes})
             CHECK(contains(refusal(target, plan), "cannot be written down for an engine"));
+        if (odd.find('\n') != std::string::npos) { // a shell's quotes do not keep it from root's terminal
+            CHECK(contains(refusal(RenderTarget::slurm, plan), "a\\x0aExecStartPre=+x/demo cannot be written down for an engine"));
+            continue;
+        }
         CHECK(refusal(RenderTarget::slurm, plan).empty());
-        const std::string quote = odd.find_first_of(" \n") == std::string::npos ? "" : "'"; // the others mean nothing to a shell
+        const std::string quote = odd.find(' ') == std::string::npos ? "" : "'"; // the others mean nothing to a shell
         CHECK(contains(render_slurm(plan, "pi", {}), "--chdir=" + quote + "/home/alice/projects/" + odd + "/demo" + quote));
     }
+}
+
+TEST_CASE("slurm starts pi where the project lies on the host, whatever it is called inside")
+{
+    const auto plan = plan_with("projects: {paths: alias}\n");
+    CHECK(plan.directory != "/home/alice/projects/demo");
+    CHECK(contains(render_slurm(plan, "pi", {}), " --chdir=/home/alice/projects/demo pi\n"));
 }
 
 TEST_CASE("under systemd the way to the shown project is closed before the project is shown")
