@@ -2,6 +2,7 @@
 #include "admin/kubernetes_job.hpp"
 
 #include "common/policy_paths.hpp"
+#include "runner/beneath.hpp"
 #include "runner/writer.hpp"
 
 #include <algorithm>
@@ -30,7 +31,10 @@ Json mounts_of_pod(const RenderPlan &plan)
 {
     Json mounts = Json::array();
     mounts.push_back(mount_of("workspace", plan.home, "home", false));
-    for (const auto &document : plan.policy.documents)
+    // What lies above the documents, so that it cannot be renamed; in every Job, so that no other Job leaves a link there.
+    for (const auto &directory : {split_last(agent_directory).first, std::string(agent_directory)})
+        mounts.push_back(mount_of("workspace", join_path(plan.home, directory), join_path("home", directory), false));
+    for (const auto &document : documents_of(plan))
         mounts.push_back(mount_of("settings", plan.home + "/" + agent_directory + "/" + document.first, document.first, true));
     mounts.push_back(mount_of("workspace", plan.place, "project", false));
     for (const auto &[path, kind] : plan.points)
@@ -43,7 +47,7 @@ Json mounts_of_pod(const RenderPlan &plan)
 Json volumes_of(const RenderPlan &plan)
 {
     Json volumes = Json::array({Json{{"name", "workspace"}, {"persistentVolumeClaim", {{"claimName", plan.name}}}}});
-    if (!plan.policy.documents.empty()) volumes.push_back({{"name", "settings"}, {"configMap", {{"name", plan.name + settings_suffix}}}});
+    if (!documents_of(plan).empty()) volumes.push_back({{"name", "settings"}, {"configMap", {{"name", plan.name + settings_suffix}}}});
     for (const char *name : {"tmp", "var-tmp"}) {
         if (plan.policy.scratch == ScratchKind::tmpfs)
             volumes.push_back({{"name", name}, {"emptyDir", {{"medium", "Memory"}, {"sizeLimit", scratch_in_memory}}}});
@@ -112,6 +116,13 @@ Json make_container(const RenderPlan &plan, const std::vector<std::string> &argu
 }
 
 } // namespace
+
+std::map<std::string, std::string> documents_of(const RenderPlan &plan)
+{
+    auto documents = plan.policy.documents;
+    if (plan.policy.settings_lock) documents.emplace("settings.json", "{}"); // a lock needs something to mount
+    return documents;
+}
 
 std::string namespace_of(const RenderPlan &plan)
 {

@@ -3,6 +3,7 @@
 
 #include "admin/render_plan.hpp"
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
@@ -16,6 +17,9 @@ std::string namespace_of(const RenderPlan &plan);
 nlohmann::ordered_json labels_of(const RenderPlan &plan);
 // Of the Secret with the variables of one file of env_files.
 std::string secret_name(const RenderPlan &plan, std::size_t index);
+
+// What lies read-only in the agent's directory, by the names of files.
+std::map<std::string, std::string> documents_of(const RenderPlan &plan);
 
 nlohmann::ordered_json make_job(const RenderPlan &plan, const std::vector<std::string> &arguments);
 

@@ -79,8 +79,7 @@ Json make_claim(const RenderPlan &plan, const WorkspaceVolume &volume)
 Json make_settings(const RenderPlan &plan)
 {
     Json settings = object("v1", "ConfigMap", in_namespace(plan, plan.name + settings_suffix));
-    settings["immutable"] = true;
-    for (const auto &[file, text] : plan.policy.documents)
+    for (const auto &[file, text] : documents_of(plan))
         settings["data"][file] = text;
     return settings;
 }
@@ -138,7 +137,7 @@ std::vector<Json> kubernetes_objects(const RenderPlan &plan, const WorkspaceVolu
     std::vector<Json> objects = {make_namespace(plan), make_quota(plan)};
     if (volume.kind != WorkspaceVolume::Kind::storage_class) objects.push_back(make_volume(plan, volume));
     objects.push_back(make_claim(plan, volume));
-    if (!plan.policy.documents.empty()) objects.push_back(make_settings(plan));
+    if (!documents_of(plan).empty()) objects.push_back(make_settings(plan));
     if (plan.policy.network.mode != NetworkMode::full) objects.push_back(make_network(plan));
     objects.push_back(make_job(plan, arguments));
     return objects;

@@ -3,7 +3,6 @@
 
 #include "common/policy_paths.hpp"
 #include "runner/id_map.hpp"
-#include "runner/writer.hpp"
 
 #include <sstream>
 
@@ -28,10 +27,6 @@ std::vector<EngineMount> mounts_of(const RenderPlan &plan)
     for (const auto &path : plan.policy.view_paths)
         mounts.push_back({path.path, path.path, true, false});
     mounts.push_back({plan.home, plan.home, false, false});
-    if (plan.policy.settings_lock) {
-        const std::string settings = plan.home + "/" + agent_directory + "/settings.json";
-        mounts.push_back({settings, settings, true, false});
-    }
     mounts.push_back({plan.tree, plan.place, false, true});
     for (const auto &[path, kind] : plan.points)
         mounts.push_back({join_path(plan.tree, path), join_path(plan.place, path), kind == PointKind::read_only, true});

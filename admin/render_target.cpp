@@ -151,9 +151,15 @@ std::string secret_in(const nlohmann::json &data, const std::string &path)
     return {};
 }
 
-// A Job has them in a ConfigMap; elsewhere they are in the agent's home already.
+// A Job has them in a ConfigMap; elsewhere they are in the agent's home already, where the agent can put anything in their place.
 void add_documents(const RenderPlan &plan, Demands &demands)
 {
+    if (plan.policy.settings_lock)
+        demands.push_back({{plan.rules.where.file, 0, 0},
+                           "settings_lock",
+                           "root would mount over a name in the agent's own home",
+                           "leave it out, or take kubernetes",
+                           {RenderTarget::kubernetes, RenderTarget::slurm}});
     for (const auto &[file, text] : plan.policy.documents)
         if (const std::string secret = secret_in(nlohmann::json::parse(text), file.substr(0, file.rfind('.'))); !secret.empty())
             demands.push_back({{plan.rules.where.file, 0, 0},

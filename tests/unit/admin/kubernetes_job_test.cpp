@@ -6,6 +6,7 @@
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"
 
+#include <algorithm>
 #include <doctest/doctest.h>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -168,6 +169,8 @@ TEST_CASE("the workspace is one claim, in which what is protected is read-only, 
     CHECK_FALSE(mounts.at("/home/alice/projects/demo/.git").contains("readOnly"));
     CHECK(mounts.at("/home/alice/projects/demo/.git/hooks").at("readOnly") == true);
     CHECK(mounts.at("/var/lib/pi-agent/users/alice/home").at("subPath") == "home");
+    CHECK(mounts.at("/var/lib/pi-agent/users/alice/home/.pi").at("subPath") == "home/.pi");
+    CHECK(mounts.at("/var/lib/pi-agent/users/alice/home/.pi/agent").at("subPath") == "home/.pi/agent");
     CHECK(mounts.contains("/tmp"));
 }
 
@@ -215,6 +218,15 @@ TEST_CASE("settings are a ConfigMap that is mounted read-only, and files of vari
 {
     const auto objects = objects_of("settings: {defaultProvider: local}\n");
     CHECK(object_of(objects, "ConfigMap").at("data").at("settings.json") == R"({"defaultProvider":"local"})");
+    CHECK_FALSE(object_of(objects, "ConfigMap").contains("immutable")); // the next rendering changes it
+    const auto locked = objects_of("settings_lock: true\n");
+    CHECK(object_of(locked, "ConfigMap").at("data") == Json{{"settings.json", "{}"}});
+    const Json mount = {{"name", "settings"},
+                        {"mountPath", "/var/lib/pi-agent/users/alice/home/.pi/agent/settings.json"},
+                        {"subPath", "settings.json"},
+                        {"readOnly", true}};
+    const Json mounts = pod_of(object_of(locked, "Job")).at("containers").at(0).at("volumeMounts");
+    CHECK(std::find(mounts.begin(), mounts.end(), mount) != mounts.end());
     const auto plan = plan_with("env_files: [/etc/pi-agent/env]\n", {{"TOKEN", "s3cret", "/etc/pi-agent/env:1"}});
     const auto text = render_kubernetes(plan, {}, {});
     CHECK_FALSE(contains(text, "s3cret"));

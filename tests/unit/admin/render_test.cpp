@@ -148,6 +148,7 @@ TEST_CASE("what an engine cannot honour is an error that names the key and its p
         {"limits: {memory: 50%}\n", "p.yaml:3:18: limits.memory: ", {T::systemd, T::slurm, T::podman, T::quadlet}},
         {"limits: {tasks: 100}\n", "p.yaml:3:17: limits.tasks: ", {T::systemd, T::slurm, T::podman, T::quadlet}},
         {"limits: {sessions: 2}\n", "p.yaml:3:20: limits.sessions: ", {T::kubernetes, T::slurm}},
+        {"settings_lock: true\n", "p.yaml: settings_lock: ", {T::kubernetes, T::slurm}},
         {"env: {API_KEY: x}\n", "p.yaml:3:7: env.API_KEY: ", {T::slurm}},
     };
     for (const auto &row : rows) {
