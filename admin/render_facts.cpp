@@ -3,19 +3,25 @@
 
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/admission.hpp"
 #include "runner/agent_account.hpp"
+#include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/env_files.hpp"
 #include "runner/host_view.hpp"
 #include "runner/limit_controllers.hpp"
 #include "runner/limits.hpp"
+#include "runner/mounts.hpp"
 #include "runner/project.hpp"
 #include "runner/protected_paths.hpp"
 
+#include <algorithm>
+#include <cerrno>
 #include <fcntl.h>
 #include <sstream>
+#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -37,17 +43,36 @@ OpenedProject open_as(const AsRoot &root, const Policy &policy, const AccessRule
     return std::get<OpenedProject>(std::move(opened));
 }
 
-// What is there to protect; what the runner would put in the place of what is not there, no engine can.
-std::map<std::string, PointKind> find_points(const AsRoot &root, const Policy &policy, const Account &user, const OpenedProject &project)
+// Of what a list of the policy's own protects, with the place of what says so.
+std::vector<PolicyPath> missing_of(const std::vector<PolicyPath> &wanted, const std::string &repository,
+                                   const std::vector<std::string> &placeholders)
 {
-    const std::string path = project.shown.path();
+    std::vector<PolicyPath> missing;
+    for (const auto &placeholder : placeholders) {
+        const auto is_for = [&](const PolicyPath &path) { return is_within(join_path(repository, path.path), placeholder); };
+        const auto found = std::find_if(wanted.begin(), wanted.end(), is_for); // none behind a link
+        missing.push_back({placeholder, (found == wanted.end() ? wanted.front() : *found).where});
+    }
+    return missing;
+}
+
+// What is there to protect; what the runner would put in the place of what is not there, no engine can.
+void find_points(const AsRoot &root, const Policy &policy, const Account &user, const OpenedProject &project, RenderFacts &facts)
+{
+    const int top = project.shown.directory.get();
     ProjectsPolicy searched = policy.projects;
     searched.mask.clear(); // refused for every engine that is not ours
-    Child child(root, "finder of protected paths", user, {project.shown.directory.get()}, [&](const AsUser &self, FdRef channel) {
-        serve_guarded_paths(self, {{project.shown.directory, path}, project.repository, project.below, {}}, searched, channel);
+    Child finder(root, "finder of protected paths", user, {top}, [&](const AsUser &self, FdRef channel) {
+        serve_guarded_paths(self, {{project.shown.directory, facts.tree}, project.repository, project.below, {}}, searched, channel);
     });
-    const GuardedPaths found = decode_guarded_paths(child.receive_long(search_seconds));
-    return plan_points(found.read_only, found.kept);
+    const GuardedPaths found = decode_guarded_paths(finder.receive_long(search_seconds));
+    facts.points = plan_points(found.read_only, found.kept);
+    if (const auto &wanted = policy.projects.protect; wanted && !wanted->empty())
+        facts.missing = missing_of(*wanted, project.repository.value_or(""), found.placeholders);
+    Child looker(root, "look at protected paths", user, {top}, [&](const AsUser & /*self*/, FdRef channel) {
+        send_long_answer(channel, Encoder().texts(links_among(facts.points, FdRef(top))).bytes());
+    });
+    facts.links = decode_paths(looker.receive_long(child_patience_seconds));
 }
 
 // Whether each line that says something is one of the assignments as it stands, which is how engines read it.
@@ -64,6 +89,20 @@ bool is_plain(const std::string &path, const std::vector<EnvAssignment> &assignm
 
 } // namespace
 
+std::vector<std::string> links_among(const std::map<std::string, PointKind> &points, FdRef top)
+{
+    std::vector<std::string> links;
+    for (const auto &point : points) {
+        const UniqueFd found = find_beneath(top, point.first, O_PATH);
+        struct stat facts {};
+        const bool is_behind_link = !found && (errno == ELOOP || errno == EXDEV);
+        if (!found && !is_behind_link) throw_errno("looking at " + escape_for_display(point.first));
+        if (found && fstat(found.get(), &facts) != 0) throw_errno("examining " + escape_for_display(point.first));
+        if (is_behind_link || S_ISLNK(facts.st_mode)) links.push_back(point.first);
+    }
+    return links;
+}
+
 RenderFacts find_render_facts(const AsRoot &root, const Policy &policy, const AccessRules &rules, const Account &user,
                               const std::string &directory)
 {
@@ -75,7 +114,8 @@ RenderFacts find_render_facts(const AsRoot &root, const Policy &policy, const Ac
     if (project.shown.by_group) facts.groups.push_back(*project.shown.by_group);
     for (const auto &other : project.git_directories)
         facts.beside.push_back(other.path());
-    facts.points = find_points(root, policy, user, project);
+    find_points(root, policy, user, project, facts);
+    facts.mounts = topmost_mounts_below(list_mounts(), facts.tree);
     facts.managed_files = read_managed_env_files(policy.env_files);
     for (const auto &file : policy.env_files)
         if (!is_plain(file.path, facts.managed_files)) facts.quoted_files.insert(file.path);

@@ -2,11 +2,17 @@
 #pragma once
 
 #include "admin/render_plan.hpp"
+#include "common/fd.hpp"
 #include "common/identity.hpp"
 
+#include <map>
 #include <string>
+#include <vector>
 
 namespace pi_agent {
+
+// Which of these are symbolic links, or lie behind one. For a process of the user's.
+std::vector<std::string> links_among(const std::map<std::string, PointKind> &points, FdRef top);
 
 // Throws Failure(denied) where pi would not start, and what else keeps a start from coming about.
 RenderFacts find_render_facts(const AsRoot &root, const Policy &policy, const AccessRules &rules, const Account &user,

@@ -31,6 +31,9 @@ struct RenderFacts {
     std::vector<std::string> host_variables;  // where the user's own files set some
     std::uint64_t host_memory = 0;
     std::string image;
+    std::vector<std::string> links = {};  // of `points`, those that are symbolic links
+    std::vector<std::string> mounts = {}; // file systems in the tree, which the runner covers; relative to it
+    std::vector<PolicyPath> missing = {}; // what a list of the policy's own protects and is not there, relative to the tree
 };
 
 struct RenderedEnvFile {
@@ -53,6 +56,9 @@ struct RenderPlan {
     std::string started;   // on the host: where a user would type pi
     std::string home;
     std::map<std::string, PointKind> points; // what is protected, relative to the tree, and what is above it
+    std::vector<std::string> links;
+    std::vector<std::string> mounts;
+    std::vector<PolicyPath> missing;
     std::vector<std::string> beside;
     Environment variables; // without those of the files
     std::vector<RenderedEnvFile> env_files;

@@ -51,6 +51,20 @@ void add_network(const RenderPlan &plan, Demands &demands)
 
 void add_projects(const RenderPlan &plan, Demands &demands)
 {
+    const auto &protect = plan.policy.projects.protect;
+    const Position protecting = protect && !protect->empty() ? protect->front().where : Position{plan.rules.where.file, 0, 0};
+    for (const auto &link : plan.links)
+        demands.push_back({protecting, "projects.protect", quote(link) + " is a symbolic link, which the engine would follow as root",
+                           "put in its place what it leads to", only_ours});
+    for (const auto &path : plan.missing)
+        demands.push_back({path.where, "projects.protect", quote(path.path) + " is not there, and only the runner keeps it from being made",
+                           "make it, or take it out of the list", only_ours});
+    for (const auto &path : plan.mounts)
+        demands.push_back({plan.rules.where,
+                           plan.rules.entry + ".roots",
+                           "a file system is mounted at " + quote(path) + ", and the agent would be shown what that covers",
+                           "unmount it",
+                           {RenderTarget::kubernetes, RenderTarget::slurm}});
     for (const auto &mask : plan.policy.projects.mask)
         demands.push_back({mask.where, "projects.mask", quote(mask.path) + " is looked for at each start, by the runner",
                            "keep such files out of the project", only_ours});

@@ -1,14 +1,19 @@
 // Renderings of every example policy for every engine: admin/render_*.hpp. PI_AGENT_WRITE_RENDERINGS=1 writes tests/unit/data/renderings
 // anew; read what changed.
+#include "admin/render_facts.hpp"
 #include "admin/render_kubernetes.hpp"
 #include "admin/render_podman.hpp"
 #include "admin/render_slurm.hpp"
 #include "admin/render_systemd.hpp"
 #include "admin/render_target.hpp"
+#include "support/failure.hpp"
 #include "support/policy_text.hpp"
+#include "support/temporary_directory.hpp"
 
+#include <cerrno>
 #include <cstdlib>
 #include <doctest/doctest.h>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -224,6 +229,46 @@ TEST_CASE("a name that a unit or a volume would divide is refused")
         const std::string quote = odd.find(' ') == std::string::npos ? "" : "'"; // the others mean nothing to a shell
         CHECK(contains(render_slurm(plan, "pi", {}), "--chdir=" + quote + "/home/alice/projects/" + odd + "/demo" + quote));
     }
+}
+
+TEST_CASE("what root's engine would follow, and what the runner alone keeps from being made or seen, is an error that names it")
+{
+    auto facts = facts_of(person_of(""));
+    facts.links = {"demo/.git/hooks"};
+    facts.mounts = {"demo/data"};
+    const auto plan = planned(parse("version: 1\nusers: {alice: {roots: [~/projects]}}\n"), facts);
+    for (const auto target : all_targets) {
+        const std::string text = refusal(target, plan);
+        const std::string cannot = std::string(to_string(target)) + " cannot honour it: ";
+        const bool is_ours = target == RenderTarget::slurm;
+        CHECK(contains(text, "p.yaml: projects.protect: " + cannot + "'demo/.git/hooks' is a symbolic link") == !is_ours);
+        CHECK(contains(text, "users.alice.roots: " + cannot + "a file system is mounted at 'demo/data'") ==
+              (!is_ours && target != RenderTarget::kubernetes)); // which has a copy of its own
+    }
+    facts.links.clear();
+    facts.mounts.clear();
+    const auto policy = parse("version: 1\nusers: {alice: {roots: [~/projects]}}\nprojects: {protect: [.envrc, Makefile]}\n");
+    facts.missing = {{"demo/Makefile", policy.projects.protect->back().where}};
+    CHECK(contains(refusal(RenderTarget::systemd, planned(policy, facts)),
+                   "p.yaml:3:30: projects.protect: systemd cannot honour it: 'demo/Makefile' is not there"));
+    CHECK(refusal(RenderTarget::slurm, planned(policy, facts)).empty());
+}
+
+TEST_CASE("links among the points are found without being followed, and those that lie behind one")
+{
+    const TemporaryDirectory place;
+    place.make("real/inner");
+    place.write("real/file", "x");
+    place.link("link", "real");
+    place.link("dangling", "/nonexistent");
+    const UniqueFd top = UniqueFd::adopt(::open(place.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); // NOLINT(*-vararg)
+    std::map<std::string, PointKind> points = {{"real", PointKind::prefix}, {"real/file", PointKind::read_only}};
+    CHECK(links_among(points, top).empty());
+    for (const char *path : {"link", "link/file", "dangling", "real/inner"})
+        points.emplace(path, PointKind::read_only);
+    CHECK(links_among(points, top) == std::vector<std::string>{"dangling", "link", "link/file"});
+    points.emplace("gone", PointKind::read_only);
+    CHECK(errno_of([&] { return links_among(points, top); }) == ENOENT);
 }
 
 TEST_CASE("slurm starts pi where the project lies on the host, whatever it is called inside")
