@@ -95,6 +95,32 @@ def test_where_pi_would_not_start_nothing_is_rendered(repository):
     assert repository.root(["pi-agentctl", "render", "--target", "nomad"]).returncode == USAGE
 
 
+def test_a_link_among_what_is_protected_is_not_for_roots_engine_to_follow(repository):
+    hooks = f"{REPOSITORY}/.git/hooks"
+    repository.run(f"mv {hooks} {hooks}.real && ln -s hooks.real {hooks}", check=True)
+    refused = [render(repository, target) for target in ENGINES if target != "slurm"]
+    ours = render(repository, "slurm")
+    repository.run(f"rm {hooks} && mv {hooks}.real {hooks}", check=True)
+    for done in refused:
+        assert (done.returncode, done.stdout) == (INVALID, b"") and b"projects.protect: " in done.stderr and b"is a symbolic link" in done.stderr, done
+    assert text_of(ours)
+
+
+def test_what_a_mount_in_the_project_covers_is_not_shown(repository):
+    repository.root(f"mkdir {REPOSITORY}/data && mount -t tmpfs none {REPOSITORY}/data", check=True)
+    done, ours = render(repository, "podman"), render(repository, "slurm")
+    repository.root(f"umount {REPOSITORY}/data && rmdir {REPOSITORY}/data", check=True)
+    assert (done.returncode, done.stdout) == (INVALID, b"") and b"a file system is mounted at 'rendered/data'" in done.stderr, done
+    assert text_of(ours)
+
+
+def test_what_a_list_protects_must_be_there(repository, playing_policy):
+    text = PLAYING_POLICY + "projects: {protect: [.git/hooks, docs/Makefile]}\n"
+    playing_policy(text)
+    said = render(repository, "systemd").stderr.decode()
+    assert place_of(text, "docs/Makefile") + ": projects.protect: systemd cannot honour it: 'rendered/docs' is not there" in said
+
+
 def test_a_grant_that_a_start_refuses_is_not_rendered(repository, playing_policy):
     repository.root(["gpasswd", "--add", "carol", "adm"], check=True)
     try:
