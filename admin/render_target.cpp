@@ -31,10 +31,10 @@ struct Demand {
 };
 using Demands = std::vector<Demand>;
 
-bool is_loopback(const IpRange &range)
+bool has_loopback(const IpRange &range)
 {
-    const std::string text = to_string(range);
-    return text.rfind("127.", 0) == 0 || text.rfind("::1/", 0) == 0;
+    const auto loopback = loopback_ranges();
+    return std::any_of(loopback.begin(), loopback.end(), [&](const IpRange &own) { return overlap(range, own); });
 }
 
 void add_network(const RenderPlan &plan, Demands &demands)
@@ -44,7 +44,7 @@ void add_network(const RenderPlan &plan, Demands &demands)
     if (network.mode == NetworkMode::loopback)
         demands.push_back({network.where, "network", "loopback is this host's own", "say none or full", filtering});
     if (network.mode != NetworkMode::listed) return;
-    if (std::none_of(network.allowed.begin(), network.allowed.end(), is_loopback)) filtering.insert(RenderTarget::kubernetes);
+    if (std::none_of(network.allowed.begin(), network.allowed.end(), has_loopback)) filtering.insert(RenderTarget::kubernetes);
     demands.push_back({network.where, "network", "a list of addresses, with this host's loopback or without",
                        "take systemd, or kubernetes without the loopback", filtering});
 }

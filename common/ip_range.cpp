@@ -85,6 +85,12 @@ std::string to_string(const IpRange &range)
     return text.data() + ("/" + std::to_string(range.prefix));
 }
 
+bool overlap(const IpRange &one, const IpRange &other)
+{
+    const unsigned common = std::min(one.prefix, other.prefix);
+    return one.is_v6() == other.is_v6() && without_bits_beyond(one.address, common) == without_bits_beyond(other.address, common);
+}
+
 std::vector<IpRange> loopback_ranges()
 {
     return {{{127, 0, 0, 0}, 8}, {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128}};

@@ -25,6 +25,9 @@ std::variant<IpRange, RangeProblem> parse_ip_range(const std::string &text);
 // As it would be written.
 std::string to_string(const IpRange &range);
 
+// Whether some address is in both.
+bool overlap(const IpRange &one, const IpRange &other);
+
 // 127.0.0.0/8 and ::1/128.
 std::vector<IpRange> loopback_ranges();
 

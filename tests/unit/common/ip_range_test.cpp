@@ -34,6 +34,18 @@ TEST_CASE("ranges of both families are understood, and written as everybody writ
     CHECK(std::get<IpRange>(parse_ip_range("fd00::/8")).is_v6());
 }
 
+TEST_CASE("ranges overlap when one holds the other, whichever is the larger")
+{
+    const auto range = [](const char *text) { return std::get<IpRange>(parse_ip_range(text)); };
+    const IpRange loopback = range("127.0.0.0/8");
+    for (const char *text : {"127.0.0.0/8", "127.0.0.1/32", "126.0.0.0/7", "0.0.0.0/1"})
+        CHECK_MESSAGE((overlap(range(text), loopback) && overlap(loopback, range(text))), text);
+    for (const char *text : {"126.0.0.0/8", "128.0.0.0/1", "::/1", "7f00::/8"})
+        CHECK_FALSE_MESSAGE(overlap(range(text), loopback), text);
+    CHECK(overlap(range("::/1"), range("::1/128")));
+    CHECK_FALSE(overlap(range("8000::/1"), range("::1/128")));
+}
+
 TEST_CASE("one address is a range with its whole length, and the remedy says so")
 {
     CHECK(read("192.0.2.7") == "has no prefix length; write 192.0.2.7/32 for this one address");
