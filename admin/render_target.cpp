@@ -224,6 +224,8 @@ void require_honoured(RenderTarget target, const RenderPlan &plan)
     if (target == RenderTarget::slurm) return require_printable(plan.started); // quoted for a shell
     for (const auto &path : {plan.directory, plan.policy.agent.binary})
         require_harmless(path);
+    for (const auto &file : plan.env_files)
+        require_harmless(file.file.path);
     for (const auto &mount : mounts_of(plan)) {
         require_harmless(mount.source);
         require_harmless(mount.target);

@@ -233,6 +233,14 @@ TEST_CASE("a name that a unit or a volume would divide is refused")
     }
 }
 
+TEST_CASE("a file of variables whose name a unit would read otherwise is refused")
+{
+    const auto plan = plan_with("env_files: ['/etc/pi-agent/%h env']\n");
+    for (const auto target : {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::systemd, RenderTarget::kubernetes})
+        CHECK(contains(refusal(target, plan), "the name /etc/pi-agent/%h env cannot be written down for an engine"));
+    CHECK(refusal(RenderTarget::slurm, plan).empty());
+}
+
 TEST_CASE("what root's engine would follow, and what the runner alone keeps from being made or seen, is an error that names it")
 {
     auto facts = facts_of(person_of(""));
