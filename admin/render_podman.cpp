@@ -85,6 +85,7 @@ std::string render_podman(const RenderPlan &plan, const std::vector<std::string>
         "--ipc=private",
         "--ulimit=core=0:0",
         "--log-driver=none",
+        "--http-proxy=false", // root's own variables are nothing to the agent
     };
     if (arguments.empty()) options.emplace_back("--tty"); // somebody sits before it; with arguments it is a part of something else
     for (const Gid group : plan.groups)

@@ -18,7 +18,7 @@ std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string
     text += "RunInit=true\nReadOnly=true\nReadOnlyTmpfs=false\nDropCapability=all\nNoNewPrivileges=true\n";
     text += fmt::format("SeccompProfile={}\nNetwork={}\n", seccomp_profile_path,
                         plan.policy.network.mode == NetworkMode::none ? "none" : "host");
-    std::vector<std::string> options = {"--ipc=private", "--ulimit=core=0:0"};
+    std::vector<std::string> options = {"--ipc=private", "--ulimit=core=0:0", "--http-proxy=false"};
     for (const Gid group : plan.groups)
         options.push_back(fmt::format("--group-add={}", group.value()));
     for (const auto &more : {podman_limits(plan), podman_temporary_options(plan)})

@@ -241,6 +241,12 @@ TEST_CASE("a file of variables whose name a unit would read otherwise is refused
     CHECK(refusal(RenderTarget::slurm, plan).empty());
 }
 
+TEST_CASE("no variable of root's comes into a container")
+{
+    CHECK(contains(render_podman(plan_with(""), {}), "  --http-proxy=false \\\n"));
+    CHECK(contains(render_quadlet(plan_with(""), {}), "PodmanArgs=--http-proxy=false\n"));
+}
+
 TEST_CASE("what root's engine would follow, and what the runner alone keeps from being made or seen, is an error that names it")
 {
     auto facts = facts_of(person_of(""));
