@@ -1,13 +1,34 @@
 // A unit file for podman's generator (podman-systemd.unit(5)): the same container as the command's, as a service.
 #include "admin/render_podman.hpp"
 #include "admin/render_text.hpp"
+#include "common/error.hpp"
+#include "common/problems.hpp"
 
 #include <fmt/format.h>
 
 namespace pi_agent {
 
+namespace {
+
+// The generator reads words, and writes them anew into ExecStart=, with quotes where it sees a need.
+void require_kept_by_generator(const std::vector<std::string> &arguments)
+{
+    for (std::size_t index = 0; index < arguments.size(); ++index) {
+        const auto &argument = arguments[index];
+        if (!argument.empty() && argument != ";") continue;
+        throw Failure(ExitStatus::unavailable,
+                      fmt::format("argument {} of the agent, {}: {}; leave it out, or take podman", index + 1, quote(argument),
+                                  argument.empty() ? "podman's generator drops an empty word and all that follows it"
+                                                   : "podman's generator writes it without quotes, and systemd ends the command there"));
+    }
+}
+
+} // namespace
+
+// What is a word in ExecStart= in the end, is written as one.
 std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string> &arguments)
 {
+    require_kept_by_generator(arguments);
     auto notes = podman_notes(plan);
     notes.push_back(
         fmt::format("Put it at /etc/containers/systemd/{0}.container, then: systemctl daemon-reload; systemctl start {0}", plan.name));
@@ -25,13 +46,13 @@ std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string
         options.insert(options.end(), more.begin(), more.end());
     options.push_back("--entrypoint=" + plan.policy.agent.binary);
     for (const auto &option : options)
-        text += "PodmanArgs=" + unit_word(option) + "\n";
+        text += "PodmanArgs=" + exec_word(option) + "\n";
     for (const auto &volume : podman_volumes(plan))
         text += "Volume=" + volume + "\n"; // of harmless names alone (require_honoured)
     for (const auto &file : plan.env_files)
-        text += "EnvironmentFile=" + unit_word(file.file.path) + "\n";
+        text += "EnvironmentFile=" + exec_word(file.file.path) + "\n";
     for (const auto &[name, value] : plan.variables)
-        text += "Environment=" + unit_word(name + "=" + value) + "\n";
+        text += "Environment=" + exec_word(name + "=" + value) + "\n";
     text += "WorkingDir=" + plan.directory + "\n";
     if (!arguments.empty()) {
         text += "Exec=";

@@ -241,6 +241,19 @@ TEST_CASE("a file of variables whose name a unit would read otherwise is refused
     CHECK(refusal(RenderTarget::slurm, plan).empty());
 }
 
+TEST_CASE("what a quadlet says ends in ExecStart=, where a dollar sign is doubled, and what the generator would lose is refused")
+{
+    const auto plan = plan_with("env: {PROMPT: '$HOME 100%'}\n");
+    CHECK(contains(render_quadlet(plan, {"$PATH"}), "\nEnvironment=\"PROMPT=$$HOME 100%%\"\n"));
+    CHECK(contains(render_quadlet(plan, {"$PATH"}), "\nExec=\"$$PATH\"\n"));
+    const auto refused = [&](const std::vector<std::string> &arguments) {
+        return failure_of([&] { return render_quadlet(plan, arguments); }).text;
+    };
+    CHECK(contains(refused({"-p", ""}), "argument 2 of the agent, '': podman's generator drops"));
+    CHECK(contains(refused({";"}), "argument 1 of the agent, ';': podman's generator writes it without quotes"));
+    CHECK(refused({"-p", "a; b", " "}).empty());
+}
+
 TEST_CASE("no variable of root's comes into a container")
 {
     CHECK(contains(render_podman(plan_with(""), {}), "  --http-proxy=false \\\n"));
