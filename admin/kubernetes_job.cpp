@@ -3,9 +3,9 @@
 
 #include "common/policy_paths.hpp"
 #include "runner/beneath.hpp"
+#include "runner/project_alias.hpp"
 #include "runner/writer.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -90,16 +90,28 @@ Json make_preparation(const RenderPlan &plan)
     return container;
 }
 
+// Kubernetes puts variables into what it starts: $(NAME) is one's value, and $$ a dollar sign.
+std::string as_it_stands(const std::string &text)
+{
+    std::string quoted;
+    for (const char byte : text)
+        quoted.append(byte == '$' ? 2 : 1, byte);
+    return quoted;
+}
+
 Json make_container(const RenderPlan &plan, const std::vector<std::string> &arguments)
 {
     Json env = Json::array();
     for (const auto &[name, value] : plan.variables)
-        env.push_back({{"name", name}, {"value", value}});
+        env.push_back({{"name", name}, {"value", as_it_stands(value)}});
+    Json words = Json::array();
+    for (const auto &argument : arguments)
+        words.push_back(as_it_stands(argument));
     Json container = {{"name", "agent"},
                       {"image", plan.image},
                       {"imagePullPolicy", "IfNotPresent"},
                       {"command", Json::array({plan.policy.agent.binary})},
-                      {"args", arguments},
+                      {"args", words},
                       {"workingDir", plan.directory},
                       {"env", env}};
     if (arguments.empty()) {
@@ -126,10 +138,15 @@ std::map<std::string, std::string> documents_of(const RenderPlan &plan)
 
 std::string namespace_of(const RenderPlan &plan)
 {
-    std::string name = "pi-agent-" + plan.user.name;
-    std::replace_if(
-        name.begin(), name.end(), [](char byte) { return byte == '_' || byte == '.'; }, '-');
-    return name.back() == '-' ? name + "x" : name;
+    constexpr std::size_t stem_limit = 63 - 9; // a DNS label, less the hash
+    std::string name = plan.user.name;
+    for (char &byte : name)
+        if (const bool is_plain = (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9'); !is_plain) byte = '-';
+    std::string label = "pi-agent-" + name;
+    if (name == plan.user.name && name.back() != '-' && label.size() <= stem_limit) return label;
+    // Of two users whose names differ in what is no letter of a label, each has its own.
+    const std::string alias = alias_of("/" + plan.user.name);
+    return label.substr(0, stem_limit) + alias.substr(alias.rfind('-'));
 }
 
 Json labels_of(const RenderPlan &plan)

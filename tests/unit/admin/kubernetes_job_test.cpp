@@ -214,6 +214,34 @@ TEST_CASE("the namespace enforces the standard, and its quota is the policy's se
         if (one.at("kind") != "Namespace") CHECK(one.at("metadata").at("namespace") == "pi-agent-alice");
 }
 
+TEST_CASE("what a cluster would take for a variable stays text")
+{
+    const auto plan = plan_with("env: {PROMPT: '$(HOME) costs $$'}\n");
+    const auto job = object_of(kubernetes_objects(plan, {}, {"-p", "$(PATH) $1"}), "Job");
+    const auto pod = pod_of(job);
+    const auto &container = pod.at("containers").at(0);
+    CHECK(container.at("args") == Json::array({"-p", "$$(PATH) $$1"}));
+    const Json variable = {{"name", "PROMPT"}, {"value", "$$(HOME) costs $$$$"}};
+    CHECK(std::find(container.at("env").begin(), container.at("env").end(), variable) != container.at("env").end());
+}
+
+TEST_CASE("each user has a namespace, whatever their names have that a label has not")
+{
+    auto plan = plan_with("");
+    std::set<std::string> names;
+    for (const auto &user :
+         std::vector<std::string>{"a-b", "a_b", "a.b", "A.b", "a-b-", "alice", "0", std::string(70, 'x'), std::string(71, 'x')}) {
+        plan.user.name = user;
+        const std::string name = namespace_of(plan);
+        CHECK(names.insert(name).second);
+        CHECK(name.size() <= 63);
+        CHECK(name.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos);
+        CHECK(name.back() != '-');
+    }
+    CHECK(names.contains("pi-agent-a-b"));
+    CHECK(names.contains("pi-agent-alice"));
+}
+
 TEST_CASE("settings are a ConfigMap that is mounted read-only, and files of variables are Secrets by name")
 {
     const auto objects = objects_of("settings: {defaultProvider: local}\n");
