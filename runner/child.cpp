@@ -37,13 +37,22 @@ void close_all_but(std::vector<int> keep)
     if (close_range(next, ~0U, 0) != 0) throw_errno("closing descriptors");
 }
 
+// To less where less is allowed already: root may raise that only as long as it has CAP_SYS_RESOURCE (runner/root_confinement.hpp).
+template <typename Resource>
+void limit(Resource resource, rlim_t wanted)
+{
+    rlimit now{};
+    if (getrlimit(resource, &now) != 0) throw_errno("limiting a child");
+    const rlim_t most = std::min(wanted, now.rlim_max);
+    const rlimit lowered{most, most};
+    if (setrlimit(resource, &lowered) != 0) throw_errno("limiting a child");
+}
+
 void limit_child()
 {
     // The writer copies what a reader's fstat called small: a file that grows meanwhile ends here.
-    const rlimit size{child_file_bytes, child_file_bytes};
-    if (setrlimit(RLIMIT_FSIZE, &size) != 0) throw_errno("limiting a child");
-    const rlimit cpu{child_cpu_seconds, child_cpu_seconds};
-    if (setrlimit(RLIMIT_CPU, &cpu) != 0) throw_errno("limiting a child");
+    limit(RLIMIT_FSIZE, child_file_bytes);
+    limit(RLIMIT_CPU, child_cpu_seconds);
 }
 
 void send_failure(FdRef channel, ExitStatus status, const std::string &text) noexcept
