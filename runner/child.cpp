@@ -2,15 +2,16 @@
 #include "runner/child.hpp"
 
 #include "common/defence.hpp"
+#include "common/process_handle.hpp"
 
 #include <algorithm>
 #include <csignal>
 #include <exception>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -95,6 +96,19 @@ void die_with_parent(pid_t parent)
     _exit(1);
 }
 
+// False when it has not ended by then. Throws nothing, for it is how an object goes.
+bool reap(pid_t pid, Deadline deadline) noexcept
+{
+    if (waitpid(pid, nullptr, WNOHANG) != 0) return true;
+    const UniqueFd process = open_process(pid);
+    for (;;) {
+        pollfd wait{process.get(), POLLIN, 0};
+        poll(&wait, 1, process ? milliseconds_left(deadline) : 1); // without a descriptor left it is looked for again and again
+        if (waitpid(pid, nullptr, WNOHANG) != 0) return true;
+        if (Clock::now() >= deadline) return false;
+    }
+}
+
 } // namespace
 
 Child::Child(const AsRoot &root, const std::string &name, const Account &identity, const std::vector<int> &keep,
@@ -115,21 +129,13 @@ Child::~Child()
     kill(pid_, SIGKILL);
     // A child in the middle of a call to a file system that does not answer dies only when that answers: it is left to the end of the
     // runner's scope, and root does not wait for it.
-    const Deadline deadline = in_seconds(1);
-    int status = 0;
-    while (waitpid(pid_, &status, WNOHANG) == 0 && (Clock::now() < deadline || !defence_is_on("child-end")))
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    reap(pid_, defence_is_on("child-end") ? in_seconds(1) : Deadline::max());
 }
 
 void Child::hang_up() noexcept
 {
     channel_.reset();
-    const Deadline deadline = in_seconds(hang_up_patience_seconds);
-    while (waitpid(pid_, nullptr, WNOHANG) == 0) {
-        if (Clock::now() >= deadline) return;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    pid_ = -1;
+    if (reap(pid_, in_seconds(hang_up_patience_seconds))) pid_ = -1;
 }
 
 std::optional<Packet> Child::receive_one(Deadline deadline, int patience_seconds)

@@ -316,6 +316,7 @@ TEST_CASE("a child's processor time is bounded" * doctest::skip(not_root()))
     });
     CHECK(child.receive().bytes == "60 60");
 }
+
 TEST_CASE("a child may do less where the host allows less, though its parent may raise no limit any more" * doctest::skip(not_root()))
 {
     const std::string said = in_child([] {
