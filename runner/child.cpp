@@ -2,15 +2,16 @@
 #include "runner/child.hpp"
 
 #include "common/defence.hpp"
+#include "common/process_handle.hpp"
 
 #include <algorithm>
 #include <csignal>
 #include <exception>
 #include <linux/close_range.h>
+#include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
-#include <thread>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -37,13 +38,22 @@ void close_all_but(std::vector<int> keep)
     if (close_range(next, ~0U, 0) != 0) throw_errno("closing descriptors");
 }
 
+// To less where less is allowed already: root may raise that only as long as it has CAP_SYS_RESOURCE (runner/root_confinement.hpp).
+template <typename Resource>
+void limit(Resource resource, rlim_t wanted)
+{
+    rlimit now{};
+    if (getrlimit(resource, &now) != 0) throw_errno("limiting a child");
+    const rlim_t most = std::min(wanted, now.rlim_max);
+    const rlimit lowered{most, most};
+    if (setrlimit(resource, &lowered) != 0) throw_errno("limiting a child");
+}
+
 void limit_child()
 {
     // The writer copies what a reader's fstat called small: a file that grows meanwhile ends here.
-    const rlimit size{child_file_bytes, child_file_bytes};
-    if (setrlimit(RLIMIT_FSIZE, &size) != 0) throw_errno("limiting a child");
-    const rlimit cpu{child_cpu_seconds, child_cpu_seconds};
-    if (setrlimit(RLIMIT_CPU, &cpu) != 0) throw_errno("limiting a child");
+    limit(RLIMIT_FSIZE, child_file_bytes);
+    limit(RLIMIT_CPU, child_cpu_seconds);
 }
 
 void send_failure(FdRef channel, ExitStatus status, const std::string &text) noexcept
@@ -86,6 +96,19 @@ void die_with_parent(pid_t parent)
     _exit(1);
 }
 
+// False when it has not ended by then. Throws nothing, for it is how an object goes.
+bool reap(pid_t pid, Deadline deadline) noexcept
+{
+    if (waitpid(pid, nullptr, WNOHANG) != 0) return true;
+    const UniqueFd process = open_process(pid);
+    for (;;) {
+        pollfd wait{process.get(), POLLIN, 0};
+        poll(&wait, 1, process ? milliseconds_left(deadline) : 1); // without a descriptor left it is looked for again and again
+        if (waitpid(pid, nullptr, WNOHANG) != 0) return true;
+        if (Clock::now() >= deadline) return false;
+    }
+}
+
 } // namespace
 
 Child::Child(const AsRoot &root, const std::string &name, const Account &identity, const std::vector<int> &keep,
@@ -106,21 +129,13 @@ Child::~Child()
     kill(pid_, SIGKILL);
     // A child in the middle of a call to a file system that does not answer dies only when that answers: it is left to the end of the
     // runner's scope, and root does not wait for it.
-    const Deadline deadline = in_seconds(1);
-    int status = 0;
-    while (waitpid(pid_, &status, WNOHANG) == 0 && (Clock::now() < deadline || !defence_is_on("child-end")))
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    reap(pid_, defence_is_on("child-end") ? in_seconds(1) : Deadline::max());
 }
 
 void Child::hang_up() noexcept
 {
     channel_.reset();
-    const Deadline deadline = in_seconds(hang_up_patience_seconds);
-    while (waitpid(pid_, nullptr, WNOHANG) == 0) {
-        if (Clock::now() >= deadline) return;
-        std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    }
-    pid_ = -1;
+    if (reap(pid_, in_seconds(hang_up_patience_seconds))) pid_ = -1;
 }
 
 std::optional<Packet> Child::receive_one(Deadline deadline, int patience_seconds)

@@ -6,12 +6,14 @@
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdlib>
 #include <linux/capability.h>
+#include <optional>
 #include <sys/personality.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -29,6 +31,7 @@ constexpr std::array kept = {CAP_SYS_ADMIN, CAP_SETUID, CAP_SETGID, CAP_KILL, CA
 
 constexpr int thread_patience_seconds = 2;
 constexpr std::size_t capability_words = 2; // of version 3 (capget(2))
+constexpr int capability_limit = 64;        // as many as fit into these
 using Words = std::array<__user_cap_data_struct, capability_words>;
 
 constexpr std::uint64_t bit(int capability)
@@ -95,14 +98,45 @@ void require_one_thread()
     }
 }
 
+// Whether a program that is started may have it; nothing where this kernel has no such capability. Any other answer is none.
+std::optional<bool> in_bounding_set(int capability)
+{
+    const int answer = prctl(PR_CAPBSET_READ, capability, 0, 0, 0);
+    if (answer >= 0) return answer != 0;
+    if (errno != EINVAL || capability <= *std::max_element(kept.begin(), kept.end()))
+        throw_errno("asking for capability " + std::to_string(capability));
+    return std::nullopt;
+}
+
+// How many capabilities this kernel has. All numbers are asked for: one that it does not know is the end only where it knows none above.
+int number_of_capabilities()
+{
+    int known = 0;
+    for (int capability = 0; capability < capability_limit; ++capability) {
+        if (!in_bounding_set(capability)) continue;
+        if (capability != known) refuse("was told of a capability " + std::to_string(capability) + " and of none before it");
+        known = capability + 1;
+    }
+    return known;
+}
+
+void shrink_bounding_set(int known)
+{
+    for (int capability = 0; capability < known; ++capability)
+        if ((kept_bits() & bit(capability)) == 0 && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0)
+            throw_errno("giving up capability " + std::to_string(capability));
+    for (int capability = 0; capability < known; ++capability)
+        if ((kept_bits() & bit(capability)) == 0 && in_bounding_set(capability) != false)
+            refuse("kept capability " + std::to_string(capability) + " for programs that it starts");
+}
+
 void give_up_capabilities()
 {
     if (!defence_is_on("runner-capabilities")) return;
     require_one_thread();
     const std::uint64_t left = permitted_bits() & kept_bits(); // a container's root may have less
-    for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability)
-        if ((kept_bits() & bit(capability)) == 0 && prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0)
-            throw_errno("giving up capability " + std::to_string(capability));
+    const int known = number_of_capabilities();
+    shrink_bounding_set(known);
     if (prctl(PR_CAP_AMBIENT, PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0) != 0) throw_errno("giving up ambient capabilities");
     if (!set_capabilities(left)) throw_errno("giving up capabilities");
     const Words now = read_capabilities();
@@ -112,7 +146,7 @@ void give_up_capabilities()
             now[index].inheritable != 0)
             refuse("kept capabilities that it gave up");
     // Try to take them back: success means that they were not given up, and nothing after this line may run.
-    for (int capability = 0; prctl(PR_CAPBSET_READ, capability, 0, 0, 0) >= 0; ++capability)
+    for (int capability = 0; capability < known; ++capability)
         if ((left & bit(capability)) == 0 && set_capabilities(left | bit(capability))) std::abort();
 }
 

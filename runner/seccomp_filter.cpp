@@ -112,7 +112,9 @@ RootCallFilter::RootCallFilter()
 void RootCallFilter::install() const
 {
     const sock_fprog program{static_cast<unsigned short>(program_.size()), const_cast<sock_filter *>(program_.data())};
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0) throw_errno("seccomp: installing the list of root's calls");
+    const long refusing = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
+    if (refusing < 0) throw_errno("seccomp: installing the list of root's calls");
+    if (refusing > 0) throw Failure(ExitStatus::internal, "seccomp: a thread of root's process has a filter of its own"); // its number
 }
 
 void install_call_filter()

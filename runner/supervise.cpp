@@ -143,7 +143,7 @@ private:
     {
         const ReceiverEvent event = session_.receiver.receive();
         if (std::holds_alternative<StdioHandedOver>(event)) {
-            if (handing_over_ && !launched_) hand_record_over();
+            if (handing_over_ && !launched_ && !stopping_) hand_record_over();
             return;
         }
         if (const auto *bytes = std::get_if<std::string>(&event)) {

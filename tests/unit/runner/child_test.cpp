@@ -1,5 +1,6 @@
 // Children under another identity, with their deadlines: runner/child.hpp
 #include "runner/child.hpp"
+#include "runner/root_confinement.hpp"
 
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
@@ -314,4 +315,45 @@ TEST_CASE("a child's processor time is bounded" * doctest::skip(not_root()))
         send_answer(channel, std::to_string(limit.rlim_cur) + " " + std::to_string(limit.rlim_max));
     });
     CHECK(child.receive().bytes == "60 60");
+}
+
+TEST_CASE("a child may do less where the host allows less, though its parent may raise no limit any more" * doctest::skip(not_root()))
+{
+    const std::string said = in_child([] {
+        const rlimit less{30, 30};
+        ::setrlimit(RLIMIT_CPU, &less);
+        const AsRoot root = AsRoot::claim();
+        RootConfinement(root).enter();
+        Child child(root, "helper", user_account(), {}, [](const AsUser &, FdRef channel) {
+            rlimit limit{};
+            ::getrlimit(RLIMIT_CPU, &limit);
+            send_answer(channel, std::to_string(limit.rlim_cur) + " " + std::to_string(limit.rlim_max));
+        });
+        return child.receive().bytes;
+    });
+    CHECK(said == "30 30");
+}
+
+TEST_CASE("a child that ends by itself is waited for no longer than it takes, with a descriptor to wait by or without" * doctest::skip(not_root()))
+{
+    for (const bool has_descriptor : {true, false}) {
+        CAPTURE(has_descriptor);
+        const std::string said = in_child([&] {
+            const AsRoot root = AsRoot::claim();
+            Child child(root, "helper", user_account(), {}, [](const AsUser &, FdRef channel) {
+                send_answer(channel, std::to_string(::getpid()));
+                receive_packet(channel, in_seconds(10)); // until it is hung up
+                std::this_thread::sleep_for(std::chrono::milliseconds(100));
+            });
+            const pid_t pid = std::stoi(child.receive().bytes);
+            const rlimit none{0, 0};
+            if (!has_descriptor) ::setrlimit(RLIMIT_NOFILE, &none);
+            const auto start = Clock::now();
+            child.hang_up();
+            const auto waited = Clock::now() - start;
+            return std::string(::kill(pid, 0) == 0 ? "there, " : "gone, ") +
+                   (waited >= std::chrono::milliseconds(100) && waited < std::chrono::milliseconds(1500) ? "waited for" : "not waited for");
+        });
+        CHECK(said == "gone, waited for");
+    }
 }
