@@ -13,8 +13,10 @@
 #include <linux/seccomp.h>
 #include <memory>
 #include <seccomp.h>
+#include <string>
 #include <string_view>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -94,6 +96,15 @@ std::vector<sock_filter> compile(const Filter &filter)
     return program;
 }
 
+void load(const std::vector<sock_filter> &filter, unsigned flags, const char *what)
+{
+    const sock_fprog program{static_cast<unsigned short>(filter.size()), const_cast<sock_filter *>(filter.data())};
+    const long refusing = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+    if (refusing < 0) throw_errno(std::string("seccomp: ") + what);
+    if (refusing > 0) // the number of a thread (seccomp(2), SECCOMP_FILTER_FLAG_TSYNC)
+        throw Failure(ExitStatus::internal, std::string("seccomp: ") + what + ": a thread of this process has a filter of its own");
+}
+
 } // namespace
 
 RootCallFilter::RootCallFilter()
@@ -111,10 +122,7 @@ RootCallFilter::RootCallFilter()
 
 void RootCallFilter::install() const
 {
-    const sock_fprog program{static_cast<unsigned short>(program_.size()), const_cast<sock_filter *>(program_.data())};
-    const long refusing = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, &program);
-    if (refusing < 0) throw_errno("seccomp: installing the list of root's calls");
-    if (refusing > 0) throw Failure(ExitStatus::internal, "seccomp: a thread of root's process has a filter of its own"); // its number
+    load(program_, SECCOMP_FILTER_FLAG_TSYNC, "installing the list of root's calls");
 }
 
 void install_call_filter()
@@ -128,13 +136,20 @@ void install_call_filter()
     check(seccomp_load(filter.get()), "installing the list of calls");
 }
 
-void install_seccomp_filter()
+AgentCallFilter::AgentCallFilter()
 {
     if (!defence_is_on("seccomp-filter")) return;
     const Filter filter = make_filter(SCMP_ACT_ALLOW);
     add(filter, call_denials());
     if (defence_is_on("limits-of-others")) add(filter, tuning_denials());
-    check(seccomp_load(filter.get()), "installing the filter");
+    program_ = compile(filter);
+}
+
+void AgentCallFilter::install() const
+{
+    if (program_.empty()) return;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("seccomp: giving up new privileges");
+    load(program_, 0, "installing the filter");
 }
 
 } // namespace pi_agent

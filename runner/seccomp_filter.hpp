@@ -9,15 +9,23 @@ namespace pi_agent {
 
 // Lets only the calls of call_names.hpp through, no new namespaces, no sockets but local and Internet ones, no other personality and no
 // real-time scheduling: what SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and RestrictRealtime=
-// (systemd.exec(5)) do for a unit, for a sandbox that no systemd makes. Before install_seccomp_filter(), which goes further. Throws
+// (systemd.exec(5)) do for a unit, for a sandbox that no systemd makes. Before AgentCallFilter::install(), which goes further. Throws
 // Failure.
 void install_call_filter();
 
-// Installs it for this process and everything it starts. Throws Failure: without the filter nothing may run.
-void install_seccomp_filter();
+// What every agent is refused, whatever else filters its calls. Made ahead, because that takes a millisecond and installing it does not.
+class AgentCallFilter {
+public:
+    // Throws Failure.
+    AgentCallFilter();
+    // For this process and everything it starts; it gains no privileges any more. Throws Failure: without the filter nothing may run.
+    void install() const;
 
-// What a process of root's may still call once its session is prepared (runner/root_confinement.hpp). Made ahead, because that takes a
-// millisecond and installing it does not.
+private:
+    std::vector<sock_filter> program_; // empty where a test took it out
+};
+
+// What a process of root's may still call once its session is prepared (runner/root_confinement.hpp). Made ahead, too.
 class RootCallFilter {
 public:
     // Throws Failure.

@@ -34,7 +34,7 @@ std::string under_filter(const std::function<long()> &call)
     return in_child([&] {
         const rlimit none{0, 0};
         ::setrlimit(RLIMIT_CORE, &none);
-        install_seccomp_filter();
+        AgentCallFilter().install();
         errno = 0;
         return std::to_string(call() < 0 ? errno : 0);
     });
@@ -280,7 +280,7 @@ TEST_CASE("the filter holds for what the process starts, and cannot be lifted")
               return status == 0 ? 0L : -1L;
           }) == "0");
     CHECK(in_child([] {
-              install_seccomp_filter();
+              AgentCallFilter().install();
               return std::to_string(::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)) + std::to_string(::prctl(PR_GET_SECCOMP, 0, 0, 0, 0));
           }) == "12");
 }
@@ -293,7 +293,7 @@ std::string under_call_filter(const std::function<long()> &call)
         const rlimit none{0, 0};
         ::setrlimit(RLIMIT_CORE, &none);
         install_call_filter();
-        install_seccomp_filter();
+        AgentCallFilter().install();
         errno = 0;
         return std::to_string(call() < 0 ? errno : 0);
     });
