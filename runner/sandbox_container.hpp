@@ -2,6 +2,7 @@
 // outlives it. Unit, limits, lifetime and record are those of the method systemd.
 #pragma once
 
+#include "runner/process_account.hpp"
 #include "runner/sandbox_systemd.hpp"
 
 #include <optional>
@@ -31,12 +32,17 @@ protected:
     void forget(FdRef fd);
     // Where the engine is to complain; once.
     UniqueFd make_complaint();
+    // As whom the engine is to run the launcher: require_confined() asks the kernel. Before anything is started.
+    void expect_account(const SandboxPlan &plan);
 
 private:
+    void require_account(const std::vector<pid_t> &inside) const;
+
     std::string engine_;
     UniqueFd complaint_; // what the engine says; a pipe
     UniqueFd events_;    // epoll: of the bus, and of the launcher once it is there
     UniqueFd launcher_;
+    std::optional<ExpectedAccount> account_;
     std::optional<Deadline> patience_; // since the launcher's end
 };
 

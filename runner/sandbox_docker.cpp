@@ -52,6 +52,7 @@ void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)
     require_no_power_over_docker(plan, host_.group);
     make_place_for_docker();
     agent_ = plan.agent;
+    expect_account(plan);
     const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
     if (mkdir((session + "/" + docker_mark).c_str(), 0700) != 0) throw_errno("marking the session as one of docker's");
     door_.emplace(session, launcher);
