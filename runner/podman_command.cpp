@@ -57,6 +57,7 @@ void add_engine(Arguments &arguments)
                    "--network-config-dir=" + top + "/networks", "--storage-driver=vfs", "--events-backend=none",
                    "--cgroup-manager=cgroupfs", "--log-level=error"});
     arguments.add({std::string("--runtime=") + crun_path, std::string("--conmon=") + conmon_path, "--hooks-dir=" + top});
+    arguments.add_if("no-default-mounts", "--default-mounts-file=/dev/null"); // the host's mounts.conf is for containers
 }
 
 void add_confinement(Arguments &arguments)
