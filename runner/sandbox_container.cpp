@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/process_handle.hpp"
+#include "runner/agent_end.hpp"
 #include "runner/process_namespace.hpp"
 
 #include <algorithm>
@@ -123,7 +124,14 @@ void ContainerSandbox::process()
     }
     if (!patience_ || Clock::now() < *patience_) return;
     patience_.reset();
+    gave_up_ = true;
     stop();
+}
+
+SandboxResult ContainerSandbox::result()
+{
+    SandboxResult result = SystemdSandbox::result();
+    return gave_up_ ? without_own_kill(std::move(result)) : result;
 }
 
 void ContainerSandbox::watch(FdRef fd)

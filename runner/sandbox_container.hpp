@@ -22,6 +22,7 @@ public:
     [[nodiscard]] FdRef fd() const override;
     [[nodiscard]] Deadline next_look(Deadline otherwise) const override;
     void process() override;
+    SandboxResult result() override;
     std::string explain(const SandboxResult &result) override;
     [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const override;
     [[nodiscard]] Restrictions restrictions() const override { return Restrictions::all; }
@@ -44,6 +45,7 @@ private:
     UniqueFd launcher_;
     std::optional<ExpectedAccount> account_;
     std::optional<Deadline> patience_; // since the launcher's end
+    bool gave_up_ = false;             // it was over, and the engine was ended
 };
 
 // The host's name as the kernel has it.
