@@ -5,6 +5,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "runner/engine_arguments.hpp"
 #include "runner/limits.hpp"
 #include "runner/podman_preflight.hpp"
 
@@ -114,7 +115,7 @@ std::vector<std::string> podman_command(const SandboxPlan &plan, const std::stri
     add_account(plan, arguments);
     // Nothing of the container's own in /etc and in the environment, and the limits of the unit (setrlimit(2)).
     arguments.add({"--passwd=false", "--no-hosts", "--http-proxy=false", "--ulimit=host", "--workdir=/",
-                   "--oom-score-adj=" + std::to_string(agent_oom_score), "--hostname=" + safe(host_name)});
+                   "--oom-score-adj=" + std::to_string(agent_oom_score), host_name_argument("podman", host_name)});
     add_view(plan, arguments);
     arguments.add({"--rootfs", safe(plan.root_directory), PI_AGENT_EXEC_PATH, std::to_string(podman_control_fd)});
     return arguments.take();

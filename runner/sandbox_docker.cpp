@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <utility>
 
@@ -84,7 +85,12 @@ void DockerSandbox::process()
     ContainerSandbox::process();
     if (!door_ || !wait_for_input(door_->fd(), Clock::now())) return;
     forget(door_->fd());
-    door_->answer(*agent_, processes());
+    try {
+        door_->answer(*agent_, processes());
+    } catch (...) { // whoever ends the session after it must not forget the door once more
+        door_.reset();
+        throw;
+    }
     door_.reset();
 }
 
@@ -95,6 +101,8 @@ void DockerSandbox::require_limits_enforced(const LimitsPolicy &limits)
     const ControlGroup unit = group_of_service(session_id_);
     if (unit.is_unified) return; // processes() found it there
     for (const char *controller : {"memory", "pids", "cpu"}) {
+        // A limit of which this host has no controller was refused before, when the policy says it.
+        if (!is_mounted_as(std::string(control_groups) + "/" + controller, CGROUP_SUPER_MAGIC)) continue;
         const std::vector<pid_t> held = processes_below(directory_of(unit, controller));
         for (const pid_t pid : processes())
             if (std::find(held.begin(), held.end(), pid) == held.end())
