@@ -23,4 +23,10 @@ AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &
     return by_signal ? AgentEnded{true, said->value} : AgentEnded{false, seen.status};
 }
 
+SandboxResult without_own_kill(SandboxResult seen)
+{
+    if (seen.code != CLD_EXITED) seen.code = 0;
+    return seen;
+}
+
 } // namespace pi_agent

@@ -14,4 +14,7 @@ namespace pi_agent {
 // nothing was. `killed`: the runner had all of it killed. Throws Failure(system_failure) when nothing tells.
 AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said, bool killed = false);
 
+// What is seen of an engine that outlived the launcher and was killed for it: its end by a signal is then no word about the agent's.
+SandboxResult without_own_kill(SandboxResult seen);
+
 } // namespace pi_agent

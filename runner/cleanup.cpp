@@ -21,6 +21,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int patience_seconds = 5;
+constexpr int docker_patience_seconds = 2; // the unit has 20 s for all of it (unit_properties.cpp)
 
 // The control group of the agent's unit. Empty when it is gone, as it should be.
 ControlGroup group_of(const std::string &session_id)
@@ -46,7 +47,7 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
     empty_group(group, in_seconds(patience_seconds));
     // A client that was killed before it started its container leaves that to nobody.
     if (is_of_docker(session_id) && defence_is_on("docker:removed"))
-        remove_container(root, container_name(session_id), in_seconds(patience_seconds));
+        remove_container(root, container_name(session_id), in_seconds(docker_patience_seconds));
     remove_empty_groups(group);
     record_end_of_killed(root, session_id); // else it would never be: what is left then, the next sweep removes
     remove_session_with_scratch(root, session_id);

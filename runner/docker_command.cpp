@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/docker_daemon.hpp"
+#include "runner/engine_arguments.hpp"
 #include "runner/launch_door.hpp"
 #include "runner/limits.hpp"
 
@@ -115,7 +116,7 @@ std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerCon
     add_account(plan, arguments);
     // As the unit has it (setrlimit(2)); a container has the limits of the daemon.
     arguments.add({"--ulimit=core=0:0", "--workdir=/", "--oom-score-adj=" + std::to_string(agent_oom_score),
-                   "--hostname=" + safe(container.host_name)});
+                   host_name_argument("docker", container.host_name)});
     add_view(plan, container, arguments);
     arguments.add({std::string("--entrypoint=") + PI_AGENT_EXEC_PATH, safe(container.image), door_inside});
     return arguments.take();

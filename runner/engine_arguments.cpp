@@ -2,6 +2,7 @@
 #include "runner/engine_arguments.hpp"
 
 #include "common/error.hpp"
+#include "common/escape.hpp"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -34,10 +35,20 @@ std::vector<std::string> read_engine_arguments(FdRef fd)
         throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
     std::string text(static_cast<std::size_t>(facts.st_size), '\0');
     if (pread(fd.get(), text.data(), text.size(), 0) != facts.st_size) throw_errno("reading the engine's arguments");
+    if (text.back() != '\0') throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, with whole arguments");
     std::vector<std::string> arguments;
     for (std::size_t start = 0; start < text.size(); start = text.find('\0', start) + 1)
         arguments.emplace_back(text.c_str() + start);
     return arguments;
+}
+
+std::string host_name_argument(const std::string &engine, const std::string &name)
+{
+    if (name.empty() || !is_property_safe(name))
+        throw Failure(ExitStatus::unavailable, "the name of this host (" + escape_for_display(name) + ") has characters that " + engine +
+                                                   " takes for no name's; give the host another one (hostnamectl set-hostname), or "
+                                                   "choose another method");
+    return "--hostname=" + name;
 }
 
 } // namespace pi_agent

@@ -5,6 +5,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "runner/engine_arguments.hpp"
 #include "runner/limits.hpp"
 #include "runner/podman_preflight.hpp"
 
@@ -57,6 +58,7 @@ void add_engine(Arguments &arguments)
                    "--network-config-dir=" + top + "/networks", "--storage-driver=vfs", "--events-backend=none",
                    "--cgroup-manager=cgroupfs", "--log-level=error"});
     arguments.add({std::string("--runtime=") + crun_path, std::string("--conmon=") + conmon_path, "--hooks-dir=" + top});
+    arguments.add_if("no-default-mounts", "--default-mounts-file=/dev/null"); // the host's mounts.conf is for containers
 }
 
 void add_confinement(Arguments &arguments)
@@ -113,7 +115,7 @@ std::vector<std::string> podman_command(const SandboxPlan &plan, const std::stri
     add_account(plan, arguments);
     // Nothing of the container's own in /etc and in the environment, and the limits of the unit (setrlimit(2)).
     arguments.add({"--passwd=false", "--no-hosts", "--http-proxy=false", "--ulimit=host", "--workdir=/",
-                   "--oom-score-adj=" + std::to_string(agent_oom_score), "--hostname=" + safe(host_name)});
+                   "--oom-score-adj=" + std::to_string(agent_oom_score), host_name_argument("podman", host_name)});
     add_view(plan, arguments);
     arguments.add({"--rootfs", safe(plan.root_directory), PI_AGENT_EXEC_PATH, std::to_string(podman_control_fd)});
     return arguments.take();

@@ -5,11 +5,14 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/process_handle.hpp"
+#include "runner/agent_end.hpp"
 #include "runner/process_namespace.hpp"
 
 #include <algorithm>
 #include <array>
 #include <fcntl.h>
+#include <fstream>
+#include <iterator>
 #include <sys/epoll.h>
 #include <unistd.h>
 #include <utility>
@@ -64,6 +67,7 @@ void ContainerSandbox::require_confined()
 {
     const std::vector<pid_t> inside = processes();
     if (!inside.empty() && (launcher_ = open_process(inside.front()))) watch(launcher_);
+    require_account(inside);
     if (!defence_is_on((engine_ + ":require-confined").c_str())) return;
     for (const char *kind : {"mnt", "pid", "ipc", "uts"}) {
         const auto host = namespace_of("1", kind);
@@ -72,6 +76,30 @@ void ContainerSandbox::require_confined()
         for (const pid_t pid : inside)
             has_own = has_own && namespace_of(std::to_string(pid), kind).value_or(*host) != *host;
         if (!has_own) throw Failure(ExitStatus::unavailable, engine_ + " made no namespace of its own for the session (" + kind + ")");
+    }
+}
+
+void ContainerSandbox::expect_account(const SandboxPlan &plan)
+{
+    account_ = account_of(plan);
+    // As the engine is told (podman_command.cpp, docker_command.cpp).
+    account_->no_new_privileges = defence_is_on((engine_ + ":no-new-privileges").c_str());
+    account_->no_capabilities = defence_is_on((engine_ + ":no-capabilities").c_str());
+}
+
+// An engine looks names and numbers up in files of the container's root, which may be an image's: a group there with the name "991" is what
+// it takes for the group 991.
+void ContainerSandbox::require_account(const std::vector<pid_t> &inside) const
+{
+    if (!defence_is_on("engine-account")) return;
+    if (!account_) throw Failure(ExitStatus::internal, engine_ + " was not told whose the session is");
+    for (const pid_t pid : inside) {
+        std::ifstream file("/proc/" + std::to_string(pid) + "/status");
+        const std::string status{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+        if (const auto problem = account_problem(status, *account_))
+            throw Failure(ExitStatus::unavailable,
+                          engine_ + " gave the session other rights than those of the agent's account (" + *problem +
+                              "); look for accounts and groups in its image whose names are numbers, or choose another method");
     }
 }
 
@@ -96,7 +124,14 @@ void ContainerSandbox::process()
     }
     if (!patience_ || Clock::now() < *patience_) return;
     patience_.reset();
+    gave_up_ = true;
     stop();
+}
+
+SandboxResult ContainerSandbox::result()
+{
+    SandboxResult result = SystemdSandbox::result();
+    return gave_up_ ? without_own_kill(std::move(result)) : result;
 }
 
 void ContainerSandbox::watch(FdRef fd)

@@ -2,6 +2,7 @@
 // outlives it. Unit, limits, lifetime and record are those of the method systemd.
 #pragma once
 
+#include "runner/process_account.hpp"
 #include "runner/sandbox_systemd.hpp"
 
 #include <optional>
@@ -21,6 +22,7 @@ public:
     [[nodiscard]] FdRef fd() const override;
     [[nodiscard]] Deadline next_look(Deadline otherwise) const override;
     void process() override;
+    SandboxResult result() override;
     std::string explain(const SandboxResult &result) override;
     [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const override;
     [[nodiscard]] Restrictions restrictions() const override { return Restrictions::all; }
@@ -31,13 +33,19 @@ protected:
     void forget(FdRef fd);
     // Where the engine is to complain; once.
     UniqueFd make_complaint();
+    // As whom the engine is to run the launcher: require_confined() asks the kernel. Before anything is started.
+    void expect_account(const SandboxPlan &plan);
 
 private:
+    void require_account(const std::vector<pid_t> &inside) const;
+
     std::string engine_;
     UniqueFd complaint_; // what the engine says; a pipe
     UniqueFd events_;    // epoll: of the bus, and of the launcher once it is there
     UniqueFd launcher_;
+    std::optional<ExpectedAccount> account_;
     std::optional<Deadline> patience_; // since the launcher's end
+    bool gave_up_ = false;             // it was over, and the engine was ended
 };
 
 // The host's name as the kernel has it.

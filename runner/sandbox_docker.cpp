@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <linux/magic.h>
 #include <sys/stat.h>
 #include <utility>
 
@@ -52,6 +53,7 @@ void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)
     require_no_power_over_docker(plan, host_.group);
     make_place_for_docker();
     agent_ = plan.agent;
+    expect_account(plan);
     const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
     if (mkdir((session + "/" + docker_mark).c_str(), 0700) != 0) throw_errno("marking the session as one of docker's");
     door_.emplace(session, launcher);
@@ -83,7 +85,12 @@ void DockerSandbox::process()
     ContainerSandbox::process();
     if (!door_ || !wait_for_input(door_->fd(), Clock::now())) return;
     forget(door_->fd());
-    door_->answer(*agent_, processes());
+    try {
+        door_->answer(*agent_, processes());
+    } catch (...) { // whoever ends the session after it must not forget the door once more
+        door_.reset();
+        throw;
+    }
     door_.reset();
 }
 
@@ -94,6 +101,8 @@ void DockerSandbox::require_limits_enforced(const LimitsPolicy &limits)
     const ControlGroup unit = group_of_service(session_id_);
     if (unit.is_unified) return; // processes() found it there
     for (const char *controller : {"memory", "pids", "cpu"}) {
+        // A limit of which this host has no controller was refused before, when the policy says it.
+        if (!is_mounted_as(std::string(control_groups) + "/" + controller, CGROUP_SUPER_MAGIC)) continue;
         const std::vector<pid_t> held = processes_below(directory_of(unit, controller));
         for (const pid_t pid : processes())
             if (std::find(held.begin(), held.end(), pid) == held.end())

@@ -184,6 +184,22 @@ def test_nothing_of_an_image_runs(prove):
     prove(attack, "docker:plain-image")
 
 
+def test_an_image_chooses_no_group_for_the_agent(prove):
+    """docker looks each group up in the image's own file, names first: there the number of the agent's group may be another group's name."""
+
+    def attack(target):
+        account = target.machine.root("getent passwd pi-agent", check=True).stdout.decode().split(":")
+        assert b"42" not in target.pi("id", "-G", check=True).stdout.split()
+        files = f"mkdir -p /tmp/chooses/etc && echo '{account[3]}:x:42:' > /tmp/chooses/etc/group"
+        make = f"{files} && tar -C /tmp/chooses -c . | docker import - chooses-groups && rm -r /tmp/chooses"
+        with changed(target, make, "docker image rm -f chooses-groups"), target.policy_with(SECTION.replace(DOCKER_IMAGE, "chooses-groups")):
+            done = target.pi("id", "-G")
+        return Outcome(b"42" in done.stdout.split(), done)
+
+    on, _ = prove(attack, "engine-account")
+    assert on.seen.returncode == 69 and b"docker gave the session other rights" in on.seen.stderr, on
+
+
 def test_the_callers_and_the_hosts_settings_for_docker_reach_nobody(product, control_seen):
     """Those that choose another daemon, a context, or variables for every container. The control: docker itself takes them."""
     machine = product.machine

@@ -109,6 +109,17 @@ def test_the_hosts_settings_for_containers_give_the_agent_nothing(prove):
     prove(attack, "podman:no-settings")
 
 
+def test_the_hosts_list_of_mounts_gives_the_agent_nothing(prove):
+    """mounts.conf names directories of the host of which each container gets a copy, secrets of a subscription for instance."""
+
+    def attack(target):
+        with a_file(target, "/etc/containers/mounts.conf", "/var/lib/dpkg:/srv\n"):
+            done = target.pi("ls", "/srv")
+        return Outcome(b"status" in done.stdout, done)
+
+    prove(attack, "podman:no-default-mounts")
+
+
 def test_nothing_is_handed_to_a_launcher_without_a_sandbox(prove):
     """A host whose podman does nothing: a broken package, or an administrator's way around an error."""
 

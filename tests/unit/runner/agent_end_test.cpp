@@ -60,3 +60,10 @@ TEST_CASE("what the launcher says counts for nothing where systemd saw another e
     CHECK(same(judged(CLD_EXITED, 128, ExecEnded{true, 0}), AgentEnded{false, 128}));
     CHECK(same(judged(CLD_EXITED, 28, ExecEnded{true, -100}), AgentEnded{false, 28}));
 }
+
+TEST_CASE("an engine that is killed because it outlives its launcher takes nothing from the agent's own status")
+{
+    CHECK(same(agent_end(without_own_kill({true, "signal", CLD_KILLED, SIGKILL}), ExecEnded{false, 7}), AgentEnded{false, 7}));
+    CHECK(same(agent_end(without_own_kill({true, "exit-code", CLD_EXITED, 3}), ExecEnded{false, 7}), AgentEnded{false, 3}));
+    CHECK_THROWS_AS(static_cast<void>(agent_end(without_own_kill({true, "signal", CLD_KILLED, SIGKILL}), std::nullopt)), Failure);
+}

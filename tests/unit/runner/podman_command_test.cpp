@@ -60,6 +60,13 @@ TEST_CASE("the engine keeps all that it knows below one directory of the unit's 
     }
 }
 
+TEST_CASE("the host's list of directories for every container is not read; podman is told so before what to do")
+{
+    const auto command = podman_command(plan_for(NetworkMode::full), "host");
+    const auto option = std::find(command.begin(), command.end(), "--default-mounts-file=/dev/null");
+    CHECK(option < std::find(command.begin(), command.end(), "run"));
+}
+
 TEST_CASE("the view is bound as it is, the host's control groups are left out, and the tree is the root")
 {
     const auto command = podman_command(plan_for(NetworkMode::full), "host");
