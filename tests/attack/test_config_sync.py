@@ -203,7 +203,7 @@ def assert_in_line(target):
 
 
 def test_a_home_rearranged_between_starts_leads_nowhere(product, control_seen):
-    seed = int(time.time())
+    seed = os.environ.get("PI_AGENT_SEED", "0")
     draw = random.Random(seed)
     on_host(product, "mkdir -p prompts/deep/er; echo '{\"openai\": {\"type\": \"api_key\", \"key\": \"k\"}}' >auth.json")
     change_host(product, draw)
@@ -224,7 +224,7 @@ def test_a_home_rearranged_between_starts_leads_nowhere(product, control_seen):
 
 
 def test_a_home_rearranged_all_the_time_leads_nowhere(product, control_seen):
-    seed = int(time.time())
+    seed = os.environ.get("PI_AGENT_SEED", "0")
     draw = random.Random(seed)
     on_host(product, "mkdir -p prompts/deep/er; for i in $(seq 300); do echo $i >prompts/$i.md; done")
     change_host(product, draw)
@@ -279,8 +279,8 @@ def test_a_link_to_what_the_user_may_not_read_brings_nothing_into_the_state(secr
 @pytest.mark.position("user")
 def test_after_a_kill_at_any_moment_each_file_is_old_or_new_and_the_next_start_repairs(product, control_seen):
     rounds = 200 if FULL else 20
-    seed = int(time.time())
-    done = product.machine.root(["python3", f"{INSIDE}/kill_sync.py", str(rounds), str(seed)], timeout=60 + 10 * rounds, check=True)
+    seed = os.environ.get("PI_AGENT_SEED", "0")
+    done = product.machine.root(["python3", f"{INSIDE}/kill_sync.py", str(rounds), seed], timeout=60 + 10 * rounds, check=True)
     seen = json.loads(done.stdout.splitlines()[-1])
     assert not seen["wrong"], f"seed {seed}: {seen['wrong']}"
     assert seen["killed"] >= rounds // 2, f"seed {seed}: only {seen['killed']} of {rounds} while the sync went on"

@@ -171,7 +171,9 @@ def a_stepped_clock():
             starts.append([starting.returncode, out.decode(), err.decode()])
         out, err = running.communicate(b"bye\n", timeout=60)
     history = subprocess.run(["pi-agentctl", "history", "--json"], capture_output=True).stdout
-    left = [str(path) for path in Path("/run/pi-agent/sessions").iterdir()]
+    until = time.monotonic() + 10  # a session's directory may outlive its pi for a moment
+    while (left := [str(path) for path in Path("/run/pi-agent/sessions").iterdir()]) and time.monotonic() < until:
+        time.sleep(0.1)
     return {"ready": ready, "starts": starts, "status": running.returncode, "out": out.decode(), "err": err.decode(),
             "durations": [start["duration_usec"] for start in json.loads(history)["starts"]], "left": left}  # fmt: skip
 

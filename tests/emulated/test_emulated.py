@@ -124,3 +124,4 @@ def test_a_clock_that_is_stepped_ends_no_start_and_no_session(said):
     # Recorded by a clock that nobody steps.
     lasted = [duration for duration in case["durations"] if duration is not None]
     assert lasted and all(0 <= duration < 3600 * 1000000 for duration in lasted), case
+    assert case["left"] == [], case

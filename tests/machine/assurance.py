@@ -123,15 +123,18 @@ def attacks(cases):
     )
 
 
+FUZZER = re.compile(r"^tests\.fuzz::(?P<sentence>\w+)\[(?P<machine>[a-z]+)(?P<parameters>)\]$")
+
+
 def figures(cases):
-    """What the long runs measured, a line for each on each machine."""
-    found = [(CASE.match(case["name"]), case) for case in cases if case.get("figures")]
+    """What the long runs and the fuzzers measured, a line for each on each machine."""
+    found = [(CASE.match(case["name"]) or FUZZER.match(case["name"]), case) for case in cases if case.get("figures")]
     rows = [
-        [match["sentence"].replace("_", " ") + (f": {match['parameters']}" if match["parameters"] else ""), match["machine"] or "", case["figures"]]
+        [("the fuzzer " if match.re is FUZZER else "") + match["sentence"].replace("_", " ") + (f": {match['parameters']}" if match["parameters"] else ""), match["machine"] or "", case["figures"]]
         for match, case in found
         if match
     ]
-    return table(["what was run", "machine", "before → after"], sorted(rows)) if rows else "No long run was among them.\n\n"
+    return table(["what was run", "machine", "before → after, or how much"], sorted(rows)) if rows else "No long run was among them.\n\n"
 
 
 def page(results, run, machines_table):

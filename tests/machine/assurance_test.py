@@ -64,6 +64,11 @@ class Figures(unittest.TestCase):
         lines = assurance.figures(cases).splitlines()[2:4]
         self.assertEqual(lines, ["| a b: bwrap | one | 5 → 5 |", "| a b: bwrap | two | 5 → 6 |"])
 
+    def test_a_fuzzer_has_a_line_and_is_no_attack(self):
+        cases = [{"name": "tests.fuzz::child_messages[one]", "outcome": "passed", "figures": "9 executions, 8 edges reached"}]
+        self.assertIn("| the fuzzer child messages | one | 9 executions, 8 edges reached |", assurance.figures(cases))
+        self.assertTrue(assurance.attacks(cases).startswith("0 tries"))
+
 
 class Page(unittest.TestCase):
     def setUp(self):

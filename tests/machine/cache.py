@@ -273,7 +273,9 @@ class Build:
     def setup(self):
         with locked(self.directory):
             self.log.unlink(missing_ok=True)
-            if not (self.directory / "build.ninja").exists():
+            if (self.directory / "build.ninja").exists():
+                self._quietly(["ninja", "-C", "/build", "build.ninja"])  # there may be programs and tests since it was configured
+            else:
                 remove_tree(self.directory)
                 if self.base:
                     self.base.compile()
@@ -288,7 +290,6 @@ class Build:
         """Builds what is installed; `everything`: the unit tests too."""
         self.setup()
         with locked(self.directory):
-            self._quietly(["ninja", "-C", "/build", "build.ninja"])  # there may be programs since it was configured
             targets = [] if everything else self._installed_targets()
             self._quietly(["ninja", "-C", "/build", "-j", str(os.cpu_count()), *targets])
 

@@ -8,6 +8,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 
 DOCTEST_SUMMARY = re.compile(r"\[doctest\] test cases: +(\d+) \| +(\d+) passed \| +(\d+) failed \| +(\d+) skipped")
+FUZZED = re.compile(r"^(\w+): seed \d+: (\d+ executions, \d+ edges reached), status 0$", re.MULTILINE)  # tests/fuzz/fuzzing.py
 SKIPPED_CASE = re.compile(r"^\[skipped\] (.+?) \| (.+)$", re.MULTILINE)  # tests/unit/support/skipped.hpp
 RANK = {"passed": 0, "skipped": 1, "failed": 2}
 
@@ -17,7 +18,7 @@ class Results:
         self.counts = dict.fromkeys(RANK, 0)
         self.notes = []  # (outcome, what, why) of all that did not pass
         self.suites = []  # what each suite added, where, and how long it took
-        self.cases = []  # of pytest's cases that have properties (tests/attack): these, their name and their outcome
+        self.cases = []  # of pytest's cases that have properties (tests/attack), and of fuzzers: these, their name and their outcome
 
     def add(self, outcome, what="", why="", count=1):
         self.counts[outcome] += count
@@ -77,6 +78,8 @@ class Results:
                 self.add("passed", count=max(passed - len(gave_up), 0))
                 self.add("failed", what, excerpt(output), count=failed)
                 self.add("skipped", what, "switched off in their source, or they need root", count=skipped)
+            for fuzzer, figures in FUZZED.findall(output):
+                self.cases.append({"name": f"tests.fuzz::{fuzzer}[{label.split()[-1]}]", "outcome": "passed", "figures": figures})
             if test["result"] == "SKIP":
                 self.add("skipped", what, excerpt(output))
             elif test["result"] != "OK" and not (summary and failed):

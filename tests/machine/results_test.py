@@ -36,6 +36,11 @@ class Meson(unittest.TestCase):
         self.assertEqual(results.counts, {"passed": 1, "failed": 1, "skipped": 1})
         self.assertIn(("skipped", "unit: area", "why"), results.notes)
 
+    def test_what_a_fuzzer_did_is_kept_unless_it_failed(self):
+        told = "json: seed 7: 1234 executions, 56 edges reached, status {0}\n"
+        results = counted({"result": "OK", "stdout": told.format(0)}, {"result": "FAIL", "stdout": told.format(77)})
+        self.assertEqual(results.cases, [{"name": "tests.fuzz::json[unit]", "outcome": "passed", "figures": "1234 executions, 56 edges reached"}])
+
     def test_a_program_that_crashed_after_its_cases_passed_has_failed(self):
         results = counted({"result": "FAIL", "stdout": SUMMARY.format(2, 2, 0, 0)})
         self.assertEqual((results.counts["passed"], results.counts["failed"]), (2, 1))

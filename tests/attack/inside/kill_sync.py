@@ -134,7 +134,7 @@ def kill_in(agent_uid, victim, delay):
 
 
 def main():
-    rounds, seed = int(sys.argv[1]), int(sys.argv[2])
+    rounds, seed = int(sys.argv[1]), sys.argv[2]
     random.seed(seed)
     start().communicate(timeout=30)
     agent_uid = os.stat(f"{STATE}/home").st_uid
