@@ -112,6 +112,23 @@ def test_no_container_stays_of_a_client_that_was_killed_too_early(prove):
     prove(attack, "docker:removed")
 
 
+@pytest.mark.position("user")
+def test_a_container_that_came_after_its_sessions_end_goes_at_the_next_start(prove):
+    """The client was killed while the daemon made it, and the session's cleanup asked too early. Others' containers are not touched."""
+    left_behind = f"pi-agent-{'0123456789abcdef' * 2}"
+
+    def attack(target):
+        names = (left_behind, "pi-agent-of-others", "of-others")
+        make = " && ".join(f"docker create --name {name} {DOCKER_IMAGE} /x" for name in names)
+        with changed(target, make, "docker ps -aq | xargs -r docker rm -f"):
+            target.pi("true", check=True)
+            found = target.machine.root(["docker", "ps", "-a", "--format", "{{.Names}}"], check=True).stdout.decode().split()
+        assert {*names[1:]} <= set(found), found
+        return Outcome(left_behind in found, found)
+
+    prove(attack, "docker:sweep")
+
+
 @pytest.mark.position("agent")
 def test_the_agent_finds_no_door_and_no_engine(prove):
     """The door is gone before the agent is there; the daemon's socket never was."""
