@@ -22,6 +22,7 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t answer_limit = std::size_t{1} << 20U; // bytes
+constexpr const char *strange_answer = "its answer is none of docker's";
 constexpr const char *remedy = "; look at it (systemctl status docker), or choose another method";
 
 [[noreturn]] void refuse(const std::string &reason)
@@ -87,22 +88,69 @@ gid_t require_docker_socket(const AsRoot & /*root*/)
     return groups ? facts.st_gid : 0;
 }
 
-DockerAnswer parse_docker_answer(const std::string &text)
+namespace {
+
+int status_of(const std::string &text)
 {
-    DockerAnswer answer;
+    int status = 0;
     const std::size_t space = text.find(' ');
-    const std::size_t body = text.find("\r\n\r\n");
     const char *end = text.data() + text.size();
-    if (text.compare(0, 7, "HTTP/1.") != 0 || space == std::string::npos || body == std::string::npos ||
-        std::from_chars(text.data() + space + 1, end, answer.status).ec != std::errc())
-        refuse(text.empty() ? "it closed the connection without an answer" : "its answer is none of docker's");
+    if (text.compare(0, 7, "HTTP/1.") != 0 || space == std::string::npos ||
+        std::from_chars(text.data() + space + 1, end, status).ec != std::errc())
+        refuse(text.empty() ? "it closed the connection without an answer" : strange_answer);
+    return status;
+}
+
+DockerAnswer parse_answer(const std::string &text, bool is_list)
+{
+    DockerAnswer answer{status_of(text), {}};
+    const std::size_t body = text.find("\r\n\r\n");
+    if (body == std::string::npos) refuse(strange_answer);
     answer.body = nlohmann::json::parse(text.begin() + static_cast<std::ptrdiff_t>(body) + 4, text.end(), nullptr, false);
-    if (!answer.body.is_object()) refuse("its answer is none of docker's");
+    if (!(is_list && answer.status == 200 ? answer.body.is_array() : answer.body.is_object())) refuse(strange_answer);
     const auto reason = answer.body.find("message");
     const bool has_reason = reason != answer.body.end() && reason->is_string();
     if (answer.status != 200 && answer.status != 404)
         refuse("it answers " + std::to_string(answer.status) + (has_reason ? ": " + escape_for_display(reason->get<std::string>()) : ""));
     return answer;
+}
+
+} // namespace
+
+DockerAnswer parse_docker_answer(const std::string &text)
+{
+    return parse_answer(text, false);
+}
+
+std::vector<std::string> parse_ended_containers(const std::string &text)
+{
+    const DockerAnswer answer = parse_answer(text, true);
+    if (answer.status != 200) refuse("it lists no containers");
+    std::vector<std::string> found;
+    for (const auto &container : answer.body) {
+        const auto names = container.is_object() ? container.find("Names") : container.end();
+        const auto state = container.is_object() ? container.find("State") : container.end();
+        if (names == container.end() || !names->is_array() || state == container.end() || !state->is_string()) refuse(strange_answer);
+        for (const auto &name : *names) {
+            if (!name.is_string()) refuse(strange_answer);
+            if (*state == "created" || *state == "exited" || *state == "dead") found.push_back(name.get<std::string>());
+        }
+    }
+    return found;
+}
+
+std::vector<std::string> ended_containers(const AsRoot & /*root*/, Deadline deadline)
+{
+    // {"name":["^/pi-agent-"],"status":["created","exited","dead"]}
+    return parse_ended_containers(ask("GET /containers/json?all=true&filters=%7B%22name%22%3A%5B%22%5E%2Fpi-agent-%22%5D%2C%22status%22%3A"
+                                      "%5B%22created%22%2C%22exited%22%2C%22dead%22%5D%7D",
+                                      deadline));
+}
+
+void remove_ended_container(const AsRoot & /*root*/, const std::string &name, Deadline deadline)
+{
+    const int status = status_of(ask("DELETE /containers/" + name + "?v=true", deadline));
+    if (status != 204 && status != 404 && status != 409) refuse("it answers " + std::to_string(status) + " when told to remove " + name);
 }
 
 DockerAnswer ask_docker(const AsRoot & /*root*/, const std::string &path, Deadline deadline)

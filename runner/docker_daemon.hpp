@@ -1,4 +1,4 @@
-// Asking docker's daemon over its socket, as root and without running anything: two questions of its API and a removal, with bounds.
+// Asking docker's daemon over its socket, as root and without running anything: a few questions of its API and removals, with bounds.
 #pragma once
 
 #include "common/channel.hpp"
@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <sys/types.h>
+#include <vector>
 
 namespace pi_agent {
 
@@ -26,6 +27,13 @@ DockerAnswer ask_docker(const AsRoot &root, const std::string &path, Deadline de
 
 // Removes a container, whatever its state. best_effort: one that has ended is gone already, and the daemon may be.
 void remove_container(const AsRoot &root, const std::string &name, Deadline deadline) noexcept;
+
+// Names ("/pi-agent-…") of containers that were made and do not run. Throws Failure(unavailable), also where one is not described as such.
+std::vector<std::string> ended_containers(const AsRoot &root, Deadline deadline);
+std::vector<std::string> parse_ended_containers(const std::string &text);
+
+// Not one that runs by now: the daemon refuses that, and one that is gone is fine. Throws Failure(unavailable).
+void remove_ended_container(const AsRoot &root, const std::string &name, Deadline deadline);
 
 // The text of an answer as the daemon sends it. Throws Failure(unavailable).
 DockerAnswer parse_docker_answer(const std::string &text);

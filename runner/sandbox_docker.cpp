@@ -5,8 +5,10 @@
 #include "common/error.hpp"
 #include "runner/control_group.hpp"
 #include "runner/docker_command.hpp"
+#include "runner/docker_daemon.hpp"
 #include "runner/docker_tree.hpp"
 #include "runner/engine_arguments.hpp"
+#include "runner/record.hpp"
 #include "runner/session_directory.hpp"
 
 #include <algorithm>
@@ -20,6 +22,7 @@ namespace pi_agent {
 
 namespace {
 
+constexpr int sweep_patience_seconds = 2;
 constexpr int status_of_docker = 125; // docker-run(1)
 
 // Where the unit mounts an empty tmpfs of its own. Left to systemd, it would be made for whoever is there first.
@@ -44,8 +47,31 @@ void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
 } // namespace
 
 DockerSandbox::DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy)
-    : ContainerSandbox(root, session_id, user, "docker"), session_id_(std::move(session_id)), host_(require_docker(root, policy))
+    : ContainerSandbox(root, session_id, user, "docker"), root_(root), session_id_(std::move(session_id)), host_(require_docker(root, policy))
 {
+}
+
+void DockerSandbox::leave_callers_group(const std::function<void()> &meanwhile)
+{
+    ContainerSandbox::leave_callers_group(meanwhile);
+    if (defence_is_on("docker:sweep")) sweep_containers();
+}
+
+// A client that is killed while the daemon makes its container leaves that to nobody, when the cleanup of its session came before it.
+void DockerSandbox::sweep_containers()
+{
+    const std::string prefix = "/" + container_name("");
+    try { // best_effort: it keeps nobody, and the next start tries again
+        const Deadline deadline = in_seconds(sweep_patience_seconds);
+        for (const std::string &name : ended_containers(root_, deadline)) {
+            const std::string id = name.compare(0, prefix.size(), prefix) == 0 ? name.substr(prefix.size()) : "";
+            if (!is_session_id(id) || session_exists(root_, id) || may_live(id)) continue;
+            remove_ended_container(root_, container_name(id), deadline);
+            record_problem(id, "a container without a session was removed");
+        }
+    } catch (const Failure &failure) {
+        record_problem(session_id_, std::string("containers without a session cannot be removed: ") + failure.what());
+    }
 }
 
 void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)

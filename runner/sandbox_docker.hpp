@@ -5,6 +5,7 @@
 #include "runner/launch_door.hpp"
 #include "runner/sandbox_container.hpp"
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -13,9 +14,10 @@ namespace pi_agent {
 
 class DockerSandbox : public ContainerSandbox {
 public:
-    // Throws Failure, also where docker or what it needs is missing.
+    // Borrows root. Throws Failure, also where docker or what it needs is missing.
     DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy);
 
+    void leave_callers_group(const std::function<void()> &meanwhile) override;
     void start(const SandboxPlan &plan, FdRef launcher) override;
     void stop() override;
     SandboxResult result() override;
@@ -26,6 +28,9 @@ protected:
     [[nodiscard]] std::vector<UnitProperty> properties(const SandboxPlan &plan, const SystemdFeatures &features) const override;
 
 private:
+    void sweep_containers();
+
+    const AsRoot &root_;
     std::string session_id_;
     DockerHost host_;
     std::optional<Uid> agent_;

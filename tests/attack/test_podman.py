@@ -91,6 +91,7 @@ def test_no_agent_survives_what_watches_its_container(prove, product, machine_na
 def test_whoever_of_the_engine_is_killed_nothing_is_left(product, victim):
     traces = product.quiet_traces()
     session = product.session(*STUBBORN)
+    assert len(sleepers(product)) == 2, "the agent and its grandchild"
     product.machine.root(["pkill", "-KILL", *(["-f", "^/usr/libexec/pi-agent/pi-agent-runner"] if "runner" in victim else ["-x", victim])], check=True)
     assert not wait_for(lambda: sleepers(product))
     assert session.process.wait(timeout=30) != 0

@@ -45,6 +45,20 @@ TEST_CASE("an answer of docker's daemon is read whole, or not at all")
         CHECK_THROWS_AS_MESSAGE(parse_docker_answer(text), Failure, text);
 }
 
+TEST_CASE("of docker's list only containers that do not run count, and a list that is not described is none")
+{
+    CHECK(parse_ended_containers(head + "[]").empty());
+    CHECK(parse_ended_containers(head + R"([{"Names": ["/a"], "State": "created"}, {"Names": ["/b"], "State": "running"},
+                                            {"Names": ["/c", "/d"], "State": "dead"}, {"Names": [], "State": "exited"}])") ==
+          std::vector<std::string>{"/a", "/c", "/d"});
+    for (const char *list : {"", "{}", "null", "[", "[1]", "[[]]", "[{}]", R"([{"Names": ["/a"]}])", R"([{"State": "created"}])",
+                             R"([{"Names": "/a", "State": "created"}])", R"([{"Names": [1], "State": "created"}])",
+                             R"([{"Names": ["/a"], "State": 1}])", R"([{"Names": ["/a"], "State": "created"}, 7])"})
+        CHECK_THROWS_AS_MESSAGE(parse_ended_containers(head + list), Failure, list);
+    CHECK_THROWS_AS(parse_ended_containers("HTTP/1.1 404 Not Found\r\n\r\n{}"), Failure);
+    CHECK_THROWS_AS(parse_ended_containers("HTTP/1.1 500 Error\r\n\r\n[]"), Failure);
+}
+
 TEST_CASE("an image brings files and nothing else")
 {
     CHECK(failure_of("null").empty());
