@@ -8,7 +8,6 @@ from target import DEMO, INSIDE, Outcome
 pytestmark = pytest.mark.position("user")
 
 CLEAN_SECONDS = 5
-VICTIMS = ("wrapper", "sudo", "receiver", "runner", "exec", "agent")
 STUBBORN = ("python3", f"{INSIDE}/stubborn.py")
 
 
