@@ -49,9 +49,9 @@ std::optional<std::uint64_t> number_of(const std::string &word, int base)
 bool are_among(const std::optional<std::vector<std::string>> &words, std::size_t count, const std::vector<std::uint64_t> &allowed, int base)
 {
     return words && words->size() >= count && std::all_of(words->begin(), words->end(), [&](const std::string &word) {
-        const auto number = number_of(word, base);
-        return number && std::find(allowed.begin(), allowed.end(), *number) != allowed.end();
-    });
+               const auto number = number_of(word, base);
+               return number && std::find(allowed.begin(), allowed.end(), *number) != allowed.end();
+           });
 }
 
 } // namespace

@@ -47,7 +47,8 @@ void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
 } // namespace
 
 DockerSandbox::DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy)
-    : ContainerSandbox(root, session_id, user, "docker"), root_(root), session_id_(std::move(session_id)), host_(require_docker(root, policy))
+    : ContainerSandbox(root, session_id, user, "docker"), root_(root), session_id_(std::move(session_id)),
+      host_(require_docker(root, policy))
 {
 }
 

@@ -9,9 +9,10 @@ namespace {
 
 const ExpectedAccount agent{Uid(990), Gid(991), {991, 1500}};
 
-const std::string as_it_is_to_be = "Name:\tpi-agent-exec\nUid:\t990\t990\t990\t990\nGid:\t991\t991\t991\t991\nFDSize:\t64\nGroups:\t991 1500 \n"
-                                   "CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"
-                                   "CapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t0\n";
+const std::string as_it_is_to_be =
+    "Name:\tpi-agent-exec\nUid:\t990\t990\t990\t990\nGid:\t991\t991\t991\t991\nFDSize:\t64\nGroups:\t991 1500 \n"
+    "CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\n"
+    "CapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t0\n";
 
 // With another text in the place of the first `old`.
 std::string with(const std::string &old, const std::string &text)
