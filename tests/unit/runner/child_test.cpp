@@ -334,7 +334,7 @@ TEST_CASE("a child may do less where the host allows less, though its parent may
     CHECK(said == "30 30");
 }
 
-TEST_CASE("a child that ends by itself is waited for no longer than it takes, with a descriptor to wait by or without" * doctest::skip(not_root()))
+TEST_CASE("a child that ends by itself is waited for as long as it takes, with a descriptor or without" * doctest::skip(not_root()))
 {
     for (const bool has_descriptor : {true, false}) {
         CAPTURE(has_descriptor);
