@@ -39,7 +39,8 @@ public:
 private:
     std::uint64_t measure_content(FdRef directory, int depth)
     {
-        if (depth == measured_depth_limit) return 0; // what lies deeper shows as missing from the sum: it keeps nothing else from being measured
+        if (depth == measured_depth_limit)
+            return 0; // what lies deeper shows as missing from the sum: it keeps nothing else from being measured
         auto stream = DirectoryStream::reopened(directory);
         std::uint64_t size = 0;
         if (!stream) return size; // the agent took its own right to look away: what is there shows as missing from the sum
