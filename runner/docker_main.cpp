@@ -2,6 +2,7 @@
 // complaints as standard output and standard error. Becomes docker's client, with nothing of anybody's environment.
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
+#include "common/fault_point.hpp"
 #include "common/fd.hpp"
 #include "runner/docker_preflight.hpp"
 #include "runner/engine_arguments.hpp"
@@ -32,6 +33,7 @@ int main()
     try {
         const std::vector<std::string> arguments = read_engine_arguments(FdRef(STDOUT_FILENO));
         place_descriptors();
+        fault_point("docker-door");
         // No endpoint, context or proxy of anybody's: the daemon and the directory of settings are arguments.
         const std::vector<std::string> environment = {"PATH=/usr/sbin:/usr/bin"};
         execve(docker_path, exec_pointers(arguments).data(), exec_pointers(environment).data());
