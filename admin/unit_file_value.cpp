@@ -10,7 +10,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint64_t microseconds_a_second = 1'000'000; // microseconds
+constexpr std::uint64_t microseconds_a_second = 1'000'000;
 
 struct Renamed {
     const char *property;
