@@ -1,7 +1,7 @@
 // Looking at the agent's program, and closing the way to it.
 #include "admin/agent_binary.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/account.hpp"
 #include "common/error.hpp"
 #include "common/fd.hpp"
@@ -35,7 +35,7 @@ std::string read_link(const std::string &path)
 bool is_wrapper(const struct stat &program)
 {
     struct stat wrapper {};
-    const auto path = parent_of(read_link("/proc/self/exe")) + "/" PI_AGENT_COMMAND_NAME;
+    const auto path = parent_of(read_link("/proc/self/exe")) + "/" + build::command_name;
     return ::stat(path.c_str(), &wrapper) == 0 && wrapper.st_dev == program.st_dev && wrapper.st_ino == program.st_ino;
 }
 

@@ -12,7 +12,7 @@
 #include "admin/session_ends.hpp"
 #include "admin/sudoers.hpp"
 #include "admin/system_managed.hpp"
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/policy_load.hpp"
 
 #include <utility>
@@ -30,7 +30,7 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
     check_host(policy, observer, problems);
     problems.throw_if_any();
     const auto sudo = installed_sudo_kind();
-    if (!is_system_managed) require_program(visudo_of(sudo));
+    if (!build::is_system_managed) require_program(visudo_of(sudo));
     if (policy.agent.create_user) require_program("systemd-sysusers");
     const auto accounts = needed_agent_accounts(policy, group_members);
     create_accounts(root, policy, accounts, changes);
@@ -39,8 +39,8 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
     for (const auto &install : hide_npm_installs(root, policy, changes))
         warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path
                  << ", and it cannot be hidden: " << install.why_left << "; npm uninstall -g it\n";
-    if (is_system_managed) return;
-    install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH, sudo), sudo, users_of(policy),
+    if (build::is_system_managed) return;
+    install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy),
                     changes);
 }
 
@@ -61,7 +61,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
     } else {
         // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes.
         out << to_string(policy.wrapper.where) << ": wrapper.enable is false: nobody may start pi\n";
-        if (!is_system_managed) remove_sudoers(root, sudoers_directory, changes);
+        if (!build::is_system_managed) remove_sudoers(root, sudoers_directory, changes);
         living = end_unauthorised_sessions(root, policy, changes);
     }
     try {

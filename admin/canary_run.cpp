@@ -3,7 +3,7 @@
 
 #include "admin/accounts.hpp"
 #include "admin/user_program.hpp"
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/decision.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -89,7 +89,7 @@ CanaryReport run_canary(const Policy &policy, const Observer &observer, const st
     // process (ptrace(2)), and what it holds, and says, is the user's.
     try {
         const auto result = run_as_user(observer.root().value(), place->user,
-                                        {"env", "--chdir=" + place->directory, PI_AGENT_WRAPPER_PATH, "--pi-agent-canary"},
+                                        {"env", "--chdir=" + place->directory, build::wrapper_path, "--pi-agent-canary"},
                                         canary_patience_seconds, NewPrivileges::allowed);
         report.status = result.status;
         read_output(result.output, report);

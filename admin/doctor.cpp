@@ -6,7 +6,7 @@
 #include "admin/sudo_faults.hpp"
 #include "admin/table.hpp"
 #include "admin/user_faults.hpp"
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
@@ -71,7 +71,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     look("reading the sudo configuration", faults, [&] { return find_sudo_faults(root, policy, users); });
     look("looking at file systems", faults, [&] { return find_file_system_faults(root, policy, agents, observer); });
     look("looking for what sessions left", faults, [&] { return find_leftovers(root); });
-    const auto wrapper = names_of_wrapper(policy.wrapper.command_name, PI_AGENT_WRAPPER_PATH);
+    const auto wrapper = names_of_wrapper(policy.wrapper.command_name, build::wrapper_path);
     for (const auto &agent : agents)
         look(("asking the login shell of " + agent.first.name).c_str(), faults,
              [&] { return find_user_faults(root, agent.first, policy.wrapper.command_name, wrapper); });

@@ -4,7 +4,7 @@
 #include "admin/agent_binary.hpp"
 #include "admin/changes.hpp"
 #include "admin/npm_installs.hpp"
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/access_rules.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -122,7 +122,7 @@ Faults find_open_programs(const AsRoot &root, const Policy &policy)
     const std::string agent = policy.agent.binary;
     for (const char *directory : system_program_directories) {
         const std::string path = std::string(directory) + "/" + policy.wrapper.command_name;
-        if (is_same_file(path, PI_AGENT_WRAPPER_PATH) || is_same_file(path, agent) || !can_be_run_by_all(path)) continue;
+        if (is_same_file(path, build::wrapper_path) || is_same_file(path, agent) || !can_be_run_by_all(path)) continue;
         faults.push_back({"other-pi", path + " is not the wrapper, and everybody can run it", "remove it, or make it root's alone"});
     }
     for (const auto &install : find_npm_installs(root, policy)) {
@@ -143,7 +143,7 @@ Faults find_changed_files()
 {
     Faults faults;
     for (const char *path :
-         {PI_AGENT_WRAPPER_PATH, PI_AGENT_RUNNER_PATH, PI_AGENT_EXEC_PATH, PI_AGENT_CLEANUP_PATH, PI_AGENT_CANARY_PATH}) {
+         {build::wrapper_path, build::runner_path, build::exec_path, build::cleanup_path, build::canary_path}) {
         try {
             const auto file = open_trusted(path, O_PATH, "program of pi-agent");
             struct stat facts {};

@@ -2,7 +2,8 @@
 #include "admin/commands.hpp"
 #include "admin/nothing.hpp"
 #include "admin/problem_report.hpp"
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
+#include "common/policy_load.hpp"
 #include "common/error.hpp"
 
 #include <iostream>
@@ -12,7 +13,7 @@ namespace {
 
 using namespace pi_agent;
 
-constexpr const char *footer = "The policy is " PI_AGENT_POLICY_PATH ". Exit status:\n"
+constexpr const char *footer = "Exit status:\n"
                                "   0  done\n"
                                "   1  there is nothing of that kind: no session to end, no entry, no earlier policy, or the answer was no\n"
                                "  64  usage\n"
@@ -27,10 +28,10 @@ Command parse_command_line(int argc, char **argv)
 {
     CLI::App app("Administers pi-agent: writes and checks its policy, makes the host follow it, and looks after sessions and state.",
                  "pi-agentctl");
-    app.set_version_flag("--version", "pi-agentctl " PI_AGENT_VERSION_TEXT);
+    app.set_version_flag("--version", std::string("pi-agentctl ") + build::version);
     app.set_help_all_flag("--help-all", "Print the help of every command and exit");
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
-    app.footer(footer);
+    app.footer(std::string("The policy is ") + policy_path + ". " + footer);
     Command chosen;
     add_policy_commands(app, chosen);
     add_session_commands(app, chosen);

@@ -9,7 +9,7 @@
 #include "admin/render_systemd.hpp"
 #include "admin/render_target.hpp"
 #include "admin/root_only.hpp"
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/policy_load.hpp"
 #include "common/problems.hpp"
 #include "runner/admission.hpp"
@@ -19,7 +19,10 @@
 
 namespace pi_agent {
 
-const char *const default_image = "localhost/pi-agent:" PI_AGENT_VERSION_TEXT;
+std::string default_image()
+{
+    return std::string("localhost/pi-agent:") + build::version;
+}
 
 namespace {
 

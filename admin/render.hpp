@@ -17,7 +17,7 @@ struct RenderOptions {
     std::vector<std::string> arguments; // the agent's
 };
 
-extern const char *const default_image;
+std::string default_image();
 
 // What --target may say.
 std::vector<std::string> render_targets();

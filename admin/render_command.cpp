@@ -14,7 +14,7 @@ void add_render_command(CLI::App &app, Command &chosen)
         std::string directory;
     };
     const auto all = std::make_shared<Given>();
-    all->options.image = default_image;
+    all->options.image = default_image();
     std::string targets;
     for (const auto &name : render_targets())
         targets += (targets.empty() ? "" : ", ") + name;

@@ -1,7 +1,7 @@
 // Quoting, as each reader undoes it.
 #include "admin/render_text.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/escape.hpp"
 
 #include <algorithm>
@@ -63,7 +63,7 @@ std::string exec_word(const std::string &text)
 std::string head_of(RenderTarget target, const RenderPlan &plan, const std::vector<std::string> &more)
 {
     std::string text =
-        fmt::format("# pi-agent {}: what {} grants to {} in {}, for {}. Render it again when either changes.\n", PI_AGENT_VERSION_TEXT,
+        fmt::format("# pi-agent {}: what {} grants to {} in {}, for {}. Render it again when either changes.\n", build::version,
                     escape_for_display(plan.rules.entry), plan.user.name, escape_for_display(plan.directory), to_string(target));
     for (const auto &line : more)
         text += "# " + escape_for_display(line) + "\n";

@@ -1,7 +1,7 @@
 // Becoming the wrapper.
 #include "admin/shell.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
 
@@ -14,8 +14,8 @@ void become_shell(const std::vector<std::string> &arguments)
     if (::geteuid() == 0) throw Failure(ExitStatus::usage, "root is no user of pi; run it as one: sudo -u NAME pi-agentctl shell");
     std::vector<std::string> all = {"pi", "--pi-agent-shell"};
     all.insert(all.end(), arguments.begin(), arguments.end());
-    ::execv(PI_AGENT_WRAPPER_PATH, exec_pointers(all).data());
-    throw_errno("running " PI_AGENT_WRAPPER_PATH);
+    ::execv(build::wrapper_path, exec_pointers(all).data());
+    throw_errno(std::string("running ") + build::wrapper_path);
 }
 
 } // namespace pi_agent

@@ -3,7 +3,7 @@
 
 #include "admin/program.hpp"
 #include "admin/sudoers.hpp"
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/policy_load.hpp"
 
@@ -13,7 +13,7 @@ void run_sudoers(std::ostream &out, std::ostream &notes)
 {
     const auto policy = load_policy(policy_path);
     const auto sudo = installed_sudo_kind();
-    const auto text = sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH, sudo);
+    const auto text = sudoers_text(policy, policy_path, build::runner_path, sudo);
     const auto visudo = visudo_of(sudo);
     if (!has_program(visudo)) {
         notes << "pi-agentctl: there is no visudo here, so nobody has checked this\n";

@@ -5,7 +5,7 @@
 #include "admin/program.hpp"
 #include "admin/sudoers.hpp"
 #include "admin/system_managed.hpp"
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
@@ -125,7 +125,7 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
                               std::string("remove that rule: ") + look});
     }
     if (!is_there) {
-        faults.push_back({"sudo-rule", "sudo has no rule that lets " + user + " start the runner", bring_sudo_rule});
+        faults.push_back({"sudo-rule", "sudo has no rule that lets " + user + " start the runner", bring_sudo_rule()});
         return;
     }
     const Rule &last = found.back();
@@ -145,7 +145,7 @@ void judge_defaults(const Json &defaults, const std::string &user, SudoKind kind
 {
     const auto add = [&](const char *about, const std::string &what) {
         faults.push_back(
-            {about, what + " (for " + user + ")", std::string(bring_sudo_rule) + ", and remove what a later Defaults line says"});
+            {about, what + " (for " + user + ")", std::string(bring_sudo_rule()) + ", and remove what a later Defaults line says"});
     };
     for (const char *list : {"env_keep", "env_check"})
         for (const auto &name : defaults.value(list, Json::array()))
@@ -190,8 +190,8 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
     Changes changes(true, changes_text);
     const auto sudo = installed_sudo_kind();
     const auto visudo = visudo_of(sudo);
-    if (!is_system_managed)
-        install_sudoers(root, rules, sudoers_text(policy, policy_path, PI_AGENT_RUNNER_PATH, sudo), sudo, users, changes);
+    if (!build::is_system_managed)
+        install_sudoers(root, rules, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users, changes);
     if (changes.count() > 0)
         faults.push_back(
             {"sudo-rule", "the sudo rule in /etc/sudoers.d/pi-agent is not there, or not as the policy says", "sudo pi-agentctl apply"});
@@ -199,7 +199,7 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
     if (read.status != 0)
         faults.push_back(
             {"sudo-configuration", visudo + " -c refuses the sudo configuration: " + one_line(read.output), "correct it with " + visudo});
-    else if (!is_system_managed && changes.count() == 0 && !does_sudo_read(sudo, rule_file, read.output, users))
+    else if (!build::is_system_managed && changes.count() == 0 && !does_sudo_read(sudo, rule_file, read.output, users))
         faults.push_back(
             {"sudo-rule", std::string("sudo does not read ") + rule_file, "add '@includedir /etc/sudoers.d' to " + main_sudoers_of(sudo)});
     else if (sudo == SudoKind::rs && !has_program("cvtsudoers"))
@@ -211,7 +211,7 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
             run_program({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",host=" + host_name(), main_sudoers_of(sudo)});
         if (result.status != 0)
             throw Failure(ExitStatus::unavailable, "cvtsudoers cannot read the sudo configuration: " + one_line(result.output));
-        for (auto &fault : judge_sudoers(result.output, user, PI_AGENT_RUNNER_PATH, sudo))
+        for (auto &fault : judge_sudoers(result.output, user, build::runner_path, sudo))
             faults.push_back(std::move(fault));
     }
     return faults;

@@ -2,7 +2,7 @@
 #include "admin/sudo_kind.hpp"
 
 #include "admin/program.hpp"
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 
 #include <algorithm>
 #include <unistd.h>
@@ -23,8 +23,8 @@ SudoKind sudo_kind_of(const std::string &version)
 
 SudoKind installed_sudo_kind()
 {
-    if (::access(PI_AGENT_SUDO_PATH, X_OK) != 0) return SudoKind::original;
-    return sudo_kind_of(run_program({PI_AGENT_SUDO_PATH, "--version"}).output);
+    if (::access(build::sudo_path, X_OK) != 0) return SudoKind::original;
+    return sudo_kind_of(run_program({build::sudo_path, "--version"}).output);
 }
 
 std::string visudo_of(SudoKind kind)
@@ -42,8 +42,8 @@ bool does_sudo_read(SudoKind kind, const std::string &path, const std::string &c
 {
     if (kind == SudoKind::original) return checked.find(path + ":") != std::string::npos;
     return users.empty() || std::any_of(users.begin(), users.end(), [](const std::string &user) {
-               const auto allowed = run_program({PI_AGENT_SUDO_PATH, "-n", "-l", "-U", user});
-               return allowed.status == 0 && allowed.output.find(PI_AGENT_RUNNER_PATH) != std::string::npos;
+               const auto allowed = run_program({build::sudo_path, "-n", "-l", "-U", user});
+               return allowed.status == 0 && allowed.output.find(build::runner_path) != std::string::npos;
            });
 }
 

@@ -1,7 +1,7 @@
 // Hosts whose own configuration brings the policy and the sudo rule (NixOS), as a build option.
 #pragma once
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/policy_load.hpp"
 
@@ -9,16 +9,16 @@
 
 namespace pi_agent {
 
-inline constexpr bool is_system_managed = PI_AGENT_SYSTEM_MANAGED;
-
 // What doctor and messages say in the place of "pi-agentctl apply".
-inline constexpr const char *bring_sudo_rule =
-    is_system_managed ? "rebuild the system, whose configuration brings the rule" : "sudo pi-agentctl apply";
+inline const char *bring_sudo_rule()
+{
+    return build::is_system_managed ? "rebuild the system, whose configuration brings the rule" : "sudo pi-agentctl apply";
+}
 
 // For commands that write the policy. Throws Failure(usage) where it is not theirs to write.
 inline void require_own_policy(const char *command)
 {
-    if (is_system_managed)
+    if (build::is_system_managed)
         throw Failure(ExitStatus::usage, std::string(command) + ": " + policy_path +
                                              " is made by the configuration of this system; change it there, and rebuild the system");
 }

@@ -5,7 +5,7 @@
 #include "admin/table.hpp"
 #include "admin/user_program.hpp"
 #include "admin/user_view.hpp"
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/account.hpp"
 #include "common/error.hpp"
 #include "common/policy_load.hpp"

@@ -5,7 +5,7 @@
 #include "admin/table.hpp"
 #include "admin/user_program.hpp"
 #include "admin/why_rule.hpp"
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
@@ -50,8 +50,8 @@ std::vector<PathAccess> read_answers(const std::string &output, std::size_t coun
 std::vector<PathAccess> ask(const Observer &observer, const Account &user, const std::string &directory,
                             const std::vector<std::string> &paths)
 {
-    std::vector<std::string> command = {"env", "--chdir=" + directory,      PI_AGENT_WRAPPER_PATH, "--pi-agent-shell",
-                                        "-c",  "exec \"$0\" --look \"$@\"", PI_AGENT_CANARY_PATH};
+    std::vector<std::string> command = {"env", "--chdir=" + directory,      build::wrapper_path, "--pi-agent-shell",
+                                        "-c",  "exec \"$0\" --look \"$@\"", build::canary_path};
     command.insert(command.end(), paths.begin(), paths.end());
     const auto result = observer.root() ? run_as_user(*observer.root(), user, command, patience_seconds, NewPrivileges::allowed)
                                         : run_program_apart(command, patience_seconds);

@@ -1,7 +1,7 @@
 // The table of the policy's keys, and looking things up in it.
 #include "common/policy_keys.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 
 #include <algorithm>
 #include <iterator>
@@ -13,7 +13,7 @@ namespace {
 using Form = ValueForm;
 
 // The columns are in the order of PolicyKey. What reads a section is held against its entries here (read_section).
-constexpr PolicyKey table[] = {
+const PolicyKey table[] = {
     {"version", Form::version, "", "1", "The version of the policy language. Files in policy.d may leave it out.", {}, {}, {}, true},
     {"agent", Form::section, "", "{accounts: per-user}", "The agent, and the accounts it runs as."},
     {"agent.binary", Form::line, "/usr/lib/pi-agent/agent/bin/pi", "/opt/pi/bin/pi",
@@ -32,7 +32,7 @@ constexpr PolicyKey table[] = {
     {"wrapper", Form::section, "", "{enable: false}", "The command that people start."},
     {"wrapper.enable", Form::boolean, "true", "false",
      "`false` is the emergency stop: nobody can start the agent, and `apply` ends all sessions."},
-    {"wrapper.command_name", Form::fixed, PI_AGENT_COMMAND_NAME, PI_AGENT_COMMAND_NAME,
+    {"wrapper.command_name", Form::fixed, build::command_name, build::command_name,
      "The name of the command. Another value is not supported yet."},
     {"wrapper.hide_direct_binary", Form::boolean, "true", "false",
      "Whether `apply` keeps people from starting the agent's program without its sandbox."},

@@ -1,7 +1,7 @@
 // From trusted files to a checked policy.
 #include "common/policy_load.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/policy_rules.hpp"
 #include "common/policy_sections.hpp"
 #include "common/yaml_tree.hpp"
@@ -12,7 +12,6 @@
 
 namespace pi_agent {
 
-const char *const policy_path = PI_AGENT_POLICY_PATH;
 
 namespace {
 
@@ -110,7 +109,7 @@ Policy parse(const std::vector<PolicySource> &sources, const UserFiles &files)
     Problems problems;
     const auto root = join_sources(sources, problems);
     auto policy = read_policy(root, problems);
-    policy.wrapper.command_name = PI_AGENT_COMMAND_NAME; // no policy says another
+    policy.wrapper.command_name = build::command_name; // no policy says another
     check_policy_rules(policy, files, problems);
     problems.throw_if_any();
     return policy;

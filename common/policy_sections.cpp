@@ -1,7 +1,7 @@
 // The sections of the policy, each a table of its keys.
 #include "common/policy_sections.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/policy_env.hpp"
 #include "common/policy_limits.hpp"
 #include "common/policy_network.hpp"
@@ -203,7 +203,7 @@ void read_version(const YamlNode &root, bool required, Problems &problems)
         if (number && text == std::to_string(policy_version)) return;
         if (number && text.front() != '-' && text != "0")
             problems.add(value.where, "version",
-                         "is " + text.substr(0, 20) + ", which is newer than this pi-agent (" PI_AGENT_VERSION_TEXT ")",
+                         "is " + text.substr(0, 20) + ", which is newer than this pi-agent (" + build::version + ")",
                          fmt::format("update pi-agent, or write the policy in version {}", policy_version));
         else
             problems.add(value.where, "version", fmt::format("must be the number {}, found {}", policy_version, describe(value.node)), say);

@@ -1,7 +1,7 @@
 // The table of the record: what each event is called, and which fields it has.
 #include "common/record_event.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/escape.hpp"
 
 #include <syslog.h>
@@ -121,7 +121,7 @@ std::vector<JournalField> record_fields(const RecordSubject &subject, const Reco
     Entry entry;
     std::visit([&](const auto &known) { add_event(entry, subject, known); }, event);
     entry.add("SYSLOG_IDENTIFIER", identifier);
-    entry.add("PI_AGENT_VERSION", PI_AGENT_VERSION_TEXT);
+    entry.add("PI_AGENT_VERSION", build::version);
     entry.add("PI_AGENT_SESSION", subject.session);
     entry.add("PI_AGENT_USER", subject.user);
     if (subject.uid) entry.add("PI_AGENT_UID", std::uint64_t{subject.uid->value()});

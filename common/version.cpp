@@ -1,7 +1,7 @@
 // Reading and writing MAJOR.MINOR.PATCH, in one form only.
 #include "common/version.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 
 #include <charconv>
@@ -46,7 +46,7 @@ std::string to_string(const Version &version)
 
 Version running_version()
 {
-    const std::optional<Version> version = parse_version(PI_AGENT_VERSION_TEXT);
+    const std::optional<Version> version = parse_version(build::version);
     if (!version) throw Failure(ExitStatus::internal, "this build has no version"); // meson.build refuses to make such a one
     return *version;
 }

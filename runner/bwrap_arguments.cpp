@@ -1,7 +1,7 @@
 // The view of a session, mount by mount, in the order in which bubblewrap makes it.
 #include "runner/bwrap_arguments.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "runner/bwrap_preflight.hpp"
 
@@ -86,7 +86,7 @@ std::string joined(const std::vector<gid_t> &groups)
 std::vector<std::string> bwrap_command(const SandboxPlan &plan)
 {
     Arguments arguments;
-    arguments.add({setpriv_path, "--reuid", std::to_string(plan.agent.value()), "--regid", std::to_string(plan.agent_group.value())});
+    arguments.add({build::setpriv_path, "--reuid", std::to_string(plan.agent.value()), "--regid", std::to_string(plan.agent_group.value())});
     std::vector<gid_t> groups = plan.account_groups;
     for (const Gid group : plan.groups)
         groups.push_back(group.value());
@@ -95,7 +95,7 @@ std::vector<std::string> bwrap_command(const SandboxPlan &plan)
     else
         arguments.add({"--groups", joined(groups)});
     arguments.add_if("no-capabilities", {"--bounding-set", "-all", "--inh-caps", "-all", "--ambient-caps", "-all"});
-    arguments.add({"--no-new-privs", "--", PI_AGENT_EXEC_PATH});
+    arguments.add({"--no-new-privs", "--", build::exec_path});
     return arguments.take();
 }
 

@@ -1,6 +1,7 @@
 // What bubblewrap needs of a host.
 #include "runner/bwrap_preflight.hpp"
 
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "runner/method_program.hpp"
 
@@ -30,8 +31,8 @@ void require_mount_capability()
 
 void require_bwrap(const AsRoot & /*root*/)
 {
-    require_method_program("bwrap", bwrap_path, "bubblewrap");
-    require_method_program("bwrap", setpriv_path, "util-linux");
+    require_method_program("bwrap", build::bwrap_path, "bubblewrap");
+    require_method_program("bwrap", build::setpriv_path, "util-linux");
     require_mount_capability();
 }
 

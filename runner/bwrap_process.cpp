@@ -1,6 +1,7 @@
 // From the runner to bubblewrap.
 #include "runner/bwrap_process.hpp"
 
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
@@ -74,7 +75,7 @@ UniqueFd as_file(const std::vector<std::string> &arguments)
     sigemptyset(&none);
     if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) fail("unblocking signals");
     char *const no_environment[] = {nullptr};
-    execve(bwrap_path, arguments.data(), no_environment);
+    execve(build::bwrap_path, arguments.data(), no_environment);
     fail("running bwrap");
     _exit(static_cast<int>(ExitStatus::unavailable));
 }

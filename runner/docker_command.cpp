@@ -1,7 +1,7 @@
 // One container in the session's unit, in which nothing of its image runs.
 #include "runner/docker_command.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -118,7 +118,7 @@ std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerCon
     arguments.add({"--ulimit=core=0:0", "--workdir=/", "--oom-score-adj=" + std::to_string(agent_oom_score),
                    host_name_argument("docker", container.host_name)});
     add_view(plan, container, arguments);
-    arguments.add({std::string("--entrypoint=") + PI_AGENT_EXEC_PATH, safe(container.image), door_inside});
+    arguments.add({std::string("--entrypoint=") + build::exec_path, safe(container.image), door_inside});
     return arguments.take();
 }
 

@@ -1,5 +1,6 @@
 // pi-agent-docker: the first program of a session's unit under sandbox.method docker. systemd hands it docker's arguments and a pipe for
 // complaints as standard output and standard error. Becomes docker's client, with nothing of anybody's environment.
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
 #include "common/fd.hpp"
@@ -34,8 +35,8 @@ int main()
         place_descriptors();
         // No endpoint, context or proxy of anybody's: the daemon and the directory of settings are arguments.
         const std::vector<std::string> environment = {"PATH=/usr/sbin:/usr/bin"};
-        execve(docker_path, exec_pointers(arguments).data(), exec_pointers(environment).data());
-        throw_errno(std::string("running ") + docker_path);
+        execve(build::docker_path, exec_pointers(arguments).data(), exec_pointers(environment).data());
+        throw_errno(std::string("running ") + build::docker_path);
     } catch (const std::exception &failure) {
         std::fprintf(stderr, "pi-agent-docker: %s\n", failure.what());
         const auto *known = dynamic_cast<const Failure *>(&failure);

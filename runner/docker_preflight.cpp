@@ -1,6 +1,7 @@
 // What docker needs of a host, and of an image.
 #include "runner/docker_preflight.hpp"
 
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -62,7 +63,7 @@ std::string require_plain_image(const nlohmann::json &description, const Sandbox
 
 DockerHost require_docker(const AsRoot &root, const SandboxPolicy &policy)
 {
-    require_method_program("docker", docker_path, "docker.io");
+    require_method_program("docker", build::docker_path, "docker.io");
     DockerHost host;
     host.group = require_docker_socket(root);
     const Deadline deadline = in_seconds(patience_seconds);

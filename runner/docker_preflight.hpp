@@ -1,7 +1,6 @@
 // Whether sandbox.method docker can work here, asked at every launch before anything is mounted.
 #pragma once
 
-#include "build_config.hpp"
 #include "common/identity.hpp"
 #include "common/policy.hpp"
 
@@ -10,8 +9,6 @@
 #include <sys/types.h>
 
 namespace pi_agent {
-
-constexpr const char *docker_path = PI_AGENT_DOCKER_PATH;
 
 struct DockerHost {
     gid_t group = 0;   // that may ask the daemon, beside root

@@ -1,7 +1,7 @@
 // The agent's environment, layer by layer.
 #include "runner/environment.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/scratch.hpp"
 #include "runner/writer.hpp"
@@ -21,7 +21,7 @@ std::string search_path(const EnvironmentInput &input)
     std::string path;
     for (const char *below : {"/.local/share/mise/shims", "/.local/bin", "/.local/share/npm-global/bin", "/.local/share/cargo/bin"})
         path += input.home + below + ":";
-    return path + PI_AGENT_SHIM_DIR ":" PI_AGENT_SYSTEM_PATH ":" + parent_of(input.binary);
+    return path + build::shim_directory + ":" + build::system_path + ":" + parent_of(input.binary);
 }
 
 Environment own_variables(const EnvironmentInput &input)
@@ -31,10 +31,10 @@ Environment own_variables(const EnvironmentInput &input)
         {"HOME", home},
         {"USER", input.agent_name},
         {"LOGNAME", input.agent_name},
-        {"SHELL", PI_AGENT_SHELL_PATH},
+        {"SHELL", build::shell_path},
         {"PATH", search_path(input)},
         {"TMPDIR", input.tmpdir.empty() ? tmpdir_of(input.session_id) : input.tmpdir},
-        {"BASH_ENV", PI_AGENT_BASH_ENV_PATH},
+        {"BASH_ENV", build::bash_env_path},
         {"XDG_CONFIG_HOME", home + "/.config"},
         {"XDG_CACHE_HOME", home + "/.cache"},
         {"XDG_DATA_HOME", home + "/.local/share"},
@@ -50,7 +50,7 @@ Environment own_variables(const EnvironmentInput &input)
         {"NODE_COMPILE_CACHE", home + "/.cache/node-compile-cache"}, // the agent starts a quarter faster with it
         {"PI_CODING_AGENT_DIR", home + "/" + agent_directory},
         {"PI_AGENT_SESSION", input.session_id},
-        {"PI_AGENT_VERSION", PI_AGENT_VERSION_TEXT},
+        {"PI_AGENT_VERSION", build::version},
         {"SANDBOX_RUNTIME", "1"},
     };
 }
@@ -79,7 +79,7 @@ void add_managed(Layered &layered, const EnvironmentInput &input)
 std::vector<std::string> system_path()
 {
     std::vector<std::string> directories;
-    std::istringstream path(PI_AGENT_SYSTEM_PATH);
+    std::istringstream path(build::system_path);
     for (std::string directory; std::getline(path, directory, ':');)
         directories.push_back(directory);
     return directories;

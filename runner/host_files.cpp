@@ -1,7 +1,7 @@
 // Copying single files of /etc into a session.
 #include "runner/host_files.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/whole_file.hpp"
@@ -70,7 +70,7 @@ std::string passwd_text(const std::vector<Account> &accounts, const std::string 
         const std::string &home = is_agent ? agent_home : account.home;
         if (!fits_a_line(account.name) || !fits_a_line(home)) continue;
         text += account.name + ":x:" + std::to_string(account.uid.value()) + ":" + std::to_string(account.gid.value()) + "::" + home + ":" +
-                (is_agent ? PI_AGENT_SHELL_PATH : "/usr/sbin/nologin") + "\n";
+                (is_agent ? build::shell_path : "/usr/sbin/nologin") + "\n";
     }
     return text;
 }

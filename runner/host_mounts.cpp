@@ -1,7 +1,8 @@
 // Mounts of what a session sees of the host.
 #include "runner/host_mounts.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
@@ -71,12 +72,10 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
         struct stat facts {};
         const std::string path = "/etc/" + name;
         if (!is_shown_in_etc(name) || stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) continue; // or a link that leads nowhere
-#if PI_AGENT_TEST_SEAMS
-        if (name == "pi-agent") { // common/defence.cpp: the launcher asks there before anything comes late
+        if (has_test_seams && name == "pi-agent") { // common/defence.cpp: the launcher asks there before anything comes late
             show_read_only(root, session, path, "root" + path);
             continue;
         }
-#endif
         session.make_directory("root" + path);
         late.push_back({clone_read_only(root, open_trusted(path, O_PATH | O_DIRECTORY, "host's")), path});
     }
@@ -95,10 +94,10 @@ LateMount show_devices(const AsRoot &root, const SessionDirectory &session)
 void explain_sudo(const AsRoot &root, std::vector<LateMount> &late)
 {
     struct stat facts {};
-    if (stat(PI_AGENT_SUDO_PATH, &facts) != 0) return; // who brings another one may leave this path empty
-    const std::string path = resolve_trusted(PI_AGENT_SUDO_PATH, "host's sudo").canonical;
+    if (stat(build::sudo_path, &facts) != 0) return; // who brings another one may leave this path empty
+    const std::string path = resolve_trusted(build::sudo_path, "host's sudo").canonical;
     if (is_shown(HostView{}, path))
-        late.push_back({clone_read_only(root, open_trusted(PI_AGENT_SHIM_DIR "/sudo", O_PATH, "explanation of sudo")), path});
+        late.push_back({clone_read_only(root, open_trusted(std::string(build::shim_directory) + "/sudo", O_PATH, "explanation of sudo")), path});
 }
 
 } // namespace

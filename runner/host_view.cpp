@@ -1,7 +1,7 @@
 // Choosing what sessions see of the host.
 #include "runner/host_view.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -37,9 +37,6 @@ constexpr std::array etc_directories = {"alternatives"sv,
                                         "pki"sv,
                                         "R"sv,
                                         "ssl"sv,
-#if PI_AGENT_TEST_SEAMS
-                                        "pi-agent"sv, // common/defence.cpp, for pi-agent-exec
-#endif
                                         "static"sv,
                                         "terminfo"sv,
                                         "texmf"sv};
@@ -172,7 +169,8 @@ bool is_shown_in_etc(std::string_view name)
 {
     return std::find(etc_directories.begin(), etc_directories.end(), name) != etc_directories.end() ||
            std::any_of(etc_prefixes.begin(), etc_prefixes.end(),
-                       [&](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; });
+                       [&](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; }) ||
+           (has_test_seams && name == "pi-agent"); // common/defence.cpp, for pi-agent-exec
 }
 
 std::vector<std::string> shown_etc_directories()
@@ -214,7 +212,7 @@ HostView plan_host_view(const Policy &policy)
     for (const auto &shown : policy.view_paths)
         planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
     add_agent(planner, policy.agent);
-    for (const char *own : {PI_AGENT_EXEC_PATH, PI_AGENT_BASH_ENV_PATH}) // where pi-agent was built for another prefix
+    for (const char *own : {build::exec_path, build::bash_env_path}) // where pi-agent was built for another prefix
         if (!is_shown_by(policy.view, own)) planner.add(parent_of(own), "directory of pi-agent");
     for (const std::string &directory : system_path()) { // on NixOS by links in /run
         struct stat facts {};

@@ -1,7 +1,7 @@
 // The phases of one session.
 #include "runner/launch.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -102,11 +102,11 @@ LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environme
         record.arguments = {policy.agent.binary_name};
         break;
     case Program::shell:
-        record.binary = PI_AGENT_SHELL_PATH;
+        record.binary = build::shell_path;
         record.arguments = {"bash"};
         break;
     case Program::canary:
-        record.binary = PI_AGENT_CANARY_PATH;
+        record.binary = build::canary_path;
         record.arguments = {"pi-agent-canary"};
         break;
     }

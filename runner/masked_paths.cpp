@@ -27,9 +27,9 @@ namespace {
 
 constexpr std::size_t links_named = 3;
 
-class Search {
+class MaskSearch {
 public:
-    Search(const GuardedTree &tree, const std::vector<PolicyPath> &patterns)
+    MaskSearch(const GuardedTree &tree, const std::vector<PolicyPath> &patterns)
         : tree_(tree), patterns_(patterns), mount_(mount_id(tree.top)), deadline_(in_seconds(mask_search_seconds))
     {
     }
@@ -144,7 +144,7 @@ bool is_masked_by(const std::string &pattern, const std::string &path)
 
 MaskedPaths find_masked(const GuardedTree &tree, const std::vector<PolicyPath> &patterns)
 {
-    return patterns.empty() ? MaskedPaths{} : Search(tree, patterns).run();
+    return patterns.empty() ? MaskedPaths{} : MaskSearch(tree, patterns).run();
 }
 
 } // namespace pi_agent

@@ -1,7 +1,7 @@
 // Brings a home that another version of pi-agent used to this one: says so, runs the migration hooks in between, changes the stamp.
 #pragma once
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/account.hpp"
 #include "common/identity.hpp"
 #include "common/version.hpp"
@@ -19,7 +19,7 @@ namespace pi_agent {
 std::vector<std::string> select_migrations(const std::vector<std::string> &names, const Version &from, const Version &to);
 
 struct MigrationPlan {
-    std::string directory = PI_AGENT_MIGRATIONS_PATH; // of the hooks, which are root's
+    std::string directory = build::migrations_path; // of the hooks, which are root's
     Version version = running_version();              // what the home is brought to
     int patience_seconds = 60;                        // for each hook
 };

@@ -1,7 +1,7 @@
 // One container around a tree of ours: nothing of an image, a registry or another container's.
 #include "runner/podman_command.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -57,7 +57,7 @@ void add_engine(Arguments &arguments)
     arguments.add({"podman", "--root=" + top + "/root", "--runroot=" + top + "/run", "--tmpdir=" + top + "/tmp",
                    "--network-config-dir=" + top + "/networks", "--storage-driver=vfs", "--events-backend=none",
                    "--cgroup-manager=cgroupfs", "--log-level=error"});
-    arguments.add({std::string("--runtime=") + crun_path, std::string("--conmon=") + conmon_path, "--hooks-dir=" + top});
+    arguments.add({std::string("--runtime=") + build::crun_path, std::string("--conmon=") + build::conmon_path, "--hooks-dir=" + top});
     arguments.add_if("no-default-mounts", "--default-mounts-file=/dev/null"); // the host's mounts.conf is for containers
 }
 
@@ -117,7 +117,7 @@ std::vector<std::string> podman_command(const SandboxPlan &plan, const std::stri
     arguments.add({"--passwd=false", "--no-hosts", "--http-proxy=false", "--ulimit=host", "--workdir=/",
                    "--oom-score-adj=" + std::to_string(agent_oom_score), host_name_argument("podman", host_name)});
     add_view(plan, arguments);
-    arguments.add({"--rootfs", safe(plan.root_directory), PI_AGENT_EXEC_PATH, std::to_string(podman_control_fd)});
+    arguments.add({"--rootfs", safe(plan.root_directory), build::exec_path, std::to_string(podman_control_fd)});
     return arguments.take();
 }
 

@@ -1,6 +1,7 @@
 // pi-agent-podman: the first program of a session's unit under sandbox.method podman. systemd hands it the launcher's control socket,
 // podman's arguments and a pipe for complaints as its three standard descriptors; podman wants the socket where it passes descriptors on.
 // Becomes podman, with nothing of anybody's environment.
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
@@ -47,8 +48,8 @@ int main()
         std::vector<std::string> environment;
         environment.emplace_back("PATH=/usr/sbin:/usr/bin");
         if (defence_is_on("podman:no-settings")) environment.emplace_back("CONTAINERS_CONF=/dev/null");
-        execve(podman_path, exec_pointers(arguments).data(), exec_pointers(environment).data());
-        throw_errno(std::string("running ") + podman_path);
+        execve(build::podman_path, exec_pointers(arguments).data(), exec_pointers(environment).data());
+        throw_errno(std::string("running ") + build::podman_path);
     } catch (const std::exception &failure) {
         std::fprintf(stderr, "pi-agent-podman: %s\n", failure.what());
         const auto *known = dynamic_cast<const Failure *>(&failure);

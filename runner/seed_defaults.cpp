@@ -1,7 +1,7 @@
 // Copying the defaults, file by file, at every start.
 #include "runner/seed_defaults.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -24,7 +24,7 @@ constexpr int depth_limit = 64;
 
 std::string shown(const std::string &path)
 {
-    return "the default file " PI_AGENT_DEFAULTS_PATH "/" + escape_for_display(path);
+    return std::string("the default file ") + build::defaults_path + "/" + escape_for_display(path);
 }
 
 // Walks both trees side by side. Only names and kinds are looked at where everything is there already.
@@ -87,7 +87,7 @@ private:
 UniqueFd open_defaults(const AsRoot & /*root*/)
 {
     try {
-        return open_trusted(PI_AGENT_DEFAULTS_PATH, O_RDONLY | O_DIRECTORY, "directory of default files");
+        return open_trusted(build::defaults_path, O_RDONLY | O_DIRECTORY, "directory of default files");
     } catch (const SystemFailure &failure) {
         throw Failure(ExitStatus::configuration, std::string(failure.what()) + ", the files that every agent's home is given; a part of "
                                                                                "the installation is missing: install pi-agent again");

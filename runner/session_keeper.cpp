@@ -1,7 +1,7 @@
 // The process that stays when a runner is killed.
 #include "runner/session_keeper.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
@@ -36,7 +36,7 @@ constexpr int patience_seconds = 5;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, nullptr);
     char *const no_environment[] = {nullptr};
-    execve(PI_AGENT_CLEANUP_PATH, arguments.data(), no_environment);
+    execve(build::cleanup_path, arguments.data(), no_environment);
     _exit(1);
 }
 
@@ -48,7 +48,7 @@ UniqueFd start_session_keeper(const AsRoot & /*root*/, const std::string &sessio
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
     const UniqueFd theirs = UniqueFd::adopt(ends[0]);
     UniqueFd own = UniqueFd::adopt(ends[1]);
-    const std::vector<std::string> arguments = {PI_AGENT_CLEANUP_PATH, "--when-runner-ends", session_id};
+    const std::vector<std::string> arguments = {build::cleanup_path, "--when-runner-ends", session_id};
     const std::vector<char *> pointers = exec_pointers(arguments);
     const pid_t pid = fork();
     if (pid < 0) throw_errno("starting the session's keeper");

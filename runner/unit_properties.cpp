@@ -1,7 +1,7 @@
 // The agent's unit as a table of properties (systemd.exec(5), systemd.resource-control(5)).
 #include "runner/unit_properties.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/docker_command.hpp"
 #include "runner/limits.hpp"
@@ -144,14 +144,14 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
         {"Type", std::string("oneshot")},
         {"RemainAfterExit", true},
         {"StopWhenUnneeded", true}, // stops, and so cleans, when the agent's unit is gone
-        {"ExecStop", Command{{PI_AGENT_CLEANUP_PATH, session_id}}},
+        {"ExecStop", Command{{build::cleanup_path, session_id}}},
         {"TimeoutStopUSec", 20 * second},
     };
 }
 
 std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
 {
-    std::vector<UnitProperty> properties = lifetime(plan, PI_AGENT_EXEC_PATH);
+    std::vector<UnitProperty> properties = lifetime(plan, build::exec_path);
     const std::vector<UnitProperty> confinement = {
         {"StandardOutput", std::string("null")},
         {"StandardError", std::string("null")},
@@ -178,7 +178,7 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
 
 std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan)
 {
-    std::vector<UnitProperty> properties = lifetime(plan, PI_AGENT_PODMAN_DOOR_PATH);
+    std::vector<UnitProperty> properties = lifetime(plan, build::podman_door_path);
     const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
     const std::vector<UnitProperty> confinement = {
         // A mount table of its own, with which all goes that podman mounts; and what it and crun keep at places
@@ -200,7 +200,7 @@ std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan)
 
 std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
 {
-    std::vector<UnitProperty> properties = lifetime(plan, PI_AGENT_DOCKER_DOOR_PATH);
+    std::vector<UnitProperty> properties = lifetime(plan, build::docker_door_path);
     const std::vector<UnitProperty> confinement = {
         {"Delegate", true}, // the container's control group is below the unit's
         {"StandardInput", std::string("null")},

@@ -1,5 +1,5 @@
 // pi: the wrapper that a user types. Unprivileged; refuses early, hands the request to the root-only runner, ends as the agent ends.
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/policy_load.hpp"
@@ -58,8 +58,8 @@ void hide_arguments(int argc, char **argv)
 
 int explain()
 {
-    execl(PI_AGENT_CTL_PATH, "pi-agentctl", "explain", static_cast<char *>(nullptr));
-    throw_errno(std::string("running ") + PI_AGENT_CTL_PATH);
+    execl(build::ctl_path, "pi-agentctl", "explain", static_cast<char *>(nullptr));
+    throw_errno(std::string("running ") + build::ctl_path);
 }
 
 Aftermath begin_aftermath(const EarlyLook &look)

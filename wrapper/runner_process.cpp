@@ -1,7 +1,7 @@
 // Starting the runner through sudo, and telling why that failed.
 #include "wrapper/runner_process.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/channel.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -44,10 +44,10 @@ void forget_pending_signals()
     const bool ready = alone && null >= 0 && input >= 0 && error >= 0 && dup2(input, 0) == 0 && dup2(null, 1) == 1 && dup2(error, 2) == 2 &&
                        close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
     if (!ready) _exit(exec_failed);
-    std::array<const char *, 5> arguments = {"sudo", "-n", "--", PI_AGENT_RUNNER_PATH, nullptr};
+    std::array<const char *, 5> arguments = {"sudo", "-n", "--", build::runner_path, nullptr};
     std::array<const char *, 3> environment = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", nullptr};
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): execve(2) does not write
-    execve(PI_AGENT_SUDO_PATH, const_cast<char *const *>(arguments.data()), const_cast<char *const *>(environment.data()));
+    execve(build::sudo_path, const_cast<char *const *>(arguments.data()), const_cast<char *const *>(environment.data()));
     _exit(exec_failed);
 }
 
@@ -104,7 +104,7 @@ void RunnerProcess::explain_silence()
     const int code = WEXITSTATUS(status_);
     if (code == exec_failed)
         throw EarlyRefusal(
-            Failure(ExitStatus::unavailable, std::string(PI_AGENT_SUDO_PATH) + " could not be run; the administrator installs sudo"));
+            Failure(ExitStatus::unavailable, std::string(build::sudo_path) + " could not be run; the administrator installs sudo"));
     if (complaint.find("pi-agent-runner:") != std::string::npos) throw Failure(ExitStatus::denied, "the runner refused" + words);
     if (code == 1)
         throw EarlyRefusal(

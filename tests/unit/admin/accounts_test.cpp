@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace accounts_test {
+
 namespace {
 
 std::string names_of(const std::vector<AgentAccount> &accounts)
@@ -101,3 +103,5 @@ TEST_CASE("finds members by their primary group too")
     CHECK(std::find(names.begin(), names.end(), "daemon") != names.end());
     CHECK(group_members("no-such-group-here").empty());
 }
+
+} // namespace accounts_test

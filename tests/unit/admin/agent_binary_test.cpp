@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace agent_binary_test {
+
 namespace {
 
 std::string place(const std::string &directory, const std::string &program)
@@ -74,3 +76,5 @@ TEST_CASE("a program that is absent, a directory, not executable or setuid is an
     CHECK(contains(problems_of_binary("/usr/bin/passwd"), "is setuid or setgid"));
     CHECK(contains(problems_of_binary("/usr/include/stdio.h"), "is not executable"));
 }
+
+} // namespace agent_binary_test

@@ -10,6 +10,8 @@
 
 using namespace pi_agent;
 
+namespace broken_policies_test {
+
 namespace {
 
 // In the file: "=== title", the policy, "---", what is said of it. A line that would look like one of these begins with '\'.
@@ -85,3 +87,5 @@ TEST_CASE("what is wrong is told with its place, its line and a caret")
     }
     CHECK(count >= 60);
 }
+
+} // namespace broken_policies_test

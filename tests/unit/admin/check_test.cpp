@@ -12,6 +12,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace check_test {
+
 namespace {
 
 std::string host_problems(const std::string &text)
@@ -103,3 +105,5 @@ TEST_CASE("each line of a message has the program before it, and its place is sh
     CHECK(show_problems({{{directory / "absent", 1, 7}, "", "gone", ""}}, "", read_again) == (directory / "absent") + ":1:7: gone\n");
     CHECK(show_problems({{{file}, "", "whole", ""}}, "", read_again) == file + ": whole\n");
 }
+
+} // namespace check_test

@@ -8,6 +8,8 @@
 
 using namespace pi_agent;
 
+namespace editor_test {
+
 namespace {
 
 using Words = std::vector<std::string>;
@@ -63,3 +65,5 @@ TEST_CASE("a program that others could have put there is refused, not passed ove
     CHECK_THROWS_AS(static_cast<void>(choose_editor(environment({{"EDITOR", "./editor"}}))), Failure);
     CHECK_THROWS_AS(static_cast<void>(choose_editor(environment({{"EDITOR", "no-such-editor-here"}}))), Failure);
 }
+
+} // namespace editor_test

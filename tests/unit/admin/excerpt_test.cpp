@@ -5,6 +5,8 @@
 
 using namespace pi_agent;
 
+namespace excerpt_test {
+
 namespace {
 
 // The column under which the caret stands, from 0, and what is above it.
@@ -61,3 +63,5 @@ TEST_CASE("cuts a long line around the caret")
     CHECK(shown.find("bbb...\n") != std::string::npos);
     CHECK(excerpt(std::string(std::size_t{1} << 20U, 'x'), {"p", 1, 1 << 20}).size() < 250);
 }
+
+} // namespace excerpt_test

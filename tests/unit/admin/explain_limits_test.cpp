@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace explain_limits_test {
+
 namespace {
 
 Policy policy_with(const std::string &lines)
@@ -66,3 +68,5 @@ TEST_CASE("what is checked agrees with what the host has")
     CHECK(contains(told, "not enforced: the default of limits.memory") == (host.names.count("memory") == 0));
     CHECK(contains(told, "not enforced: the default of limits.tasks") == (host.names.count("pids") == 0));
 }
+
+} // namespace explain_limits_test

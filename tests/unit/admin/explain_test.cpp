@@ -11,6 +11,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace explain_test {
+
 namespace {
 
 // A user whom this process can look for: itself, or as root an account of no consequence.
@@ -167,3 +169,5 @@ TEST_CASE("what this host's systemd has, or why it cannot serve, is part of the 
     CHECK(contains(to_text(explanation), "systemd:  no start is possible: too old"));
     CHECK(to_json(explanation)["systemd"]["reason"] == "too old");
 }
+
+} // namespace explain_test

@@ -9,6 +9,8 @@
 
 using namespace pi_agent;
 
+namespace history_test {
+
 namespace {
 
 using Fields = std::map<std::string, std::string>;
@@ -91,3 +93,5 @@ TEST_CASE("a session is named by as much of its id as no other begins with")
     CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "")), Nothing);
     CHECK_THROWS_AS(static_cast<void>(choose_session({}, "1")), Nothing);
 }
+
+} // namespace history_test

@@ -10,6 +10,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace init_test {
+
 namespace {
 
 Account account(const std::string &name, unsigned uid, const std::string &home)
@@ -68,3 +70,5 @@ TEST_CASE("the difference of policies names the files that change, come and go")
     CHECK(text.find("    --- /dev/null\n    +++ c\n") != std::string::npos);
     CHECK(text.find("same") == std::string::npos);
 }
+
+} // namespace init_test

@@ -14,6 +14,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace kubernetes_job_test {
+
 namespace {
 
 using Json = nlohmann::ordered_json;
@@ -261,3 +263,5 @@ TEST_CASE("settings are a ConfigMap that is mounted read-only, and files of vari
     CHECK(contains(text, "secretRef:\n"));
     CHECK(contains(text, plan.name + "-env-1"));
 }
+
+} // namespace kubernetes_job_test

@@ -12,6 +12,8 @@
 
 using namespace pi_agent;
 
+namespace program_test {
+
 TEST_CASE("input goes in and output comes back, larger than any pipe")
 {
     const std::string input(300000, 'x');
@@ -91,3 +93,5 @@ TEST_CASE("the unit of a user's program ends with all that it holds")
     CHECK(std::get<std::uint64_t>(properties.at("RuntimeMaxUSec")) == 15'000'000);
     CHECK(std::get<std::string>(properties.at("KeyringMode")) == "private");
 }
+
+} // namespace program_test

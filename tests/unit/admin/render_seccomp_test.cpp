@@ -25,6 +25,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace render_seccomp_test {
+
 namespace {
 
 using Arguments = std::vector<std::uint64_t>;
@@ -214,3 +216,5 @@ TEST_CASE("the profile has the form of the OCI runtime specification")
     for (const auto *name : {"chmod", "ioctl", "clone", "socket", "ptrace", "mount", "clone3"}) // never whatever the arguments are
         CHECK_MESSAGE(std::find(always.begin(), always.end(), name) == always.end(), name);
 }
+
+} // namespace render_seccomp_test

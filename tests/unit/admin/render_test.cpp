@@ -21,6 +21,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace render_test {
+
 namespace {
 
 constexpr std::uint64_t gibibyte = std::uint64_t{1} << 30U;
@@ -327,3 +329,5 @@ TEST_CASE("names of renderings are DNS labels, and each user and project has its
     CHECK(one != other);
     CHECK(one.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-") == std::string::npos);
 }
+
+} // namespace render_test

@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace session_ends_test {
+
 namespace {
 
 const std::vector<LiveSession> sessions = {{"A", Uid(1000)}, {"B", Uid(1001)}, {"C", Uid(1002)}};
@@ -43,3 +45,5 @@ TEST_CASE("under the emergency stop all end")
     for (const char *session : {"A: ", "B: ", "C: "})
         CHECK(ends.find(std::string(session) + "the administrator has switched the agent off (") != std::string::npos);
 }
+
+} // namespace session_ends_test

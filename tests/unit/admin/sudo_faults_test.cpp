@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace sudo_faults_test {
+
 namespace {
 
 const std::string runner = "/usr/libexec/pi-agent/pi-agent-runner";
@@ -103,3 +105,5 @@ TEST_CASE("what is no such text is told")
     CHECK(caught.text.find("\\u{202e}") != std::string::npos);
     CHECK(caught.text.find("\xe2\x80\xae") == std::string::npos);
 }
+
+} // namespace sudo_faults_test

@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace sudoers_test {
+
 namespace {
 
 const std::string runner = "/usr/libexec/pi-agent/pi-agent-runner";
@@ -69,3 +71,5 @@ TEST_CASE("a runner's path that would need quoting is refused")
         CHECK_THROWS_AS_MESSAGE(static_cast<void>(sudoers_text(three_entries(), "p.yaml", path, SudoKind::original)), Failure, path);
     }
 }
+
+} // namespace sudoers_test

@@ -12,6 +12,8 @@
 
 using namespace pi_agent;
 
+namespace table_test {
+
 namespace {
 
 constexpr std::uint64_t second = 1'000'000;
@@ -99,3 +101,5 @@ TEST_CASE("what a user wrote reaches a terminal as plain ASCII, and a program as
     CHECK(answer["seen"] == written);
     CHECK(answer["broken"] == "\xef\xbf\xbd");
 }
+
+} // namespace table_test

@@ -6,6 +6,8 @@
 
 using namespace pi_agent;
 
+namespace text_diff_test {
+
 namespace {
 
 std::string numbered(int first, int last)
@@ -64,3 +66,5 @@ TEST_CASE("what is too large for the table counts as changed as a whole")
     const std::string text = text_diff("a", "same\n" + numbered(0, 2999), "b", "same\n" + numbered(10'000, 12'999));
     CHECK(text.find("    @@ -1,3001 +1,3001 @@\n     same\n    -0\n    -1\n") != std::string::npos);
 }
+
+} // namespace text_diff_test

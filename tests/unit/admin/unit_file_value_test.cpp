@@ -7,6 +7,8 @@
 
 using namespace pi_agent;
 
+namespace unit_file_value_test {
+
 TEST_CASE("properties are written as unit files have them")
 {
     CHECK(unit_file_lines({"NoNewPrivileges", true}) == "NoNewPrivileges=yes\n");
@@ -28,3 +30,5 @@ TEST_CASE("a share of memory is the percentage that it was made of")
     for (std::uint64_t percent = 1; percent <= 100; ++percent)
         CHECK(unit_file_lines({"MemoryMaxScale", share_of_memory(percent)}) == "MemoryMax=" + std::to_string(percent) + "%\n");
 }
+
+} // namespace unit_file_value_test

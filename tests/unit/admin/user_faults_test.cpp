@@ -5,6 +5,8 @@
 
 using namespace pi_agent;
 
+namespace user_faults_test {
+
 namespace {
 
 std::string faults_of(const std::string &output)
@@ -39,3 +41,5 @@ TEST_CASE("each is named once, wherever it was found")
     CHECK(faults_of("pi-agent-home:/home/alice/bin/pi\npi-agent-found:/home/alice/bin/pi\n") ==
           "other-pi: alice has /home/alice/bin/pi, which is not the wrapper: what it runs is not confined\n");
 }
+
+} // namespace user_faults_test

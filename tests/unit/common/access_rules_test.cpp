@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace access_rules_test {
+
 namespace {
 
 // Groups that every Debian has, with their numbers.
@@ -122,3 +124,5 @@ TEST_CASE("an absolute config directory stays, and a home of / gives no double s
     rootless.home = "/";
     CHECK(granted(parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\n"), rootless).config_directory == "/.pi/agent");
 }
+
+} // namespace access_rules_test

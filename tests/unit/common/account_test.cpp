@@ -6,6 +6,8 @@
 
 using namespace pi_agent;
 
+namespace account_test {
+
 TEST_CASE("finds root by number and by name")
 {
     const auto by_uid = find_account(Uid(0));
@@ -66,3 +68,5 @@ TEST_CASE("a plain name is safe in sudoers, properties and paths")
     }
     CHECK_FALSE(is_plain_name(std::string("a\0b", 3)));
 }
+
+} // namespace account_test

@@ -12,6 +12,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace channel_test {
+
 namespace {
 
 constexpr auto moment = std::chrono::milliseconds(50);
@@ -338,3 +340,5 @@ TEST_CASE("a flag has two values, and a third breaks the protocol")
     CHECK(decoder.flag());
     CHECK_THROWS_AS(static_cast<void>(decoder.flag()), ProtocolError);
 }
+
+} // namespace channel_test

@@ -6,6 +6,8 @@
 
 using namespace pi_agent;
 
+namespace config_classes_test {
+
 namespace {
 
 std::string class_name(const ConfigClasses &classes, std::string_view path)
@@ -124,3 +126,5 @@ TEST_CASE("the names of the classes are read and written")
     for (const std::string text : {"", "Mirror", "mirror ", "mirrored", "copy"})
         CHECK_FALSE(parse_file_class(text).has_value());
 }
+
+} // namespace config_classes_test

@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using pi_agent::test::has;
 
+namespace decision_test {
+
 namespace {
 
 const Account alice{"alice", Uid(1000), Gid(1000), "/home/alice", {1000}};
@@ -98,3 +100,5 @@ TEST_CASE("a name that would forge a second line or a colour is escaped in the r
     CHECK(text.find_first_of("\x1b\r\n\xff") == std::string::npos);
     CHECK_FALSE(has(text, "\xe2\x80\xae"));
 }
+
+} // namespace decision_test

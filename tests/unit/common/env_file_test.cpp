@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace env_file_test {
+
 namespace {
 
 std::string values(std::string_view text)
@@ -98,3 +100,5 @@ TEST_CASE("a value of the largest size that a program can be given is taken")
     const std::string value((std::size_t{128} << 10U) - 3, 'x');
     CHECK(values("A=" + value) == "A=[" + value + "]");
 }
+
+} // namespace env_file_test

@@ -6,6 +6,8 @@
 
 using namespace pi_agent;
 
+namespace escape_test {
+
 TEST_CASE("ordinary text in any language stays as it is")
 {
     CHECK(escape_for_display("/home/alice/a b'\"$%:") == "/home/alice/a b'\"$%:");
@@ -59,3 +61,5 @@ TEST_CASE("decodes the longest and shortest form of each length")
     CHECK(decode_utf8("\x80").length == 0);
     CHECK(decode_utf8("\xff").length == 0);
 }
+
+} // namespace escape_test

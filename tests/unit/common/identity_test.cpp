@@ -13,6 +13,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace identity_test {
+
 namespace {
 
 constexpr uid_t no_id = static_cast<uid_t>(-1);
@@ -134,3 +136,5 @@ TEST_CASE("a child's claim leaves the parent root" * doctest::skip(not_root()))
     CHECK(child == "12345,12345,12345,12345");
     CHECK(status_line("Uid") == "0,0,0,0");
 }
+
+} // namespace identity_test

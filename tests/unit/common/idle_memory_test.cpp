@@ -11,6 +11,8 @@
 
 using namespace pi_agent;
 
+namespace idle_memory_test {
+
 namespace {
 
 // Kibibytes in memory, of mappings with these permissions (proc(5), smaps); "" for all.
@@ -59,3 +61,5 @@ TEST_CASE("what was allocated and freed goes, and what is in use stays")
     CHECK(kept == std::string(100'000, 'k'));
 }
 #endif
+
+} // namespace idle_memory_test

@@ -5,6 +5,8 @@
 
 using namespace pi_agent;
 
+namespace ip_range_test {
+
 namespace {
 
 // As it is understood, or what is wrong with it.
@@ -83,3 +85,5 @@ TEST_CASE("everything else is no range: names, other notations, odd numbers")
         CHECK_MESSAGE(says(text, "has a prefix length that is no number from 1 to"), text);
     CHECK(says(std::string("10.0.0.0\0/8", 11), "is no range of IP addresses"));
 }
+
+} // namespace ip_range_test

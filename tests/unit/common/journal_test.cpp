@@ -10,6 +10,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace journal_test {
+
 TEST_CASE("an entry is lines of names and values")
 {
     CHECK(encode_journal_entry({{"MESSAGE", "hello"}, {"PRIORITY", "6"}}) == "MESSAGE=hello\nPRIORITY=6\n");
@@ -42,3 +44,5 @@ TEST_CASE("the journal's word counts: taken where it is there, not taken where i
     if (said == no_private_run) return skipped("this place makes no mount namespaces");
     CHECK(said == "absent, taken, as it was sent, full, waited");
 }
+
+} // namespace journal_test

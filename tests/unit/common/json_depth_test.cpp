@@ -6,6 +6,8 @@
 
 using namespace pi_agent;
 
+namespace json_depth_test {
+
 TEST_CASE("objects and lists count, and what lies in a string does not")
 {
     for (const std::string two : {"{\"a\":[]}", "[[],[],{}]", "[{\"[[[\":\"{{{\"}]", "[[\"\\\"[[[\"]]", "[\"\\\\\",[]]", " [ { } ] "}) {
@@ -23,3 +25,5 @@ TEST_CASE("text that ends in the middle is looked at to its end")
         CHECK_FALSE(nests_deeper(text, 1));
     CHECK(nests_deeper(std::string(100'000, '['), 99'999));
 }
+
+} // namespace json_depth_test

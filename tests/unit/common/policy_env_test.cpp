@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace policy_env_test {
+
 TEST_CASE("names and values that look like secrets are found, with their place")
 {
     const auto policy = parse(R"(version: 1
@@ -24,3 +26,5 @@ env: {OPENAI_API_KEY: x, MONKEY: x, dbPassword: x, HTTP_PROXY: "http://u:p@host:
     for (std::size_t index = 0; index < found.size(); ++index)
         CHECK(found[index] == expected[index]);
 }
+
+} // namespace policy_env_test

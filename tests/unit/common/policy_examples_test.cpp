@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace policy_examples_test {
+
 namespace {
 
 Policy load_example(const std::string &name)
@@ -75,3 +77,5 @@ TEST_CASE("the offline example reaches the loopback alone")
 {
     CHECK(load_example("offline.yaml").network.mode == NetworkMode::loopback);
 }
+
+} // namespace policy_examples_test

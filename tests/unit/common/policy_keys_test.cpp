@@ -15,6 +15,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace policy_keys_test {
+
 namespace {
 
 // Kinds of values, each as YAML.
@@ -200,3 +202,5 @@ TEST_CASE("a default of the table is what holds where the key is not there")
         if (key.example != key.standard) CHECK_MESSAGE(show(parse(policy_with(key, std::string(key.example)))) != show(without), key.path);
     }
 }
+
+} // namespace policy_keys_test

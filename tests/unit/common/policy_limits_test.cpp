@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace policy_limits_test {
+
 namespace {
 
 const std::string head = "version: 1\nusers: {alice: {roots: [/srv/a]}}\n";
@@ -115,3 +117,5 @@ TEST_CASE("the section is a mapping of known keys")
     CHECK(contains(problem_of("{memry: 8G}"), "limits.memry: unknown key; did you mean 'memory'?"));
     CHECK(contains(problem_of("{memory: 8G, memory: 9G}"), "limits.memory"));
 }
+
+} // namespace policy_limits_test

@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace policy_load_test {
+
 namespace {
 
 const std::string head = "version: 1\n";
@@ -413,3 +415,5 @@ TEST_CASE("what the agent is told is on unless the policy says no")
     for (const std::string key : {"git_identity", "box_notes"})
         CHECK(contains(problems_with(key + ": no\n"), key + ": must be true or false"));
 }
+
+} // namespace policy_load_test

@@ -15,6 +15,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace policy_mutations_test {
+
 namespace {
 
 std::string variable(const char *name)
@@ -135,3 +137,5 @@ TEST_CASE("no change of a policy makes the parser do anything but read or refuse
     CHECK(refused > count / 4); // it does change something
     CHECK(refused < count);
 }
+
+} // namespace policy_mutations_test

@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace policy_network_test {
+
 namespace {
 
 const std::string head = "version: 1\nusers: {alice: {roots: [/srv/a]}}\n";
@@ -59,3 +61,5 @@ TEST_CASE("what is wrong is told with its place in the list and a remedy")
     CHECK(contains(problems_of(head + "network: {mode: none}\n"), "network: must be full or loopback or none, or a list, found a mapping"));
     CHECK(contains(problems_of(head + "network:\n"), "network: must be full or loopback or none, or a list, found nothing"));
 }
+
+} // namespace policy_network_test

@@ -9,6 +9,8 @@
 
 using namespace pi_agent;
 
+namespace policy_page_test {
+
 namespace {
 
 const std::string page = std::string(PI_AGENT_EXAMPLES) + "/../docs/policy.md";
@@ -48,3 +50,5 @@ TEST_CASE("the page of the policy's keys is what the table says")
         CHECK_MESSAGE(text.str() == whole,
                       "docs/policy.md is not what common/policy_keys.cpp says; PI_AGENT_WRITE_POLICY_PAGE=1 writes it");
 }
+
+} // namespace policy_page_test

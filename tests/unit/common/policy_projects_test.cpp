@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace policy_projects_test {
+
 namespace {
 
 const std::string head = "version: 1\nusers: {alice: {roots: [/srv/a]}}\n";
@@ -60,3 +62,5 @@ TEST_CASE("a path of a project that leads out of it is refused where it stands")
     CHECK(contains(problems_of(head + "projects: {protect: none}\n"), "default"));
     CHECK(contains(problems_of(head + "projects: {paths: aliases}\n"), "alias"));
 }
+
+} // namespace policy_projects_test

@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace policy_sandbox_test {
+
 namespace {
 
 const std::string head = "version: 1\nusers: {alice: {roots: [/srv/a]}}\n";
@@ -73,3 +75,5 @@ TEST_CASE("every method takes limits: whether they hold is the host's answer")
     for (const std::string method : {"systemd", "bwrap", "podman", "none"})
         CHECK(problems_with("sandbox: {method: " + method + "}\nlimits: {memory: 8G, cpu: 50%, runtime: 1h, sessions: 2}\n").empty());
 }
+
+} // namespace policy_sandbox_test

@@ -11,6 +11,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace policy_sources_test {
+
 namespace {
 
 const std::string head = "version: 1\n";
@@ -191,3 +193,5 @@ TEST_CASE("whatever is changed in a policy changes its stamp" * doctest::skip(no
     REQUIRE(::unlink((directory / "policy.yaml").c_str()) == 0);
     check_changed("none at all");
 }
+
+} // namespace policy_sources_test

@@ -10,6 +10,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace policy_toolchains_test {
+
 namespace {
 
 const std::string head = "version: 1\nusers: {alice: {roots: [~/projects]}}\n";
@@ -101,3 +103,5 @@ TEST_CASE("the default lists keep the rules of the others")
             CHECK_MESSAGE(!problem_of_home_directory("~/" + path), path);
     CHECK(std::is_sorted(default_readable().begin(), default_readable().end()));
 }
+
+} // namespace policy_toolchains_test

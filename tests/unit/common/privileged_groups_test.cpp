@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace privileged_groups_test {
+
 TEST_CASE("root's group is privileged by its number, whatever it is called")
 {
     CHECK(is_privileged_group(Gid(0)));
@@ -57,3 +59,5 @@ TEST_CASE("groups of administrators and of users are forbidden to an agent")
     std::sort(found.begin(), found.end());
     CHECK(found == std::vector<std::string>{"daemon", "root", "shadow"});
 }
+
+} // namespace privileged_groups_test

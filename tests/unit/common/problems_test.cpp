@@ -5,6 +5,8 @@
 
 using namespace pi_agent;
 
+namespace problems_test {
+
 TEST_CASE("suggests the word that was probably meant, and only that")
 {
     CHECK(did_you_mean("usres", {"users", "agent"}) == "; did you mean 'users'?");
@@ -43,3 +45,5 @@ TEST_CASE("a hundred problems are enough")
         CHECK(error.status() == ExitStatus::configuration);
     }
 }
+
+} // namespace problems_test

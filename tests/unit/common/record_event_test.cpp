@@ -1,7 +1,7 @@
 // The table of events: common/record_event.hpp
 #include "common/record_event.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>
@@ -9,6 +9,8 @@
 #include <set>
 
 using namespace pi_agent;
+
+namespace record_event_test {
 
 namespace {
 
@@ -26,7 +28,7 @@ std::map<std::string, std::string> fields_of(const RecordSubject &subject, const
 
 const std::map<std::string, std::string> common = {
     {"SYSLOG_IDENTIFIER", "pi-agent-runner"},
-    {"PI_AGENT_VERSION", PI_AGENT_VERSION_TEXT},
+    {"PI_AGENT_VERSION", build::version},
     {"PI_AGENT_SESSION", "ID"},
     {"PI_AGENT_USER", "alice"},
     {"PI_AGENT_UID", "1000"},
@@ -146,3 +148,5 @@ TEST_CASE("no byte that somebody chose ends a line or reaches a terminal, and no
         CHECK_MESSAGE(std::none_of(value.begin(), value.end(), [](char byte) { return byte == '\n' || byte == '\x1b'; }), field.first);
     }
 }
+
+} // namespace record_event_test

@@ -11,6 +11,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace request_test {
+
 namespace {
 
 constexpr std::uint64_t request_type = 1;
@@ -366,3 +368,5 @@ TEST_CASE("a message of the wrapper that is not one is refused")
     for (const auto &bytes : rows)
         CHECK_THROWS_AS(static_cast<void>(decode_wrapper_message(bytes)), ProtocolError);
 }
+
+} // namespace request_test

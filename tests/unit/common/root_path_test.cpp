@@ -11,6 +11,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace root_path_test {
+
 namespace {
 
 // A user whose home is a temporary directory.
@@ -153,3 +155,5 @@ TEST_CASE("a path lies within a root only by whole components")
     CHECK_FALSE(is_within("", "/proj"));
     CHECK(is_within("/x", "/"));
 }
+
+} // namespace root_path_test

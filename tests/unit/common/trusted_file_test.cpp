@@ -12,6 +12,8 @@ using namespace pi_agent;
 using pi_agent::test::not_root;
 using pi_agent::test::TemporaryDirectory;
 
+namespace trusted_file_test {
+
 namespace {
 
 std::string refusal_of(const std::string &path)
@@ -110,3 +112,5 @@ TEST_CASE("lists by suffix in bytewise order and leaves hidden names out" * doct
     const std::vector<std::string> expected = {"10.yaml", "B.yaml", "a.yaml", "b.yaml"};
     CHECK(list_trusted_directory(directory.path(), ".yaml", "directory") == expected);
 }
+
+} // namespace trusted_file_test

@@ -5,6 +5,8 @@
 
 using namespace pi_agent;
 
+namespace version_test {
+
 TEST_CASE("a version is three decimal numbers, written in one way only")
 {
     CHECK(parse_version("0.1.0") == Version{0, 1, 0});
@@ -32,3 +34,5 @@ TEST_CASE("a version is written as it is read, and this build has one")
     CHECK(to_string(Version{0, 10, 2}) == "0.10.2");
     CHECK(parse_version(to_string(running_version())) == running_version());
 }
+
+} // namespace version_test

@@ -5,6 +5,8 @@
 
 using namespace pi_agent;
 
+namespace yaml_tree_test {
+
 namespace {
 
 std::string problems_of(const std::string &text)
@@ -169,3 +171,5 @@ TEST_CASE("columns count characters, and not the mark at the begin of a file")
     CHECK(contains(problems_of("ä: \x01"), "p.yaml:1:4: the control character \\x01"));
     CHECK(contains(problems_of("a: 1\rb: 2\n"), "p.yaml:1:5: the control character \\x0d"));
 }
+
+} // namespace yaml_tree_test

@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace admission_test {
+
 namespace {
 
 Account account_in(gid_t group)
@@ -56,3 +58,5 @@ TEST_CASE("a user whose primary group is root's is denied")
     CHECK(caught.status == 77);
     CHECK(has(caught.text, "the primary group of alice is root's"));
 }
+
+} // namespace admission_test

@@ -6,6 +6,8 @@
 
 using namespace pi_agent;
 
+namespace agent_end_test {
+
 namespace {
 
 AgentEnded judged(int code, int status, const std::optional<ExecEnded> &said)
@@ -67,3 +69,5 @@ TEST_CASE("an engine that is killed because it outlives its launcher takes nothi
     CHECK(same(agent_end(without_own_kill({true, "exit-code", CLD_EXITED, 3}), ExecEnded{false, 7}), AgentEnded{false, 3}));
     CHECK_THROWS_AS(static_cast<void>(agent_end(without_own_kill({true, "signal", CLD_KILLED, SIGKILL}), std::nullopt)), Failure);
 }
+
+} // namespace agent_end_test

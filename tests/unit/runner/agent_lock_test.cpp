@@ -15,6 +15,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace agent_lock_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -160,3 +162,5 @@ TEST_CASE("a directory in which nothing can be made is a failure of the system")
               return 0;
           }) == ENOTDIR);
 }
+
+} // namespace agent_lock_test

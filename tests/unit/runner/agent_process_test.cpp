@@ -16,6 +16,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace agent_process_test {
+
 namespace {
 
 struct Project {
@@ -298,3 +300,5 @@ TEST_CASE("a launcher that leads no session, as the first process of a PID names
     });
     CHECK(found == "leads");
 }
+
+} // namespace agent_process_test

@@ -12,6 +12,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace authenticate_test {
+
 namespace {
 
 // A channel whose creator is `uid`; the process itself stays root.
@@ -176,3 +178,5 @@ TEST_CASE("a socket that was never connected has no creator who could be a calle
     CHECK(has(answer_for(lonely, "4294967295"), "77 denied: SUDO_UID is not a user id"));
     CHECK(has(answer_for(lonely, "0"), "77 denied: root does not run the agent"));
 }
+
+} // namespace authenticate_test

@@ -12,6 +12,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace beneath_test {
+
 TEST_CASE("splits a path at its last slash")
 {
     using Parts = std::pair<std::string, std::string>;
@@ -238,3 +240,5 @@ TEST_CASE("a link swapped in while it works leads nobody out")
     CHECK(opened > 0); // else the race was never run
     CHECK(place.outside_is_unchanged());
 }
+
+} // namespace beneath_test

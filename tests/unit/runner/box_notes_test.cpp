@@ -6,6 +6,8 @@
 
 using namespace pi_agent;
 
+namespace box_notes_test {
+
 namespace {
 
 const BoxFacts plain{"/srv/app", "/var/lib/pi-agent/users/alice/home", "pi-agent-alice", {}, false, {}, ScratchKind::disk};
@@ -100,3 +102,5 @@ TEST_CASE("what is protected and masked is told, with what to do about it")
     CHECK(contains(box_notes(facts), "cannot be read (permission denied)"));
     CHECK_FALSE(contains(box_notes(facts), "git runs"));
 }
+
+} // namespace box_notes_test

@@ -6,6 +6,8 @@
 
 using namespace pi_agent;
 
+namespace bwrap_arguments_test {
+
 namespace {
 
 SandboxPlan plan_for(const NetworkMode mode)
@@ -82,3 +84,5 @@ TEST_CASE("what lies in another's place is mounted after it, and what holds plac
     for (const auto *place : {"/", "/home", "/root", "/run/user", "/dev"})
         CHECK_MESSAGE(has(options, {"--remount-ro", place}), place);
 }
+
+} // namespace bwrap_arguments_test

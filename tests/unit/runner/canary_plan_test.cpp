@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace canary_plan_test {
+
 TEST_CASE("the plan comes through as arguments, whatever bytes its paths have")
 {
     const CanaryPlan plan{"/srv/a=b\n\xff", "/var/lib/pi-agent/users/alice/home", "/home/alice", {{"ipc", "4026531839"}, {"net", "1"}}};
@@ -27,3 +29,5 @@ TEST_CASE("a canary that nobody sent asks nothing")
         CHECK(has(caught.text, "is started by pi-agent's runner"));
     }
 }
+
+} // namespace canary_plan_test

@@ -11,6 +11,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace certificate_files_test {
+
 namespace {
 
 const std::string certificate = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n";
@@ -136,3 +138,5 @@ TEST_CASE("what only root can read is not read, though root asks" * doctest::ski
     REQUIRE(files.notices.size() == 1);
     CHECK(has(files.notices[0], "Permission denied"));
 }
+
+} // namespace certificate_files_test

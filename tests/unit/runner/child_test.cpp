@@ -22,6 +22,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace child_test {
+
 namespace {
 
 using Task = std::function<void(const AsUser &, FdRef)>;
@@ -357,3 +359,5 @@ TEST_CASE("a child that ends by itself is waited for as long as it takes, with a
         CHECK(said == "gone, waited for");
     }
 }
+
+} // namespace child_test

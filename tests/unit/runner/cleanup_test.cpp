@@ -11,6 +11,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace cleanup_test {
+
 TEST_CASE("only a session's own unit cleans it up; by hand nothing is touched" * doctest::skip(not_root()))
 {
     const std::string said = in_private_run([]() -> std::string {
@@ -33,3 +35,5 @@ TEST_CASE("only a session's own unit cleans it up; by hand nothing is touched" *
     if (said == no_private_run) return skipped("this place makes no mount namespaces");
     CHECK(said == "77, named, kept");
 }
+
+} // namespace cleanup_test

@@ -5,6 +5,8 @@ using namespace pi_agent;
 using namespace pi_agent::test;
 using nlohmann::json;
 
+namespace config_sync_documents_test {
+
 namespace {
 
 json login(const std::string &token)
@@ -240,3 +242,5 @@ TEST_CASE("the locked settings get what was merged" * doctest::skip(not_root()))
         CHECK(json::parse(content_of(both.place / name)) == json{{"a", 1}, {"b", 2}});
     }
 }
+
+} // namespace config_sync_documents_test

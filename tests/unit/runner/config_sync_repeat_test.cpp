@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace config_sync_repeat_test {
+
 namespace {
 
 // Inode and times of everything below `top`.
@@ -259,3 +261,5 @@ TEST_CASE("what the host can no longer be asked about stays, and goes when it is
     CHECK_FALSE(fs::exists(both.path_inside("skills")));
     CHECK_FALSE(fs::exists(both.path_inside("closed")));
 }
+
+} // namespace config_sync_repeat_test

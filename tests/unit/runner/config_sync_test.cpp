@@ -6,6 +6,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace config_sync_test {
+
 namespace {
 
 // Every path below `top` with the uid it belongs to.
@@ -150,3 +152,5 @@ TEST_CASE("without a config directory the managed settings alone arrive" * docte
     CHECK(both.sync({{"a", 1}}).empty());
     CHECK(nlohmann::json::parse(both.inside("settings.json")) == nlohmann::json{{"a", 1}});
 }
+
+} // namespace config_sync_test

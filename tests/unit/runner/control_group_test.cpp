@@ -6,6 +6,8 @@
 
 using namespace pi_agent;
 
+namespace control_group_test {
+
 namespace {
 
 // The sibling "agent.service" of "run.scope": its path, with the version that it is of, or "none".
@@ -43,3 +45,5 @@ TEST_CASE("a process in another unit has no sibling, whatever its group is calle
          {"", "0::/\n", "0::/a.slice\n", "0::/a/other.scope\n", "0::/a/xrun.scope\n", "0::/a/run.scope/b\n", "0::run.scope\n"})
         CHECK_MESSAGE(sibling_in(text) == "none", text);
 }
+
+} // namespace control_group_test

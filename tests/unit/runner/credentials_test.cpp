@@ -6,6 +6,8 @@
 using namespace pi_agent;
 using nlohmann::json;
 
+namespace credentials_test {
+
 namespace {
 
 json key(const std::string &text)
@@ -227,3 +229,5 @@ TEST_CASE("entries of odd shapes cost nothing but themselves")
         CHECK(auth.sync() == json{{"p", json::parse(text)}, {"q", json::parse(text)}});
     }
 }
+
+} // namespace credentials_test

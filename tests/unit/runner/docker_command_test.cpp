@@ -9,6 +9,8 @@
 
 using namespace pi_agent;
 
+namespace docker_command_test {
+
 namespace {
 
 const std::string id = "0123456789abcdef0123456789abcdef";
@@ -93,3 +95,5 @@ TEST_CASE("a path in which docker would find options of its own is refused")
         CHECK_THROWS_AS(command_for(plan), Failure);
     }
 }
+
+} // namespace docker_command_test

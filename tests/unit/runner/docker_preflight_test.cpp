@@ -9,6 +9,8 @@
 
 using namespace pi_agent;
 
+namespace docker_preflight_test {
+
 namespace {
 
 const std::string head = "HTTP/1.0 200 OK\r\nContent-Type: application/json\r\n\r\n";
@@ -71,3 +73,5 @@ TEST_CASE("an image brings files and nothing else")
     for (const auto *id : {"", "debian", "sha256:abc", "sha256:--privileged"})
         CHECK_MESSAGE(contains(failure_of("null", id), "no id"), id);
 }
+
+} // namespace docker_preflight_test

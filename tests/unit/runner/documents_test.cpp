@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using nlohmann::json;
 
+namespace documents_test {
+
 namespace {
 
 // One document through any number of syncs, with what the writer remembers between them.
@@ -263,3 +265,5 @@ TEST_CASE("resource paths that leave the directory are found, as lists name them
                                                                  "packages: /abs"});
     CHECK(paths_that_leave(json::object()).empty());
 }
+
+} // namespace documents_test

@@ -10,6 +10,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace engine_arguments_test {
+
 namespace {
 
 UniqueFd file_with(const std::string &text)
@@ -47,3 +49,5 @@ TEST_CASE("a host whose name no engine takes is told so")
         CHECK(has(caught.text, "hostnamectl"));
     }
 }
+
+} // namespace engine_arguments_test

@@ -10,6 +10,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace env_files_test {
+
 namespace {
 
 std::string texts(const HostVariables &variables)
@@ -64,3 +66,5 @@ TEST_CASE("what is no file, is too large or is not in the syntax is an error tha
     }
     CHECK(has(failure_of([&] { return read_host_env_files({"odd"}, home.path()); }).text, "odd:2: no '='"));
 }
+
+} // namespace env_files_test

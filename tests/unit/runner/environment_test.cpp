@@ -1,13 +1,15 @@
 // The layers of the agent's environment: runner/environment.hpp
 #include "runner/environment.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "common/policy_env.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>
 
 using namespace pi_agent;
+
+namespace environment_test {
 
 namespace {
 
@@ -81,7 +83,7 @@ TEST_CASE("what was installed inside is found first, then the shims, the host's 
     const std::string home = "/var/lib/pi-agent/users/alice/home";
     CHECK(value_of(compose_environment(plain()), "PATH") ==
           home + "/.local/share/mise/shims:" + home + "/.local/bin:" + home + "/.local/share/npm-global/bin:" + home +
-              "/.local/share/cargo/bin:" PI_AGENT_SHIM_DIR
+              "/.local/share/cargo/bin:" + build::shim_directory +
               ":/usr/local/bin:/usr/bin:/bin:/usr/local/sbin:/usr/sbin:/sbin:/usr/lib/pi-agent/agent/bin");
 }
 
@@ -183,3 +185,5 @@ TEST_CASE("TMPDIR is the session's own, or the user's choice of an option, and n
     input.tmpdir = "/home/alice/projects/tmp";
     CHECK(value_of(compose_environment(input), "TMPDIR") == "/home/alice/projects/tmp");
 }
+
+} // namespace environment_test

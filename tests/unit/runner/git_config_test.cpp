@@ -10,6 +10,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace git_config_test {
+
 namespace {
 
 const std::string always = "[core]\n\tcheckStat = minimal\n[gc]\n\tworktreePruneExpire = never\n";
@@ -106,3 +108,5 @@ TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
                                                              {"user.email", name + "@"}});
     }
 }
+
+} // namespace git_config_test

@@ -15,6 +15,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace git_identity_test {
+
 namespace {
 
 bool has_git()
@@ -182,3 +184,5 @@ TEST_CASE("what was found is shown even when something else took longer than git
     CHECK(has(answer, "/run/pi-agent/gitconfig,/other,[core]\n"));
     CHECK(has(answer, "[branch]\n\tautoSetupMerge = false\n[include]\n\tpath = \"/etc/gitconfig\"\n[user]\n\tname = \"n\"\n"));
 }
+
+} // namespace git_identity_test

@@ -11,6 +11,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace git_paths_test {
+
 namespace {
 
 constexpr std::size_t many = 500;
@@ -140,3 +142,5 @@ TEST_CASE("each directory above with an entry .git counts, whatever that is")
     CHECK(repositories_above(project.tree, "a/b/c") == std::vector<std::string>{"a", "a/b"});
     CHECK(repositories_above(project.tree, "").empty());
 }
+
+} // namespace git_paths_test

@@ -11,6 +11,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace host_file_test {
+
 namespace {
 
 struct Place {
@@ -134,3 +136,5 @@ TEST_CASE("a fresh lock of the agent on the host is waited for, but not for long
     CHECK(waited(5000) < 1);
     CHECK(std::filesystem::exists(place.directory / "settings.json.lock")); // on the host nobody takes it away
 }
+
+} // namespace host_file_test

@@ -5,6 +5,8 @@
 
 using namespace pi_agent;
 
+namespace host_files_test {
+
 namespace {
 
 Account account(const std::string &name, uid_t uid, const std::string &home)
@@ -38,3 +40,5 @@ TEST_CASE("a group is written once")
 {
     CHECK(group_text({{"root", Gid(0)}, {"users", Gid(100)}, {"users", Gid(100)}}) == "root:x:0:\nusers:x:100:\n");
 }
+
+} // namespace host_files_test

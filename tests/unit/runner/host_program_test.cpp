@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace host_program_test {
+
 namespace {
 
 bool runs(const std::string &argument)
@@ -65,3 +67,5 @@ TEST_CASE("one that writes too much is killed, and a long complaint is cut" * do
     CHECK(ran("yes").size() == 4 + 100 + 1);
     CHECK(ran("head -c 100000 /dev/zero | tr '\\0' e >&2").size() == 4 + 1 + 500);
 }
+
+} // namespace host_program_test

@@ -5,6 +5,8 @@
 
 using namespace pi_agent;
 
+namespace host_view_test {
+
 TEST_CASE("of /etc the minimal view shows certificates and what programs keep there, and nothing of accounts, services or keys")
 {
     const HostView view;
@@ -58,3 +60,5 @@ TEST_CASE("a script's interpreter is what follows #!, up to its argument")
                               "/bin/sh"})
         CHECK_MESSAGE(interpreter_of(other).empty(), other);
 }
+
+} // namespace host_view_test

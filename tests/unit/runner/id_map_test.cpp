@@ -14,6 +14,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace id_map_test {
+
 namespace {
 
 constexpr std::uint32_t most = std::numeric_limits<std::uint32_t>::max() - 1; // the last id that is one
@@ -128,3 +130,5 @@ TEST_CASE("the map leaves no process behind" * doctest::skip(not_root()))
               return std::string(map.is_open() && childless ? "none" : "some");
           }) == "none");
 }
+
+} // namespace id_map_test

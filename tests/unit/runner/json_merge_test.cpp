@@ -11,6 +11,8 @@ using namespace pi_agent;
 using namespace pi_agent::test;
 using nlohmann::json;
 
+namespace json_merge_test {
+
 namespace {
 
 // `levels` containers, the top object among them, with a number in the innermost.
@@ -192,3 +194,5 @@ TEST_CASE("managed values win; objects merge, everything else is replaced")
         CHECK(merge_managed(json::parse(row.host), json::parse(row.managed)) == json::parse(row.merged));
     }
 }
+
+} // namespace json_merge_test

@@ -20,6 +20,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace landlock_test {
+
 namespace {
 
 constexpr long first_version_with_scopes = 6;
@@ -151,3 +153,5 @@ TEST_CASE("a file in memory as stdio is no reason to refuse, and stays usable" *
               return std::string(::write(stdio[0].get(), "x", 1) == 1 ? "written" : "not written");
           }) == "written");
 }
+
+} // namespace landlock_test

@@ -10,6 +10,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace launch_record_test {
+
 namespace {
 
 Deadline soon()
@@ -189,3 +191,5 @@ TEST_CASE("a message of pi-agent-exec that is not one is refused")
     for (const auto &bytes : rows)
         CHECK_THROWS_AS(static_cast<void>(decode_exec_message(bytes)), ProtocolError);
 }
+
+} // namespace launch_record_test

@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace limit_controllers_test {
+
 namespace {
 
 const HostControllers nothing{true, {}};
@@ -70,3 +72,5 @@ TEST_CASE("a share that comes to less than an agent needs is no limit to start w
     CHECK(problem_of_share({}, gib).empty());
     CHECK(has(problem_of_share(limits_of("{memory: 10%}"), gib), "10% of this host's memory are 102M, and the agent needs at least 128M"));
 }
+
+} // namespace limit_controllers_test

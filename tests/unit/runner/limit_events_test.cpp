@@ -12,6 +12,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace limit_events_test {
+
 namespace {
 
 using std::chrono::hours;
@@ -96,3 +98,5 @@ TEST_CASE("starts that failed for want of tasks are counted")
     CHECK(has(limit_notices({}, {0, false, 9}, well, "success", hours(0))[0], "its limit of 4096 (the default"));
     CHECK(limit_notices(all, {1, true, 9}, killed, "signal", hours(0)).size() == 2);
 }
+
+} // namespace limit_events_test

@@ -12,6 +12,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace limits_check_test {
+
 namespace {
 
 using Files = std::map<std::string, std::string>;
@@ -69,3 +71,5 @@ TEST_CASE("a share is held against this host's memory")
     CHECK(refusal({{"memory.max", "4096\n"}}, "{memory: 50%}") == "");
     CHECK(has(refusal({{"memory.max", "9223372036854771712\n"}}, "{memory: 50%}"), "limits.memory: 50%"));
 }
+
+} // namespace limits_check_test

@@ -13,6 +13,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace manifest_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -259,3 +261,5 @@ TEST_CASE("an entry is settled when both sides were written long enough before i
     CHECK_FALSE(is_settled(5000, 0)); // a clock that was set back
     CHECK_FALSE(ManifestEntry().is_settled());
 }
+
+} // namespace manifest_test

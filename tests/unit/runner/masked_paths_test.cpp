@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace masked_paths_test {
+
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -59,3 +61,5 @@ TEST_CASE("refuses what it cannot search to the end")
     CHECK(failure_of([&] { return search(project, {"key*"}); }).status == 75);
     CHECK(search(project, {"key1?"}).paths.size() == 10);
 }
+
+} // namespace masked_paths_test

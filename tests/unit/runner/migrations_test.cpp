@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace migrations_test {
+
 using Names = std::vector<std::string>;
 
 namespace {
@@ -186,3 +188,5 @@ TEST_CASE("a host without hooks stamps" * doctest::skip(not_root()))
     CHECK(text_of(agent.move({0, 2, 0})) == "0 ");
     CHECK(agent.stamp() == "0.2.0\n");
 }
+
+} // namespace migrations_test

@@ -10,6 +10,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace mounts_test {
+
 TEST_CASE("a line of mountinfo is taken apart, whatever optional fields it has")
 {
     struct Row {
@@ -82,3 +84,5 @@ TEST_CASE("this process's own mounts are listed, each with its id")
         CHECK_FALSE(mount.type.empty());
     }
 }
+
+} // namespace mounts_test

@@ -11,6 +11,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace network_check_test {
+
 TEST_CASE("a process in the namespace of PID 1 is found, and so is a session that has ended")
 {
     struct stat facts {};
@@ -25,3 +27,5 @@ TEST_CASE("a process in the namespace of PID 1 is found, and so is a session tha
     CHECK(has(refused({1}), "69 this host cannot enforce the policy's network"));
     CHECK(has(refused({}), "69 the session ended before its network could be looked at"));
 }
+
+} // namespace network_check_test

@@ -10,6 +10,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace network_file_system_test {
+
 TEST_CASE("file systems of the network are known by name, and those of the host are none")
 {
     CHECK(network_file_system(NFS_SUPER_MAGIC) == "NFS"); // EFS as well
@@ -28,3 +30,5 @@ TEST_CASE("a directory of the host's own is no hindrance")
     REQUIRE(directory);
     CHECK_NOTHROW(require_own_file_system(directory, place.path(), "agent.state_dir"));
 }
+
+} // namespace network_file_system_test

@@ -12,6 +12,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace path_access_test {
+
 TEST_CASE("what is there, and what is not")
 {
     const TemporaryDirectory directory;
@@ -40,3 +42,5 @@ TEST_CASE("answers come back as they were sent, and nothing else is one")
     for (const char *text : {"", "[]", "{}", "{\"paths\": [{}]}", "{\"paths\": [{\"exists\": 1}]}"})
         CHECK_MESSAGE(failure_of([&] { return decode_path_access(text).size(); }).status == 69, text);
 }
+
+} // namespace path_access_test

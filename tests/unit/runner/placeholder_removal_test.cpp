@@ -16,6 +16,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace placeholder_removal_test {
+
 namespace {
 
 // A user's directory with placeholders, and a session that recorded them and one that never was. `meanwhile` is what happens before the
@@ -82,3 +84,5 @@ TEST_CASE("only the user's rights remove anything" * doctest::skip(not_root()))
         left_after([](const AsRoot &, const SessionDirectory &, const std::string &place) { REQUIRE(::chown(place.c_str(), 0, 0) == 0); }),
         "commondir info ");
 }
+
+} // namespace placeholder_removal_test

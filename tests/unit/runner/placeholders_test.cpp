@@ -10,6 +10,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace placeholders_test {
+
 namespace {
 
 std::string text_of(const std::string &path)
@@ -73,3 +75,5 @@ TEST_CASE("where the user may make nothing there is nothing to stand in for")
     });
     CHECK(made == "none none none ");
 }
+
+} // namespace placeholders_test

@@ -8,6 +8,8 @@
 
 using namespace pi_agent;
 
+namespace podman_command_test {
+
 namespace {
 
 const std::string session = "/run/pi-agent/sessions/0123456789abcdef0123456789abcdef";
@@ -87,3 +89,5 @@ TEST_CASE("a path in which podman would find options of its own is refused")
         CHECK_THROWS_AS(podman_command(plan, "host"), Failure);
     }
 }
+
+} // namespace podman_command_test

@@ -5,6 +5,8 @@
 
 using namespace pi_agent;
 
+namespace process_account_test {
+
 namespace {
 
 const ExpectedAccount agent{Uid(990), Gid(991), {991, 1500}};
@@ -75,3 +77,5 @@ TEST_CASE("a plan's agent may have the groups of its account and of the roots")
     CHECK(expected.groups == std::vector<gid_t>{991, 992, 1500});
     CHECK((expected.no_new_privileges && expected.no_capabilities));
 }
+
+} // namespace process_account_test

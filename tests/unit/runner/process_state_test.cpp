@@ -18,6 +18,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace process_state_test {
+
 namespace {
 
 std::string first_word_of(const char *path)
@@ -294,3 +296,5 @@ TEST_CASE("securebits that a caller set are refused" * doctest::skip(not_root())
               return failure_of([&] { reset_process_state(root); }).text;
           }) == "denied: called with securebits set");
 }
+
+} // namespace process_state_test

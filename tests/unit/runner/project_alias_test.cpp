@@ -13,6 +13,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace project_alias_test {
+
 TEST_CASE("an alias is the same at every start, harmless as a name, and another for another directory")
 {
     CHECK(alias_of("/home/alice/projects/demo") == alias_of("/home/alice/projects/demo"));
@@ -52,3 +54,5 @@ TEST_CASE("the link to the project is made once, and what the agent put in its p
     std::filesystem::create_symlink("/etc", home + "/projects");
     CHECK(link("/srv/demo") == "~/projects of the agent's home is no directory that it may enter");
 }
+
+} // namespace project_alias_test

@@ -14,6 +14,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace project_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -358,3 +360,5 @@ TEST_CASE("a common directory elsewhere, one behind a link and one that is missi
         std::filesystem::remove(worktree.caller.account.home + "/link");
     }
 }
+
+} // namespace project_test

@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace protect_test {
+
 namespace {
 
 using Points = std::map<std::string, PointKind>;
@@ -45,3 +47,5 @@ TEST_CASE("a directory that must stay is a mount point with all above it, and ca
     CHECK(plan_points({}, {"a/b", ""}) == Points{{"a", prefix}, {"a/b", prefix}});
     CHECK(plan_points({"a"}, {"a/b"}) == Points{{"a", read_only}});
 }
+
+} // namespace protect_test

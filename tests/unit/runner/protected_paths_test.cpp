@@ -14,6 +14,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace protected_paths_test {
+
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -78,3 +80,5 @@ TEST_CASE("a list of the policy takes the place of what git executes")
     CHECK(found.read_only == Texts{"app/Makefile"});
     CHECK(found.placeholders == Texts{"app/ci"});
 }
+
+} // namespace protected_paths_test

@@ -5,6 +5,8 @@
 
 using namespace pi_agent;
 
+namespace provider_keys_test {
+
 namespace {
 
 using Providers = std::set<std::string>;
@@ -26,3 +28,5 @@ TEST_CASE("what is empty, unknown or meant for other tools manages nothing")
         CHECK_MESSAGE(providers_with_keys({{name, "k"}}).empty(), name);
     CHECK(providers_with_keys({{"OPENAI_API_KEY", ""}}).empty());
 }
+
+} // namespace provider_keys_test

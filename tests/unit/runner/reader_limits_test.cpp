@@ -6,6 +6,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace reader_limits_test {
+
 TEST_CASE("links are followed with the user's rights and no others" * doctest::skip(not_root()))
 {
     const Host host;
@@ -232,3 +234,5 @@ TEST_CASE("a writer that asks for what was not listed, or for too much, ends the
         if (row.refusal != "a message") CHECK_MESSAGE(has(caught.text, row.refusal), caught.text);
     }
 }
+
+} // namespace reader_limits_test

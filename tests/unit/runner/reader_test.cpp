@@ -4,6 +4,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace reader_test {
+
 TEST_CASE("documents come first, then the listing, and every file with its bytes when it is asked for" * doctest::skip(not_root()))
 {
     const Host host;
@@ -209,3 +211,5 @@ TEST_CASE("documents that are no readable files are refused, and nothing is list
         CHECK(reading.entries.empty());
     }
 }
+
+} // namespace reader_test

@@ -16,6 +16,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace record_test {
+
 namespace {
 
 const RecordSubject somebody{"ID", "alice", Uid(1000), "pi-agent", "/srv/a\nb", "systemd", "pi-agent-ID.service", "agent"};
@@ -146,3 +148,5 @@ TEST_CASE("a problem is recorded, and where that cannot be it ends nothing" * do
         return journal.entry().substr(0, 27);
     });
 }
+
+} // namespace record_test

@@ -12,6 +12,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace removal_test {
+
 TEST_CASE("removes files, links, trees and what is not there")
 {
     const Place place;
@@ -161,3 +163,5 @@ TEST_CASE("a link swapped in while a tree is removed or made costs nothing outsi
     CHECK(rounds > 3);
     CHECK(place.outside_is_unchanged());
 }
+
+} // namespace removal_test

@@ -16,6 +16,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace replacement_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -189,3 +191,5 @@ TEST_CASE("a new file takes only a name that nothing has, not even one that come
     CHECK_FALSE(fs::exists(place.directory / "home/new"));
     CHECK(place.is_clean());
 }
+
+} // namespace replacement_test

@@ -10,6 +10,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace repository_test {
+
 namespace {
 
 UniqueFd directory_fd(const std::string &path)
@@ -65,3 +67,5 @@ TEST_CASE("a .git that is no regular file is not waited for")
     REQUIRE(::mkfifo((place / "a/.git").c_str(), 0600) == 0);
     CHECK(find_repository(directory_fd(place / "a"))->elsewhere.empty());
 }
+
+} // namespace repository_test

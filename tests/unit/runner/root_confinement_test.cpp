@@ -22,6 +22,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace root_confinement_test {
+
 namespace {
 
 std::map<std::string, std::string> own_status()
@@ -117,3 +119,5 @@ TEST_CASE("a process with a second thread, which would keep its capabilities, is
     });
     CHECK_MESSAGE(said.find("more threads than one") != std::string::npos, said);
 }
+
+} // namespace root_confinement_test

@@ -1,7 +1,7 @@
 // What the unit shows where: runner/root_tree.hpp
 #include "runner/root_tree.hpp"
 
-#include "build_config.hpp"
+#include "common/build_settings.hpp"
 #include "runner/project_alias.hpp"
 
 #include <algorithm>
@@ -9,6 +9,8 @@
 #include <set>
 
 using namespace pi_agent;
+
+namespace root_tree_test {
 
 namespace {
 
@@ -38,3 +40,5 @@ TEST_CASE("a project is seen at its own path, or in the agent's home under a nam
     CHECK(place_of_project(shown, ProjectPaths::host, home) == "/home/alice/projects/a b\n");
     CHECK(place_of_project(shown, ProjectPaths::alias, home) == home + "/projects/" + alias_of("/home/alice/projects/a b\n"));
 }
+
+} // namespace root_tree_test

@@ -15,6 +15,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace scratch_removal_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -156,3 +158,5 @@ TEST_CASE("a sweep without a state directory harms no launch" * doctest::skip(no
         },
         "fine");
 }
+
+} // namespace scratch_removal_test

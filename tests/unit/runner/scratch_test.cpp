@@ -13,6 +13,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace scratch_test {
+
 namespace {
 
 std::string facts(const std::string &path, const Account &agent)
@@ -138,3 +140,5 @@ TEST_CASE("that little is left is told, and that much is left is not" * doctest:
     if (said == no_private_run) return skipped("this place makes no mount namespaces");
     CHECK(said == "nearly full: the file system of /x has 8192 KiB left, so th\nenough\n");
 }
+
+} // namespace scratch_test

@@ -7,6 +7,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace search_tools_test {
+
 TEST_CASE("what no directory has as a program is missing, and fdfind is an fd")
 {
     const TemporaryDirectory place;
@@ -46,3 +48,5 @@ TEST_CASE("nothing is downloaded where the network is restricted and something i
     input.host_files = {{"PI_OFFLINE", "", "file:1"}};
     CHECK(layer_environment(input)["PI_OFFLINE"].value.empty());
 }
+
+} // namespace search_tools_test

@@ -26,6 +26,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace seccomp_filter_test {
+
 namespace {
 
 // The errno of `call` under the filter: "0" where it succeeds.
@@ -373,3 +375,5 @@ TEST_CASE("root's list of calls holds for all threads, or is refused")
     const std::string refused = second_thread_after_install(filter_this_thread_alone);
     CHECK_MESSAGE(refused.find("has a filter of its own") != std::string::npos, refused);
 }
+
+} // namespace seccomp_filter_test

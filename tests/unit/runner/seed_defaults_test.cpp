@@ -6,6 +6,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace seed_defaults_test {
+
 namespace {
 
 struct Seeded : Agent {
@@ -164,3 +166,5 @@ TEST_CASE("a default that is neither file nor directory, or that the agent may n
     CHECK(closed.status == 71);
     CHECK(has(closed.text, "/defaults/.closed as the agent's account: Permission denied"));
 }
+
+} // namespace seed_defaults_test

@@ -14,6 +14,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace session_directory_test {
+
 TEST_CASE("an id is 32 lower-case hexadecimal digits, and no two are alike")
 {
     std::set<std::string> seen;
@@ -209,3 +211,5 @@ TEST_CASE("a session's directory says whose it is" * doctest::skip(not_root()))
     if (said == no_private_run) return skipped(said);
     CHECK(said == "1234");
 }
+
+} // namespace session_directory_test

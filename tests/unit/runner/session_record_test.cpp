@@ -14,6 +14,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace session_record_test {
+
 namespace {
 
 const Account alice{"alice", Uid(1000), Gid(1000), "/home/alice", {}};
@@ -215,3 +217,5 @@ TEST_CASE("an end that can be recorded nowhere fails, and whoever cleans up trie
         record_end_of_killed(scene.root, scene.id);
     });
 }
+
+} // namespace session_record_test

@@ -6,6 +6,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace shown_path_test {
+
 namespace {
 
 using Kind = ShownPath::Kind;
@@ -61,3 +63,5 @@ TEST_CASE("does not leave the project")
     project.directory.link("round", "round");
     CHECK(find_shown(project.tree, "", "round").kind == Kind::unclear);
 }
+
+} // namespace shown_path_test

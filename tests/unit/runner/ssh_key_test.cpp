@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace ssh_key_test {
+
 namespace {
 
 // The beginnings of real keys, which is all that is looked at: without a passphrase, and with one.
@@ -70,3 +72,5 @@ TEST_CASE("known hosts that cannot be read are told, and the key is used all the
     REQUIRE(files.notices.size() == 1);
     CHECK(files.notices[0].find("known_hosts") != std::string::npos);
 }
+
+} // namespace ssh_key_test

@@ -12,6 +12,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace state_directory_test {
+
 namespace {
 
 // Below /srv: every directory above the state is to be root's.
@@ -132,3 +134,5 @@ TEST_CASE("one start at a time touches a user's state, and another user's does n
     first.lock.reset();
     CHECK(state.open().lock.is_open());
 }
+
+} // namespace state_directory_test

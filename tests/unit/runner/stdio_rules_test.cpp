@@ -20,6 +20,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace stdio_rules_test {
+
 namespace {
 
 // What is said of `fd` as standard input, between two descriptors that are fine.
@@ -191,3 +193,5 @@ TEST_CASE("an anonymous pipe can be opened by name for what it is passed for, an
     CHECK(mode(stdio[0].get()) == 0600);
     CHECK(mode(stdio[1].get()) == 0600);
 }
+
+} // namespace stdio_rules_test

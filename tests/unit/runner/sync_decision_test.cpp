@@ -7,6 +7,8 @@
 
 using namespace pi_agent;
 
+namespace sync_decision_test {
+
 namespace {
 
 // One line for a class, whether the manifest knows the path, and the host's state; then what becomes of it when inside there is nothing,
@@ -66,3 +68,5 @@ TEST_CASE("every cell of the outcome table is as the documentation has it")
         if (row.as_synced != "-") CHECK(name_of(decide_file(row.file_class, row.known, row.host, InsideState::as_synced)) == row.as_synced);
     }
 }
+
+} // namespace sync_decision_test

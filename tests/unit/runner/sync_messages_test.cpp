@@ -6,6 +6,8 @@
 
 using namespace pi_agent;
 
+namespace sync_messages_test {
+
 namespace {
 
 constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
@@ -110,3 +112,5 @@ TEST_CASE("the longest listing that is sent fits into a packet")
     entries.push_back({EntryKind::file, std::string(4096, 'x'), {}});
     CHECK(encode(listing(entries)).size() <= packet_limit);
 }
+
+} // namespace sync_messages_test

@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace systemd_bus_test {
+
 TEST_CASE("a host without a system bus is named as what it is, with a way to look" * doctest::skip(not_root()))
 {
     const std::string said = in_child([]() -> std::string {
@@ -20,3 +22,5 @@ TEST_CASE("a host without a system bus is named as what it is, with a way to loo
     CHECK(has(said, "69 connecting to systemd failed: "));
     CHECK(has(said, "does this host run systemd and its system bus? see: systemctl status"));
 }
+
+} // namespace systemd_bus_test

@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace systemd_features_test {
+
 TEST_CASE("process numbers of their own from systemd 257 on, whatever a distribution adds to the number")
 {
     for (const char *text : {"252.39-1~deb12u1", "252", "254.5-1.fc39", "256-12-g0123abc"})
@@ -36,3 +38,5 @@ TEST_CASE("a version that is no number is refused, and shown harmlessly")
         CHECK(!has(caught.text, "\n"));
     }
 }
+
+} // namespace systemd_features_test

@@ -13,6 +13,8 @@
 using namespace pi_agent;
 using pi_agent::test::has;
 
+namespace unit_properties_test {
+
 namespace {
 
 const std::string id = "0123456789abcdef0123456789abcdef";
@@ -373,3 +375,5 @@ TEST_CASE("a project in the agent's home needs no other writable path, and no ho
           std::vector<std::string>{"/var/lib/pi-agent/users/alice/home", "/tmp", "/var/tmp"});
     CHECK(only<std::string>(properties, "ProtectHome") == "yes");
 }
+
+} // namespace unit_properties_test

@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace unit_usage_test {
+
 TEST_CASE("peak of memory and time of the processors are the kernel's own numbers")
 {
     const TemporaryDirectory group;
@@ -27,3 +29,5 @@ TEST_CASE("what is not there is not known")
     std::ofstream(group.path() + "/cpu.stat") << "usage_usec 4500\n";
     CHECK_FALSE(usage_of({group.path(), false}).cpu_usec);
 }
+
+} // namespace unit_usage_test

@@ -12,6 +12,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace user_tmpdir_test {
+
 namespace {
 
 namespace fs = std::filesystem;
@@ -115,3 +117,5 @@ TEST_CASE("links, files and other people's directories are refused, each in word
     CHECK(fs::is_empty(named.directory / "outside"));
     CHECK(named.mode("demo/of-root/x") == "none");
 }
+
+} // namespace user_tmpdir_test

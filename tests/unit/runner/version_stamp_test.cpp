@@ -6,6 +6,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace version_stamp_test {
+
 namespace {
 
 struct Stamped : Agent {
@@ -114,3 +116,5 @@ TEST_CASE("where the agent has no directory above the copy there is none" * doct
         }
     }
 }
+
+} // namespace version_stamp_test

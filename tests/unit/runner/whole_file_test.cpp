@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace whole_file_test {
+
 TEST_CASE("a file is read from its beginning, wherever its descriptor stands")
 {
     const TemporaryDirectory place;
@@ -102,3 +104,5 @@ TEST_CASE("files are compared byte for byte, from their beginnings")
     const UniqueFd file = open_path(place.write("one", ""));
     CHECK(errno_of([&] { return have_same_bytes(file, open_path(place.path(), O_RDONLY | O_DIRECTORY), [] {}); }) == EISDIR);
 }
+
+} // namespace whole_file_test

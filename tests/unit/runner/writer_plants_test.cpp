@@ -4,6 +4,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace writer_plants_test {
+
 namespace {
 
 struct Row {
@@ -154,3 +156,5 @@ TEST_CASE("a directory to be removed that became a link costs nothing behind it"
     CHECK(agent.outside_is_unchanged());
     CHECK(fs::is_symlink(agent / "d")); // the agent's own, from now on
 }
+
+} // namespace writer_plants_test

@@ -4,6 +4,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace writer_protocol_test {
+
 namespace {
 
 Written write_with(const Agent &agent, const Listing &listing, const Answer &answer)
@@ -233,3 +235,5 @@ TEST_CASE("what a reader says of a file is not believed when it is copied" * doc
     CHECK(text_of(write_with(agent, listing, lying).caught) == "0 ");
     CHECK(content_of(agent / "f") == "12345");
 }
+
+} // namespace writer_protocol_test

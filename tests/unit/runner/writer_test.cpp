@@ -4,6 +4,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace writer_test {
+
 namespace {
 
 mode_t mode_of(const std::string &path)
@@ -311,3 +313,5 @@ TEST_CASE("what a killed sync left in the staging directory goes" * doctest::ski
     CHECK(content_of(agent / "f") == "x");
     CHECK_FALSE(agent.has_leftovers());
 }
+
+} // namespace writer_test

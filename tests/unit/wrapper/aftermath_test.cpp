@@ -14,6 +14,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace aftermath_test {
+
 namespace {
 
 constexpr std::size_t many = 100'000;
@@ -349,3 +351,5 @@ TEST_CASE("the notice is short, and names are harmless")
     CHECK(aftermath_notice(findings, after, "/", "").find("pi: the journal took no record of them\n") != std::string::npos);
     CHECK(aftermath_json({{"/a\n\xff", "git hook", true}}) == R"([{"change":"appeared","kind":"git hook","path":"/a\\x0a\\xff"}])");
 }
+
+} // namespace aftermath_test

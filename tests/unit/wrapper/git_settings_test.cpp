@@ -16,6 +16,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace git_settings_test {
+
 namespace {
 
 // "name=value" of each, white space in values made one, as releases of git differ in it.
@@ -215,3 +217,5 @@ TEST_CASE("settings of ordinary work run nothing")
         CHECK_FALSE(runs(text));
     }
 }
+
+} // namespace git_settings_test

@@ -8,6 +8,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace options_test {
+
 namespace {
 
 WrapperOptions parse(const std::vector<std::string> &arguments)
@@ -121,3 +123,5 @@ TEST_CASE("an update of pi itself is told from one of packages and models")
                                   {"--continue", "update"}})
         CHECK_FALSE(asks_for_self_update(arguments));
 }
+
+} // namespace options_test

@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace pump_test {
+
 namespace {
 
 constexpr std::size_t everything = std::numeric_limits<std::size_t>::max();
@@ -88,3 +90,5 @@ TEST_CASE("either end is told by its name")
     CHECK(pump.fill(from.out) == Pump::Outcome::source_ended);
     CHECK(pump.wants_input());
 }
+
+} // namespace pump_test

@@ -9,6 +9,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace shown_tree_test {
+
 namespace {
 
 Budget plenty(std::size_t entries = 1000)
@@ -89,3 +91,5 @@ TEST_CASE("a path is beneath the root by component")
     CHECK_FALSE(tree->below("/"));
     CHECK(normal_path("/a/./b/../c//d/") == "/a/c/d");
 }
+
+} // namespace shown_tree_test

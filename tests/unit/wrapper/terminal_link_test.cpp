@@ -13,6 +13,8 @@
 using namespace pi_agent;
 using namespace pi_agent::test;
 
+namespace terminal_link_test {
+
 namespace {
 
 struct Pty {
@@ -188,3 +190,5 @@ TEST_CASE("without a terminal there is none")
               return std::string(UserTerminal::find() ? "found" : "none");
           }) == "none");
 }
+
+} // namespace terminal_link_test

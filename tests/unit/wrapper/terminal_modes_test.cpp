@@ -7,6 +7,8 @@
 
 using namespace pi_agent;
 
+namespace terminal_modes_test {
+
 namespace {
 
 std::string left_by(const std::string &output)
@@ -107,3 +109,5 @@ TEST_CASE("an agent that says it popped or pushed the keyboard's state millions 
         pushes += "\x1b[>1u";
     CHECK(left_by(pushes).size() <= 16 * std::string("\x1b[<u").size());
 }
+
+} // namespace terminal_modes_test

@@ -1,0 +1,37 @@
+// What the build was configured with (meson options): the version, and where things are. Only build_settings.cpp depends on it, so a build for
+// other paths compiles that file and no other.
+#pragma once
+
+namespace pi_agent::build {
+
+extern const char *const version;      // MAJOR.MINOR.PATCH
+extern const char *const command_name; // file name of the wrapper
+
+// The product's own programs and files.
+extern const char *const wrapper_path;
+extern const char *const ctl_path;
+extern const char *const runner_path;
+extern const char *const exec_path;
+extern const char *const cleanup_path;
+extern const char *const canary_path;
+extern const char *const docker_door_path;
+extern const char *const podman_door_path;
+extern const char *const shim_directory;
+extern const char *const bash_env_path;
+extern const char *const defaults_path;
+extern const char *const migrations_path;
+
+// The host's programs.
+extern const char *const sudo_path;
+extern const char *const shell_path;
+extern const char *const bwrap_path;
+extern const char *const setpriv_path; // what becomes the agent inside of bubblewrap
+extern const char *const docker_path;
+extern const char *const podman_path;
+extern const char *const crun_path;   // what makes podman's containers
+extern const char *const conmon_path; // what watches them
+extern const char *const system_path; // directories, with colons between them
+
+extern const bool is_system_managed; // the system's configuration brings policy and sudo rule
+
+} // namespace pi_agent::build
