@@ -1,8 +1,8 @@
 // Looking at the agent's program, and closing the way to it.
 #include "admin/agent_binary.hpp"
 
-#include "common/build_settings.hpp"
 #include "common/account.hpp"
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/fd.hpp"
 #include "common/policy_paths.hpp"

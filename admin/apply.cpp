@@ -40,8 +40,7 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
         warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path
                  << ", and it cannot be hidden: " << install.why_left << "; npm uninstall -g it\n";
     if (build::is_system_managed) return;
-    install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy),
-                    changes);
+    install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy), changes);
 }
 
 } // namespace

@@ -4,8 +4,8 @@
 #include "admin/agent_binary.hpp"
 #include "admin/changes.hpp"
 #include "admin/npm_installs.hpp"
-#include "common/build_settings.hpp"
 #include "common/access_rules.hpp"
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
@@ -142,8 +142,7 @@ Faults find_open_programs(const AsRoot &root, const Policy &policy)
 Faults find_changed_files()
 {
     Faults faults;
-    for (const char *path :
-         {build::wrapper_path, build::runner_path, build::exec_path, build::cleanup_path, build::canary_path}) {
+    for (const char *path : {build::wrapper_path, build::runner_path, build::exec_path, build::cleanup_path, build::canary_path}) {
         try {
             const auto file = open_trusted(path, O_PATH, "program of pi-agent");
             struct stat facts {};

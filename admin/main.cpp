@@ -3,8 +3,8 @@
 #include "admin/nothing.hpp"
 #include "admin/problem_report.hpp"
 #include "common/build_settings.hpp"
-#include "common/policy_load.hpp"
 #include "common/error.hpp"
+#include "common/policy_load.hpp"
 
 #include <iostream>
 #include <string_view>

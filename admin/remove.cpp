@@ -108,7 +108,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     require_no_session(root, "end them first: pi-agentctl stop --all");
     if (!order.dry_run)
         require_consent(std::string(build::is_system_managed ? "Show the agent's program to everybody"
-                                                      : "Take the sudo rule away and show the agent's program to everybody") +
+                                                             : "Take the sudo rule away and show the agent's program to everybody") +
                             (order.state ? ", and remove all homes of agents with what is in them" : "") +
                             (order.accounts ? ", and the agents' accounts" : "") + "?",
                         order.yes);

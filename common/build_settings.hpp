@@ -1,5 +1,5 @@
-// What the build was configured with (meson options): the version, and where things are. Only build_settings.cpp depends on it, so a build for
-// other paths compiles that file and no other.
+// What the build was configured with (meson options): the version, and where things are. Only build_settings.cpp depends on it, so a build
+// for other paths compiles that file and no other.
 #pragma once
 
 namespace pi_agent::build {

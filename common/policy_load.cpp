@@ -12,7 +12,6 @@
 
 namespace pi_agent {
 
-
 namespace {
 
 // Adds `from` to `into`: sections join; anything else that both files give is reported with both places. A user counts as one thing.

@@ -86,7 +86,8 @@ std::string joined(const std::vector<gid_t> &groups)
 std::vector<std::string> bwrap_command(const SandboxPlan &plan)
 {
     Arguments arguments;
-    arguments.add({build::setpriv_path, "--reuid", std::to_string(plan.agent.value()), "--regid", std::to_string(plan.agent_group.value())});
+    arguments.add(
+        {build::setpriv_path, "--reuid", std::to_string(plan.agent.value()), "--regid", std::to_string(plan.agent_group.value())});
     std::vector<gid_t> groups = plan.account_groups;
     for (const Gid group : plan.groups)
         groups.push_back(group.value());

@@ -178,7 +178,8 @@ std::vector<CallAllowance> call_allowances()
 std::vector<CallAllowance> root_call_allowances()
 {
     std::vector<CallAllowance> allowances = shared_allowances();
-    for (const std::uint64_t request : {TCGETS, FIONREAD, FIONBIO, FIOCLEX}) // what libraries ask of descriptors
+    for (const std::uint64_t request : {std::uint64_t{TCGETS}, std::uint64_t{FIONREAD}, std::uint64_t{FIONBIO},
+                                        std::uint64_t{FIOCLEX}}) // what libraries ask of descriptors
         allowances.push_back({"ioctl", {1, low_half, request}});
     return allowances;
 }

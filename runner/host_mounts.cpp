@@ -97,7 +97,8 @@ void explain_sudo(const AsRoot &root, std::vector<LateMount> &late)
     if (stat(build::sudo_path, &facts) != 0) return; // who brings another one may leave this path empty
     const std::string path = resolve_trusted(build::sudo_path, "host's sudo").canonical;
     if (is_shown(HostView{}, path))
-        late.push_back({clone_read_only(root, open_trusted(std::string(build::shim_directory) + "/sudo", O_PATH, "explanation of sudo")), path});
+        late.push_back(
+            {clone_read_only(root, open_trusted(std::string(build::shim_directory) + "/sudo", O_PATH, "explanation of sudo")), path});
 }
 
 } // namespace

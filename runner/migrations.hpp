@@ -1,8 +1,8 @@
 // Brings a home that another version of pi-agent used to this one: says so, runs the migration hooks in between, changes the stamp.
 #pragma once
 
-#include "common/build_settings.hpp"
 #include "common/account.hpp"
+#include "common/build_settings.hpp"
 #include "common/identity.hpp"
 #include "common/version.hpp"
 #include "runner/session_watch.hpp"
@@ -20,8 +20,8 @@ std::vector<std::string> select_migrations(const std::vector<std::string> &names
 
 struct MigrationPlan {
     std::string directory = build::migrations_path; // of the hooks, which are root's
-    Version version = running_version();              // what the home is brought to
-    int patience_seconds = 60;                        // for each hook
+    Version version = running_version();            // what the home is brought to
+    int patience_seconds = 60;                      // for each hook
 };
 
 // Who waits for it.
