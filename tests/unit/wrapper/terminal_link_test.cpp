@@ -4,11 +4,13 @@
 #include "support/descriptors.hpp"
 #include "support/forked.hpp"
 
+#include <chrono>
 #include <cstring>
 #include <poll.h>
 #include <pty.h>
 #include <sys/ioctl.h>
 #include <termios.h>
+#include <thread>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -141,6 +143,51 @@ TEST_CASE("after the agent's end, whoever still holds its end of the pty gets no
               expect(::poll(&typed, 1, 0) == 0, "what was typed went to the stranger");
               return read_some(user.master);
           }) == "last words");
+}
+
+TEST_CASE("after the agent's end, a terminal that is slow gets all that the agent wrote")
+{
+    const Pty user;
+    const Pty session;
+    CHECK(on_terminal(user, [&] {
+              termios raw = settings_of(session.slave);
+              ::cfmakeraw(&raw);
+              std::optional<UserTerminal> terminal = UserTerminal::find();
+              TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+              expect(::tcsetattr(session.slave.get(), TCSANOW, &raw) == 0, "stty");
+              expect(::fcntl(session.slave.get(), F_SETFL, O_NONBLOCK) == 0, "not waiting");
+              const auto serve = [&link] {
+                  std::vector<pollfd> waits = link.waits();
+                  ::poll(waits.data(), waits.size(), 20);
+                  link.serve(waits);
+              };
+              const std::string piece(1024, 'x');
+              std::size_t written = 0;
+              for (int full = 0; full < 3;) { // every buffer on the way
+                  const ssize_t count = ::write(session.slave.get(), piece.data(), piece.size());
+                  if (count > 0)
+                      written += static_cast<std::size_t>(count);
+                  else
+                      ++full;
+                  serve();
+              }
+              link.finish();
+              std::this_thread::sleep_for(std::chrono::milliseconds(300));
+              std::size_t seen = 0;
+              const auto read_shown = [&] {
+                  pollfd entry{user.master.get(), POLLIN, 0};
+                  const bool is_some = ::poll(&entry, 1, 20) > 0;
+                  if (is_some) seen += read_some(user.master).size();
+                  return is_some;
+              };
+              while (!link.is_drained()) {
+                  read_shown();
+                  serve();
+              }
+              while (read_shown()) {
+              }
+              return std::to_string(written - seen) + " bytes lost";
+          }) == "0 bytes lost");
 }
 
 TEST_CASE("after the agent's end, somebody who goes on writing is not listened to for ever")
