@@ -9,7 +9,6 @@
 #include "runner/beneath.hpp"
 #include "runner/kernel_files.hpp"
 #include "runner/mounts.hpp"
-#include "test_seams.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

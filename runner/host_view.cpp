@@ -8,7 +8,6 @@
 #include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/environment.hpp"
-#include "test_seams.hpp"
 
 #include <algorithm>
 #include <array>
