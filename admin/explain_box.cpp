@@ -26,7 +26,7 @@ std::string scratch_text(const Explanation &explanation)
                        name_of(explanation.scratch), tmpdir_of("ID"));
 }
 
-std::string joined(const std::vector<std::string> &texts)
+std::string joined_safely(const std::vector<std::string> &texts)
 {
     std::string text;
     for (const auto &one : texts)
@@ -52,7 +52,7 @@ std::string view_text(const Explanation &explanation)
     const auto besides = shown_besides(explanation);
     const auto *const etc = explanation.view == View::minimal ? "of /etc what programs need" : "/etc";
     std::string text = fmt::format("view:     {}: read-only /usr, /opt, {}{}{}\n", explanation.view == View::minimal ? "minimal" : "host",
-                                   etc, besides.empty() ? "" : "; besides: ", joined(besides));
+                                   etc, besides.empty() ? "" : "; besides: ", joined_safely(besides));
     if (const auto *failure = std::get_if<Failure>(&explanation.shown))
         text += fmt::format("          no start is possible: {}\n", failure->what());
     return text;
@@ -87,7 +87,7 @@ std::string names_of(const std::vector<IpRange> &ranges)
     std::vector<std::string> names;
     for (const auto &range : ranges)
         names.push_back(to_string(range));
-    return joined(names);
+    return joined_safely(names);
 }
 
 std::string network_text(const NetworkPolicy &network)
@@ -126,7 +126,7 @@ std::string names_of(const std::vector<PolicyPath> &paths)
     std::vector<std::string> names;
     for (const auto &path : paths)
         names.push_back(path.path);
-    return joined(names);
+    return joined_safely(names);
 }
 
 std::string projects_text(const ProjectsPolicy &projects)

@@ -24,7 +24,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int depth_limit = 16;                    // the agent makes two
-constexpr std::size_t file_limit = 200'000;        // files of one export
+constexpr std::size_t export_file_limit = 200'000; // files of one export
 constexpr std::uint64_t size_limit = 256ULL << 20; // bytes of one file
 constexpr int transfer_patience_seconds = 60;
 
@@ -65,7 +65,7 @@ private:
         const bool fits = file && fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode) &&
                           static_cast<std::uint64_t>(facts.st_size) <= size_limit && path.size() < packet_limit / 2;
         if (!fits) return static_cast<void>(++skipped_);
-        if (++sent_ > file_limit) throw Failure(ExitStatus::limit, "the agent has more session files than an export takes");
+        if (++sent_ > export_file_limit) throw Failure(ExitStatus::limit, "the agent has more session files than an export takes");
         send_packet(transfer_, path, {file.get()}, in_seconds(transfer_patience_seconds));
     }
 

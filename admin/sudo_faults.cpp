@@ -20,7 +20,7 @@ namespace pi_agent {
 
 namespace {
 
-using Json = nlohmann::json;
+using Document = nlohmann::json;
 
 constexpr const char *rules = "/etc/sudoers.d";
 constexpr const char *rule_file = "/etc/sudoers.d/pi-agent";
@@ -30,12 +30,12 @@ constexpr const char *look = "look through /etc/sudoers and /etc/sudoers.d (visu
 struct Rule {
     std::string command;
     bool negated;
-    Json options; // object; what is absent has sudo's default
+    Document options; // object; what is absent has sudo's default
 };
 
-Json merged(const Json &options)
+Document merged(const Document &options)
 {
-    Json all = Json::object();
+    Document all = Document::object();
     for (const auto &option : options)
         for (const auto &[name, value] : option.items())
             all[name] = value;
@@ -43,9 +43,9 @@ Json merged(const Json &options)
 }
 
 // Without a list of users a rule is for root.
-bool is_for_root(const Json &commands)
+bool is_for_root(const Document &commands)
 {
-    const auto users = commands.value("runasusers", Json::array());
+    const auto users = commands.value("runasusers", Document::array());
     bool is = users.empty();
     for (const auto &user : users)
         if (user.value("username", "") == "root" || user.value("username", "") == "ALL" || user.value("userid", 1) == 0)
@@ -62,43 +62,43 @@ bool concerns(const std::string &command, const std::string &runner)
     return fnmatch(command.substr(0, command.find(' ')).c_str(), runner.c_str(), FNM_PATHNAME) == 0;
 }
 
-std::vector<Rule> rules_of(const Json &sudoers, const std::string &runner)
+std::vector<Rule> rules_of(const Document &sudoers, const std::string &runner)
 {
     std::vector<Rule> found;
-    for (const auto &spec : sudoers.value("User_Specs", Json::array()))
+    for (const auto &spec : sudoers.value("User_Specs", Document::array()))
         for (const auto &commands : spec.at("Cmnd_Specs"))
             for (const auto &command : commands.at("Commands"))
                 if (const auto text = command.value("command", ""); is_for_root(commands) && concerns(text, runner))
-                    found.push_back({text, command.value("negated", false), merged(commands.value("Options", Json::array()))});
+                    found.push_back({text, command.value("negated", false), merged(commands.value("Options", Document::array()))});
     return found;
 }
 
 // Lists are assigned, added to, taken from, and emptied ("name": false).
-void apply_list(const std::string &name, const Json &value, const std::string &operation, Json &all)
+void apply_list(const std::string &name, const Document &value, const std::string &operation, Document &all)
 {
-    Json &list = all[name];
+    Document &list = all[name];
     if (!value.is_array() || operation.empty()) {
-        list = value.is_array() ? value : Json::array();
+        list = value.is_array() ? value : Document::array();
         return;
     }
     for (const auto &item : value) {
-        if (!list.is_array()) list = Json::array();
+        if (!list.is_array()) list = Document::array();
         list.erase(std::remove(list.begin(), list.end(), item), list.end());
         if (operation == "list_add") list.push_back(item);
     }
 }
 
 // Those of commands come last; the filter has left other users' out, and these are of one command: another's do not count.
-Json defaults_of(const Json &sudoers, const std::string &runner)
+Document defaults_of(const Document &sudoers, const std::string &runner)
 {
-    Json all = Json::object();
+    Document all = Document::object();
     for (const bool of_commands : {false, true}) {
-        for (const auto &defaults : sudoers.value("Defaults", Json::array())) {
-            const auto binding = defaults.value("Binding", Json::array());
+        for (const auto &defaults : sudoers.value("Defaults", Document::array())) {
+            const auto binding = defaults.value("Binding", Document::array());
             const bool is_of_command = !binding.empty() && binding[0].contains("command");
             if (is_of_command != of_commands) continue;
             if (is_of_command && std::none_of(binding.begin(), binding.end(),
-                                              [&](const Json &bound) { return concerns(bound.value("command", ""), runner); }))
+                                              [&](const Document &bound) { return concerns(bound.value("command", ""), runner); }))
                 continue;
             for (const auto &option : defaults.at("Options"))
                 for (const auto &[name, value] : option.items()) {
@@ -141,14 +141,14 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
                           std::string("put it before /etc/sudoers.d/pi-agent, or remove the tag: ") + look});
 }
 
-void judge_defaults(const Json &defaults, const std::string &user, SudoKind kind, Faults &faults)
+void judge_defaults(const Document &defaults, const std::string &user, SudoKind kind, Faults &faults)
 {
     const auto add = [&](const char *about, const std::string &what) {
         faults.push_back(
             {about, what + " (for " + user + ")", std::string(bring_sudo_rule()) + ", and remove what a later Defaults line says"});
     };
     for (const char *list : {"env_keep", "env_check"})
-        for (const auto &name : defaults.value(list, Json::array()))
+        for (const auto &name : defaults.value(list, Document::array()))
             add("sudo-environment", "sudo hands the runner the user's own " +
                                         escape_for_display(name.is_string() ? name.get<std::string>() : "") + " (" + list + ")");
     if (defaults.value("use_pty", false)) add("sudo-terminal", "sudo puts itself between the user and the runner (use_pty)");
@@ -174,10 +174,10 @@ Faults judge_sudoers(const std::string &json, const std::string &user, const std
 {
     Faults faults;
     try {
-        const auto sudoers = Json::parse(json);
+        const auto sudoers = Document::parse(json);
         judge_rules(rules_of(sudoers, runner), user, runner, faults);
         judge_defaults(defaults_of(sudoers, runner), user, kind, faults);
-    } catch (const Json::exception &failure) {
+    } catch (const Document::exception &failure) {
         throw Failure(ExitStatus::system_failure, "cvtsudoers says what cannot be understood: " + escape_for_display(failure.what()));
     }
     return faults;

@@ -24,7 +24,7 @@ namespace {
 constexpr const char *file_name = "pi-agent";
 constexpr const char *temporary_name = "pi-agent.new"; // sudo skips names with a dot
 constexpr mode_t file_mode = 0440;
-constexpr std::size_t file_limit = std::size_t{16} << 20U; // a line for each of a hundred thousand users
+constexpr std::size_t sudoers_limit = std::size_t{16} << 20U; // a line for each of a hundred thousand users
 
 bool is_plain_path(const std::string &path)
 {
@@ -49,7 +49,7 @@ std::optional<Installed> read_installed(FdRef directory, const std::string &path
     }
     if (!S_ISREG(status.st_mode)) throw Failure(ExitStatus::configuration, path + " is not a regular file; move it away");
     const bool exact = status.st_uid == 0 && status.st_gid == 0 && (status.st_mode & 07777U) == file_mode;
-    return Installed{read_trusted_file(path, file_limit, "sudo rule"), exact};
+    return Installed{read_trusted_file(path, sudoers_limit, "sudo rule"), exact};
 }
 
 // Checks everything that sudo reads, and that it reads `path`.

@@ -12,7 +12,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int patience_seconds = 10;
+constexpr int daemon_patience_seconds = 10;
 constexpr std::size_t id_length = 64;
 
 [[noreturn]] void refuse(const SandboxPolicy &policy, const std::string &reason)
@@ -66,7 +66,7 @@ DockerHost require_docker(const AsRoot &root, const SandboxPolicy &policy)
     require_method_program("docker", build::docker_path, "docker.io");
     DockerHost host;
     host.group = require_docker_socket(root);
-    const Deadline deadline = in_seconds(patience_seconds);
+    const Deadline deadline = in_seconds(daemon_patience_seconds);
     require_cgroupfs(ask_docker(root, "/info", deadline).body);
     const DockerAnswer image = ask_docker(root, "/images/" + policy.image + "/json", deadline);
     if (image.status == 404)

@@ -18,7 +18,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t list_limit = 100'000; // entries that a child may send
+constexpr std::size_t variable_limit = 100'000; // entries that a child may send
 
 void append(std::vector<EnvAssignment> &all, std::vector<EnvAssignment> more)
 {
@@ -43,9 +43,9 @@ std::string encode(const HostVariables &variables)
 HostVariables decode(std::string_view bytes)
 {
     Decoder decoder(bytes);
-    const std::vector<std::string> texts = decoder.texts(3 * list_limit);
+    const std::vector<std::string> texts = decoder.texts(3 * variable_limit);
     HostVariables variables;
-    variables.notices = decoder.texts(list_limit);
+    variables.notices = decoder.texts(variable_limit);
     decoder.end();
     if (texts.size() % 3 != 0) throw ProtocolError("a variable of the user's files is not complete");
     for (std::size_t index = 0; index < texts.size(); index += 3) {

@@ -10,7 +10,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int depth_limit = 128; // dumping and comparing recurse
+constexpr int merge_depth_limit = 128; // dumping and comparing recurse
 
 std::string place_in(const std::string &text, std::size_t byte)
 {
@@ -57,8 +57,8 @@ std::string without_comments(std::string text)
 nlohmann::json parse_json_object(const std::string &text, const std::string &name, JsonSyntax syntax)
 {
     const std::string &plain = syntax == JsonSyntax::strict ? text : without_comments(text);
-    if (nests_deeper(plain, depth_limit))
-        throw Failure(ExitStatus::configuration, name + ": nested deeper than " + std::to_string(depth_limit) + " levels");
+    if (nests_deeper(plain, merge_depth_limit))
+        throw Failure(ExitStatus::configuration, name + ": nested deeper than " + std::to_string(merge_depth_limit) + " levels");
     const auto refuse_at = [&](std::size_t byte) {
         throw Failure(ExitStatus::configuration,
                       name + ":" + place_in(text, byte) + ": this is not valid JSON; correct it there, nothing was changed");

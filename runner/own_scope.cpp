@@ -18,7 +18,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int patience_seconds = 30;
+constexpr int scope_patience_seconds = 30;
 constexpr std::size_t scopes_at_once = 64;
 
 // The groups below one; none where it has just gone.
@@ -40,7 +40,7 @@ MoveIntoScope::MoveIntoScope(SystemdBus &systemd, const std::string &scope, Uid 
 void MoveIntoScope::wait()
 {
     const std::string scope = std::exchange(under_way_, "");
-    if (!scope.empty()) wait_until_inside(scope, in_seconds(patience_seconds));
+    if (!scope.empty()) wait_until_inside(scope, in_seconds(scope_patience_seconds));
 }
 
 MoveIntoScope::~MoveIntoScope()

@@ -19,7 +19,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int search_patience_seconds = mask_search_seconds + child_patience_seconds;
-constexpr int attempts = 5;
+constexpr int placing_attempts = 5;
 constexpr const char *masked_file = "masked-file";
 constexpr const char *masked_directory = "masked-directory";
 
@@ -199,7 +199,7 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
             break;
         } catch (const SystemFailure &failure) {
             // The end of another session in the same repository may just have removed its placeholders, which were ours as well.
-            if (failure.error_number() == ENOENT && !made.empty() && attempt < attempts) continue;
+            if (failure.error_number() == ENOENT && !made.empty() && attempt < placing_attempts) continue;
             if (!is_of_a_change(failure.error_number())) throw;
             tree_changed(tree.path(), failure.what());
         }

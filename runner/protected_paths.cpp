@@ -27,7 +27,7 @@ struct Placeholder {
     bool is_target; // to be mounted over; else it is above one
 };
 
-struct Found {
+struct FoundPaths {
     GuardedPaths guarded;
     std::vector<Placeholder> placeholders;
 };
@@ -65,7 +65,7 @@ public:
         }
     }
 
-    Found take() { return std::move(found_); }
+    FoundPaths take() { return std::move(found_); }
 
 private:
     [[noreturn]] void refuse_closed(const std::string &path) const
@@ -124,10 +124,10 @@ private:
     }
 
     const GuardedTree &tree_;
-    Found found_;
+    FoundPaths found_;
 };
 
-Found find(const GuardedTree &tree, const std::vector<GuardedPath> &wanted)
+FoundPaths find(const GuardedTree &tree, const std::vector<GuardedPath> &wanted)
 {
     Finder finder(tree);
     for (const auto &path : wanted)
@@ -149,16 +149,16 @@ std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const Proj
     return wanted;
 }
 
-std::vector<Found> find_all(const GuardedTrees &trees, const ProjectsPolicy &policy)
+std::vector<FoundPaths> find_all(const GuardedTrees &trees, const ProjectsPolicy &policy)
 {
-    std::vector<Found> found;
+    std::vector<FoundPaths> found;
     found.push_back(find(trees.project, wanted_in_project(trees, policy)));
     MaskedPaths masked = find_masked(trees.project, policy.mask);
     GuardedPaths &project = found.front().guarded;
     project.masked = std::move(masked.paths);
     project.notices.insert(project.notices.end(), masked.notices.begin(), masked.notices.end());
     for (const auto &tree : trees.git_directories)
-        found.push_back(policy.protect ? Found{} : find(tree, gitdir_executing_paths(tree, guard_limit)));
+        found.push_back(policy.protect ? FoundPaths{} : find(tree, gitdir_executing_paths(tree, guard_limit)));
     return found;
 }
 
@@ -196,7 +196,7 @@ std::string order_for_tree(std::size_t index)
 
 void serve_guarded_paths(const AsUser & /*user*/, const GuardedTrees &trees, const ProjectsPolicy &policy, FdRef channel)
 {
-    const std::vector<Found> found = find_all(trees, policy);
+    const std::vector<FoundPaths> found = find_all(trees, policy);
     for (const auto &[guarded, placeholders] : found)
         send_long_answer(channel, Encoder()
                                       .texts(guarded.read_only)

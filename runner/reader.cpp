@@ -21,7 +21,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t depth_limit = 128;
+constexpr std::size_t listing_depth_limit = 128;
 constexpr std::size_t entry_limit = 200'000;
 constexpr std::size_t notice_limit = 20;
 constexpr std::uint64_t file_limit = std::uint64_t{256} << 20U;
@@ -130,7 +130,7 @@ private:
         const bool loop = std::any_of(above_.begin(), above_.end(),
                                       [&](const DirectoryId &d) { return d.device == facts.st_dev && d.inode == facts.st_ino; });
         if (loop) return skip(path, "a link back to a directory above it");
-        if (above_.size() >= depth_limit) return skip(path, "nested too deep");
+        if (above_.size() >= listing_depth_limit) return skip(path, "nested too deep");
         if (!path.empty() && is_listed(path)) add(EntryKind::directory, path, {});
         above_.push_back(DirectoryId{facts.st_dev, facts.st_ino});
         DirectoryStream stream(std::move(fd));

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::uint64_t small_size = 64UL * 1024; // copied by hand: cheaper than to start a copy in the kernel
 constexpr std::size_t copy_step = 8UL * 1024 * 1024;
-constexpr int attempts = 3;
+constexpr int copy_attempts = 3;
 
 // The writer is alone in the staging directory, under the user's lock.
 std::string next_name()
@@ -92,7 +92,7 @@ Replacement::~Replacement()
 
 void Replacement::copy_from(FdRef source, HostFacts &facts, FdRef channel)
 {
-    for (int attempt = 0; attempt < attempts; ++attempt) {
+    for (int attempt = 0; attempt < copy_attempts; ++attempt) {
         copy_bytes(source, fd_, facts.size, channel);
         struct stat now {};
         if (fstat(source.get(), &now) != 0) throw_errno("examining a config file");
@@ -100,7 +100,7 @@ void Replacement::copy_from(FdRef source, HostFacts &facts, FdRef channel)
         if (after == facts) return;
         facts = after; // it was written meanwhile: once more, from the beginning
         const bool rewound = lseek(source.get(), 0, SEEK_SET) == 0 && lseek(fd_.get(), 0, SEEK_SET) == 0;
-        if (!rewound || (attempt + 1 < attempts && ftruncate(fd_.get(), 0) != 0)) throw_errno("copying a config file again");
+        if (!rewound || (attempt + 1 < copy_attempts && ftruncate(fd_.get(), 0) != 0)) throw_errno("copying a config file again");
     }
     facts.changed = 0; // as it is, and again at the next start
 }

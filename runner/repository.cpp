@@ -26,7 +26,7 @@ constexpr std::size_t elsewhere_limit = 2;
 constexpr const char *not_gits = "it is no git directory";
 constexpr const char *link_prefix = "gitdir: ";
 
-struct stat facts_of(FdRef fd)
+struct stat stat_of(FdRef fd)
 {
     struct stat facts {};
     if (fstat(fd.get(), &facts) != 0) throw_errno("examining a repository");
@@ -47,7 +47,7 @@ UniqueFd try_open(FdRef directory, const std::string &path, int flags)
 std::string read_small(FdRef directory, const char *name)
 {
     const UniqueFd file = try_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
-    if (!file || !S_ISREG(facts_of(file).st_mode)) return {};
+    if (!file || !S_ISREG(stat_of(file).st_mode)) return {};
     std::string text(git_file_limit + 1, '\0');
     std::size_t length = 0;
     while (length < text.size()) {
@@ -103,12 +103,12 @@ bool names_back(FdRef top, FdRef directory)
     if (!link.empty()) { // of a worktree: its `.git` file
         const UniqueFd told = try_open(directory, link, O_PATH | O_NOFOLLOW);
         const UniqueFd own = try_open(top, ".git", O_PATH | O_NOFOLLOW);
-        return told && own && same_inode(facts_of(told), facts_of(own));
+        return told && own && same_inode(stat_of(told), stat_of(own));
     }
     const std::string worktree = worktree_of_config(read_small(directory, "config"));
     if (worktree.empty() || !is_git_directory(directory)) return false;
     const UniqueFd told = try_open(directory, worktree, O_PATH | O_DIRECTORY);
-    return told && same_inode(facts_of(told), facts_of(top));
+    return told && same_inode(stat_of(told), stat_of(top));
 }
 
 GitDirectory open_git_directory(FdRef from, const std::string &path)
@@ -194,7 +194,7 @@ std::optional<Repository> find_repository(FdRef cwd)
             return repository;
         }
         UniqueFd above = try_open(current, "..", O_PATH | O_DIRECTORY);
-        if (!above || same_inode(facts_of(above), facts_of(current))) return std::nullopt;
+        if (!above || same_inode(stat_of(above), stat_of(current))) return std::nullopt;
         current = std::move(above);
     }
     return std::nullopt;

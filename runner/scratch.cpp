@@ -61,14 +61,15 @@ void require_space(FdRef top, const std::string &path)
 
 UniqueFd make_on_disk(const SessionDirectory &session, const std::string &state_dir, const std::string &id, const Account &agent)
 {
-    const std::string parent_path = state_dir + "/" + scratch_parent;
+    const std::string scratch_path = state_dir + "/" + scratch_parent;
     const std::string name = defence_is_on("unique-scratch") ? id : "fixed";
     const UniqueFd state = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
-    const UniqueFd parent = ensure_state_directory(state, scratch_parent, defence_is_on("closed-scratch") ? 0700 : 0711, 0, 0, parent_path);
-    session.make_link(scratch_link, parent_path + "/" + name);
-    UniqueFd top = make_directory(parent, name, parent_path + "/" + name);
-    require_space(top, parent_path);
-    fill(top, id, agent, parent_path + "/" + name);
+    const UniqueFd parent =
+        ensure_state_directory(state, scratch_parent, defence_is_on("closed-scratch") ? 0700 : 0711, 0, 0, scratch_path);
+    session.make_link(scratch_link, scratch_path + "/" + name);
+    UniqueFd top = make_directory(parent, name, scratch_path + "/" + name);
+    require_space(top, scratch_path);
+    fill(top, id, agent, scratch_path + "/" + name);
     return top;
 }
 

@@ -35,7 +35,7 @@ constexpr const char *kernels_work = "work"; // in the work directory of an over
 constexpr std::size_t inner_limit = 500;     // directories of one session
 
 // One session's directory on disk, open and locked. Only root can open it for reading, so nobody else can take the lock.
-struct Found {
+struct FoundScratch {
     UniqueFd parent;
     std::string id;
     UniqueFd top;
@@ -50,11 +50,11 @@ UniqueFd open_directory(FdRef parent, const char *name)
 }
 
 // None when it is gone, or locked until the deadline.
-std::optional<Found> find(const std::string &path, Deadline deadline)
+std::optional<FoundScratch> find_scratch(const std::string &path, Deadline deadline)
 {
     auto [directory, id] = split_last(path);
     if (!is_session_id(id)) throw Failure(ExitStatus::internal, path + " is no session's temporary directory");
-    Found found{open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of temporary directories"), id, UniqueFd(), {}};
+    FoundScratch found{open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of temporary directories"), id, UniqueFd(), {}};
     found.top = open_directory(found.parent, id.c_str());
     if (!found.top) return std::nullopt;
     while (flock(found.top.get(), LOCK_EX | LOCK_NB) != 0) {
@@ -77,7 +77,7 @@ bool remove_kernels_work(FdRef work)
 }
 
 // Only what is empty: that needs nobody's identity, and most sessions leave no more. True when all is gone.
-bool remove_when_empty(const Found &found)
+bool remove_when_empty(const FoundScratch &found)
 {
     bool all = true;
     for (const auto &[name, inner] : found.inner) {
@@ -96,7 +96,7 @@ bool remove_when_empty(const Found &found)
 }
 
 // The account whose directories these are: root alone could give them away. It may be gone from the user database.
-Account owner_of(const Found &found)
+Account owner_of(const FoundScratch &found)
 {
     for (const auto &[name, inner] : found.inner) {
         struct stat facts {};
@@ -109,7 +109,7 @@ Account owner_of(const Found &found)
 }
 
 // The kernel's directories in which something is left. Their owner can empty the others, and these once they are given to it.
-std::vector<UniqueFd> give_kernels_work(const Account &owner, const Found &found)
+std::vector<UniqueFd> give_kernels_work(const Account &owner, const FoundScratch &found)
 {
     std::vector<UniqueFd> directories;
     for (const auto &[name, inner] : found.inner) {
@@ -126,7 +126,7 @@ std::vector<UniqueFd> give_kernels_work(const Account &owner, const Found &found
 enum class Hurry { yes, no };
 
 // The child keeps the lock as long as it works, even when this process lets go.
-std::unique_ptr<Child> start_emptying(const AsRoot &root, const Found &found, Hurry hurry)
+std::unique_ptr<Child> start_emptying(const AsRoot &root, const FoundScratch &found, Hurry hurry)
 {
     const Account owner = owner_of(found);
     const std::vector<UniqueFd> given = give_kernels_work(owner, found);
@@ -157,7 +157,7 @@ void await(Child &child, Deadline deadline)
 
 void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadline)
 {
-    const std::optional<Found> found = find(path, deadline);
+    const std::optional<FoundScratch> found = find_scratch(path, deadline);
     if (!found || remove_when_empty(*found)) return;
     await(*start_emptying(root, *found, Hurry::yes), deadline);
     if (!remove_when_empty(*found)) throw Failure(ExitStatus::system_failure, path + " is filled while it is removed");
@@ -199,7 +199,7 @@ void ScratchSweep::begin(const std::string &state_dir)
         if (++orphans > orphans_at_once || children_.size() == children_at_once) return;
         const std::string path = parent_ + "/" + id;
         try {
-            const std::optional<Found> found = find(path, Clock::now());
+            const std::optional<FoundScratch> found = find_scratch(path, Clock::now());
             if (!found || remove_when_empty(*found)) continue;
             children_.emplace_back(path, start_emptying(root_, *found, Hurry::no));
             record_problem(id, "temporary files without a session are removed");
@@ -216,7 +216,7 @@ void ScratchSweep::finish() noexcept
         try {
             await(*child, deadline);
             child.reset(); // and with it the lock
-            if (const std::optional<Found> found = find(path, deadline)) remove_when_empty(*found);
+            if (const std::optional<FoundScratch> found = find_scratch(path, deadline)) remove_when_empty(*found);
         } catch (const std::exception &failure) { // best_effort: recorded
             record_problem(split_last(path).second, std::string("temporary files are left: ") + failure.what());
         }

@@ -20,7 +20,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int depth_limit = 64;
+constexpr int defaults_depth_limit = 64;
 
 std::string shown(const std::string &path)
 {
@@ -35,7 +35,7 @@ public:
     // `path` is that of `from` beneath the defaults, "" or with a slash at its end.
     void directory(FdRef from, FdRef into, const std::string &path, int depth)
     {
-        if (depth > depth_limit) throw Failure(ExitStatus::configuration, shown(path) + " is nested too deep");
+        if (depth > defaults_depth_limit) throw Failure(ExitStatus::configuration, shown(path) + " is nested too deep");
         for (const auto &name : names_in(from)) {
             struct stat facts {};
             if (fstatat(from.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) throw_errno("examining " + shown(path + name));

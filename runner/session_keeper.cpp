@@ -23,7 +23,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int patience_seconds = 5;
+constexpr int keeper_patience_seconds = 5;
 
 // Twice forked, so that nobody has to wait for it. The session's lock is among what is closed: it must end with the runner.
 [[noreturn]] void become_keeper(const std::vector<char *> &arguments, int end_of_runner)
@@ -71,7 +71,7 @@ void keep_session(const AsRoot &root, const std::string &session_id)
     if (length == 1 || !defence_is_on("session-keeper")) return;
     // What ran inside has been killed by the kernel, or is being.
     fault_point("keeper-cleans");
-    end_agents(session_id, in_seconds(patience_seconds));
+    end_agents(session_id, in_seconds(keeper_patience_seconds));
     record_end_of_killed(root, session_id);
     remove_session_with_scratch(root, session_id);
     leave_group(session_id);

@@ -44,7 +44,7 @@ std::string encode(const RecordSubject &subject, std::uint64_t started_usec)
     return encoder.bytes();
 }
 
-std::pair<RecordSubject, std::uint64_t> decode(std::string_view bytes)
+std::pair<RecordSubject, std::uint64_t> decode_subject(std::string_view bytes)
 {
     Decoder decoder(bytes);
     std::pair<RecordSubject, std::uint64_t> known;
@@ -86,7 +86,7 @@ std::pair<RecordSubject, std::uint64_t> read_note(FdRef note)
     std::array<char, note_limit> content{};
     const ssize_t length = pread(note.get(), content.data(), content.size(), 0);
     if (length < 0) throw_errno("reading the note of the session's end");
-    return decode({content.data(), static_cast<std::size_t>(length)});
+    return decode_subject({content.data(), static_cast<std::size_t>(length)});
 }
 
 bool is_recorded(FdRef file)

@@ -71,7 +71,7 @@ std::string read_known_hosts(const std::string &path, std::vector<std::string> &
     }
 }
 
-SshFiles decode(std::string_view bytes)
+SshFiles decode_ssh_files(std::string_view bytes)
 {
     Decoder decoder(bytes);
     SshFiles files{decoder.text(), decoder.text(), decoder.texts(3)};
@@ -114,7 +114,7 @@ SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRule
             const SshFiles files = read_ssh_files(*rules.ssh_key, user.home);
             send_long_answer(channel, Encoder().text(files.key).text(files.known_hosts).texts(files.notices).bytes());
         });
-        return decode(child.receive_long(child_patience_seconds));
+        return decode_ssh_files(child.receive_long(child_patience_seconds));
     } catch (const Failure &failure) { // no reason to refuse a session
         return without_key(*rules.ssh_key, failure.what());
     }

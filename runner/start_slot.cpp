@@ -20,7 +20,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int patience_seconds = 3; // less than one that says nothing is waited for
+constexpr int slot_patience_seconds = 3; // less than one that says nothing is waited for
 
 UniqueFd open_slots()
 {
@@ -61,7 +61,7 @@ UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<v
 {
     UniqueFd slot = try_start_slot(user);
     if (slot) return slot;
-    for (const Deadline deadline = in_seconds(patience_seconds); !slot && Clock::now() < deadline; slot = try_start_slot(user)) {
+    for (const Deadline deadline = in_seconds(slot_patience_seconds); !slot && Clock::now() < deadline; slot = try_start_slot(user)) {
         waiting();
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }

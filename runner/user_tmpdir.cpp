@@ -26,13 +26,13 @@ namespace {
 
 std::vector<std::string> split(const std::string &path)
 {
-    std::vector<std::string> names;
+    std::vector<std::string> components;
     for (std::size_t start = 0; start <= path.size();) {
         const std::size_t slash = std::min(path.find('/', start), path.size());
-        if (slash > start) names.push_back(path.substr(start, slash - start));
+        if (slash > start) components.push_back(path.substr(start, slash - start));
         start = slash + 1;
     }
-    return names;
+    return components;
 }
 
 // What is mounted inside the root is hidden from the agent, so a directory there would not be seen.
@@ -65,14 +65,14 @@ void make_directories(const Account &caller, FdRef root, const std::string &plac
 {
     UniqueFd current = UniqueFd::adopt(openat(root.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!current) throw_errno("opening the root");
-    const std::vector<std::string> names = split(place);
+    const std::vector<std::string> components = split(place);
     std::string path;
     umask(0);
-    for (std::size_t index = 0; index < names.size(); ++index) {
-        path += (path.empty() ? "" : "/") + escape_for_display(names[index]);
-        const mode_t mode = index + 1 == names.size() ? 0700 : 0777 & ~mask;
-        if (mkdirat(current.get(), names[index].c_str(), mode) != 0 && errno != EEXIST) refuse_component(path);
-        current = enter(current, names[index]);
+    for (std::size_t index = 0; index < components.size(); ++index) {
+        path += (path.empty() ? "" : "/") + escape_for_display(components[index]);
+        const mode_t mode = index + 1 == components.size() ? 0700 : 0777 & ~mask;
+        if (mkdirat(current.get(), components[index].c_str(), mode) != 0 && errno != EEXIST) refuse_component(path);
+        current = enter(current, components[index]);
         if (!current) refuse_component(path);
     }
     struct stat facts {};
@@ -86,21 +86,21 @@ void make_directories(const Account &caller, FdRef root, const std::string &plac
 std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below)
 {
     const bool absolute = named[0] == '/';
-    std::vector<std::string> names = split(absolute ? "" : shown_path + "/" + below);
+    std::vector<std::string> components = split(absolute ? "" : shown_path + "/" + below);
     for (const auto &name : split(named)) {
         if (name == "..") {
-            if (!names.empty()) names.pop_back();
+            if (!components.empty()) components.pop_back();
         } else if (name != ".") {
-            names.push_back(name);
+            components.push_back(name);
         }
     }
     const std::vector<std::string> root = split(shown_path);
-    if (names.size() <= root.size() || !std::equal(root.begin(), root.end(), names.begin()))
+    if (components.size() <= root.size() || !std::equal(root.begin(), root.end(), components.begin()))
         refuse(escape_for_display(named) + " does not lie in " + escape_for_display(shown_path) +
                ", which is all of the host's that this session can write; name a directory below it by its real path");
     std::string place;
-    for (std::size_t index = root.size(); index < names.size(); ++index)
-        place += (place.empty() ? "" : "/") + names[index];
+    for (std::size_t index = root.size(); index < components.size(); ++index)
+        place += (place.empty() ? "" : "/") + components[index];
     return place;
 }
 

@@ -109,11 +109,6 @@ const std::unordered_multimap<std::string_view, const Door *> &doors_by_first_co
     return table;
 }
 
-bool ends_with(std::string_view text, std::string_view end)
-{
-    return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 bool has_one_of(std::string_view text, std::string_view words)
 {
     if (text.find('\\') != std::string_view::npos) return true;
@@ -139,7 +134,7 @@ void FileDoors::entry(const std::string &directory, std::string_view name)
             known(join_path(directory, door.path), door.what, door.words);
     }
     for (const auto &door : endings)
-        if (ends_with(name, door.path)) marker_.file(join_path(directory, name), std::string(door.what));
+        if (name.ends_with(door.path)) marker_.file(join_path(directory, name), std::string(door.what));
 }
 
 void FileDoors::known(const std::string &path, std::string_view what, std::string_view words)
@@ -157,7 +152,7 @@ void FileDoors::all_in(const std::string &directory, std::string_view what, std:
     const Listing listing = marker_.tree().list(directory, Links::follow);
     if (listing.found == Listing::Found::unreadable) marker_.unreadable(directory, listing.facts);
     for (const auto &entry : listing.entries)
-        if (entry.type != DT_DIR && ends_with(entry.name, end)) marker_.file(join_path(directory, entry.name), std::string(what));
+        if (entry.type != DT_DIR && entry.name.ends_with(end)) marker_.file(join_path(directory, entry.name), std::string(what));
 }
 
 void FileDoors::package_scripts(const std::string &path)

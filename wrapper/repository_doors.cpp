@@ -17,11 +17,6 @@ constexpr std::size_t settings_limit = std::size_t{1} << 20U; // bytes of a conf
 constexpr std::size_t small_limit = 4096;                     // of a file that holds a path
 constexpr unsigned nesting_limit = 16;                        // of submodules and includes
 
-bool ends_with(std::string_view text, std::string_view end)
-{
-    return text.size() >= end.size() && text.substr(text.size() - end.size()) == end;
-}
-
 std::string trimmed(std::string text)
 {
     while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
@@ -125,7 +120,7 @@ std::string RepositoryDoors::configuration(const std::string &path, unsigned dep
         found[setting.name] += (setting.value ? "=" : "") + value + '\0';
         if (setting.name == "core.hookspath") hooks_path = value;
         const bool includes =
-            setting.name == "include.path" || (setting.name.compare(0, 10, "includeif.") == 0 && ends_with(setting.name, ".path"));
+            setting.name == "include.path" || (setting.name.compare(0, 10, "includeif.") == 0 && setting.name.ends_with(".path"));
         if (!includes) continue;
         const auto included = beneath(value, directory);
         if (included && seen_.insert("include " + *included).second) {
@@ -149,7 +144,7 @@ void RepositoryDoors::hooks(const std::string &directory, unsigned depth)
         const std::string path = join_path(directory, entry.name);
         if (entry.type == DT_DIR) {
             if (depth == 0) hooks(path, 1); // pre-commit.d, husky's _
-        } else if (!ends_with(entry.name, ".sample")) {
+        } else if (!entry.name.ends_with(".sample")) {
             marker_.file(path, "git hook");
         }
     }
@@ -168,7 +163,7 @@ void RepositoryDoors::hook_managers(const std::string &hooks, const std::string 
         {"overcommit", {".overcommit.yml"}},
     };
     for (const auto &entry : marker_.tree().list(hooks, Links::follow).entries) {
-        if (entry.type == DT_DIR || ends_with(entry.name, ".sample")) continue;
+        if (entry.type == DT_DIR || entry.name.ends_with(".sample")) continue;
         const std::string text = marker_.tree().read(join_path(hooks, entry.name), settings_limit).value_or("");
         for (const auto &manager : managers)
             if (text.find(manager.word) != std::string::npos)

@@ -152,7 +152,7 @@ def build_root(name, tools=False):
     def make(root):
         say(f"making the {kind} of machine {name}")
         bootstrap(recipe.release, packages, root)
-        for mount_point in ("src", "build", "dest"):
+        for mount_point in ("src", "build", "dest", "ccache"):
             (root / mount_point).mkdir()
 
     return made_once(CACHE / name / f"{kind}-{digest(LEAN, recipe.release, packages)}", make)
@@ -198,8 +198,8 @@ def schema_validator():
 # How the product is built for what, as keywords of Build.
 PRODUCT = {"options": ("-Ddebug=false",)}  # optimised as it is for users; the debug information took a third of the time to make
 SANITIZED = {"variant": "sanitized", "options": ("-Doptimization=0", "-Ddebug=false", "-Db_sanitize=address,undefined", "-Db_lundef=false")}
-# A test can take a defence out of it. Made from a copy of the product's build: two files of three have none.
-WITH_SEAMS = {"variant": "weak", "options": (*PRODUCT["options"], "-Dtest_seams=true"), "base": PRODUCT}
+# A test can take a defence out of it. Two files know; all others come out of the compiler's cache once the product is built.
+WITH_SEAMS = {"variant": "weak", "options": (*PRODUCT["options"], "-Dtest_seams=true")}
 # Each file by itself: it includes what it uses.
 FILE_BY_FILE = {"tools": True, "options": (*PRODUCT["options"], "-Dunity=off")}
 CLANG = {"variant": "clang", "environment": ("CC=clang", "CXX=clang++"), **FILE_BY_FILE}
@@ -224,9 +224,11 @@ NIXOS_SETTINGS = (
     "-Dcommand_name=pi",
     "-Drunner_name=pi-agent-runner",
 )
-# Made from a copy of the product's build: the settings concern few files.
-NIXOS = {"variant": "nixos", "options": (*PRODUCT["options"], f"--prefix={NIXOS_PREFIX}", *NIXOS_SETTINGS), "base": PRODUCT}
-LINT = {"variant": "lint", **FILE_BY_FILE}
+# The settings concern one file of C++.
+NIXOS = {"variant": "nixos", "options": (*PRODUCT["options"], f"--prefix={NIXOS_PREFIX}", *NIXOS_SETTINGS)}
+LINT = {"variant": "lint", "environment": ("CXX=c++",), **FILE_BY_FILE}  # named, so that meson does not put ccache before it: clang's tools take the command
+# What was compiled once is not compiled again for another build or checkout (ccache(1)); told by the contents of the files, whatever their times.
+CCACHE = ("CCACHE_DIR=/ccache", "CCACHE_DEPEND=1", "CCACHE_MAXSIZE=3G", "CCACHE_SLOPPINESS=include_file_ctime,include_file_mtime")
 
 
 # The version is meson.build's alone, so this file of the package is written with it.
@@ -241,24 +243,25 @@ CHANGELOG = """pi-agent ({version}) unstable; urgency=medium
 class Build:
     """One build directory for one checkout on one machine; commands run in the build root, the checkout read-only."""
 
-    def __init__(self, name, source=SOURCE, variant="product", options=PRODUCT["options"], environment=(), tools=False, base=None):
+    def __init__(self, name, source=SOURCE, variant="product", options=PRODUCT["options"], environment=(), tools=False):
         self.name = name
         self.root = build_root(name, tools)
         self.source = Path(source).resolve()
         self.directory = CACHE / name / f"build-{variant}-{digest(self.root.name, str(self.source), *options, *environment)}"
         self.options = ["--prefix=/usr", "--libexecdir=libexec", "--sysconfdir=/etc", "-Dwerror=true", *options]
         self.environment = environment
-        self.base = Build(name, source, **base) if base else None
+        self.compiled = CACHE / name / "compiled"
         self.cgroup = Cgroup.for_tests(self.directory.name)
         self.log = self.directory.with_name(self.directory.name + ".log")
 
     def command(self, argv, destination=None, staged=None):
         """`staged`: a copy of the checkout that may be written, in the place of the checkout."""
-        binds = [f"--bind={staged}:/src" if staged else f"--bind-ro={self.source}:/src", f"--bind={self.directory}:/build"]
+        self.compiled.mkdir(parents=True, exist_ok=True)
+        binds = [f"--bind={staged}:/src" if staged else f"--bind-ro={self.source}:/src", f"--bind={self.directory}:/build", f"--bind={self.compiled}:/ccache"]
         if destination:
             binds.append(f"--bind={destination}:/dest")
         seed = [f"PI_AGENT_SEED={os.environ['PI_AGENT_SEED']}"] if os.environ.get("PI_AGENT_SEED") else []
-        settings = [f"--setenv={setting}" for setting in ("LANG=C.UTF-8", *self.environment, *seed)]
+        settings = [f"--setenv={setting}" for setting in ("LANG=C.UTF-8", *CCACHE, *self.environment, *seed)]
         nspawn = ["systemd-nspawn", "-q", "-D", self.root, "--read-only", "--as-pid2", "--register=no", "--keep-unit"]
         nspawn += [f"--machine={self.directory.name}"]  # builds in one root at a time must not share its name
         writable = ["--tmpfs=/srv", "--tmpfs=/var/tmp"]  # beside /tmp and /run: unit tests need trusted parents, too
@@ -277,14 +280,8 @@ class Build:
                 self._quietly(["ninja", "-C", "/build", "build.ninja"])  # there may be programs and tests since it was configured
             else:
                 remove_tree(self.directory)
-                if self.base:
-                    self.base.compile()
-                    with locked(self.base.directory):
-                        copy_tree(self.base.directory, self.directory)
-                    self._quietly(["meson", "setup", "--reconfigure", "/build", "/src", *self.options])
-                else:
-                    self.directory.mkdir()
-                    self._quietly(["meson", "setup", "/build", "/src", *self.options])
+                self.directory.mkdir()
+                self._quietly(["meson", "setup", "/build", "/src", *self.options])
 
     def compile(self, everything=False):
         """Builds what is installed; `everything`: the unit tests too."""
