@@ -13,7 +13,7 @@ namespace pi_agent {
 
 namespace {
 
-struct Given {
+struct DiagnosisOptions {
     std::string user;
     std::string directory;
     bool json = false;
@@ -22,7 +22,7 @@ struct Given {
 
 void add_doctor(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<DiagnosisOptions>();
     const auto options = std::make_shared<DoctorOptions>();
     auto *doctor =
         app.add_subcommand("doctor", "Look for every way around pi and every reason why it would not start, and try the sandbox");
@@ -38,7 +38,7 @@ void add_doctor(CLI::App &app, Command &chosen)
 
 void add_explain(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<DiagnosisOptions>();
     auto *explain = app.add_subcommand("explain", "Explain what the policy grants to a user, and where");
     const auto *user = explain->add_option("--user", all->user, "Whose access; without it your own")->type_name("NAME");
     const auto *directory = explain->add_option("--cwd", all->directory, "The directory to start pi in")->type_name("DIRECTORY");
@@ -49,7 +49,7 @@ void add_explain(CLI::App &app, Command &chosen)
 
 void add_why(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<DiagnosisOptions>();
     const auto options = std::make_shared<WhyOptions>();
     auto *why = app.add_subcommand("why", "Say whether the agent may read or write paths, by which rule, and which key changes it");
     why->add_option("PATH", options->paths, "What to ask about; relative paths count from the directory")->required();
@@ -65,7 +65,7 @@ void add_why(CLI::App &app, Command &chosen)
 
 void add_shell(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<DiagnosisOptions>();
     auto *shell = app.add_subcommand("shell", "Start a shell in the agent's place, in this directory: what it sees, the agent sees");
     shell->add_option("ARGUMENT", all->arguments, "Arguments of bash, after --: shell -- -c 'ls /'");
     on(shell, chosen, [all] { become_shell(all->arguments); });
@@ -73,7 +73,7 @@ void add_shell(CLI::App &app, Command &chosen)
 
 void add_version(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<DiagnosisOptions>();
     auto *version = app.add_subcommand("version", "Print the versions of pi-agent, systemd, the kernel and, as root, the agent");
     version->add_flag("--json", all->json, "Print JSON");
     on(version, chosen, [all] { run_version(all->json, std::cout); });

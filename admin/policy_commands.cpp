@@ -15,7 +15,7 @@ namespace pi_agent {
 
 namespace {
 
-struct Given {
+struct PolicyOptions {
     std::string file;
     bool dry_run = false, no_canary = false, json = false, policy_only = false;
 };
@@ -25,7 +25,7 @@ constexpr const char *no_canary_help =
 
 void add_check(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<PolicyOptions>();
     auto *check = app.add_subcommand("check", "Check the policy and whether this host fits it; as root, the roots of every user too");
     const auto *file = check->add_option("FILE", all->file, "A draft to check instead of the installed policy, alone and without policy.d");
     check->add_flag("--policy-only", all->policy_only,
@@ -44,7 +44,7 @@ void add_schema(CLI::App &app, Command &chosen)
 
 void add_apply(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<PolicyOptions>();
     auto *apply = app.add_subcommand("apply", "Make the host follow the policy: accounts, directories, the agent's program, the sudo rule");
     apply->add_flag("--dry-run", all->dry_run, "Say what would change, with the lines of files, and change nothing");
     apply->add_flag("--no-canary", all->no_canary, no_canary_help);
@@ -53,7 +53,7 @@ void add_apply(CLI::App &app, Command &chosen)
 
 void add_rollback(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<PolicyOptions>();
     const auto yes = std::make_shared<bool>(false);
     auto *rollback = app.add_subcommand("rollback", "Put the policy back that was applied before, and apply it");
     rollback->add_flag("--yes", *yes, "Do not ask");

@@ -11,14 +11,14 @@ namespace pi_agent {
 
 namespace {
 
-struct Given {
+struct SessionOptions {
     std::string id, user, since, until, project;
     bool all = false, failed = false, json = false;
 };
 
 void add_sessions(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<SessionOptions>();
     auto *sessions = app.add_subcommand("sessions", "List the sessions that live, and what each uses now");
     const auto *user = sessions->add_option("--user", all->user, "Only those of this user")->type_name("NAME");
     sessions->add_flag("--json", all->json, "Print JSON");
@@ -27,7 +27,7 @@ void add_sessions(CLI::App &app, Command &chosen)
 
 void add_stop(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<SessionOptions>();
     auto *stop = app.add_subcommand("stop", "End sessions, and wait until they are gone");
     auto *id = stop->add_option("SESSION", all->id, "The id of one, or its beginning");
     auto *user = stop->add_option("--user", all->user, "All sessions of this user")->type_name("NAME");
@@ -43,7 +43,7 @@ void add_stop(CLI::App &app, Command &chosen)
 
 void add_logs(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<SessionOptions>();
     auto *logs = app.add_subcommand("logs", "Print what is logged of a session, its record and that of its units");
     logs->add_option("SESSION", all->id, "Its id, or the beginning of that")->required();
     on(logs, chosen, [all] { run_logs(all->id, std::cout); });
@@ -51,7 +51,7 @@ void add_logs(CLI::App &app, Command &chosen)
 
 void add_history(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<SessionOptions>();
     auto *history = app.add_subcommand("history", "List past sessions and refusals from the record");
     const auto *user = history->add_option("--user", all->user, "Only of this user")->type_name("NAME");
     const auto *since = history->add_option("--since", all->since, "'2026-03-01 12:00', today, yesterday, 2h (ago)")->type_name("TIME");

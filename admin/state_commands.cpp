@@ -10,14 +10,14 @@ namespace pi_agent {
 
 namespace {
 
-struct Given {
+struct StateOptions {
     std::string user, directory;
     bool yes = false, json = false;
 };
 
 void add_prune(CLI::App &state, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<StateOptions>();
     auto *prune = state.add_subcommand("prune", "Remove caches of users who have no session now, and what sessions left");
     const auto *user = prune->add_option("--user", all->user, "Only of this user")->type_name("NAME");
     prune->add_flag("--yes", all->yes, "Do not ask");
@@ -26,7 +26,7 @@ void add_prune(CLI::App &state, Command &chosen)
 
 void add_reset(CLI::App &state, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<StateOptions>();
     auto *reset = state.add_subcommand("reset", "Empty a user's agent home: the next start is like the first");
     reset->add_option("--user", all->user, "Whose")->type_name("NAME")->required();
     reset->add_flag("--yes", all->yes, "Do not ask");
@@ -35,7 +35,7 @@ void add_reset(CLI::App &state, Command &chosen)
 
 void add_export(CLI::App &state, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<StateOptions>();
     auto *exporting = state.add_subcommand("export", "Copy the agent's session files of a user into a directory of that user");
     exporting->add_option("--user", all->user, "Whose")->type_name("NAME")->required();
     exporting->add_option("DIRECTORY", all->directory, "A new directory, or an empty one of the user")->required();
@@ -46,7 +46,7 @@ void add_export(CLI::App &state, Command &chosen)
 
 void add_state_commands(CLI::App &app, Command &chosen)
 {
-    const auto all = std::make_shared<Given>();
+    const auto all = std::make_shared<StateOptions>();
     auto *state = app.add_subcommand("state", "Show how large each user's agent home, caches and temporary files are");
     const auto *user = state->add_option("--user", all->user, "Only of this user")->type_name("NAME");
     state->add_flag("--json", all->json, "Print JSON");
