@@ -13,7 +13,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *suffix = ".yaml";
+constexpr const char *policy_suffix = ".yaml";
 
 std::string beside(const std::string &main_file, const char *name)
 {
@@ -22,7 +22,7 @@ std::string beside(const std::string &main_file, const char *name)
 
 std::string file_of(const std::string &main_file, const std::string &user)
 {
-    return directory_of_users(main_file) + "/" + user + suffix;
+    return directory_of_users(main_file) + "/" + user + policy_suffix;
 }
 
 // Reads one file; what makes it untrustworthy or unreadable becomes a diagnostic.
@@ -47,7 +47,7 @@ std::vector<std::string> list_directory(const std::string &path, Problems &probl
         for (const auto &name : list_trusted_directory(path, ".yml", "policy directory")) {
             problems.add({path + "/" + name}, "", "would not be read", "end its name with '.yaml', or move it away");
         }
-        for (const auto &name : list_trusted_directory(path, suffix, "policy directory"))
+        for (const auto &name : list_trusted_directory(path, policy_suffix, "policy directory"))
             paths.push_back(path + "/" + name);
     } catch (const Failure &failure) {
         problems.add({path}, "", failure.what(), "");
@@ -88,9 +88,9 @@ std::string directory_of_users(const std::string &main_file)
 std::optional<std::string> user_of_file(const std::string &path, const std::string &main_file)
 {
     const std::string directory = directory_of_users(main_file) + "/";
-    if (!path.starts_with(directory) || !path.ends_with(suffix)) return std::nullopt;
+    if (!path.starts_with(directory) || !path.ends_with(policy_suffix)) return std::nullopt;
     std::string name = path.substr(directory.size());
-    name.resize(name.size() - std::string_view(suffix).size());
+    name.resize(name.size() - std::string_view(policy_suffix).size());
     if (!is_plain_name(name)) return std::nullopt;
     return name;
 }
@@ -126,7 +126,7 @@ std::string policy_stamp(const std::string &main_file, const std::string &user)
     std::vector<std::string> paths = {main_file, directory};
     if (is_plain_name(user)) paths.push_back(file_of(main_file, user));
     try {
-        for (const auto &name : list_trusted_directory(directory, suffix, "policy directory"))
+        for (const auto &name : list_trusted_directory(directory, policy_suffix, "policy directory"))
             paths.push_back(directory + "/" + name);
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is wrong is found out by who reads it
     }

@@ -1,7 +1,6 @@
 """What system and attack tests share: a booted machine with the product, the real agent and a scripted model."""
 
 import os
-import random
 import sys
 from pathlib import Path
 
@@ -12,6 +11,7 @@ MACHINE_DIRECTORY = Path(__file__).resolve().parent / "machine"
 sys.path[:0] = [str(MACHINE_DIRECTORY), str(MACHINE_DIRECTORY.with_name("nix"))]
 
 import record_check  # noqa: E402
+import sampling  # noqa: E402
 from cache import Build  # noqa: E402
 from machine import Machine  # noqa: E402
 from recipes import MACHINES  # noqa: E402
@@ -52,9 +52,9 @@ def pytest_collection_modifyitems(config, items):
     part = os.environ.get("PI_AGENT_SAMPLE")
     if not part:
         return
-    draw = random.Random(" ".join([os.environ["PI_AGENT_SEED"], *(config.getoption("machine") or [])]))  # others on each machine
-    chosen = {item for item in items if draw.random() < float(part) or is_always_run(item)}
-    deselect(config, items, chosen.__contains__)
+    seed = " ".join([os.environ["PI_AGENT_SEED"], *(config.getoption("machine") or [])])  # others on each machine
+    chosen = sampling.choose([item.nodeid for item in items], float(part), seed)
+    deselect(config, items, lambda item: item.nodeid in chosen or is_always_run(item))
 
 
 @pytest.fixture(scope="session")
