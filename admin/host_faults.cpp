@@ -103,6 +103,37 @@ std::string problem_of_mapping(const AsRoot &root, const std::string &path, cons
     }
 }
 
+// True when there was one: then what lies below is no fault of its own.
+bool find_state_fault(const std::string &path, bool may_be_missing, Faults &faults)
+{
+    struct statfs facts {};
+    if (statfs(path.c_str(), &facts) != 0) {
+        if (may_be_missing && errno == ENOENT) return false;
+        faults.push_back({"state", escape_for_display(path) + " cannot be examined: " + SystemFailure(errno, "statfs").what(), apply});
+        return true;
+    }
+    const auto name = network_file_system(static_cast<unsigned long>(facts.f_type));
+    if (name.empty()) return false;
+    faults.push_back({"state",
+                      escape_for_display(path) + " lies on another host (" + name +
+                          "): its locks and owners are not to be relied on, and no session starts",
+                      "mount a local file system there (docs/fleet.md)"});
+    return true;
+}
+
+// Each level may be a mount of its own (runner/state_directory.cpp); of all their components only the last of a home is not root's.
+void find_state_faults(const Policy &policy, const AgentsOfUsers &agents, Faults &faults)
+{
+    const std::string users = policy.agent.state_dir + "/users";
+    if (find_state_fault(policy.agent.state_dir, false, faults) || find_state_fault(users, true, faults)) return;
+    for (const auto &entry : agents) {
+        const std::string own = users + "/" + entry.first.name;
+        if (find_state_fault(own, true, faults)) continue;
+        for (const char *part : {"/meta", "/home", "/staging"})
+            find_state_fault(own + part, true, faults);
+    }
+}
+
 } // namespace
 
 Faults find_open_programs(const AsRoot &root, const Policy &policy)
@@ -191,14 +222,7 @@ Faults find_account_faults(const AgentsOfUsers &agents)
 Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer)
 {
     Faults faults;
-    struct statfs facts {};
-    if (statfs(policy.agent.state_dir.c_str(), &facts) != 0)
-        faults.push_back({"state", policy.agent.state_dir + " cannot be examined: " + SystemFailure(errno, "statfs").what(), apply});
-    else if (const auto name = network_file_system(static_cast<unsigned long>(facts.f_type)); !name.empty())
-        faults.push_back({"state",
-                          policy.agent.state_dir + " lies on another host (" + name +
-                              "): its locks and owners are not to be relied on, and no session starts",
-                          "mount a local file system there (docs/fleet.md)"});
+    find_state_faults(policy, agents, faults);
     for (const auto &[user, agent] : agents) {
         const auto access = find_access_rules(policy, user, policy_path);
         const auto *rules = std::get_if<AccessRules>(&access);

@@ -14,17 +14,21 @@ std::string network_file_system(unsigned long type)
     constexpr unsigned long lustre = 0x0bd00bd0; // these are in no header
     constexpr unsigned long gpfs = 0x47504653;
     constexpr unsigned long beegfs = 0x19830326;
+    constexpr unsigned long gfs2 = 0x01161970;
     static const std::map<unsigned long, const char *> names = {{NFS_SUPER_MAGIC, "NFS"},
                                                                 {SMB_SUPER_MAGIC, "SMB"},
                                                                 {CIFS_SUPER_MAGIC, "CIFS"},
                                                                 {SMB2_SUPER_MAGIC, "SMB"},
                                                                 {V9FS_MAGIC, "9p"},
                                                                 {CEPH_SUPER_MAGIC, "Ceph"},
-                                                                {AFS_SUPER_MAGIC, "AFS"},
+                                                                {AFS_SUPER_MAGIC, "AFS"}, // OpenAFS
+                                                                {AFS_FS_MAGIC, "AFS"},    // the kernel's own
                                                                 {CODA_SUPER_MAGIC, "Coda"},
                                                                 {FUSE_SUPER_MAGIC, "FUSE"},
                                                                 {lustre, "Lustre"},
                                                                 {gpfs, "GPFS"},
+                                                                {gfs2, "GFS2"},
+                                                                {OCFS2_SUPER_MAGIC, "OCFS2"},
                                                                 {beegfs, "BeeGFS"}};
     const auto found = names.find(type);
     return found == names.end() ? "" : found->second;

@@ -52,6 +52,14 @@ UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void
     return lock;
 }
 
+// Every level may be a mount of its own. Looked at before a lock, an owner or a mode is asked of it.
+UniqueFd ensure_own_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path)
+{
+    const UniqueFd there = UniqueFd::adopt(openat(parent.get(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (there) require_own_file_system(there, path, "agent.state_dir");
+    return ensure_state_directory(parent, name, mode, uid, gid, path);
+}
+
 } // namespace
 
 UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path)
@@ -80,15 +88,15 @@ StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &
 {
     const UniqueFd top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
     require_own_file_system(top, state_dir, "agent.state_dir");
-    const UniqueFd users = ensure_state_directory(top, "users", 0711, 0, 0, state_dir + "/users");
+    const UniqueFd users = ensure_own_directory(top, "users", 0711, 0, 0, state_dir + "/users");
     const std::string user_path = state_dir + "/users/" + user;
-    const UniqueFd own = ensure_state_directory(users, user.c_str(), 0711, 0, 0, user_path);
+    const UniqueFd own = ensure_own_directory(users, user.c_str(), 0711, 0, 0, user_path);
     StateDirectory state;
-    state.meta = ensure_state_directory(own, "meta", 0700, 0, 0, user_path + "/meta");
+    state.meta = ensure_own_directory(own, "meta", 0700, 0, 0, user_path + "/meta");
     state.lock = take_lock(state.meta, user, wait);
     state.home_path = user_path + "/home";
-    state.home = ensure_state_directory(own, "home", 0700, agent.uid.value(), agent.gid.value(), state.home_path);
-    state.staging = ensure_state_directory(own, "staging", 0700, agent.uid.value(), agent.gid.value(), user_path + "/staging");
+    state.home = ensure_own_directory(own, "home", 0700, agent.uid.value(), agent.gid.value(), state.home_path);
+    state.staging = ensure_own_directory(own, "staging", 0700, agent.uid.value(), agent.gid.value(), user_path + "/staging");
     fault_point("state-locked");
     return state;
 }

@@ -18,6 +18,10 @@ TEST_CASE("file systems of the network are known by name, and those of the host 
     CHECK(network_file_system(CIFS_SUPER_MAGIC) == "CIFS");
     CHECK(network_file_system(CEPH_SUPER_MAGIC) == "Ceph");
     CHECK(network_file_system(FUSE_SUPER_MAGIC) == "FUSE");
+    CHECK(network_file_system(0x6B414653) == "AFS"); // of the kernel, whose number is not OpenAFS'
+    CHECK(network_file_system(0x5346414F) == "AFS");
+    CHECK(network_file_system(0x01161970) == "GFS2");
+    CHECK(network_file_system(0x7461636F) == "OCFS2");
     for (const unsigned long own :
          std::initializer_list<unsigned long>{EXT4_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC, OVERLAYFS_SUPER_MAGIC})
         CHECK(network_file_system(own).empty());
