@@ -1,6 +1,7 @@
 // Every demand of a policy, and which engines can meet it.
 #include "admin/render_target.hpp"
 
+#include "admin/document_secrets.hpp"
 #include "admin/render_mounts.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -9,7 +10,6 @@
 #include "common/problems.hpp"
 
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 namespace pi_agent {
 
@@ -153,18 +153,6 @@ void add_environment(const RenderPlan &plan, Demands &demands)
     }
 }
 
-// The path of the first text of a document that looks like a secret; empty where there is none.
-std::string secret_in(const nlohmann::json &data, const std::string &path)
-{
-    if (!data.is_structured()) return {};
-    for (const auto &[key, value] : data.items()) {
-        const std::string below = path + "." + key;
-        if (value.is_string() && looks_secret(key, value.get<std::string>())) return below;
-        if (auto found = secret_in(value, below); !found.empty()) return found;
-    }
-    return {};
-}
-
 // A Job has them in a ConfigMap; elsewhere they are in the agent's home already, where the agent can put anything in their place.
 void add_documents(const RenderPlan &plan, Demands &demands)
 {
@@ -174,12 +162,22 @@ void add_documents(const RenderPlan &plan, Demands &demands)
                            "root would mount over a name in the agent's own home",
                            "leave it out, or take kubernetes",
                            {RenderTarget::kubernetes, RenderTarget::slurm}});
+    std::set<std::string> variables;
+    for (const auto &file : plan.env_files)
+        variables.insert(file.names.begin(), file.names.end());
     for (const auto &[file, text] : plan.policy.documents)
-        if (const std::string secret = secret_in(nlohmann::json::parse(text), file.substr(0, file.rfind('.'))); !secret.empty())
+        if (const auto secret = secret_in_document(text, file.substr(0, file.rfind('.')), variables); !secret.empty())
             demands.push_back({{plan.rules.where.file, 0, 0},
                                secret,
                                "it looks like a secret, and settings go into a ConfigMap",
-                               "name a variable of env_files there",
+                               "write the name of a variable of env_files there",
+                               on_this_host});
+    for (const auto &[path, file_class] : plan.policy.config_classes.rules())
+        if (is_copied(file_class))
+            demands.push_back({{plan.rules.where.file, 0, 0},
+                               "config.classes." + path,
+                               "nobody copies the user's config directory there",
+                               "leave it out, or put the file into the workspace",
                                on_this_host});
 }
 
