@@ -107,6 +107,8 @@ std::vector<std::string> notes(const RenderPlan &plan, const WorkspaceVolume &vo
                     plan.policy.agent.binary),
         fmt::format("/var/lib/kubelet/seccomp/{}. The workspace belongs to {}:{} and holds the directories project and home.",
                     seccomp_on_node, plan.user.uid.value(), plan.user.gid.value())};
+    lines.push_back(fmt::format("Of {} it has nothing: what the agent finds are the documents of the policy, and what is in the workspace.",
+                                plan.rules.config_directory));
     if (volume.kind == WorkspaceVolume::Kind::efs)
         lines.push_back(
             fmt::format("The access point is this workspace's alone: root directory /workspaces/{}, user {}:{}; the file system has "

@@ -60,7 +60,8 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
                     {},
                     {},
                     facts.host_variables,
-                    facts.host_memory};
+                    facts.host_memory,
+                    {}};
     std::set<std::string> places;
     for (const auto &file : policy.env_files) {
         RenderedEnvFile rendered{file, {}, !facts.quoted_files.contains(file.path)};
@@ -73,6 +74,7 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
     }
     EnvironmentInput input{{}, {}, policy.env, facts.managed_files, rules.env, home, facts.agent.name, policy.agent.binary, {}};
     input.tmpdir = "/tmp";
+    plan.certificates = find_rendered_certificates(policy, rules, input, place);
     for (const auto &[name, variable] : layer_environment(input))
         if (!is_of_one_session(name) && !places.contains(variable.from)) plan.variables[name] = variable.value;
     return plan;

@@ -2,6 +2,7 @@
 // could show one by mistake.
 #pragma once
 
+#include "admin/render_certificates.hpp"
 #include "common/access_rules.hpp"
 #include "common/account.hpp"
 #include "common/env_file.hpp"
@@ -64,6 +65,7 @@ struct RenderPlan {
     std::vector<RenderedEnvFile> env_files;
     std::vector<std::string> host_variables;
     std::uint64_t host_memory;
+    std::vector<RenderedCertificates> certificates;
 };
 
 // Pure.

@@ -115,7 +115,7 @@ std::string render_systemd(const RenderPlan &plan, const std::vector<std::string
          fmt::format("systemctl daemon-reload; systemctl start {0}", plan.name)});
     const std::string project = plan.name + "-project.service";
     text += fmt::format("[Unit]\nDescription=pi-agent session\nBindsTo={0}\nAfter={0}\n\n[Service]\n", project);
-    text += "ExecStart=" + exec_word(plan.policy.agent.binary);
+    text += "ExecStart=@" + exec_word(plan.policy.agent.binary) + " " + exec_word(plan.policy.agent.binary_name);
     for (const auto &argument : arguments)
         text += " " + exec_word(argument);
     text += "\n";

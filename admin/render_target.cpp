@@ -8,6 +8,7 @@
 #include "common/policy_env.hpp"
 #include "common/policy_limits.hpp"
 #include "common/problems.hpp"
+#include "runner/beneath.hpp"
 
 #include <algorithm>
 
@@ -96,6 +97,25 @@ void add_view(const RenderPlan &plan, Demands &demands)
     if (plan.rules.ssh_key)
         demands.push_back({plan.rules.where, plan.rules.entry + ".ssh.key", "the key is the user's, whose home nobody else opens",
                            "leave it out", only_ours});
+}
+
+void add_agent(const RenderPlan &plan, Demands &demands)
+{
+    const auto &agent = plan.policy.agent;
+    if (split_last(agent.binary).second != agent.binary_name)
+        demands.push_back({agent.where,
+                           "agent.binary_name",
+                           "a container calls the program " + escape_for_display(agent.binary),
+                           "leave it out, or name the program so",
+                           {RenderTarget::systemd, RenderTarget::slurm}});
+    for (const auto &certificates : plan.certificates) {
+        if (certificates.place == CertificatePlace::workspace) continue;
+        Targets met_by = certificates.place == CertificatePlace::view_paths ? on_this_host : only_ours;
+        if (certificates.place == CertificatePlace::host_view) met_by.insert(RenderTarget::systemd);
+        demands.push_back({certificates.where, certificates.key,
+                           certificates.name + " names certificates of this host, which are not shown there",
+                           "show them with view_paths; or leave it to the image, if that has them", met_by});
+    }
 }
 
 void add_limits(const RenderPlan &plan, Demands &demands)
@@ -210,6 +230,7 @@ void require_honoured(RenderTarget target, const RenderPlan &plan)
     Demands demands;
     add_network(plan, demands);
     add_projects(plan, demands);
+    add_agent(plan, demands);
     add_view(plan, demands);
     add_limits(plan, demands);
     add_environment(plan, demands);

@@ -157,6 +157,17 @@ TEST_CASE("what an engine cannot honour is an error that names the key and its p
         {"limits: {memory: 50%}\n", "p.yaml:3:18: limits.memory: ", {T::systemd, T::slurm, T::podman, T::quadlet}},
         {"limits: {tasks: 100}\n", "p.yaml:3:17: limits.tasks: ", {T::systemd, T::slurm, T::podman, T::quadlet}},
         {"limits: {sessions: 2}\n", "p.yaml:3:20: limits.sessions: ", {T::kubernetes, T::slurm}},
+        {"agent: {binary_name: coder}\n", "p.yaml:3:8: agent.binary_name: ", {T::systemd, T::slurm}},
+        {"env: {SSL_CERT_FILE: /srv/ca.pem}\n", "p.yaml:3:7: env.SSL_CERT_FILE: ", {T::slurm}},
+        {"env: {SSL_CERT_FILE: /etc/ssl/certs/own.pem}\n", "p.yaml:3:7: env.SSL_CERT_FILE: ", {T::systemd, T::slurm}},
+        {"env: {SSL_CERT_DIR: '/etc/ssl/certs:/srv/ca'}\n", "p.yaml:3:7: env.SSL_CERT_DIR: ", {T::slurm}},
+        {"view_paths: [/srv/ca]\nenv: {NODE_EXTRA_CA_CERTS: /srv/ca/own.pem}\n",
+         "p.yaml:4:7: env.NODE_EXTRA_CA_CERTS: ",
+         {T::systemd, T::slurm, T::podman, T::quadlet}},
+        {"env: {SSL_CERT_FILE: /home/alice/projects/ca.pem}\n", "", {T::systemd, T::slurm, T::podman, T::quadlet, T::kubernetes}},
+        {"config: {classes: {skills: mirror}}\n", "p.yaml: config.classes.skills: ", {T::systemd, T::slurm, T::podman, T::quadlet}},
+        {"config: {classes: {skills: never}}\n", "", {T::systemd, T::slurm, T::podman, T::quadlet, T::kubernetes}},
+        {"mcp: {s: {args: ['--token', abc]}}\n", "p.yaml: mcp.s.args.1: ", {T::systemd, T::slurm, T::podman, T::quadlet}},
         {"settings_lock: true\n", "p.yaml: settings_lock: ", {T::kubernetes, T::slurm}},
         {"env: {API_KEY: x}\n", "p.yaml:3:7: env.API_KEY: ", {T::slurm}},
     };
@@ -196,6 +207,7 @@ TEST_CASE("the value of a file of variables is in no rendering, and its name is"
     const auto plan = planned(policy, facts);
     for (const auto target : all_targets) {
         const std::string text = render(target, plan);
+        CHECK_FALSE(contains(text, "cannot honour"));
         CHECK_FALSE(contains(text, "s3cret"));
         CHECK_FALSE(contains(text, "weaker"));
         if (target != RenderTarget::slurm) CHECK(contains(text, "/etc/pi-agent/env"));
@@ -233,6 +245,30 @@ TEST_CASE("a name that a unit or a volume would divide is refused")
         const std::string quote = odd.find(' ') == std::string::npos ? "" : "'"; // the others mean nothing to a shell
         CHECK(contains(render_slurm(plan, "pi", {}), "--chdir=" + quote + "/home/alice/projects/" + odd + "/demo" + quote));
     }
+}
+
+TEST_CASE("certificates that a file of variables or a user's entry names are told by these, and the name of a variable is no secret of a "
+          "document")
+{
+    auto facts = facts_of(person_of(""));
+    facts.managed_files = {{"PIP_CERT", "/srv/ca.pem", "/etc/pi-agent/env:1"}, {"LLM_KEY", "s3cret", "/etc/pi-agent/env:2"}};
+    const std::string text = refusal(RenderTarget::systemd,
+                                     planned(parse("version: 1\nusers: {alice: {roots: [~/projects], env: {CURL_CA_BUNDLE: /srv/ca.pem}}}\n"
+                                                   "env_files: [/etc/pi-agent/env]\n"),
+                                             facts));
+    CHECK(contains(text, "p.yaml:3:13: env_files: systemd cannot honour it: PIP_CERT names certificates"));
+    CHECK(contains(text, "users.alice.env.CURL_CA_BUNDLE: systemd cannot honour it: CURL_CA_BUNDLE names certificates"));
+    facts.managed_files.erase(facts.managed_files.begin());
+    CHECK(refusal(RenderTarget::kubernetes, planned(parse("version: 1\nusers: {alice: {roots: [~/projects]}}\n"
+                                                          "env_files: [/etc/pi-agent/env]\nmodels: {providers: {x: {apiKey: LLM_KEY}}}\n"),
+                                                    facts))
+              .empty());
+}
+
+TEST_CASE("the agent finds its own name under systemd")
+{
+    CHECK(contains(render_systemd(plan_with("agent: {binary_name: coder}\n"), {"-p"}),
+                   "\nExecStart=@/usr/lib/pi-agent/agent/bin/pi coder -p\n"));
 }
 
 TEST_CASE("a file of variables whose name a unit would read otherwise is refused")
