@@ -5,6 +5,8 @@
 
 using namespace pi_agent;
 
+namespace document_secrets_test {
+
 namespace {
 
 std::string found_in(const std::string &document)
@@ -44,3 +46,5 @@ TEST_CASE("what is no secret is none")
                                  R"({"args": ["--tokenizer", "fast", "a=b", "https://example.net/"], "theme": "Basically dark"})", "{}"})
         CHECK_MESSAGE(found_in(document).empty(), document);
 }
+
+} // namespace document_secrets_test
