@@ -185,15 +185,15 @@ def agent_tree(version):
     return made_once(CACHE / "agents" / f"{version}-{digest(launcher, [file.read_text() for file in inputs])}", make)
 
 
-def schema_validator():
-    """A directory of node modules that read YAML and hold it against a JSON Schema."""
-    lock = (HERE / "schema" / "package-lock.json").read_text()
+def node_modules(name):
+    """What NAME/package-lock.json beside this file says, from npm: the directory that has node_modules in it."""
+    lock = (HERE / name / "package-lock.json").read_text()
 
     def make(tree):
-        say("installing a JSON Schema validator from npm")
-        npm_ci(HERE / "schema", tree, CACHE / "schema" / "npm.log")
+        say(f"installing {name} of the tests from npm")
+        npm_ci(HERE / name, tree, CACHE / name / "npm.log")
 
-    return made_once(CACHE / "schema" / digest(lock), make)
+    return made_once(CACHE / name / digest(lock), make)
 
 
 # How the product is built for what, as keywords of Build.

@@ -6,7 +6,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from cache import NIXOS_PREFIX, SOURCE, Build, locked, schema_validator
+from cache import NIXOS_PREFIX, SOURCE, Build, locked, node_modules
 from recipes import LINTED
 
 HERE = Path(__file__).resolve().parent
@@ -40,7 +40,7 @@ def as_built(draft, name="pi"):
 
 
 def read_yaml(texts):
-    command = ["node", HERE / "read_yaml.mjs", schema_validator()]
+    command = ["node", HERE / "read_yaml.mjs", node_modules("schema")]
     done = subprocess.run(command, input=json.dumps(texts), capture_output=True, text=True, check=True)
     return json.loads(done.stdout)
 

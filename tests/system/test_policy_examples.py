@@ -13,7 +13,9 @@ from test_real_agent import prompt
 EXAMPLES = {file.stem: file.read_text() for file in sorted((SOURCE / "policy-examples").glob("*.yaml"))}
 LIMITED = [name for name, text in EXAMPLES.items() if "\nlimits:" in text]
 AGENT = "/opt/pi"
-MADE = f"{AGENT} /srv/ops /srv/ci /srv/devs/tool /srv/devs/other {DEMO}/.env.local {DEMO}/key.pem {DEMO}/shown"
+CLUSTER_KEYS = "/etc/pi-agent/cluster.env"
+KEY = "k3y-of-the-gateway"
+MADE = f"{AGENT} {CLUSTER_KEYS} /srv/ops /srv/ci /srv/devs/tool /srv/devs/other {DEMO}/.env.local {DEMO}/key.pem {DEMO}/shown"
 
 
 def without(key, text):
@@ -29,6 +31,7 @@ def furnished(machine):
     machine.root("install -d -o root -g ops -m 2775 /srv/ops; install -d -o ci -g ci /srv/ci /srv/ci/one /srv/ci/two", check=True)
     machine.run("git init -q /srv/ci/one; git init -q /srv/ci/two", user="ci", cwd="/srv/ci", check=True)
     machine.run("git init -q /srv/devs/tool; git init -q /srv/devs/other", user="carol", cwd="/srv/devs", check=True)
+    machine.write(CLUSTER_KEYS, f"LLM_KEY={KEY}\n", mode=0o600)
     machine.run(f"touch {DEMO}/.env.local {DEMO}/key.pem {DEMO}/shown", check=True)
     yield machine
     machine.install_policy(PLAYING_POLICY)
@@ -60,7 +63,7 @@ def named(name):
 
 
 def test_every_example_is_launched_here():
-    assert set(EXAMPLES) == {"minimal", "shared-host", "strict", "team-with-groups", "ci-runner", "offline"}
+    assert set(EXAMPLES) == {"minimal", "shared-host", "strict", "team-with-groups", "ci-runner", "offline", "cluster"}
 
 
 @named("minimal")
@@ -127,12 +130,21 @@ def test_offline_the_agent_asks_the_model_of_this_host(example):
     assert explained["network"]["mode"] == "loopback", explained["network"]
 
 
+@named("cluster")
+def test_a_cluster_and_a_host_have_the_same_policy_and_no_rendering_has_the_key(example):
+    assert agent_says(example, "sh", "echo $LLM_KEY") == f"{KEY}\n".encode()
+    command = f"pi-agentctl render --target kubernetes --user alice --cwd {DEMO} --image registry.example/pi:1"
+    rendered = example.root(command, check=True).stdout.decode()
+    assert KEY not in rendered and "secretRef:" in rendered and "cidr: 10.20.0.0/16" in rendered, rendered
+
+
 def test_limits_of_the_examples_hold_where_the_host_has_controllers(legacy):  # noqa: F811
     """On a machine that has them, and for want of the unified hierarchy cannot restrict the network."""
-    assert LIMITED == ["ci-runner", "strict", "team-with-groups"]
+    assert LIMITED == ["ci-runner", "cluster", "strict", "team-with-groups"]
     with furnished(legacy):
         for name, user, directory, expected in (
             ("ci-runner", "ci", "/srv/ci/one", {"TasksMax=2000", "RuntimeMaxUSec=2h"}),
+            ("cluster", "alice", DEMO, {"MemoryMax=8589934592", "CPUQuotaPerSecUSec=4s", "RuntimeMaxUSec=2h"}),
             ("strict", "alice", DEMO, {"TasksMax=2000", "MemoryMax=8589934592", "CPUQuotaPerSecUSec=4s", "RuntimeMaxUSec=12h"}),
             ("team-with-groups", "carol", "/srv/devs/tool", {"TasksMax=4096"}),
         ):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from broken_policies import read_broken_policies
-from cache import SOURCE, schema_validator
+from cache import SOURCE, node_modules
 
 # What a JSON Schema can say too: kinds of values, keys, choices, what is required, names. docs/policy.md lists what it cannot.
 SHAPE = re.compile(
@@ -26,7 +26,7 @@ def validate(schema, policies):
     """What the schema says against each policy; None for one that is no YAML."""
     script = Path(__file__).with_name("validate_policies.mjs")
     question = json.dumps({"schema": schema, "policies": policies})
-    done = subprocess.run(["node", script, schema_validator()], input=question, capture_output=True, text=True, check=False)
+    done = subprocess.run(["node", script, node_modules("schema")], input=question, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done
     return json.loads(done.stdout)
 

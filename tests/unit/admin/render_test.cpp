@@ -120,10 +120,14 @@ TEST_CASE("every example policy is rendered for every engine as the golden files
     for (const auto &entry : std::filesystem::directory_iterator(PI_AGENT_EXAMPLES)) {
         const std::string name = entry.path().stem().string();
         const auto policy = parse_policy({{entry.path().filename().string(), read_file(entry.path())}});
-        const auto plan = planned(policy, facts_of(person_of(name)));
+        auto facts = facts_of(person_of(name));
+        for (const auto &file : policy.env_files)
+            facts.managed_files.push_back({"LLM_KEY", "s3cret", file.path + ":1"});
+        const auto plan = planned(policy, facts);
         for (const auto target : all_targets) {
             const auto file = place / (name + "." + to_string(target) + ".txt");
             const std::string text = render(target, plan);
+            CHECK_FALSE(contains(text, "s3cret"));
             if (std::getenv("PI_AGENT_WRITE_RENDERINGS") != nullptr) // NOLINT(concurrency-mt-unsafe)
                 std::ofstream(file) << text;
             else
@@ -131,7 +135,7 @@ TEST_CASE("every example policy is rendered for every engine as the golden files
             ++seen;
         }
     }
-    CHECK(seen == 30);
+    CHECK(seen == 35);
 }
 
 TEST_CASE("what an engine cannot honour is an error that names the key and its place")

@@ -32,7 +32,7 @@ TEST_CASE("every example is a valid policy")
         CHECK_NOTHROW_MESSAGE(static_cast<void>(load_example(name)), name);
         ++count;
     }
-    CHECK(count == 6);
+    CHECK(count == 7);
 }
 
 TEST_CASE("the minimal example authorises alice below her home")
@@ -76,6 +76,14 @@ TEST_CASE("the example of a team grants by groups, and the one of a build host n
 TEST_CASE("the offline example reaches the loopback alone")
 {
     CHECK(load_example("offline.yaml").network.mode == NetworkMode::loopback);
+}
+
+TEST_CASE("the example for a cluster has amounts, no loopback, and its secrets in a file")
+{
+    const auto policy = load_example("cluster.yaml");
+    CHECK((policy.limits.memory && !policy.limits.memory_share));
+    CHECK(policy.network.mode == NetworkMode::listed);
+    CHECK(policy.env_files.size() == 1);
 }
 
 } // namespace policy_examples_test

@@ -1,0 +1,49 @@
+"""What is rendered for Kubernetes has the fields that its objects have, with values of their types: against a current Kubernetes' types and schemas, from npm."""
+
+import json
+import subprocess
+from pathlib import Path
+
+import pytest
+from cache import SOURCE, node_modules
+
+RENDERINGS = sorted((SOURCE / "tests/unit/data/renderings").glob("*.kubernetes.txt"))  # golden files of every policy example
+KINDS = {"Namespace", "ResourceQuota", "PersistentVolume", "PersistentVolumeClaim", "ConfigMap", "NetworkPolicy", "Job"}
+
+
+def faults(*texts):
+    """What is wrong with each text of YAML, as lists of sentences."""
+    script = Path(__file__).with_name("kubernetes_faults.mjs")
+    question = json.dumps(texts)
+    done = subprocess.run(["node", script, node_modules("kubernetes")], input=question, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    return json.loads(done.stdout)
+
+
+def rendered(name):
+    return (SOURCE / f"tests/unit/data/renderings/{name}.kubernetes.txt").read_text()
+
+
+def test_every_rendering_is_of_objects_that_kubernetes_knows():
+    texts = {file.name: file.read_text() for file in RENDERINGS if "\n---\n" in file.read_text()}
+    assert dict(zip(texts, faults(*texts.values()), strict=True)) == dict.fromkeys(texts, [])
+    seen = {line.removeprefix("kind: ") for text in texts.values() for line in text.splitlines() if line.startswith("kind: ")}
+    assert seen == KINDS
+
+
+@pytest.mark.parametrize(
+    ("there", "instead", "said"),
+    [
+        ("allowPrivilegeEscalation:", "allowPrivilegeEscalatoin:", "'\"allowPrivilegeEscalatoin\"' does not exist in type"),
+        ("readOnlyRootFilesystem: true", 'readOnlyRootFilesystem: "true"', "readOnlyRootFilesystem must be boolean"),
+        ("backoffLimit: 0", "backoffLimit: none", "backoffLimit must be integer"),
+        ("restartPolicy: Never", "restartPolicy: Sometimes", "restartPolicy must be equal to one of the allowed values"),
+        ("podSelector:", "podSelectors:", "podSelector"),
+        ("kind: Job", "kind: Work", "Work is no kind of batch/v1"),
+    ],
+)
+def test_what_kubernetes_does_not_know_is_found(there, instead, said):
+    text = rendered("cluster")
+    assert there in text
+    (found,) = faults(text.replace(there, instead))
+    assert any(said in one for one in found), found
