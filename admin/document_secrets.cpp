@@ -10,7 +10,7 @@ namespace pi_agent {
 
 namespace {
 
-using Json = nlohmann::json;
+using Plain = nlohmann::json;
 
 std::string lower(std::string text)
 {
@@ -26,14 +26,14 @@ bool is_authorising(const std::string &name)
     return header.ends_with("authorization") || header == "cookie";
 }
 
-class Search {
+class SecretSearch {
 public:
-    explicit Search(const std::set<std::string> &variables) : variables_(variables) {}
+    explicit SecretSearch(const std::set<std::string> &variables) : variables_(variables) {}
 
-    [[nodiscard]] std::string in(const Json &data, const std::string &path) const
+    [[nodiscard]] std::string in(const Plain &data, const std::string &path) const
     {
         if (!data.is_structured()) return {};
-        const Json *before = nullptr; // in a list
+        const Plain *before = nullptr; // in a list
         for (const auto &[key, value] : data.items()) {
             const std::string below = path + "." + key;
             const bool is_secret = value.is_string() && (data.is_object() ? is_secret_value(key, value.get<std::string>())
@@ -65,7 +65,7 @@ private:
     }
 
     // "--token=x", "x" after "--token", "Authorization: x"; and what is one by itself.
-    [[nodiscard]] bool is_secret_word(const Json *before, const std::string &word) const
+    [[nodiscard]] bool is_secret_word(const Plain *before, const std::string &word) const
     {
         if (before != nullptr && before->is_string()) {
             const auto option = before->get<std::string>();
@@ -85,7 +85,7 @@ private:
 
 std::string secret_in_document(const std::string &document, const std::string &path, const std::set<std::string> &variables)
 {
-    return Search(variables).in(Json::parse(document), path);
+    return SecretSearch(variables).in(Plain::parse(document), path);
 }
 
 } // namespace pi_agent

@@ -22,13 +22,13 @@ constexpr std::array<const char *, 2> agent_packages = {"@earendil-works/pi-codi
                                                         "@mariozechner/pi-coding-agent"}; // it has had two names
 constexpr std::array<const char *, 2> global_modules = {"/usr/lib/node_modules/", "/usr/local/lib/node_modules/"};
 
-constexpr const char *what = "agent's package of npm"; // in messages
+constexpr const char *npm_agent = "agent's package of npm"; // in messages
 
 // None for what is not there, and where others can change the way.
 std::optional<std::string> try_resolve(const std::string &path)
 {
     try {
-        return resolve_trusted(path, what).canonical;
+        return resolve_trusted(path, npm_agent).canonical;
     } catch (const Failure &) {
         return std::nullopt;
     }
@@ -60,7 +60,7 @@ std::set<std::string> find_packages(const Policy &policy)
 std::optional<NpmInstall> look_at(const std::string &package)
 {
     try {
-        if (const auto real = resolve_trusted(package, what).canonical; real != package && defence_is_on("npm-own-place"))
+        if (const auto real = resolve_trusted(package, npm_agent).canonical; real != package && defence_is_on("npm-own-place"))
             return NpmInstall{package, true, "it is a link to " + real};
         struct stat facts {};
         if (::stat(package.c_str(), &facts) != 0) throw_errno("examining " + package);

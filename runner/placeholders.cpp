@@ -47,7 +47,7 @@ bool make_file(FdRef parent, const std::string &name, std::string_view text)
            errno == EEXIST;
 }
 
-bool make_directory(FdRef parent, const std::string &name)
+bool make_shown_directory(FdRef parent, const std::string &name)
 {
     if (mkdirat(parent.get(), name.c_str(), 0755) != 0) return errno == EEXIST;
     const UniqueFd directory = find_beneath(parent, name, O_RDONLY | O_DIRECTORY);
@@ -94,7 +94,8 @@ bool make_placeholder(FdRef top, const std::string &path, Standin standin)
     const UniqueFd parent = open_parent(top, path);
     const std::string name = split_last(path).second;
     if (parent && faccessat(parent.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
-    const bool made = parent && (standin == Standin::directory ? make_directory(parent, name) : make_file(parent, name, text_of(standin)));
+    const bool made =
+        parent && (standin == Standin::directory ? make_shown_directory(parent, name) : make_file(parent, name, text_of(standin)));
     if (made) return true;
     if (!may_not(errno)) throw_errno("making a placeholder for " + escape_for_display(path));
     if (can_be_opened_by_owner(top, split_last(path).first) && defence_is_on("protect-unreadable"))

@@ -135,7 +135,7 @@ def test_a_cluster_and_a_host_have_the_same_policy_and_no_rendering_has_the_key(
     assert agent_says(example, "sh", "echo $LLM_KEY") == f"{KEY}\n".encode()
     command = f"pi-agentctl render --target kubernetes --user alice --cwd {DEMO} --image registry.example/pi:1"
     rendered = example.root(command, check=True).stdout.decode()
-    assert KEY not in rendered and "secretRef:" in rendered and "cidr: 10.20.0.0/16" in rendered, rendered
+    assert KEY not in rendered and "secretRef:" in rendered and 'cidr: "10.20.0.0/16"' in rendered, rendered
 
 
 def test_limits_of_the_examples_hold_where_the_host_has_controllers(legacy):  # noqa: F811
