@@ -31,15 +31,21 @@ function sourceOf(objects) {
         .join("\n");
 }
 
-function wrongTypes(objects) {
-    const file = `${modules}/rendering.mts`;
+// Of all texts at once, for reading the types takes longest: a list for each.
+function wrongTypes(texts) {
+    const sources = new Map(texts.map((objects, index) => [`${modules}/rendering${index}.mts`, sourceOf(objects)]));
     const host = ts.createCompilerHost(options);
     const { fileExists, getSourceFile } = host;
-    host.fileExists = (path) => path === file || fileExists(path);
+    host.fileExists = (path) => sources.has(path) || fileExists(path);
     host.getSourceFile = (path, version) =>
-        path === file ? ts.createSourceFile(path, sourceOf(objects), version) : getSourceFile(path, version);
-    const diagnostics = ts.getPreEmitDiagnostics(ts.createProgram([file], options, host));
-    return diagnostics.map((one) => ts.flattenDiagnosticMessageText(one.messageText, "\n"));
+        sources.has(path) ? ts.createSourceFile(path, sources.get(path), version) : getSourceFile(path, version);
+    const program = ts.createProgram([...sources.keys()], options, host);
+    const general = [...program.getOptionsDiagnostics(), ...program.getGlobalDiagnostics()];
+    return [...sources.keys()].map((path) => {
+        const source = program.getSourceFile(path);
+        const own = [...program.getSyntacticDiagnostics(source), ...program.getSemanticDiagnostics(source)];
+        return [...general, ...own].map((one) => ts.flattenDiagnosticMessageText(one.messageText, "\n"));
+    });
 }
 
 async function wrongValues(objects) {
@@ -60,10 +66,6 @@ async function wrongValues(objects) {
     return found;
 }
 
-async function faults(text) {
-    const objects = parseAllDocuments(text).map((document) => document.toJS());
-    return [...wrongTypes(objects), ...(await wrongValues(objects))];
-}
-
-const texts = JSON.parse(readFileSync(0, "utf8"));
-console.log(JSON.stringify(await Promise.all(texts.map(faults))));
+const texts = JSON.parse(readFileSync(0, "utf8")).map((text) => parseAllDocuments(text).map((document) => document.toJS()));
+const values = await Promise.all(texts.map(wrongValues));
+console.log(JSON.stringify(wrongTypes(texts).map((found, index) => [...found, ...values[index]])));

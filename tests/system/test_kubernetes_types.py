@@ -20,30 +20,32 @@ def faults(*texts):
     return json.loads(done.stdout)
 
 
-def rendered(name):
-    return (SOURCE / f"tests/unit/data/renderings/{name}.kubernetes.txt").read_text()
+RENDERED = {file.name: file.read_text() for file in RENDERINGS if "\n---\n" in file.read_text()}  # others say what cannot be honoured
+WRONG = [
+    ("allowPrivilegeEscalation:", "allowPrivilegeEscalatoin:", "'\"allowPrivilegeEscalatoin\"' does not exist in type"),
+    ("readOnlyRootFilesystem: true", 'readOnlyRootFilesystem: "true"', "readOnlyRootFilesystem must be boolean"),
+    ("backoffLimit: 0", "backoffLimit: none", "backoffLimit must be integer"),
+    ("restartPolicy: Never", "restartPolicy: Sometimes", "restartPolicy must be equal to one of the allowed values"),
+    ("podSelector:", "podSelectors:", "podSelector"),
+    ("kind: Job", "kind: Work", "Work is no kind of batch/v1"),
+]
 
 
-def test_every_rendering_is_of_objects_that_kubernetes_knows():
-    texts = {file.name: file.read_text() for file in RENDERINGS if "\n---\n" in file.read_text()}
-    assert dict(zip(texts, faults(*texts.values()), strict=True)) == dict.fromkeys(texts, [])
-    seen = {line.removeprefix("kind: ") for text in texts.values() for line in text.splitlines() if line.startswith("kind: ")}
+@pytest.fixture(scope="module")
+def judged():
+    """What is said of each rendering, and of one with each of these mistakes."""
+    model = RENDERED["cluster.kubernetes.txt"]
+    assert all(there in model for there, _, _ in WRONG)
+    said = faults(*RENDERED.values(), *(model.replace(there, instead) for there, instead, _ in WRONG))
+    return dict(zip([*RENDERED, *(instead for _, instead, _ in WRONG)], said, strict=True))
+
+
+def test_every_rendering_is_of_objects_that_kubernetes_knows(judged):
+    assert {name: judged[name] for name in RENDERED} == dict.fromkeys(RENDERED, [])
+    seen = {line.removeprefix("kind: ") for text in RENDERED.values() for line in text.splitlines() if line.startswith("kind: ")}
     assert seen == KINDS
 
 
-@pytest.mark.parametrize(
-    ("there", "instead", "said"),
-    [
-        ("allowPrivilegeEscalation:", "allowPrivilegeEscalatoin:", "'\"allowPrivilegeEscalatoin\"' does not exist in type"),
-        ("readOnlyRootFilesystem: true", 'readOnlyRootFilesystem: "true"', "readOnlyRootFilesystem must be boolean"),
-        ("backoffLimit: 0", "backoffLimit: none", "backoffLimit must be integer"),
-        ("restartPolicy: Never", "restartPolicy: Sometimes", "restartPolicy must be equal to one of the allowed values"),
-        ("podSelector:", "podSelectors:", "podSelector"),
-        ("kind: Job", "kind: Work", "Work is no kind of batch/v1"),
-    ],
-)
-def test_what_kubernetes_does_not_know_is_found(there, instead, said):
-    text = rendered("cluster")
-    assert there in text
-    (found,) = faults(text.replace(there, instead))
-    assert any(said in one for one in found), found
+@pytest.mark.parametrize(("instead", "said"), [row[1:] for row in WRONG])
+def test_what_kubernetes_does_not_know_is_found(judged, instead, said):
+    assert any(said in one for one in judged[instead]), judged[instead]
