@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/child.hpp"
 #include "runner/host_file.hpp"
@@ -192,8 +193,10 @@ CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, 
 {
     if (variables.empty()) return {};
     try {
-        Child child(root, "reader of certificates", user, {},
-                    [&](const AsUser &, FdRef channel) { send_long_answer(channel, encode(read_certificate_files(variables, shown))); });
+        Child child(root, "reader of certificates", user, {}, [&](const AsUser &, FdRef channel) {
+            fault_point("reading-certs");
+            send_long_answer(channel, encode(read_certificate_files(variables, shown)));
+        });
         return decode(child.receive_long(child_patience_seconds), variables);
     } catch (const Failure &failure) { // no reason to refuse a session
         return {{}, {}, {std::string("files of certificates that variables name are not shown to the agent: ") + failure.what()}};

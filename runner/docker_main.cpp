@@ -3,6 +3,7 @@
 #include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
+#include "common/fault_point.hpp"
 #include "common/fd.hpp"
 #include "runner/docker_preflight.hpp"
 #include "runner/engine_arguments.hpp"
@@ -33,6 +34,7 @@ int main()
     try {
         const std::vector<std::string> arguments = read_engine_arguments(FdRef(STDOUT_FILENO));
         place_descriptors();
+        fault_point("docker-door");
         // No endpoint, context or proxy of anybody's: the daemon and the directory of settings are arguments.
         const std::vector<std::string> environment = {"PATH=/usr/sbin:/usr/bin"};
         execve(build::docker_path, exec_pointers(arguments).data(), exec_pointers(environment).data());

@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "common/policy_env.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/child.hpp"
@@ -101,8 +102,10 @@ HostVariables read_host_env_files(const std::vector<std::string> &files, const s
 HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files)
 {
     if (files.empty()) return {};
-    Child child(root, "reader of the user's variables", user, {},
-                [&](const AsUser &, FdRef channel) { send_long_answer(channel, encode(read_host_env_files(files, user.home))); });
+    Child child(root, "reader of the user's variables", user, {}, [&](const AsUser &, FdRef channel) {
+        fault_point("reading-env");
+        send_long_answer(channel, encode(read_host_env_files(files, user.home)));
+    });
     return decode(child.receive_long(child_patience_seconds));
 }
 

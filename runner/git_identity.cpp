@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "runner/beneath.hpp"
 #include "runner/host_program.hpp"
 #include "runner/whole_file.hpp"
@@ -84,6 +85,7 @@ FoundIdentity decode_found(std::string_view bytes)
 
 void read_identity(const AsUser &user, const Account &account, const OpenedProject &project, Deadline deadline, FdRef channel)
 {
+    fault_point("reading-git-id");
     const UniqueFd here = find_beneath(project.shown.directory, project.below, O_PATH | O_DIRECTORY);
     if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
     send_answer(channel, encode_found(find_git_identity(user, account.home, deadline)));

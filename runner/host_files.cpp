@@ -4,6 +4,7 @@
 #include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "runner/whole_file.hpp"
 
 #include <algorithm>
@@ -91,6 +92,7 @@ HostFilesReader::HostFilesReader(const AsRoot &root, const Account &agent, const
 {
     if (view.view == View::host) return;
     child_.emplace(root, "reader of the host's /etc", agent, std::vector<int>{}, [](const AsUser & /*agent*/, FdRef channel) {
+        fault_point("reading-etc");
         for (const char *name : shown_files)
             send_file(name, channel);
     });

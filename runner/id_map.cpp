@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -82,6 +83,7 @@ std::string swap_map(std::uint32_t first, std::uint32_t second)
 UniqueFd make_id_map(const AsRoot & /*root*/, const Account &user, const Account &agent, Others others)
 {
     const Holder holder;
+    fault_point("holding-id-map");
     const bool own = defence_is_on("own-ids-only"); // else root takes the user's place
     if (others == Others::unmapped && defence_is_on("others-unmapped"))
         write_map(holder.proc() + "/uid_map", line(user.uid.value(), agent.uid.value(), 1));

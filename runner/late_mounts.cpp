@@ -2,6 +2,7 @@
 #include "runner/late_mounts.hpp"
 
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "runner/beneath.hpp"
 #include "runner/sandbox.hpp"
 
@@ -18,6 +19,7 @@ void attach_late(const AsRoot &root, Sandbox &sandbox, std::vector<LateMount> &m
         for (const auto &late : mounts)
             attach(root, late.mount, open_beneath(view, late.path.substr(1), O_PATH));
     });
+    fault_point("late-mounted");
     mounts.clear();
 }
 

@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/child.hpp"
 #include "runner/hook_process.hpp"
@@ -84,6 +85,7 @@ void run(const AsRoot &root, const Account &agent, const StateDirectory &state, 
                          "PI_AGENT_NEW_VERSION=" + to_string(move.to)},
                         state.home};
     Child child(root, "migration hook " + escape_for_display(path), agent, {state.home.get()}, [&](const AsUser &self, FdRef channel) {
+        fault_point("migrating");
         const HookEnd end = run_hook(self, call, in_seconds(plan.patience_seconds), [&] { send_progress(channel); });
         if (!end.in_time || end.status != 0)
             throw Failure(ExitStatus::system_failure, "the migration hook " + escape_for_display(path) +

@@ -4,6 +4,7 @@
 #include "common/account.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/placeholders.hpp"
@@ -33,6 +34,7 @@ std::vector<std::string> recorded_paths(FdRef session)
 
 void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
 {
+    fault_point("unplacing");
     const UniqueFd top = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!top) throw_errno("opening /");
     for (auto path = paths.rbegin(); path != paths.rend(); ++path)

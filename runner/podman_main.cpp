@@ -5,6 +5,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
+#include "common/fault_point.hpp"
 #include "common/fd.hpp"
 #include "runner/engine_arguments.hpp"
 #include "runner/podman_command.hpp"
@@ -44,6 +45,7 @@ int main()
     try {
         const std::vector<std::string> arguments = read_engine_arguments(FdRef(STDOUT_FILENO));
         place_descriptors();
+        fault_point("podman-door");
         // No endpoint, context or containers.conf of anybody's: the one file that is named has nothing in it.
         std::vector<std::string> environment;
         environment.emplace_back("PATH=/usr/sbin:/usr/bin");

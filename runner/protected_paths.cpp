@@ -5,6 +5,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/child.hpp"
 #include "runner/git_paths.hpp"
@@ -196,6 +197,7 @@ std::string order_for_tree(std::size_t index)
 
 void serve_guarded_paths(const AsUser & /*user*/, const GuardedTrees &trees, const ProjectsPolicy &policy, FdRef channel)
 {
+    fault_point("finding-paths");
     const std::vector<FoundPaths> found = find_all(trees, policy);
     for (const auto &[guarded, placeholders] : found)
         send_long_answer(channel, Encoder()

@@ -2,6 +2,7 @@
 #include "runner/scratch_removal.hpp"
 
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
 #include "runner/placeholder_removal.hpp"
@@ -139,6 +140,7 @@ std::unique_ptr<Child> start_emptying(const AsRoot &root, const FoundScratch &fo
     keep.insert(keep.end(), inner.begin(), inner.end());
     return std::make_unique<Child>(root, "remover of temporary files", owner, keep, [inner, hurry](const AsUser & /*user*/, FdRef channel) {
         if (hurry == Hurry::no) setpriority(PRIO_PROCESS, 0, 19); // best_effort
+        fault_point("emptying");
         for (const int directory : inner)
             remove_content_beneath(FdRef(directory));
         send_answer(channel, "");

@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "runner/child.hpp"
 #include "runner/host_file.hpp"
 #include "runner/whole_file.hpp"
@@ -111,6 +112,7 @@ SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRule
     if (!rules.ssh_key) return {};
     try {
         Child child(root, "reader of the ssh key", user, {}, [&](const AsUser &, FdRef channel) {
+            fault_point("reading-ssh");
             const SshFiles files = read_ssh_files(*rules.ssh_key, user.home);
             send_long_answer(channel, Encoder().text(files.key).text(files.known_hosts).texts(files.notices).bytes());
         });

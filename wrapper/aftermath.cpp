@@ -4,6 +4,7 @@
 #include "common/channel.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "common/idle_memory.hpp"
 #include "wrapper/aftermath_notice.hpp"
 
@@ -60,6 +61,7 @@ void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
     }
     const std::optional<Packet> asked = receive_packet(channel, in_seconds(1));
     if (!asked) return; // the agent never ran
+    fault_point("looking-back");
     Budget budget(defence_is_on("aftermath-bounds") ? aftermath_entries : ~std::size_t{0},
                   in_seconds(defence_is_on("aftermath-bounds") ? aftermath_seconds : 600), [&] { return has_input_now(channel); });
     const Snapshot after = look_at_doors(plan, budget, false);

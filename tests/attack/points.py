@@ -3,34 +3,109 @@
 import contextlib
 import json
 import re
+import select
 import signal
 import subprocess
 import time
 from pathlib import Path
 
-from target import DEMO
+from engine import named_method
+from target import ATTACK_POLICY, DEMO
 
 SOURCES = Path(__file__).resolve().parents[2]
 WAIT_AT = "/etc/pi-agent/test-wait-at"
-BWRAP = "sandbox: {method: bwrap}"
+GROUPS = "/sys/fs/cgroup/pi-agent"  # under bwrap; `leaving` in it is everybody's
+READY_SECONDS = 20
 REACH_SECONDS = 20
 END_SECONDS = 60
 CLEAN_SECONDS = 10
-# Those that only a killed runner brings about: the unit that cleans up and, under bwrap, the process that waits for the runner's end.
-AFTER_A_KILLED_RUNNER = ("cleaning-up", "keeper-cleans")
+# Leaves something that only its account can remove.
+AGENT = ["pi", "sh", "-c", "mkdir $TMPDIR/left && echo x >$TMPDIR/left/file; echo ran"]
+BEFORE_THE_UNIT = ("authenticated", "in-its-scope", "half-made", "directory-made", "state-locked", "holding-id-map", "tree-built")
 RUNNER = (
-    "authenticated", "in-its-scope", "half-made", "directory-made", "state-locked", "tree-built", "unit-asked-for", "syncing", "start-recorded",
-    "giving-up", "handed-over", "end-unrecorded", "releasing", "removing", "unmounted",
+    *BEFORE_THE_UNIT, "unit-asked-for", "syncing", "start-recorded", "late-mounted", "giving-up", "handed-over", "end-unrecorded", "releasing",
+    "removing", "unmounted",
 )  # fmt: skip
-CHILDREN = ("request-read", "handing-stdio", "listed", "writing")
+CHILDREN = (
+    "request-read", "handing-stdio", "listed", "writing", "finding-paths", "reading-env", "reading-certs", "reading-ssh", "reading-git-id", "reading-etc",
+    "migrating", "emptying", "unplacing",
+)  # fmt: skip
 LAUNCHER = ("launcher-ready", "restricted", "agent-started", "agent-over")
 WRAPPER = ("asking", "asked", "told")
-POINTS = (*WRAPPER, *RUNNER, *CHILDREN, *LAUNCHER, *AFTER_A_KILLED_RUNNER)
+BESIDE_THE_WRAPPER = ("looking-back",)
+# The first programs of units in which an engine makes the sandbox.
+DOORS = {"podman-door": "podman", "docker-door": "docker"}
+# Where only a killed runner brings somebody: the unit that cleans up, which comes where the runner would have come too, and, under bwrap, the
+# process that waits for the runner's end.
+OF_CLEANUP = " of the cleanup"
+AFTER_A_KILLED_RUNNER = ("cleaning-up", "keeper-cleans", f"removing{OF_CLEANUP}", f"unmounted{OF_CLEANUP}")
+POINTS = (*WRAPPER, *BESIDE_THE_WRAPPER, *RUNNER, *CHILDREN, *LAUNCHER, *AFTER_A_KILLED_RUNNER, *DOORS)
+# Killed there, nobody is left who would remove the session's directory and mounts before the next start: a runner whose unit is not asked for
+# yet, or who removes what a runner left. That nothing runs any more is everybody's.
+REMOVED_BY_THE_NEXT_START = ("half-made", "directory-made", "state-locked", "holding-id-map", "tree-built", *AFTER_A_KILLED_RUNNER)
+
+# What is said of a point that is come to under a policy of its own.
+UNDER = {" under bwrap": "sandbox: {method: bwrap}", " with a network": "network: loopback", " with a cache": "toolchains: {caches: [~/.cache/pip]}"}
+POLICIES = {"keeper-cleans": UNDER[" under bwrap"], **{point: f"sandbox: {named_method(method)}" for point, method in DOORS.items()}}
+KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nbm9uZQ==\n-----END OPENSSH PRIVATE KEY-----\n"
+HOOK = "/usr/share/pi-agent/migrations/0.0.2-fault.sh"
+STAMP = "/var/lib/pi-agent/users/alice/meta/version"
+
+
+def name_of(point):
+    """As the sources have it."""
+    return point.split(" ")[0]
 
 
 def points_in_the_sources():
     files = [file for area in ("common", "runner", "wrapper", "admin") for file in (SOURCES / area).glob("*.cpp")]
     return sorted(name for file in files for name in re.findall(r'fault_point\("([^"]+)"\)', file.read_text()))
+
+
+@contextlib.contextmanager
+def given(target, path, content):
+    """A file of alice's, for one case."""
+    target.machine.root(["install", "-d", "-o", "alice", "-g", "alice", "-m", "700", path.rsplit("/", 1)[0]], check=True)
+    target.machine.write(path, content, owner="alice", mode=0o600)
+    try:
+        yield
+    finally:
+        target.machine.root(["rm", path], check=True)
+
+
+@contextlib.contextmanager
+def a_newer_version(target):
+    """The home was last used by an older version, and this one brings a hook."""
+    target.machine.write(HOOK, "true\n")
+    target.machine.write(STAMP, "0.0.1\n", mode=0o600)
+    try:
+        yield
+    finally:
+        target.machine.root(["rm", HOOK], check=True)
+
+
+@contextlib.contextmanager
+def an_ssh_key(target):
+    with given(target, "/home/alice/.ssh/id_agent", KEY):
+        target.machine.write("/etc/pi-agent/policy.yaml", ATTACK_POLICY.read_text().replace("alice:\n", "alice:\n    ssh: {key: .ssh/id_agent}\n"))
+        try:
+            yield
+        finally:
+            target.machine.write("/etc/pi-agent/policy.yaml", ATTACK_POLICY.read_text())
+
+
+def what_brings_somebody_to(target, point):
+    """The policy and the files without which nobody comes there."""
+    if point == "reading-certs":
+        return given(target, "/home/alice/.pi/agent/env", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt\n")
+    if point == "reading-ssh":
+        return an_ssh_key(target)
+    if point == "migrating":
+        return a_newer_version(target)
+    if point.endswith(" with a cache"):
+        target.machine.run(["mkdir", "-p", ".cache/pip"], check=True)
+    policy = UNDER.get(point.removeprefix(name_of(point)), POLICIES.get(point))
+    return target.policy_with(policy) if policy else contextlib.nullcontext()
 
 
 class Reached:
@@ -62,40 +137,48 @@ class Reached:
                 assert time.monotonic() < until, "the start does not end"
 
 
+def read_line(process, seconds=READY_SECONDS):
+    """The next line of what it writes; fails when none comes in time."""
+    ready, _, _ = select.select([process.stdout], [], [], seconds)
+    assert ready, f"no line within {seconds} s"
+    return process.stdout.readline()
+
+
+def begin(target, point):
+    """A start of alice's that comes to the point, or whose runner is killed for somebody to come there."""
+    if point not in AFTER_A_KILLED_RUNNER:
+        target.machine.write(WAIT_AT, name_of(point) + "\n")
+        return target.machine.popen(AGENT, cwd=DEMO)
+    wrapper = target.machine.popen(["pi", "sh", "-c", "echo ready; exec sleep 60"], cwd=DEMO)
+    assert read_line(wrapper) == b"ready\n"
+    target.machine.write(WAIT_AT, name_of(point) + "\n")
+    target.machine.root("pkill -KILL -f ^/usr/libexec/pi-agent/pi-agent-runner", check=True)
+    return wrapper
+
+
 @contextlib.contextmanager
 def waiting_at(target, point):
     """Runs pi as alice until a process waits at the point; until it is released, whoever else comes there waits too."""
-    policy = target.policy_with(BWRAP) if point == "keeper-cleans" else contextlib.nullcontext()
-    with policy:
-        if point in AFTER_A_KILLED_RUNNER:
-            wrapper = target.machine.popen(["pi", "sh", "-c", "echo ready; exec sleep 60"], cwd=DEMO)
-            assert wrapper.stdout.readline() == b"ready\n"
-        target.machine.write(WAIT_AT, point + "\n")
+    with what_brings_somebody_to(target, point):
+        wrapper = None
         try:
-            if point in AFTER_A_KILLED_RUNNER:
-                target.machine.root("pkill -KILL -f ^/usr/libexec/pi-agent/pi-agent-runner", check=True)
-            else:
-                wrapper = target.machine.popen(["pi", "echo", "ran"], cwd=DEMO)
+            wrapper = begin(target, point)
             wrapper.stdin.close()
             wrapper.stdin = None
-            pid = wait_for_process(target, point, wrapper)
-        except BaseException:
-            target.machine.root(["rm", "-f", WAIT_AT])
-            raise
-        try:
-            yield Reached(target, wrapper, pid)
+            yield Reached(target, wrapper, wait_for_process(target, point, wrapper))
         finally:
-            target.machine.root(f"rm -f {WAIT_AT}; kill -CONT {pid} 2>/dev/null; true")
-            wrapper.kill_all()
-            wrapper.wait()
-            for stream in (wrapper.stdout, wrapper.stderr):
-                stream.close()
+            target.machine.root(f"rm -f {WAIT_AT}; pkill -CONT -x {name_of(point)}; true")
+            if wrapper:
+                wrapper.kill_all()
+                wrapper.wait()
+                for stream in (wrapper.stdout, wrapper.stderr):
+                    stream.close()
 
 
 def wait_for_process(target, point, wrapper):
     until = time.monotonic() + REACH_SECONDS
     while time.monotonic() < until:
-        found = target.machine.root(["pgrep", "-x", point]).stdout.split()
+        found = target.machine.root(["pgrep", "-x", name_of(point)]).stdout.split()
         if found:  # runner and cleanup come to some of them both: the one that began first
             return min(map(int, found))
         if wrapper.poll() and point not in AFTER_A_KILLED_RUNNER:  # having ended well it leaves a runner that still cleans up
@@ -112,11 +195,35 @@ def require_in_words(end, may_die=False):
     assert (status == 0 and out == b"ran\n") or (status > 0 and b"pi: " in said), f"neither an end nor words: {end}"
 
 
-def require_sound(target, traces):
-    """Nothing runs or is left, what is kept can be read, and the next start of everybody works."""
-    for user, cwd in (("alice", DEMO), ("bob", "/home/bob/work/demo")):
-        done = target.pi("echo", "ran", user=user, cwd=cwd)
-        assert (done.returncode, done.stdout) == (0, b"ran\n"), f"the next start of {user}: {done}"
-    for command in (["sessions", "--json"], ["state", "--json"], ["history", "--json"]):
-        json.loads(target.machine.root(["pi-agentctl", *command], check=True).stdout)
-    target.expect_traces(traces, CLEAN_SECONDS)
+def project(target):
+    """What git says of alice's project, and every name in it, placeholders among them."""
+    looking = "git status --porcelain --ignored && find . -path ./.git/objects -prune -o -print | LC_ALL=C sort"
+    return target.machine.run(looking, cwd=DEMO, check=True).stdout.decode().splitlines()
+
+
+class Before:
+    """How everything is before a fault, and what must be so again."""
+
+    def __init__(self, target, point):
+        self.target = target
+        self.point = point
+        self.traces = target.quiet_traces()
+        self.project = project(target)
+
+    def require_sound(self, removed_by_the_next_start=False):
+        """Nothing runs or is left, what is kept can be read, and the next start of everybody works.
+
+        `removed_by_the_next_start`: of the session's directory and mounts nobody says that they are gone before.
+        """
+        target, traces = self.target, self.traces
+        target.expect_traces({kind: traces[kind] for kind in ("processes", "units")} if removed_by_the_next_start else traces, CLEAN_SECONDS)
+        with what_brings_somebody_to(target, self.point):
+            for user, cwd in (("alice", DEMO), ("bob", "/home/bob/work/demo")):
+                done = target.pi("echo", "ran", user=user, cwd=cwd)
+                assert (done.returncode, done.stdout) == (0, b"ran\n"), f"the next start of {user}: {done}"
+        for command in (["sessions", "--json"], ["state", "--json"], ["history", "--json"]):
+            json.loads(target.machine.root(["pi-agentctl", *command], check=True).stdout)
+        target.expect_traces(traces, CLEAN_SECONDS)
+        assert project(target) == self.project, "the project is not as it was"
+        groups = target.machine.root(f"ls -d {GROUPS}/*/ | grep -v /leaving/; true").stdout
+        assert not groups, f"control groups are left: {groups}"

@@ -156,9 +156,9 @@ def of_sessions(traces):
 
 
 def differences(before, now):
-    """What is more than before, of any kind, and which mounts of the host are gone. All else may go away whenever it does."""
-    more = {kind: missing_in(before[kind], now[kind]) for kind in now}
-    gone = [mount for mount in missing_in(now["mounts"], before["mounts"]) if not belongs_to_a_session(mount)]
+    """What is more than before, of the kinds that are in `before`, and which mounts of the host are gone. All else may go away whenever it does."""
+    more = {kind: missing_in(before[kind], now[kind]) for kind in before}
+    gone = [mount for mount in missing_in(now["mounts"], before.get("mounts", [])) if not belongs_to_a_session(mount)]
     found = {f"more {kind}": entries for kind, entries in more.items() if entries}
     return {**found, "mounts of the host that are gone": gone} if gone else found
 

@@ -1,7 +1,8 @@
 """Faults at every named point of a session: kill -9, a process that stands still, systemd executed anew, a bus that is restarted."""
 
 import pytest
-from points import LAUNCHER, POINTS, WRAPPER, points_in_the_sources, require_in_words, require_sound, waiting_at
+from engine import WITH_DOCKER
+from points import DOORS, LAUNCHER, POINTS, REMOVED_BY_THE_NEXT_START, WRAPPER, Before, name_of, points_in_the_sources, require_in_words, waiting_at
 
 pytestmark = pytest.mark.position("host")
 
@@ -13,53 +14,78 @@ until busctl status org.freedesktop.systemd1 >/dev/null 2>&1; do kill -USR1 1; s
 systemctl reset-failed systemd-logind.service; systemctl restart systemd-logind.service"""
 
 
+@pytest.fixture(scope="module")
+def podman(weak):
+    with weak.machine.podman():
+        yield
+
+
+@pytest.fixture(scope="module")
+def docker(weak, machine_name):
+    if machine_name not in WITH_DOCKER:
+        pytest.skip("its docker is tested on another machine")
+    with weak.machine.docker():
+        yield
+
+
+@pytest.fixture(autouse=True)
+def engine(request):
+    point = request.node.callspec.params.get("point") if hasattr(request.node, "callspec") else None
+    if point in DOORS:
+        request.getfixturevalue(DOORS[point])
+
+
 @pytest.mark.position("tests")
 def test_every_point_of_the_sources_is_tried():
     """Each case below fails where nobody comes to its point."""
-    assert sorted(POINTS) == points_in_the_sources()
+    assert sorted(set(map(name_of, POINTS))) == points_in_the_sources()
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_nothing_is_left_after_kill_9_at(point, weak):
-    traces = weak.quiet_traces()
+def test_nothing_is_left_after_kill_9_at(point, weak, control_seen):
+    before = Before(weak, point)
     with waiting_at(weak, point) as reached:
+        control_seen("a process waited at the point")
         reached.signal("KILL")
         reached.release()
-        require_in_words(reached.end(), may_die=point in (*WRAPPER, *LAUNCHER))
-    require_sound(weak, traces)
+        require_in_words(reached.end(), may_die=point in (*WRAPPER, *LAUNCHER, *DOORS))
+    before.require_sound(removed_by_the_next_start=point in REMOVED_BY_THE_NEXT_START)
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_nobody_else_waits_for_a_process_that_stands_still_at(point, weak):
-    traces = weak.quiet_traces()
+def test_nobody_else_waits_for_a_process_that_stands_still_at(point, weak, control_seen):
+    before = Before(weak, point)
     with waiting_at(weak, point) as reached:
+        control_seen("a process waited at the point")
         reached.signal("STOP")
         reached.release()
         done = weak.pi("echo", "ran", timeout=20, **BOB)
         assert done.stdout == b"ran\n", f"a start of bob's meanwhile: {done}"
         reached.signal("CONT")
         require_in_words(reached.end())
-    require_sound(weak, traces)
+    before.require_sound()
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_a_session_ends_well_though_systemd_is_executed_anew_at(point, weak):
-    traces = weak.quiet_traces()
+def test_a_session_ends_well_though_systemd_is_executed_anew_at(point, weak, control_seen):
+    before = Before(weak, point)
     with waiting_at(weak, point) as reached:
+        control_seen("a process waited at the point")
         weak.machine.root(["systemctl", "daemon-reexec"], check=True)
         reached.release()
         require_in_words(reached.end())
-    require_sound(weak, traces)
+    before.require_sound()
 
 
 @pytest.mark.parametrize("point", POINTS)
-def test_nothing_is_left_though_the_bus_dies_at(point, weak):
-    traces = weak.quiet_traces()
+def test_nothing_is_left_though_the_bus_dies_at(point, weak, control_seen):
+    before = Before(weak, point)
     with waiting_at(weak, point) as reached:
+        control_seen("a process waited at the point")
         weak.machine.root("pkill -KILL -x dbus-daemon", check=True)
         try:
             reached.release()
             require_in_words(reached.end())
         finally:
             weak.machine.root(BUS_AGAIN, check=True, timeout=60)
-    require_sound(weak, traces)
+    before.require_sound()
