@@ -9,6 +9,7 @@ import record_check
 from cache import WITH_SEAMS, Build
 from legacy import NoLegacyHierarchy
 from machine import Machine
+from points import read_line
 from target import ATTACK_POLICY, DEMO, Outcome, Target, prepare
 
 pytestmark = pytest.mark.position("agent")
@@ -188,7 +189,7 @@ def test_a_session_of_another_user_goes_on_beside(bomb, limited, figures, contro
             begun = time.monotonic()
             neighbour.stdin.write(b"there\n")
             neighbour.stdin.flush()
-            assert neighbour.stdout.readline() == b"there\n"
+            assert read_line(neighbour) == b"there\n"
             return time.monotonic() - begun
 
         answer()

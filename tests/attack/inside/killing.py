@@ -1,6 +1,7 @@
 """Runs in the machine as root: starts of alice's and bob's, of each of which one process, drawn, is killed after a time that is drawn.
 
-Arguments: how many, and the seed. Prints JSON: how often which was killed, and what was found wrong.
+Where that is the runner, what cleans up after it is killed too, half of the times. Arguments: how many, and the seed. Prints JSON: how often
+which was killed, and what was found wrong.
 """
 
 import collections
@@ -15,11 +16,15 @@ RUNNER = "/usr/libexec/pi-agent/pi-agent-runner"
 USERS = {"alice": "/home/alice/projects/demo", "bob": "/home/bob/work/demo"}
 LONGEST = 0.6  # a session's: some are killed in their preparation, some while they run, some as they end
 END_SECONDS = 40
+CLEANUP_SECONDS = 1  # until it is there, if the runner came to ask for a unit
+# By the 15 bytes that the kernel keeps of a name.
+PROGRAMS = {"pi-agent-exec": "pi-agent-exec", "pi-agent-cleanu": "pi-agent-cleanup"}
+LEAVING = "mkdir -p $TMPDIR/a/b; cd $TMPDIR/a; for i in 1 2 3 4 5 6 7 8 9; do mkdir $i; : >$i/$i; done; sleep 0.2"
 
 
 def begin(user):
     become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "env", "-i", "PATH=/usr/bin:/bin", f"HOME=/home/{user}"]
-    agent = ["pi", "sh", "-c", "mkdir -p $TMPDIR/a/b; sleep 0.2"]
+    agent = ["pi", "sh", "-c", LEAVING]
     return subprocess.Popen([*become, *agent], cwd=USERS[user], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True)
 
 
@@ -39,13 +44,31 @@ def candidates(wrapper, agent_uids):
             found["wrapper"].append(pid)
         elif name == "sudo":
             found["sudo"].append(pid)
-        elif name in ("pi-agent-exec", "pi-agent-cleanup"):
-            found[name].append(pid)
+        elif name in PROGRAMS:
+            found[PROGRAMS[name]].append(pid)
         elif program == RUNNER:
             found["runner" if uid == 0 else "child of the runner"].append(pid)
         elif uid in agent_uids:
             found["agent"].append(pid)
     return found
+
+
+def kill(pids):
+    for pid in pids:
+        try:
+            os.kill(pid, 9)
+        except ProcessLookupError:
+            pass
+
+
+def kill_cleanup(wrapper, agent_uids):
+    """As soon as it is seen; whether it was."""
+    until = time.monotonic() + CLEANUP_SECONDS
+    while time.monotonic() < until:
+        if pids := candidates(wrapper, agent_uids).get("pi-agent-cleanup"):
+            kill(pids)
+            return True
+    return False
 
 
 def main():
@@ -60,11 +83,9 @@ def main():
         if found:
             what = draw.choice(sorted(found))
             killed[what] += 1
-            for pid in found[what]:
-                try:
-                    os.kill(pid, 9)
-                except ProcessLookupError:
-                    pass
+            kill(found[what])
+            if what == "runner" and draw.random() < 0.5 and kill_cleanup(started.pid, agent_uids):
+                killed["pi-agent-cleanup"] += 1
         else:
             killed["nobody"] += 1
         try:
