@@ -2,19 +2,22 @@
 
 import contextlib
 import json
+import re
 import time
 
 import pytest
+from engine import WITH_DOCKER, engine_of, named_method
 from target import DEMO, INSIDE, Outcome
 
 pytestmark = pytest.mark.position("user")
 
 AGENT = ("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 300")
-POLICIES = {"systemd": "", "bwrap": "sandbox: {method: bwrap}", "none": "sandbox: {method: none}"}
+# By method: the processes of root's that are not ours and come with a session. What an engine runs as root stays as the engine has it.
+METHODS = {"systemd": set(), "bwrap": {"bwrap"}, "none": set(), "podman": {"podman", "conmon"}, "docker": {"docker", "containerd-shim"}}
 # Linux, capability.h: CHOWN, DAC_OVERRIDE, FOWNER, KILL, SETGID, SETUID and SYS_ADMIN, which unmounting needs.
 KEPT = {0, 1, 3, 5, 6, 7, 21}
 # Ours, by the 15 bytes that the kernel keeps of a name; sudo is the caller's way in, and what runs a command of these tests in the machine is theirs.
-OURS = {"pi-agent-runner", "pi-agent-cleanu", "bwrap"}
+OURS = {"pi-agent-runner", "pi-agent-cleanu"}
 
 # As root: {pid: [name, effective, permitted, bounding and inheritable capabilities, NoNewPrivs, Seccomp]} of root's processes.
 LOOKING = """
@@ -59,20 +62,24 @@ def unconfined(processes):
     }
 
 
-@pytest.mark.parametrize("method", POLICIES)
+@pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("defence", ["runner-capabilities", "runner-call-filter"])
-def test_every_process_of_roots_that_a_session_has_is_confined(method, defence, prove):
+def test_every_process_of_roots_that_a_session_has_is_confined(method, defence, prove, product, weak, machine_name):
+    if method == "docker" and machine_name not in WITH_DOCKER:
+        pytest.skip("its docker is tested on another machine")
+
     def attack(target):
-        found = came_with_a_session(target, POLICIES[method])
+        found = came_with_a_session(target, f"sandbox: {named_method(method)}")
         names = {facts[0] for facts in found.values()}
-        assert "pi-agent-runner" in names and names <= OURS, f"other processes than known: {found}"
-        assert ("bwrap" in names) == (method == "bwrap"), names
+        assert "pi-agent-runner" in names and names <= OURS | METHODS[method], f"other processes than known: {found}"
+        assert METHODS[method] <= names, f"the method is seen by its own processes: {names}"
         # bubblewrap's own has no capability at all; what it may call is its own affair.
-        ours = {pid: facts for pid, facts in found.items() if facts[0] != "bwrap"}
+        ours = {pid: facts for pid, facts in found.items() if facts[0] in OURS}
         assert not [facts for facts in found.values() if facts[0] == "bwrap" and int(facts[1], 16)], found
         return Outcome(bool(unconfined(ours)), found)
 
-    prove(attack, defence, quick=True)
+    with engine_of(product.machine, method), engine_of(weak.machine, method):
+        prove(attack, defence, quick=True)
 
 
 def test_no_privilege_comes_with_a_program_that_it_starts(prove):
@@ -134,17 +141,35 @@ def test_a_confined_runner_brings_a_session_to_its_end(product, control_seen):
     product.expect_traces(traces)
 
 
-# A step of giving up that the kernel refuses, or only seems to take, by strace's hand.
+# A step of giving up that the kernel refuses, or only seems to take, by strace's hand. `{ARGUMENTS}`: the turn of the runner's call that begins so.
+TRACE = "/run/attack-trace"
+ABORTED = b"was killed by signal 6"  # it looked, and went no further
 STEPS = {
     "is refused": ("capset:error=EPERM", b"giving up capabilities"),
     "does nothing": ("capset:retval=0", b"kept capabilities that it gave up"),
-    "installs no filter": ("personality:retval=0", b""),
+    "is not told of a capability": ("prctl:error=EPERM:when={PR_CAPBSET_READ, CAP_AUDIT_CONTROL)}", b"asking for capability 30"),
+    "is told that there is no such capability": ("prctl:error=EINVAL:when={PR_CAPBSET_READ, CAP_AUDIT_CONTROL)}", b"and of none before it"),
+    "may not shrink the bounding set": ("prctl:error=EPERM:when={PR_CAPBSET_DROP, CAP_AUDIT_CONTROL)}", b"giving up capability 30"),
+    "does not shrink the bounding set": ("prctl:retval=0:when={PR_CAPBSET_DROP, CAP_AUDIT_CONTROL)}", b"kept capability 30"),
+    "may not set no_new_privs": ("prctl:error=EPERM:when={PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)}", b"setting no_new_privs"),
+    "does not set no_new_privs": ("prctl:retval=0:when={PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)}", b"may gain privileges by exec"),
+    "may install no filter": ("seccomp:error=EINVAL:when={SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, {len}", b"installing the list of root's calls"),
+    "installs no filter": ("seccomp:retval=0:when={SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, {len}", ABORTED),
+    "finds a thread that cannot have it": ("seccomp:retval=7:when={SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC, {len}", b"has a filter of its own"),
 }
 
 
-def run_under_strace(target, injection):
-    command = f"strace -f -qq -o /dev/null --inject={injection} runuser -u alice -- sh -c 'cd {DEMO} && pi echo ran'"
+def run_under_strace(target, injection, trace="/dev/null"):
+    command = f"strace -f -qq -o {trace} --trace=prctl,seccomp,capset,getppid --inject={injection} runuser -u alice -- sh -c 'cd {DEMO} && pi echo ran'"
     return target.machine.root(command, timeout=60)
+
+
+def turn_of(call, arguments, trace):
+    """Which of the runner's calls of that name begins so; it is the one process that gives up capability after capability."""
+    lines = [line.split(maxsplit=1) for line in trace.decode().splitlines()]
+    runner = next(pid for pid, made in lines if "PR_CAPBSET_DROP" in made)
+    calls = [made for pid, made in lines if pid == runner and made.startswith(f"{call}(")]
+    return 1 + next(turn for turn, made in enumerate(calls) if made.startswith(f"{call}({arguments}"))
 
 
 @pytest.mark.position("host")
@@ -152,8 +177,11 @@ def run_under_strace(target, injection):
 def test_no_agent_starts_where_giving_up(step, product, control_seen):
     injection, said = STEPS[step]
     traces = product.quiet_traces()
-    assert run_under_strace(product, "getppid:retval=1:when=9999").stdout == b"ran\n"
+    assert run_under_strace(product, "getppid:retval=1:when=9999", TRACE).stdout == b"ran\n"
     control_seen("traced, with nothing injected, the agent runs")
-    done = run_under_strace(product, injection)
-    assert done.returncode != 0 and done.stdout == b"" and said in done.stderr, done
+    trace = product.machine.read(TRACE)
+    injection = re.sub(r"\{(.*)\}", lambda found: str(turn_of(injection.split(":")[0], found[1], trace)), injection)
+    done = run_under_strace(product, injection, TRACE)
+    assert done.returncode != 0 and done.stdout == b"" and said in done.stderr, (done, injection)
+    assert b"(INJECTED)" in product.machine.read(TRACE)
     product.expect_traces(traces, 10)
