@@ -22,7 +22,7 @@ constexpr std::array class_names = {
 
 // By the first component of a path. Documents that both sides write, and credentials, are merged by key (runner/documents.hpp): seed says
 // that what was changed inside survives.
-constexpr std::array defaults = {
+constexpr std::array default_classes = {
     NamedClass{"settings.json", FileClass::seed}, NamedClass{"auth.json", FileClass::seed},
     NamedClass{"mcp-auth.json", FileClass::seed}, NamedClass{"sessions", FileClass::agent},
     NamedClass{"bin", FileClass::agent},          NamedClass{"git", FileClass::agent},
@@ -33,8 +33,9 @@ constexpr std::array defaults = {
 
 FileClass default_class(std::string_view top) noexcept
 {
-    const auto *const found = std::find_if(defaults.begin(), defaults.end(), [top](const NamedClass &known) { return known.name == top; });
-    if (found != defaults.end()) return found->file_class;
+    const auto *const found =
+        std::find_if(default_classes.begin(), default_classes.end(), [top](const NamedClass &known) { return known.name == top; });
+    if (found != default_classes.end()) return found->file_class;
     if (top.ends_with(".lock") || top.starts_with("mcp-auth-refresh-")) return FileClass::never;
     return top.ends_with(".log") ? FileClass::agent : FileClass::mirror;
 }

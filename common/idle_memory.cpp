@@ -1,6 +1,7 @@
 // Giving back what a start has left in memory.
 #include "common/idle_memory.hpp"
 
+#include <algorithm>
 #include <cstddef>
 #include <link.h>
 #include <malloc.h>
@@ -32,6 +33,20 @@ void release_start_up_memory() noexcept
     malloc_trim(0);
     auto page = static_cast<std::size_t>(sysconf(_SC_PAGESIZE));
     dl_iterate_phdr(release_segments, &page);
+}
+
+int StartUpMemory::patience(int milliseconds) const
+{
+    if (!due_) return milliseconds;
+    const int left = milliseconds_left(*due_);
+    return milliseconds < 0 ? left : std::min(milliseconds, left);
+}
+
+void StartUpMemory::look() noexcept
+{
+    if (!due_ || Clock::now() < *due_) return;
+    due_.reset();
+    release_start_up_memory();
 }
 
 } // namespace pi_agent

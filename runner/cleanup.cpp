@@ -24,7 +24,7 @@ constexpr int group_patience_seconds = 5;
 constexpr int docker_patience_seconds = 2; // the unit has 20 s for all of it (unit_properties.cpp)
 
 // The control group of the agent's unit. Empty when it is gone, as it should be.
-ControlGroup group_of(const std::string &session_id)
+ControlGroup group_of_agent(const std::string &session_id)
 {
     std::ifstream own("/proc/self/cgroup");
     if (const auto group = find_sibling_group(own, cleanup_name(session_id), service_name(session_id))) return *group;
@@ -43,7 +43,7 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
 {
     // The unit's own KillSignal= has killed all; whoever is left now came too late for it.
     fault_point("cleaning-up");
-    const ControlGroup group = group_of(session_id);
+    const ControlGroup group = group_of_agent(session_id);
     empty_group(group, in_seconds(group_patience_seconds));
     // A client that was killed before it started its container leaves that to nobody.
     if (is_of_docker(session_id) && defence_is_on("docker:removed"))

@@ -23,7 +23,7 @@ int main(int argc, char **argv)
         const pi_agent::AsRoot root = pi_agent::AsRoot::claim();
         if (!pi_agent::is_session_id(id))
             throw pi_agent::Failure(pi_agent::ExitStatus::usage, "usage: pi-agent-cleanup [--when-runner-ends] SESSION-ID");
-        pi_agent::RootConfinement(root).enter();
+        pi_agent::confine_root(root);
         // --- confined root from here: as a runner is whose session runs ---
         if (waits)
             pi_agent::keep_session(root, id);

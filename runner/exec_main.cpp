@@ -71,24 +71,23 @@ void die_with_parent()
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
 }
 
-void restrict(const ReceivedLaunch &launch, const AgentCallFilter &filter)
+void restrict(const ReceivedLaunch &launch)
 {
     if (launch.record.restrictions == Restrictions::none) return; // sandbox.method: none
     restrict_with_landlock(launch.stdio);
     if (launch.record.restrictions == Restrictions::all) install_call_filter();
-    filter.install();
+    install_agent_call_filter();
 }
 
 ExecEnded run(FdRef control)
 {
     send_packet(control, encode(ExecMessage(ExecReady{})), {}, in_seconds(patience_seconds));
     fault_point("launcher-ready");
-    const AgentCallFilter filter; // while the runner prepares the rest
     ReceivedLaunch launch = receive_launch(control, in_seconds(launch_patience_seconds));
     require_mount_points(launch.record);
     enter_working_directory(launch.record);
     take_terminal(launch);
-    restrict(launch, filter);
+    restrict(launch);
     // --- restricted from here: this process and the agent alike ---
     fault_point("restricted");
     const pid_t agent = start_agent(launch);

@@ -204,7 +204,6 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     launcher.reset();
     guards.end_search();
     ScratchSweep leftovers(root, policy.agent.state_dir);
-    const RootConfinement confinement(root);
     ShownHome shown_home;
     try {
         HostFilesReader host_files(root, worker, view);
@@ -255,7 +254,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const auto before_agent = [&] {
         require_enforced(*sandbox, policy);
         attach_late(root, *sandbox, tree.late);
-        confinement.enter();
+        confine_root(root);
         // --- confined root from here: what is left is to watch, to end and to remove ---
     };
     const auto after_agent = [&] {

@@ -40,7 +40,6 @@ bool obey(FdRef channel, std::array<UniqueFd, 3> &stdio)
     send_event(channel, handed_over_tag, {}, for_root);
     for (auto &fd : stdio)
         fd.reset(); // the agent's end of a pipe must be the last one; whatever this waits for, it is not root that waits
-    release_start_up_memory();
     return true;
 }
 
@@ -69,10 +68,15 @@ void serve_caller(const Account &caller, const AccessRules &rules, const Toolcha
     open_as_caller(caller, rules, received.cwd, channel);
     received.cwd.reset();
     send_home_directories(channel, find_home_directories(caller, toolchains));
+    StartUpMemory memory;
     for (bool listening = true;;) {
         std::array<pollfd, 2> waits{pollfd{channel.get(), POLLIN, 0}, pollfd{listening ? wrapper.get() : -1, POLLIN, 0}};
-        if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) throw_errno("waiting for the wrapper");
-        if (waits[0].revents != 0 && !obey(channel, received.stdio)) return;
+        if (poll(waits.data(), waits.size(), memory.patience(-1)) < 0 && errno != EINTR) throw_errno("waiting for the wrapper");
+        memory.look();
+        if (waits[0].revents != 0) {
+            if (!obey(channel, received.stdio)) return;
+            memory.wait_begins();
+        }
         if (waits[1].revents != 0) listening = relay(wrapper, channel);
     }
 }

@@ -20,7 +20,7 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t git_file_limit = 64UL * 1024;
-constexpr std::size_t levels_limit = 256;
+constexpr std::size_t repository_levels_limit = 256;
 constexpr std::size_t told_limit = 4096; // of a path and a problem each
 constexpr std::size_t elsewhere_limit = 2;
 constexpr const char *not_gits = "it is no git directory";
@@ -180,7 +180,7 @@ std::string worktree_of_config(const std::string &text)
 std::optional<Repository> find_repository(FdRef cwd)
 {
     UniqueFd current = try_open(cwd, ".", O_PATH | O_DIRECTORY);
-    for (std::size_t level = 0; current && level < levels_limit; ++level) {
+    for (std::size_t level = 0; current && level < repository_levels_limit; ++level) {
         struct stat facts {};
         if (fstatat(current.get(), ".git", &facts, AT_SYMLINK_NOFOLLOW) == 0) {
             Repository repository{std::move(current), 0, {}};

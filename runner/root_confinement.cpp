@@ -5,6 +5,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
+#include "runner/seccomp_filter.hpp"
 
 #include <algorithm>
 #include <array>
@@ -76,7 +77,7 @@ std::uint64_t permitted_bits()
     return words[0].permitted | std::uint64_t{words[1].permitted} << 32U;
 }
 
-[[noreturn]] void refuse(const std::string &what)
+[[noreturn]] void refuse_to_go_on(const std::string &what)
 {
     throw Failure(ExitStatus::internal, "root's process " + what + ", so nothing is started");
 }
@@ -93,7 +94,7 @@ void require_one_thread()
 {
     const Deadline deadline = in_seconds(thread_patience_seconds);
     while (!is_one_thread()) {
-        if (Clock::now() >= deadline) refuse("has more threads than one");
+        if (Clock::now() >= deadline) refuse_to_go_on("has more threads than one");
         std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
 }
@@ -114,7 +115,7 @@ int number_of_capabilities()
     int known = 0;
     for (int capability = 0; capability < capability_limit; ++capability) {
         if (!in_bounding_set(capability)) continue;
-        if (capability != known) refuse("was told of a capability " + std::to_string(capability) + " and of none before it");
+        if (capability != known) refuse_to_go_on("was told of a capability " + std::to_string(capability) + " and of none before it");
         known = capability + 1;
     }
     return known;
@@ -127,7 +128,7 @@ void shrink_bounding_set(int known)
             throw_errno("giving up capability " + std::to_string(capability));
     for (int capability = 0; capability < known; ++capability)
         if ((kept_bits() & bit(capability)) == 0 && in_bounding_set(capability) != false)
-            refuse("kept capability " + std::to_string(capability) + " for programs that it starts");
+            refuse_to_go_on("kept capability " + std::to_string(capability) + " for programs that it starts");
 }
 
 void give_up_capabilities()
@@ -144,7 +145,7 @@ void give_up_capabilities()
     for (std::size_t index = 0; index < capability_words; ++index)
         if (now[index].effective != wanted[index].effective || now[index].permitted != wanted[index].permitted ||
             now[index].inheritable != 0)
-            refuse("kept capabilities that it gave up");
+            refuse_to_go_on("kept capabilities that it gave up");
     // Try to take them back: success means that they were not given up, and nothing after this line may run.
     for (int capability = 0; capability < known; ++capability)
         if ((left & bit(capability)) == 0 && set_capabilities(left | bit(capability))) std::abort();
@@ -154,20 +155,18 @@ void give_up_privileges_by_exec()
 {
     if (!defence_is_on("runner-no-new-privileges")) return;
     if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("setting no_new_privs for the runner");
-    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1) refuse("may gain privileges by exec");
+    if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) != 1) refuse_to_go_on("may gain privileges by exec");
 }
 
 } // namespace
 
-RootConfinement::RootConfinement(const AsRoot & /*root*/) {}
-
-void RootConfinement::enter() const
+void confine_root(const AsRoot & /*root*/)
 {
     give_up_capabilities();
     give_up_privileges_by_exec();
     fault_point("giving-up");
     if (!defence_is_on("runner-call-filter")) return;
-    filter_.install();
+    install_root_call_filter();
     // A question that the kernel answers everybody, and the filter nobody.
     constexpr unsigned long which = 0xffffffff;
     if (personality(which) != -1 || errno != EPERM) std::abort();

@@ -3,19 +3,10 @@
 #pragma once
 
 #include "common/identity.hpp"
-#include "runner/seccomp_filter.hpp"
 
 namespace pi_agent {
 
-class RootConfinement {
-public:
-    // Makes the filter. Throws Failure.
-    explicit RootConfinement(const AsRoot &root);
-    // For good, and for everything that this process forks. Throws Failure: unless all of it was given up, nothing may go on.
-    void enter() const;
-
-private:
-    RootCallFilter filter_;
-};
+// For good, and for everything that this process forks. Throws Failure: unless all of it was given up, nothing may go on.
+void confine_root(const AsRoot &root);
 
 } // namespace pi_agent

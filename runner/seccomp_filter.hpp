@@ -1,40 +1,20 @@
-// The system call filters that pi-agent-exec installs, beside a unit's own, and the one that root's processes put on themselves; the one
-// home of libseccomp (design section 5).
+// The system call filters that pi-agent-exec installs, beside a unit's own, and the one that root's processes put on themselves. They were
+// made when the product was built (runner/make_call_filters.cpp), of the rules in runner/call_names.hpp and runner/call_rules.hpp.
 #pragma once
-
-#include <linux/filter.h>
-#include <vector>
 
 namespace pi_agent {
 
 // Lets only the calls of call_names.hpp through, no new namespaces, no sockets but local and Internet ones, no other personality and no
-// real-time scheduling: what SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and RestrictRealtime=
-// (systemd.exec(5)) do for a unit, for a sandbox that no systemd makes. Before AgentCallFilter::install(), which goes further. Throws
-// Failure.
+// real-time scheduling: what an allow-list in SystemCallFilter=, RestrictNamespaces=, RestrictAddressFamilies=, LockPersonality= and
+// RestrictRealtime= (systemd.exec(5)) do for a unit. Before install_agent_call_filter(), which goes further. Throws Failure.
 void install_call_filter();
 
-// What every agent is refused, whatever else filters its calls. Made ahead, because that takes a millisecond and installing it does not.
-class AgentCallFilter {
-public:
-    // Throws Failure.
-    AgentCallFilter();
-    // For this process and everything it starts; it gains no privileges any more. Throws Failure: without the filter nothing may run.
-    void install() const;
+// What every agent is refused, whatever else filters its calls. For this process and everything it starts; it gains no privileges any more.
+// Throws Failure: without the filter nothing may run.
+void install_agent_call_filter();
 
-private:
-    std::vector<sock_filter> program_; // empty where a test took it out
-};
-
-// What a process of root's may still call once its session is prepared (runner/root_confinement.hpp). Made ahead, too.
-class RootCallFilter {
-public:
-    // Throws Failure.
-    RootCallFilter();
-    // For this process, all its threads, and what it forks. Throws Failure.
-    void install() const;
-
-private:
-    std::vector<sock_filter> program_;
-};
+// What a process of root's may still call once its session is prepared (runner/root_confinement.hpp). For this process, all its threads, and
+// what it forks. Throws Failure.
+void install_root_call_filter();
 
 } // namespace pi_agent

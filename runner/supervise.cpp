@@ -63,7 +63,8 @@ private:
                                     pollfd{wrapper_open_ ? session_.receiver.channel().get() : -1, POLLIN, 0},
                                     pollfd{wrapper_open_ ? session_.wrapper.get() : -1, POLLRDHUP, 0},
                                     pollfd{session_.termination.get(), POLLIN, 0}};
-        if (poll(waits.data(), waits.size(), timeout) < 0 && errno != EINTR) throw_errno("waiting for the session");
+        if (poll(waits.data(), waits.size(), memory_.patience(timeout)) < 0 && errno != EINTR) throw_errno("waiting for the session");
+        memory_.look();
         if (waits[1].revents != 0) hear_launcher();
         if (waits[2].revents != 0) hear_receiver();
         if (waits[3].revents != 0) lose_wrapper();
@@ -123,7 +124,7 @@ private:
             launched_ = true;
             if (!stopping_) deadline_.reset();
         });
-        release_start_up_memory();
+        memory_.wait_begins();
         fault_point("handed-over");
         terminal_.reset(); // the agent's must be the last one, or the wrapper never sees the end of the output
     }
@@ -246,6 +247,7 @@ private:
     bool wrapper_open_ = true;
     bool stopping_ = false;
     std::optional<Deadline> deadline_;
+    StartUpMemory memory_;
     bool killing_ = false;
 };
 

@@ -56,7 +56,7 @@ void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
         return look_at_doors(plan, first_budget, true);
     };
     const Snapshot before = std::async(std::launch::async, look_first).get();
-    release_start_up_memory();
+    if (!wait_for_input(channel, in_seconds(1))) release_start_up_memory(); // as StartUpMemory does
     while (!wait_for_input(channel, in_seconds(60))) {
     }
     const std::optional<Packet> asked = receive_packet(channel, in_seconds(1));

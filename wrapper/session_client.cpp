@@ -64,8 +64,9 @@ private:
         std::vector<pollfd> waits = link_ ? link_->waits() : std::vector<pollfd>(2, pollfd{-1, 0, 0});
         waits.push_back(pollfd{ended_ ? -1 : runner_.channel().get(), POLLIN, 0});
         waits.push_back(pollfd{signals_.fd().get(), POLLIN, 0});
-        const int ready = poll(waits.data(), waits.size(), patience());
+        const int ready = poll(waits.data(), waits.size(), memory_.patience(patience()));
         if (ready < 0 && errno != EINTR) throw_errno("waiting for the runner");
+        memory_.look();
         // Before the agent's output: a full-screen program's must not be drawn over the shell's.
         if (link_ && link_->is_waiting_for_foreground() && watch_background()) return;
         if (ready == 0 && !ended_) return give_up_waiting();
@@ -82,7 +83,7 @@ private:
         if (const auto *preparing = std::get_if<Preparing>(&message)) return progress_.show(preparing->doing);
         if (const auto *begun = std::get_if<SessionBegun>(&message)) {
             session_ = begun->id;
-            release_start_up_memory();
+            memory_.wait_begins();
             return;
         }
         progress_.clear();
@@ -217,6 +218,7 @@ private:
     std::optional<TerminalLink> link_; // after the terminal it refers to
     std::optional<AgentEnded> ended_;
     std::optional<Deadline> deadline_;
+    StartUpMemory memory_;
     bool stop_asked_ = false;
     bool leaving_ = false;
     bool hung_up_ = false;

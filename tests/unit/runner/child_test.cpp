@@ -325,7 +325,7 @@ TEST_CASE("a child may do less where the host allows less, though its parent may
         const rlimit less{30, 30};
         ::setrlimit(RLIMIT_CPU, &less);
         const AsRoot root = AsRoot::claim();
-        RootConfinement(root).enter();
+        confine_root(root);
         Child child(root, "helper", user_account(), {}, [](const AsUser &, FdRef channel) {
             rlimit limit{};
             ::getrlimit(RLIMIT_CPU, &limit);

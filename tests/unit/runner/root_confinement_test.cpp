@@ -44,7 +44,7 @@ std::uint64_t mask(const std::map<std::string, std::string> &status, const char 
 std::string confined(const std::function<long()> &call)
 {
     return in_child([&] {
-        RootConfinement(AsRoot::claim()).enter();
+        confine_root(AsRoot::claim());
         errno = 0;
         return std::to_string(call() < 0 ? errno : 0);
     });
@@ -61,7 +61,7 @@ TEST_CASE("seven capabilities are left in every set, and neither new privileges 
                                     1U << CAP_FOWNER | 1U << CAP_CHOWN;
     REQUIRE(mask(before, "CapEff") != (mask(before, "CapEff") & seven)); // else there would be nothing to give up
     const std::string said = in_child([&] {
-        RootConfinement(AsRoot::claim()).enter();
+        confine_root(AsRoot::claim());
         const auto now = own_status();
         std::string text;
         for (const char *name : {"CapEff", "CapPrm", "CapBnd"})
@@ -109,7 +109,7 @@ TEST_CASE("a process with a second thread, which would keep its capabilities, is
         const AsRoot root = AsRoot::claim(); // its calls are made by all threads, so a signal would wake the second one up
         std::thread second([] { ::pause(); });
         try {
-            RootConfinement(root).enter();
+            confine_root(root);
         } catch (const std::exception &refused) {
             second.detach();
             return std::string(refused.what());

@@ -36,7 +36,7 @@ std::string under_filter(const std::function<long()> &call)
     return in_child([&] {
         const rlimit none{0, 0};
         ::setrlimit(RLIMIT_CORE, &none);
-        AgentCallFilter().install();
+        install_agent_call_filter();
         errno = 0;
         return std::to_string(call() < 0 ? errno : 0);
     });
@@ -283,7 +283,7 @@ TEST_CASE("the filter holds for what the process starts, and cannot be lifted")
               return status == 0 ? 0L : -1L;
           }) == "0");
     CHECK(in_child([] {
-              AgentCallFilter().install();
+              install_agent_call_filter();
               return std::to_string(::prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0)) + std::to_string(::prctl(PR_GET_SECCOMP, 0, 0, 0, 0));
           }) == "12");
 }
@@ -296,7 +296,7 @@ std::string under_call_filter(const std::function<long()> &call)
         const rlimit none{0, 0};
         ::setrlimit(RLIMIT_CORE, &none);
         install_call_filter();
-        AgentCallFilter().install();
+        install_agent_call_filter();
         errno = 0;
         return std::to_string(call() < 0 ? errno : 0);
     });
@@ -337,7 +337,6 @@ std::string second_thread_after_install(const std::function<void()> &before)
 {
     return in_child([&] {
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        const RootCallFilter filter;
         std::promise<void> begun;
         std::promise<void> installed;
         std::string said;
@@ -350,7 +349,7 @@ std::string second_thread_after_install(const std::function<void()> &before)
         begun.get_future().wait();
         std::string failure;
         try {
-            filter.install();
+            install_root_call_filter();
         } catch (const std::exception &refused) {
             failure = refused.what();
         }
