@@ -1,6 +1,7 @@
 // By their numbers (linux/magic.h, statfs(2)).
 #include "runner/network_file_system.hpp"
 
+#include "common/defence.hpp"
 #include "common/error.hpp"
 
 #include <linux/magic.h>
@@ -39,7 +40,7 @@ void require_own_file_system(FdRef directory, const std::string &path, const std
     struct statfs facts {};
     if (fstatfs(directory.get(), &facts) != 0) throw_errno("examining the file system of " + path);
     const std::string name = network_file_system(static_cast<unsigned long>(facts.f_type));
-    if (name.empty()) return;
+    if (name.empty() || !defence_is_on("state-on-this-host")) return;
     throw Failure(ExitStatus::configuration, path + " (" + key + ") lies on another host (" + name +
                                                  "): its locks and owners are not to be relied on; mount a local file system there. "
                                                  "Projects may lie on one (docs/fleet.md)");

@@ -6,7 +6,7 @@ A prompt that contains a JSON object with "steps" plays it, one tool call per re
 
 A step is {TOOL: ARGUMENTS}; "bash" also takes the command as a string. Around the object there may be other text.
 The final text is "say" and the first 2000 characters of the last tool result. A prompt without such an object plays
-DEFAULT_SCRIPT. Every request is written to stdout as one line of JSON.
+DEFAULT_SCRIPT. Every request is written to stdout as one line of JSON, with its header Authorization as "authorization".
 """
 
 import argparse
@@ -72,7 +72,7 @@ def chunks_of(answer):
 class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         request = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-        sys.stdout.write(json.dumps(request) + "\n")
+        sys.stdout.write(json.dumps({**request, "authorization": self.headers.get("Authorization")}) + "\n")
         sys.stdout.flush()
         if self.path != "/v1/chat/completions" or not request.get("stream"):
             self.send_error(404, "only streamed chat completions are scripted")

@@ -1,0 +1,205 @@
+"""How renderings are run by the engines that they are for: machines that have these, and what each needs here beside what is printed."""
+
+import contextlib
+import os
+import re
+import shlex
+
+import pytest
+from cache import Build
+from launching import DEMO, wait_until_empty
+from legacy import NoLegacyHierarchy
+from machine import Machine
+
+IMAGE = "localhost/pi-agent:test"
+PROFILE = "/etc/pi-agent/seccomp.json"
+ON_NODES = "/var/lib/kubelet/seccomp/pi-agent"
+ALICE = 1000
+# Programs with their libraries, and the directory of an agent: an image that nobody has to download.
+MAKE_IMAGE = f"""
+set -e
+tree=$(mktemp -d)
+mkdir -p $tree/bin $tree/usr $tree/etc $tree/tmp $tree/var/tmp $tree$1
+ln -s ../bin $tree/usr/bin
+cp -a $1/. $tree$1
+for program in sh bash cat chmod env grep id ls mkdir rm touch; do cp $(readlink -f $(command -v $program)) $tree/bin/$program; done
+find $tree -type f -perm -u+x -exec sh -c 'ldd "$1" 2>/dev/null | grep -o "/[^ ]*"' sh {{}} \\; | sort -u | while read library; do
+    mkdir -p $tree$(dirname $library); cp -L $library $tree$library
+done
+chmod -R a+rX $tree; chmod 1777 $tree/tmp $tree/var/tmp
+tar -C $tree -c . | podman import - {IMAGE}
+rm -r $tree
+"""
+# This host may not raise hard limits, which podman does by itself.
+CONTAINERS_CONF = '[containers]\ndefault_ulimits = ["nofile=20000:20000", "nproc=20000:20000"]\npids_limit = 0\n'
+ULIMITS = "--ulimit=nofile=20000:20000 --ulimit=nproc=20000:20000"
+STORAGE_CONF = '[storage]\ndriver = "vfs"\nrunroot = "/run/containers/storage"\ngraphroot = "/var/lib/containers/storage"\n'
+
+
+@contextlib.contextmanager
+def machine_with_engines(recipe, legacy, policy, furnish):
+    """With podman, Slurm, and an image of the agent that furnish(machine) puts there, whose directory it answers."""
+    try:
+        machine = Machine(f"engines-{'legacy' if legacy else 'unified'}-{os.getpid()}", recipe, legacy=legacy)
+    except NoLegacyHierarchy as reason:
+        pytest.skip(str(reason))
+    with machine as booted:
+        booted.create(agent=None)
+        booted.install(Build(recipe))
+        booted.boot()
+        directory = furnish(booted)
+        with booted.engines():
+            booted.write("/etc/containers/storage.conf", STORAGE_CONF)
+            booted.write("/etc/containers/containers.conf", CONTAINERS_CONF)
+            booted.write("/etc/containers/policy.json", '{"default": [{"type": "insecureAcceptAnything"}]}')
+            booted.install_policy(policy)
+            booted.root(["sh", "-c", MAKE_IMAGE, "sh", directory], check=True, timeout=300)
+            booted.root(f"pi-agentctl render --target seccomp >{PROFILE}; mkdir -p {ON_NODES}; cp {PROFILE} {ON_NODES}", check=True)
+            yield booted
+            booted.stop()
+
+
+def render(machine, target, *arguments):
+    command = ["pi-agentctl", "render", "--target", target, "--user", "alice", "--cwd", DEMO, "--image", IMAGE, "--", *arguments]
+    return machine.root(command, check=True).stdout.decode()
+
+
+def name_of(text):
+    return re.search(r"pi-agent-alice-[a-z0-9-]*[0-9a-f]{8}", text).group()
+
+
+def run_podman(machine, command):
+    """CompletedProcess of the command. podman forgets the limits of its configuration when a command has one."""
+    command = command.replace("--ulimit=core=0:0", f"--ulimit=core=0:0 {ULIMITS}")
+    return machine.root("export PODMAN_IGNORE_CGROUPSV1_WARNING=1\n" + command, timeout=120)
+
+
+def run_quadlet(machine, text):
+    """What its service wrote into the journal."""
+    # No controllers there: what limits are worth is seen with the command. And podman gives a container the hard limits of its own.
+    text, limits = re.subn(r"^PodmanArgs=--(memory|pids-limit)=[1-9].*\n", "", text, flags=re.MULTILINE)
+    assert limits == 2
+    text = text.replace("PodmanArgs=--ulimit=core=0:0\n", f"PodmanArgs={ULIMITS} --pids-limit=0\n")
+    name = name_of(text)
+    machine.write(f"/etc/containers/systemd/{name}.container", text)
+    machine.root(["systemctl", "daemon-reload"], check=True)
+    said = run_service(machine, name)
+    machine.root(f"rm /etc/containers/systemd/{name}.container; systemctl daemon-reload", check=True)
+    return said
+
+
+@contextlib.contextmanager
+def units_of(machine, text):
+    """The two unit files of a rendering, and the name of the session's."""
+    name = name_of(text)
+    units = [f"/etc/systemd/system/{name}.service", f"/etc/systemd/system/{name}-project.service"]
+    for path, content in zip(units, text.split(f"\n# {units[1]}\n"), strict=True):
+        machine.write(path, content)
+    machine.root(["systemctl", "daemon-reload"], check=True)
+    yield name, units
+    wait_until_empty(lambda: machine.root("grep pi-agent-rendered /proc/self/mountinfo").stdout, deadline=10)
+    machine.root(f"rm {' '.join(units)}; systemctl daemon-reload", check=True)
+
+
+def run_service(machine, name):
+    """What a unit wrote into the journal, from its start to its end."""
+    machine.root(["systemctl", "start", name], timeout=120)
+    wait_until_empty(lambda: machine.root(f"systemctl is-active {name} | grep -v inactive | grep -v failed").stdout, deadline=60)
+    machine.root(["journalctl", "--sync"])
+    said = machine.root(["journalctl", "--output=cat", "--unit", name], check=True).stdout.decode()
+    machine.root(["systemctl", "reset-failed", name])
+    return said
+
+
+def objects_of(text, *kinds):
+    """Those of a Kubernetes rendering, as one text."""
+    return "---\n".join(part for part in text.split("---\n") if re.search(rf"^kind: ({'|'.join(kinds)})$", part, re.MULTILINE))
+
+
+def pod_of(job, name):
+    """The pod of a Job's template by itself."""
+    template = job[job.index("\n    spec:\n") + 1 :]
+    return f"apiVersion: v1\nkind: Pod\nmetadata:\n  name: {name}\n" + "".join(line[4:] for line in template.splitlines(keepends=True))
+
+
+@contextlib.contextmanager
+def workspace(machine, name):
+    """The volume of a Job, as a directory, with what the user has put there before."""
+    machine.root(f"podman volume create --opt o=uid={ALICE},gid={ALICE} {name}", check=True)
+    volume = machine.root(["podman", "volume", "inspect", "--format={{.Mountpoint}}", name], check=True).stdout.decode().strip()
+    machine.root(f"mkdir -p {volume}/project/demo/.git/hooks; touch {volume}/project/demo/.git/config; chown -R {ALICE}:{ALICE} {volume}", check=True)
+    yield volume
+    machine.root(f"podman pod rm --all --force; podman volume rm --force {shlex.quote(name)}", check=True)
+
+
+def play(machine, objects, network="none"):
+    """What the agent of a Job or Pod said under podman kube play; it must have ended well."""
+    machine.write("/root/objects.yaml", objects.replace("$$", "$"))  # podman puts no variables into it, as a cluster would
+    options = [f"--network={network}"] if network else []
+    done = machine.root(["podman", "kube", "play", *options, "/root/objects.yaml"], timeout=120)
+    assert done.returncode == 0, done
+    machine.root(["rm", "/root/objects.yaml"], check=True)
+    agent = [line for line in machine.root(["podman", "ps", "--all", "--format={{.Names}}"], check=True).stdout.decode().split() if line.endswith("-agent")]
+    ended = machine.root(["podman", "wait", *agent], timeout=120).stdout.split()
+    said = machine.root(["podman", "logs", *agent], check=True)
+    assert ended == [b"0"], said
+    return said.stdout.decode()
+
+
+# --- Slurm, on one machine that is two nodes
+
+ADDRESS = "192.0.2.7"
+PREPARE_SLURM = f"""
+set -e
+ip link add slurm0 type veth peer name slurm1
+ip address add {ADDRESS}/24 dev slurm0
+ip link set slurm0 up
+ip link set slurm1 up
+for program in slurmctld slurmd slurmstepd; do ln -s $program-wlm /usr/sbin/$program; done
+mkdir -p /etc/slurm /var/spool/slurmctld /var/spool/slurmd.one /var/spool/slurmd.two
+dd if=/dev/urandom of=/etc/slurm/slurm.key bs=1024 count=1 status=none
+chmod 0600 /etc/slurm/slurm.key
+systemd-run --quiet --unit=test-slurmctld slurmctld -D
+for node in one two; do systemd-run --quiet --unit=test-slurmd-$node slurmd -D -N $node; done
+"""
+STOP_SLURM = "systemctl stop test-slurmctld test-slurmd-one test-slurmd-two; ip link delete slurm0; rm -rf /etc/slurm /var/spool/slurm* /usr/sbin/slurm{ctld,d,stepd}"
+
+
+def slurm_conf(hostname):
+    """Cores alone are counted: for memory Slurm sets a limit of processes, which the runner takes back, and root of this host may not."""
+    return f"""ClusterName=test
+SlurmctldHost={hostname}({ADDRESS})
+AuthType=auth/slurm
+CredType=cred/slurm
+SlurmUser=root
+ProctrackType=proctrack/linuxproc
+TaskPlugin=task/none
+MpiDefault=none
+ReturnToService=2
+StateSaveLocation=/var/spool/slurmctld
+SlurmdSpoolDir=/var/spool/slurmd.%n
+SlurmdPidFile=/run/slurmd.%n.pid
+NodeName=one NodeHostname={hostname} NodeAddr={ADDRESS} Port=17001 RealMemory=512
+NodeName=two NodeHostname={hostname} NodeAddr={ADDRESS} Port=17002 RealMemory=512
+PartitionName=all Nodes=ALL Default=YES State=UP
+SelectTypeParameters=CR_Core
+"""
+
+
+@contextlib.contextmanager
+def slurm(machine):
+    """Two nodes of one cluster, idle."""
+    machine.write("/etc/slurm/slurm.conf", slurm_conf(machine.hostname))
+    machine.write("/etc/slurm/cgroup.conf", "CgroupPlugin=disabled\n")
+    machine.root(PREPARE_SLURM, check=True)
+    try:
+        wait_until_empty(lambda: b"" if machine.root("sinfo --noheader --states=idle --format=%D").stdout.strip() == b"2" else b"not idle", deadline=60)
+        yield machine
+    finally:
+        machine.root(STOP_SLURM)
+
+
+def run_slurm(machine, text):
+    """CompletedProcess of alice's line: --pty wants a terminal."""
+    line = text.splitlines()[-1]
+    return machine.run(f"script --quiet --return --command {shlex.quote(line)} /dev/null", cwd="/", timeout=120)

@@ -1,0 +1,141 @@
+"""What pi-agentctl render writes runs the real agent, which finds its model and its key, works in the project, and leaves there what is the user's."""
+
+import base64
+import contextlib
+import json
+import re
+
+import pytest
+from cache import AGENT_DIRECTORY
+from launching import DEMO, STANDARD_POLICY
+from recipes import DEFAULT_AGENT, MACHINES
+from rendered import ALICE, machine_with_engines, name_of, objects_of, play, pod_of, render, run_podman, run_quadlet, run_service, run_slurm, slurm, units_of, workspace
+from test_real_agent import prompt, tool_results
+
+KEYS = "/etc/pi-agent/model.env"
+KEY = "k3y-of-the-model"
+MODEL = {
+    "baseUrl": "http://127.0.0.1:8099/v1", "api": "openai-completions", "apiKey": "$MODEL_KEY",
+    "models": [{"id": "rendered", "name": "Rendered", "input": ["text"], "contextWindow": 128000, "maxTokens": 8192}],
+}  # fmt: skip
+# Of nobody's home: for a cluster the documents of the policy are all that there is.
+POLICY = f"""{STANDARD_POLICY}env_files: [{KEYS}]
+settings: {{defaultProvider: gateway, defaultModel: rendered}}
+models: {json.dumps({"providers": {"gateway": MODEL}})}
+"""
+STEPS = [{"write": {"path": "by-agent.txt", "content": "by the agent\n"}}, {"bash": "id -u; pwd; touch /usr/planted 2>/dev/null || echo kept out"}]
+ARGUMENTS = ["-p", prompt(*STEPS, say="done by the agent")]
+
+
+def place_agent(machine):
+    machine.add_agent(DEFAULT_AGENT, AGENT_DIRECTORY)
+    machine.write(KEYS, f"MODEL_KEY={KEY}\n", mode=0o600)
+    return AGENT_DIRECTORY
+
+
+@pytest.fixture(scope="module")
+def with_limits(machine_name):
+    with machine_with_engines(machine_name, True, POLICY, place_agent) as machine:
+        yield machine
+
+
+@pytest.fixture(scope="module")
+def unified(machine_name):
+    if MACHINES[machine_name].systemd < 257:
+        pytest.skip("as in test_rendered_engines.py")
+    with machine_with_engines(machine_name, False, POLICY, place_agent) as machine:
+        yield machine
+
+
+def with_model(machine):
+    machine.run(["pi", "--version"], cwd=DEMO, check=True)  # the agent's home is there, by a start
+    machine.forget_model_requests()
+    yield machine
+    machine.root(["rm", "-f", f"{DEMO}/by-agent.txt"], check=True)
+
+
+@pytest.fixture
+def project(with_limits):
+    yield from with_model(with_limits)
+
+
+@pytest.fixture
+def newer(unified):
+    yield from with_model(unified)
+
+
+def assert_worked(machine, said, uid=None, made=f"{DEMO}/by-agent.txt"):
+    """The model was asked with the key, the tools ran as they should, and the file is alice's."""
+    uid = machine.account("pi-agent-alice")[0] if uid is None else uid
+    assert "done by the agent" in said, said
+    assert {(request["model"], request["authorization"]) for request in machine.model_requests()} == {("rendered", f"Bearer {KEY}")}
+    assert tool_results(machine)[-1].split() == [str(uid), DEMO, "kept", "out"]
+    assert machine.root(f"stat --format=%u:%g {made}; cat {made}", check=True).stdout == f"{ALICE}:{ALICE}\nby the agent\n".encode()
+
+
+def test_the_podman_command(project):
+    done = run_podman(project, render(project, "podman", *ARGUMENTS))
+    assert (done.returncode, done.stderr) == (0, b""), done
+    assert_worked(project, done.stdout.decode())
+
+
+def test_the_quadlet(newer):
+    assert_worked(newer, run_quadlet(newer, render(newer, "quadlet", *ARGUMENTS)))
+
+
+def test_the_unit(newer):
+    with units_of(newer, render(newer, "systemd", *ARGUMENTS)) as (name, _):
+        said = run_service(newer, name)
+    assert_worked(newer, said)
+
+
+def test_the_slurm_line(newer):
+    with slurm(newer):
+        done = run_slurm(newer, render(newer, "slurm", *ARGUMENTS))
+    assert done.returncode == 0, done
+    assert_worked(newer, done.stdout.decode())
+
+
+def of_this_host(job):
+    """The model answers on this host's loopback, which a pod of a cluster would not have."""
+    return job.replace("hostNetwork: false", "hostNetwork: true")
+
+
+def name_of_secret(text):
+    return objects_of(text, "Job").split("secretRef:\n")[1].split()[1]
+
+
+def secret_of(text):
+    """What the administrator makes of the file of variables."""
+    return f"apiVersion: v1\nkind: Secret\nmetadata:\n  name: {name_of_secret(text)}\nstringData:\n  MODEL_KEY: {KEY}\n---\n"
+
+
+def test_the_job(newer):
+    text = render(newer, "kubernetes", *ARGUMENTS)
+    with workspace(newer, name_of(text)) as volume:
+        said = play(newer, secret_of(text) + of_this_host(objects_of(text, "ConfigMap", "Job")), network=None)
+        assert_worked(newer, said, uid=ALICE, made=f"{volume}/project/demo/by-agent.txt")
+
+
+@contextlib.contextmanager
+def secret_of_podman_4(machine, text):
+    """It reads a Secret's values as JSON, and stores a Secret that it plays as something else."""
+    name = name_of_secret(text)
+    machine.root(["podman", "secret", "create", name, "-"], input=json.dumps({"MODEL_KEY": base64.b64encode(KEY.encode()).decode()}).encode(), check=True)
+    yield
+    machine.root(["podman", "secret", "rm", name], check=True)
+
+
+def test_the_jobs_pod(project, machine_name):
+    if machine_name != "bookworm":
+        pytest.skip("where podman plays the Job itself")
+    text = render(project, "kubernetes", *ARGUMENTS)
+    # podman 4.3 mounts whole volumes everywhere: the settings lie in the workspace, which is everything.
+    pod = re.sub(r" *- name: settings\n *mountPath: .*\n *subPath: .*\n *readOnly: true\n", "", pod_of(objects_of(text, "Job"), name_of(text)))
+    settings = re.findall(r'^  (\w+\.json): (".*")$', objects_of(text, "ConfigMap"), re.MULTILINE)
+    assert [name for name, _ in settings] == ["models.json", "settings.json"] and "subPath: models.json" not in pod
+    with secret_of_podman_4(project, text), workspace(project, name_of(text)) as volume:
+        for name, content in settings:
+            project.write(f"{volume}/{name}", json.loads(content))
+        said = play(project, objects_of(text, "ConfigMap") + "---\n" + of_this_host(pod), network=None)
+        assert_worked(project, said, uid=ALICE, made=f"{volume}/by-agent.txt")
