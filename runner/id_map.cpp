@@ -57,7 +57,7 @@ public:
     Holder &operator=(Holder &&) = delete;
     ~Holder()
     {
-        kill(pid_, SIGKILL);
+        if (kill(pid_, SIGKILL) != 0) return; // then it goes with this process, which waits for nobody
         int status = 0;
         while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
         }

@@ -196,7 +196,6 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     HomeMounts home_mounts(root, session, view, std::move(user_home), policy, tree);
     // Launch. While the sandbox is built, the user's config is brought into the agent's home: what is started there waits for the launch
     // record and looks at nothing before.
-    GitIdentityReader git_identity(root, caller, project, policy.git_identity);
     auto [control, launcher] = make_channel();
     end.sandbox_may_live();
     const auto begun = Clock::now();
@@ -206,6 +205,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     ScratchSweep leftovers(root, policy.agent.state_dir);
     ShownHome shown_home;
     try {
+        GitIdentityReader git_identity(root, caller, project, policy.git_identity);
         HostFilesReader host_files(root, worker, view);
         require_harmless_groups(policy, rules, agent); // many look-ups, and nothing but our own programs has these groups yet
         shown_home = home_mounts.make(caller, worker, state, defaults, scratch);
@@ -261,8 +261,12 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
         record.take_usage(sandbox->usage());
         reached = sandbox->limit_events();
     };
+    std::optional<PlaceholderRemoval> placeholder_removal;
+    const auto while_it_ends = [&] {
+        if (!placeholder_removal) placeholder_removal.emplace(root, id, session.fd());
+    };
     const AgentEnded ended = run_recorded(record, asked, *sandbox, notify, [&, &control = control] { // clang 14 needs it named
-        const Session watched{wrapper, receiver, control, termination, launch, early.messages(), before_agent, after_agent};
+        const Session watched{wrapper, receiver, control, termination, launch, early.messages(), before_agent, after_agent, while_it_ends};
         const AgentEnded seen = supervise(*sandbox, watched, std::move(terminal));
         end.sandbox_has_ended();
         return seen;
@@ -277,7 +281,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     tell_all(wrapper, limit_notices(policy.limits, reached, ended, sandbox->result().result, Clock::now() - begun));
     // What concerns the user's repository is over before they hear of the end: git stops where a commondir goes while it looks.
     release_project(root, tree);
-    remove_placeholders(root, id, session.fd(), in_seconds(1));
+    while_it_ends(); // where nothing said that the agent had ended
+    placeholder_removal->finish(in_seconds(1));
     tell(wrapper, ended); // nobody waits for the removal of the rest
     leftovers.finish();
 }

@@ -6,7 +6,6 @@
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 #include "runner/beneath.hpp"
-#include "runner/child.hpp"
 #include "runner/placeholders.hpp"
 #include "runner/record.hpp"
 #include "runner/session_directory.hpp"
@@ -14,11 +13,13 @@
 
 #include <fcntl.h>
 #include <unistd.h>
-#include <vector>
+#include <utility>
 
 namespace pi_agent {
 
 namespace {
+
+constexpr int wait_seconds = 60; // for a sandbox that ends: the runner gives up on it earlier
 
 std::vector<std::string> recorded_paths(FdRef session)
 {
@@ -34,6 +35,8 @@ std::vector<std::string> recorded_paths(FdRef session)
 
 void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
 {
+    const std::optional<Packet> order = receive_packet(channel, in_seconds(wait_seconds));
+    if (!order) return; // the runner is gone; who cleans up after it does this, too
     fault_point("unplacing");
     const UniqueFd top = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!top) throw_errno("opening /");
@@ -42,33 +45,57 @@ void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
     send_answer(channel, "");
 }
 
-void remove_recorded(const AsRoot &root, FdRef session, Deadline deadline)
+void record_failure(const std::string &id, const std::exception &failure)
 {
-    const std::vector<std::string> paths = recorded_paths(session);
-    if (paths.empty() || !defence_is_on("remove-placeholders")) return;
-    const auto uid = session_user(session);
-    const auto user = uid ? find_account(*uid) : std::nullopt;
-    if (!user) throw Failure(ExitStatus::system_failure, "its user has no account any more");
-    Child child(root, "remover of placeholders", *user, {},
-                [&](const AsUser & /*user*/, FdRef channel) { remove_as_user(paths, channel); });
-    if (!wait_for_input(child.channel(), deadline)) throw Failure(ExitStatus::system_failure, "that took too long");
-    child.receive();
-    const UniqueFd records = find_beneath(session, placeholders_directory, O_RDONLY | O_DIRECTORY);
-    for (std::size_t index = 0; records && index < paths.size(); ++index)
-        unlinkat(records.get(), std::to_string(index).c_str(), 0); // best_effort: what is removed already is removed again
+    record_problem(id, std::string("placeholders are left in the project: ") + failure.what());
 }
 
 } // namespace
 
 const char *const placeholders_directory = "placeholders";
 
-void remove_placeholders(const AsRoot &root, const std::string &id, FdRef session, Deadline deadline) noexcept
+PlaceholderRemoval::PlaceholderRemoval(const AsRoot &root, std::string id, FdRef session) noexcept : id_(std::move(id)), session_(session)
 {
     try {
-        remove_recorded(root, session, deadline);
+        begin(root);
     } catch (const std::exception &failure) { // the mount points go all the same
-        record_problem(id, std::string("placeholders are left in the project: ") + failure.what());
+        record_failure(id_, failure);
     }
+}
+
+void PlaceholderRemoval::begin(const AsRoot &root)
+{
+    paths_ = recorded_paths(session_);
+    if (paths_.empty() || !defence_is_on("remove-placeholders")) return;
+    const auto uid = session_user(session_);
+    const auto user = uid ? find_account(*uid) : std::nullopt;
+    if (!user) throw Failure(ExitStatus::system_failure, "its user has no account any more");
+    child_.emplace(root, "remover of placeholders", *user, std::vector<int>{},
+                   [&](const AsUser & /*user*/, FdRef channel) { remove_as_user(paths_, channel); });
+}
+
+void PlaceholderRemoval::finish(Deadline deadline) noexcept
+{
+    try {
+        if (child_) remove(deadline);
+    } catch (const std::exception &failure) {
+        record_failure(id_, failure);
+    }
+}
+
+void PlaceholderRemoval::remove(Deadline deadline)
+{
+    send_packet(child_->channel(), "R", {}, deadline);
+    if (!wait_for_input(child_->channel(), deadline)) throw Failure(ExitStatus::system_failure, "that took too long");
+    child_->receive();
+    const UniqueFd records = find_beneath(session_, placeholders_directory, O_RDONLY | O_DIRECTORY);
+    for (std::size_t index = 0; records && index < paths_.size(); ++index)
+        unlinkat(records.get(), std::to_string(index).c_str(), 0); // best_effort: what is removed already is removed again
+}
+
+void remove_placeholders(const AsRoot &root, const std::string &id, FdRef session, Deadline deadline) noexcept
+{
+    PlaceholderRemoval(root, id, session).finish(deadline);
 }
 
 } // namespace pi_agent

@@ -4,15 +4,37 @@
 #include "common/channel.hpp"
 #include "common/identity.hpp"
 
+#include "runner/child.hpp"
+
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
 // Of a session's directory: links whose texts are the placeholders' paths, above before below.
 extern const char *const placeholders_directory;
 
-// As the session's user, until the deadline; what is left then has no effect, and a later session in the repository removes it. `session`
-// is the directory of the session `id`, where nothing is mounted any more: what another session has mounted cannot be removed.
+// As the session's user. `session` is the directory of the session `id`, borrowed. What fails is recorded (runner/record.hpp): what is left
+// then has no effect, and a later session in the repository removes it.
+class PlaceholderRemoval {
+public:
+    // Has a process ready, which touches nothing before finish(): for who has to wait for the sandbox's end first.
+    PlaceholderRemoval(const AsRoot &root, std::string id, FdRef session) noexcept;
+    // Until the deadline. Where nothing is mounted any more: what another session has mounted cannot be removed.
+    void finish(Deadline deadline) noexcept;
+
+private:
+    void begin(const AsRoot &root);
+    void remove(Deadline deadline);
+
+    std::string id_;
+    FdRef session_;
+    std::vector<std::string> paths_;
+    std::optional<Child> child_; // none where there is nothing to remove
+};
+
+// Both at once.
 void remove_placeholders(const AsRoot &root, const std::string &id, FdRef session, Deadline deadline) noexcept;
 
 } // namespace pi_agent

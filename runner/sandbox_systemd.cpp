@@ -140,7 +140,11 @@ std::vector<UnitProperty> SystemdSandbox::properties(const SandboxPlan &plan, co
 
 bool SystemdSandbox::is_there()
 {
-    return bus_.unit_exists(service_name(id_));
+    try {
+        return bus_.unit_exists(service_name(id_));
+    } catch (const Failure &) { // the bus is gone: the kernel knows who is in it, and with this process's scope it ends in any case
+        return !processes().empty();
+    }
 }
 
 bool SystemdSandbox::may_live(const std::string &session_id)

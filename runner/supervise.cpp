@@ -102,6 +102,7 @@ private:
             send_packet(session_.control, encode(WrapperMessage(ContinueAgent{})), {}, in_seconds(1));
         } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: it was killed meanwhile
         }
+        session_.while_it_ends();
     }
 
     // The agent starts when its launcher waits for it and, where it has a terminal, when that is set up.

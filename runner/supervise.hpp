@@ -25,6 +25,8 @@ struct Session {
     std::function<void()> require_enforced;
     // pi-agent-exec has said that the agent ended, and waits for an answer: the sandbox is still there, and what the kernel counted in it.
     std::function<void()> agent_has_ended;
+    // It was answered: what ends now ends by itself, and is waited for.
+    std::function<void()> while_it_ends;
 };
 
 // Ends a sandbox in which no agent has been started. False when it does not end in time.

@@ -26,13 +26,13 @@ FROM = {
         "faccessat2": "EIO", "fchmod": "EIO", "fchmodat": "EIO", "fchown": "EPERM", "fcntl": "EINVAL", "flock": "ENOLCK", "fsconfig": "EINVAL",
         "fsmount": "EPERM", "fsopen": "EPERM", "fstatfs": "EIO", "futex": "EAGAIN", "getdents64": "EIO", "getrandom": "EINTR",
         "getsockname": "ENOBUFS", "getsockopt": "ENOMEM", "ioprio_set": "EPERM", "keyctl": "EDQUOT", "kill": "EPERM", "lseek": "EINVAL",
-        "madvise": "EAGAIN", "memfd_create": "EMFILE", "mkdirat": "ENOSPC", "mmap": "ENOMEM", "mount_setattr": "EINVAL", "move_mount": "ENOMEM",
-        "mprotect": "ENOMEM", "munmap": "ENOMEM", "newfstatat": "EIO", "open_tree": "EPERM", "openat": "EMFILE", "openat2": "EMFILE",
+        "mkdirat": "ENOSPC", "mmap": "ENOMEM", "mount_setattr": "EINVAL", "move_mount": "ENOMEM",
+        "mprotect": "ENOMEM", "newfstatat": "EIO", "open_tree": "EPERM", "openat": "EMFILE", "openat2": "EMFILE",
         "pause": "EINTR", "personality": "EINVAL", "poll": "ENOMEM", "ppoll": "ENOMEM", "prctl": "EPERM", "pread64": "EIO",
         "prlimit64": "EPERM", "read": "EIO", "readlink": "EIO", "readlinkat": "EIO", "recvmsg": "ENOMEM", "renameat": "EIO",
         "rt_sigaction": "EINVAL", "rt_sigprocmask": "EINVAL", "sched_getaffinity": "EINVAL", "sched_setaffinity": "EPERM",
         "sched_setscheduler": "EPERM", "seccomp": "EINVAL", "sendmsg": "ENOBUFS", "sendto": "ENOBUFS", "set_mempolicy": "EPERM",
-        "setfsgid": "EPERM", "setfsuid": "EPERM", "setgroups": "EPERM", "setitimer": "EINVAL", "setpriority": "EPERM", "setresgid": "EAGAIN",
+        "setgroups": "EPERM", "setitimer": "EINVAL", "setpriority": "EPERM", "setresgid": "EAGAIN",
         "setresuid": "EAGAIN", "setsid": "EPERM", "setsockopt": "ENOBUFS", "signalfd4": "EMFILE", "socket": "EMFILE", "socketpair": "EMFILE",
         "statfs": "EIO", "statx": "EIO", "symlinkat": "ENOSPC", "sysinfo": "EFAULT", "unshare": "EPERM", "wait4": "ECHILD", "write": "ENOSPC",
     },
@@ -50,13 +50,14 @@ FROM = {
         "pidfd_send_signal": "EPERM", "pipe2": "EMFILE", "pwrite64": "EIO", "rmdir": "EBUSY",
     },
     "start-recorded with a network": {"bpf": "EPERM"},
-    "authenticated with a cache": {"mount": "EPERM"},
+    "authenticated with a cache": {"mount": "EPERM", "setfsgid": "EPERM", "setfsuid": "EPERM"},
 }  # fmt: skip
 # What is on the page and fails nowhere, and why.
 NEVER = {
     **dict.fromkeys(["arch_prctl", "set_tid_address", "set_robust_list", "rseq"], "of the C library, as a program or a thread begins, before anything of ours"),
     **dict.fromkeys(["exit", "exit_group"], "does not return"),
     **dict.fromkeys(["getpid", "getppid", "getsid", "umask"], "cannot fail (their manuals), of the process itself"),
+    **dict.fromkeys(["madvise", "munmap"], "memory that is given back, some of it after a second's wait: what comes of it nobody looks at"),
     "ioctl": "with a terminal alone; who sets that up is the wrapper, and what fails there is its user's",
 }
 # Made by a thread of the runner's, or by a child.

@@ -2,7 +2,7 @@
 
 import pytest
 from engine import WITH_DOCKER
-from points import DOORS, LAUNCHER, POINTS, REMOVED_BY_THE_NEXT_START, WRAPPER, Before, name_of, points_in_the_sources, require_in_words, waiting_at
+from points import DOORS, LAUNCHER, POINTS, POLICIES, REMOVED_BY_THE_NEXT_START, WRAPPER, Before, name_of, points_in_the_sources, require_in_words, waiting_at
 
 pytestmark = pytest.mark.position("host")
 
@@ -25,6 +25,8 @@ def docker(weak, machine_name):
     if machine_name not in WITH_DOCKER:
         pytest.skip("its docker is tested on another machine")
     with weak.machine.docker():
+        with weak.policy_with(POLICIES["docker-door"]):
+            weak.pi("true", check=True)  # from its first container on the daemon keeps the host's network namespace mounted
         yield
 
 
