@@ -27,8 +27,8 @@ constexpr int report_fd = 3;
 
 // The descriptors of the child that becomes the agent: stdio, the report to its parent, nothing else. What is not passed on is closed
 // here and not by execve(2): a user's file may never answer, and while execve waits for it, whoever looks the process up in /proc waits
-// as well. systemd 257 does when it stops the unit, and stood still (seen on Linux 6.18).
-void take_descriptors(const std::array<UniqueFd, 3> &stdio, FdRef report)
+// as well. systemd 257 does when it stops the unit, and stood still (seen on Linux 6.18). `report` says at each time where the report is.
+void take_descriptors(const std::array<UniqueFd, 3> &stdio, int &report)
 {
     // First above the standard ones: one of the three could itself be 0, 1 or 2.
     std::array<int, 3> copies{};
@@ -38,7 +38,8 @@ void take_descriptors(const std::array<UniqueFd, 3> &stdio, FdRef report)
     }
     for (int fd = 0; fd < 3; ++fd)
         if (dup2(copies[static_cast<std::size_t>(fd)], fd) < 0) throw_errno("placing a standard descriptor");
-    if (report.get() != report_fd && dup3(report.get(), report_fd, O_CLOEXEC) < 0) throw_errno("placing the report's descriptor");
+    if (report != report_fd && dup3(report, report_fd, O_CLOEXEC) < 0) throw_errno("placing the report's descriptor");
+    report = report_fd;
     if (close_range(report_fd + 1, ~0U, 0) != 0) throw_errno("closing descriptors");
 }
 
@@ -152,18 +153,19 @@ pid_t start_agent(const ReceivedLaunch &launch)
     if (agent < 0) throw_errno("starting the agent");
     if (agent == 0) {
         int problem = 0;
+        int report_now = to_parent.get();
         try {
             if (setpgid(0, 0) != 0) throw_errno("making the agent's process group");
             if (launch.terminal) give_foreground(getpid());
             restore_signals();
-            take_descriptors(launch.stdio, to_parent);
+            take_descriptors(launch.stdio, report_now);
             umask(launch.record.umask);
             execve(launch.record.binary.c_str(), arguments.data(), environment.data());
             problem = errno;
         } catch (const SystemFailure &failure) {
             problem = failure.error_number();
         }
-        if (write(report_fd, &problem, sizeof problem) != sizeof problem) _exit(126);
+        if (write(report_now, &problem, sizeof problem) != sizeof problem) _exit(126);
         _exit(127);
     }
     to_parent.reset();

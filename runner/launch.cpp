@@ -261,10 +261,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
         record.take_usage(sandbox->usage());
         reached = sandbox->limit_events();
     };
-    std::optional<PlaceholderRemoval> placeholder_removal;
-    const auto while_it_ends = [&] {
-        if (!placeholder_removal) placeholder_removal.emplace(root, id, session.fd());
-    };
+    PlaceholderRemoval placeholders(root, id, session.fd());
+    const auto while_it_ends = [&] { placeholders.begin(); };
     const AgentEnded ended = run_recorded(record, asked, *sandbox, notify, [&, &control = control] { // clang 14 needs it named
         const Session watched{wrapper, receiver, control, termination, launch, early.messages(), before_agent, after_agent, while_it_ends};
         const AgentEnded seen = supervise(*sandbox, watched, std::move(terminal));
@@ -281,8 +279,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     tell_all(wrapper, limit_notices(policy.limits, reached, ended, sandbox->result().result, Clock::now() - begun));
     // What concerns the user's repository is over before they hear of the end: git stops where a commondir goes while it looks.
     release_project(root, tree);
-    while_it_ends(); // where nothing said that the agent had ended
-    placeholder_removal->finish(in_seconds(1));
+    placeholders.finish(in_seconds(1));
     tell(wrapper, ended); // nobody waits for the removal of the rest
     leftovers.finish();
 }

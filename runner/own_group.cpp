@@ -63,7 +63,7 @@ void sweep_groups()
     if (!directory) return;
     for (const auto &name : names_in(directory)) {
         if (!is_session_id(name)) continue;
-        if (rmdir((group_of(name) + "/runner").c_str()) == 0) remove_groups(name);
+        if (rmdir((group_of(name) + "/runner").c_str()) == 0 || errno == ENOENT) remove_groups(name);
     }
 }
 

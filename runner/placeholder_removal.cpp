@@ -54,28 +54,30 @@ void record_failure(const std::string &id, const std::exception &failure)
 
 const char *const placeholders_directory = "placeholders";
 
-PlaceholderRemoval::PlaceholderRemoval(const AsRoot &root, std::string id, FdRef session) noexcept : id_(std::move(id)), session_(session)
+void PlaceholderRemoval::begin() noexcept
 {
+    if (std::exchange(begun_, true)) return;
     try {
-        begin(root);
+        start_process();
     } catch (const std::exception &failure) { // the mount points go all the same
         record_failure(id_, failure);
     }
 }
 
-void PlaceholderRemoval::begin(const AsRoot &root)
+void PlaceholderRemoval::start_process()
 {
     paths_ = recorded_paths(session_);
     if (paths_.empty() || !defence_is_on("remove-placeholders")) return;
     const auto uid = session_user(session_);
     const auto user = uid ? find_account(*uid) : std::nullopt;
     if (!user) throw Failure(ExitStatus::system_failure, "its user has no account any more");
-    child_.emplace(root, "remover of placeholders", *user, std::vector<int>{},
+    child_.emplace(root_, "remover of placeholders", *user, std::vector<int>{},
                    [&](const AsUser & /*user*/, FdRef channel) { remove_as_user(paths_, channel); });
 }
 
 void PlaceholderRemoval::finish(Deadline deadline) noexcept
 {
+    begin();
     try {
         if (child_) remove(deadline);
     } catch (const std::exception &failure) {

@@ -8,6 +8,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace pi_agent {
@@ -19,15 +20,18 @@ extern const char *const placeholders_directory;
 // then has no effect, and a later session in the repository removes it.
 class PlaceholderRemoval {
 public:
+    PlaceholderRemoval(const AsRoot &root, std::string id, FdRef session) : root_(root), id_(std::move(id)), session_(session) {}
     // Has a process ready, which touches nothing before finish(): for who has to wait for the sandbox's end first.
-    PlaceholderRemoval(const AsRoot &root, std::string id, FdRef session) noexcept;
+    void begin() noexcept;
     // Until the deadline. Where nothing is mounted any more: what another session has mounted cannot be removed.
     void finish(Deadline deadline) noexcept;
 
 private:
-    void begin(const AsRoot &root);
+    void start_process();
     void remove(Deadline deadline);
 
+    const AsRoot &root_;
+    bool begun_ = false;
     std::string id_;
     FdRef session_;
     std::vector<std::string> paths_;

@@ -69,7 +69,7 @@ OFTEN = 12  # of a call that is made often, which one fails: one of so many, dra
 # What is the tests' own in a build with seams: reading which defence is out, the waiting, and the name meanwhile. The first ones after it are known.
 SEAM = re.compile(rb"/etc/pi-agent/test-|PR_[GS]ET_NAME")
 TAKEN_BY_THE_WAIT = {"openat": 1, "prctl": 1}
-SEAM_TURNS = 5
+SEAM_TURNS = 10
 CASES = [(point, call) for point, calls in FROM.items() for call in calls]
 ROW = re.compile(r"^\| (`[^|]*) \|", re.MULTILINE)
 
