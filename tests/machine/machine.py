@@ -143,7 +143,7 @@ class Machine:
         subprocess.run(["cp", "-al", "--", f"{tree}/.", usr], check=True)
         yield
         for file in files_below(tree):
-            (usr / file).unlink()
+            (usr / file).unlink(missing_ok=True)  # two that were added may have some in common
         for directory, _, _ in os.walk(usr, topdown=False):
             if directory not in before:
                 os.rmdir(directory)
