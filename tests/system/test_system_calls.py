@@ -104,7 +104,7 @@ network: loopback
 SCENARIOS = [
     ("", "pi sh true"),
     ("", "script -qec 'pi sh true' /dev/null"),
-    ("", "timeout --foreground --preserve-status -s INT 2 pi sh 'trap \"exit 0\" INT; sleep 60 & wait'"),
+    ("", "timeout --foreground --preserve-status -s INT 6 pi sh 'trap \"exit 0\" INT; sleep 60 & wait'"),
     (MUCH, "pi sh true"),
     ("sandbox: {method: bwrap}\n", "pi sh true"),
     ("sandbox: {method: none}\n", "pi sh true"),
