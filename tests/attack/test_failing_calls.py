@@ -46,7 +46,7 @@ FROM = {
         "sendto": "ENOBUFS", "setgroups": "EPERM", "socket": "EMFILE", "umount2": "EBUSY", "unlinkat": "EIO", "wait4": "ECHILD", "write": "EIO",
     },
     "authenticated under bwrap": {
-        "dup3": "EBUSY", "epoll_create1": "EMFILE", "epoll_ctl": "ENOMEM", "getresuid": "EFAULT", "mkdir": "ENOSPC", "pidfd_open": "EMFILE",
+        "dup3": "EBUSY", "epoll_create1": "EMFILE", "epoll_ctl": "ENOMEM", "getresuid": "EFAULT", "memfd_create": "EMFILE", "mkdir": "ENOSPC", "pidfd_open": "EMFILE",
         "pidfd_send_signal": "EPERM", "pipe2": "EMFILE", "pwrite64": "EIO", "rmdir": "EBUSY",
     },
     "start-recorded with a network": {"bpf": "EPERM"},
