@@ -11,17 +11,44 @@
 #include "runner/session_record.hpp"
 #include "runner/supervise.hpp"
 
+#include <chrono>
+#include <string>
 #include <sys/file.h>
 
 namespace pi_agent {
 
-void SessionEnd::end_after_failure() noexcept
+namespace {
+
+// What a sandbox says that has ended by itself, with no agent in it; "" where it has not. A session whose unit ends is cleaned up at once,
+// so whatever else fails then may have come of that.
+std::string words_of_early_end(Sandbox &sandbox) noexcept
 {
+    constexpr auto patience = std::chrono::milliseconds(200); // for a signal that is on its way
+    const Deadline deadline = Clock::now() + patience;
+    try {
+        for (;;) {
+            sandbox.process();
+            const SandboxResult result = sandbox.result();
+            if (result.ended) return "the agent was not started: " + sandbox.explain(result) + sandbox.where_to_look();
+            if (Clock::now() >= deadline) return "";
+            wait_for_input(sandbox.fd(), sandbox.next_look(deadline));
+        }
+    } catch (const std::exception &) { // then what failed is told
+        return "";
+    }
+}
+
+} // namespace
+
+void SessionEnd::end_after_failure()
+{
+    const std::string early = words_of_early_end(sandbox_);
     try {
         if (end_sandbox(sandbox_)) sandbox_has_ended();
     } catch (const std::exception &failure) {
         record_problem(id_, failure.what());
     }
+    if (!early.empty()) throw Failure(ExitStatus::unavailable, early);
 }
 
 SessionEnd::~SessionEnd()

@@ -20,8 +20,9 @@ public:
     // its end, and the turn of whoever cleans up after that.
     void sandbox_may_live() noexcept { sandbox_may_live_ = true; }
     void sandbox_has_ended() noexcept { sandbox_may_live_ = false; }
-    // The failure that led here is what counts.
-    void end_after_failure() noexcept;
+    // The failure that led here is what counts, but where the sandbox had ended by itself before: throws Failure, with what it says of
+    // that.
+    void end_after_failure();
     ~SessionEnd();
 
 private:
