@@ -13,8 +13,8 @@ void install_call_filter();
 // Throws Failure: without the filter nothing may run.
 void install_agent_call_filter();
 
-// What a process of root's may still call once its session is prepared (runner/root_confinement.hpp). For this process, all its threads, and
-// what it forks. Throws Failure.
+// What a process of root's may still call once its session is prepared (runner/root_confinement.hpp). For this process, all its threads,
+// and what it forks. Throws Failure.
 void install_root_call_filter();
 
 } // namespace pi_agent

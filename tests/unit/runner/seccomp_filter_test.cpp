@@ -11,6 +11,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <future>
+#include <linux/filter.h>
 #include <linux/openat2.h>
 #include <linux/seccomp.h>
 #include <pty.h>
