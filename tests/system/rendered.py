@@ -10,10 +10,12 @@ from cache import Build
 from launching import DEMO, wait_until_empty
 from legacy import NoLegacyHierarchy
 from machine import Machine
+from recipes import MACHINES
 
 IMAGE = "localhost/pi-agent:test"
 PROFILE = "/etc/pi-agent/seccomp.json"
 ON_NODES = "/var/lib/kubelet/seccomp/pi-agent"
+OBJECTS = "/root/objects.yaml"
 ALICE = 1000
 # Programs with their libraries, and the directory of an agent: an image that nobody has to download.
 MAKE_IMAGE = f"""
@@ -57,6 +59,25 @@ def machine_with_engines(recipe, legacy, policy, furnish):
             booted.root(f"pi-agentctl render --target seccomp >{PROFILE}; mkdir -p {ON_NODES}; cp {PROFILE} {ON_NODES}", check=True)
             yield booted
             booted.stop()
+
+
+def machines_of(policy, furnish):
+    """Two fixtures: a machine whose systemd has the controllers, and with them control groups of version 1; and one with those of version 2, which
+    podman 5 wants, and no controllers in them."""
+
+    @pytest.fixture(scope="module")
+    def with_limits(machine_name):
+        with machine_with_engines(machine_name, True, policy, furnish) as machine:
+            yield machine
+
+    @pytest.fixture(scope="module")
+    def unified(machine_name):
+        if MACHINES[machine_name].systemd < 257:
+            pytest.skip("Debian 12 has a podman without quadlets, a mount(8) that maps no ids, and a Slurm that wants munge")
+        with machine_with_engines(machine_name, False, policy, furnish) as machine:
+            yield machine
+
+    return with_limits, unified
 
 
 def render(machine, target, *arguments):
@@ -128,17 +149,18 @@ def workspace(machine, name):
     machine.root(f"podman volume create --opt o=uid={ALICE},gid={ALICE} {name}", check=True)
     volume = machine.root(["podman", "volume", "inspect", "--format={{.Mountpoint}}", name], check=True).stdout.decode().strip()
     machine.root(f"mkdir -p {volume}/project/demo/.git/hooks; touch {volume}/project/demo/.git/config; chown -R {ALICE}:{ALICE} {volume}", check=True)
-    yield volume
-    machine.root(f"podman pod rm --all --force; podman volume rm --force {shlex.quote(name)}", check=True)
+    try:
+        yield volume
+    finally:
+        machine.root(f"podman pod rm --all --force; podman volume rm --force {shlex.quote(name)}; rm -f {OBJECTS}")
 
 
 def play(machine, objects, network="none"):
     """What the agent of a Job or Pod said under podman kube play; it must have ended well."""
-    machine.write("/root/objects.yaml", objects.replace("$$", "$"))  # podman puts no variables into it, as a cluster would
+    machine.write(OBJECTS, objects.replace("$$", "$"))  # podman puts no variables into it, as a cluster would
     options = [f"--network={network}"] if network else []
-    done = machine.root(["podman", "kube", "play", *options, "/root/objects.yaml"], timeout=120)
+    done = machine.root(["podman", "kube", "play", *options, OBJECTS], timeout=120)
     assert done.returncode == 0, done
-    machine.root(["rm", "/root/objects.yaml"], check=True)
     agent = [line for line in machine.root(["podman", "ps", "--all", "--format={{.Names}}"], check=True).stdout.decode().split() if line.endswith("-agent")]
     ended = machine.root(["podman", "wait", *agent], timeout=120).stdout.split()
     said = machine.root(["podman", "logs", *agent], check=True)

@@ -8,8 +8,8 @@ import re
 import pytest
 from cache import AGENT_DIRECTORY
 from launching import DEMO, STANDARD_POLICY
-from recipes import DEFAULT_AGENT, MACHINES
-from rendered import ALICE, machine_with_engines, name_of, objects_of, play, pod_of, render, run_podman, run_quadlet, run_service, run_slurm, slurm, units_of, workspace
+from recipes import DEFAULT_AGENT
+from rendered import ALICE, machines_of, name_of, objects_of, play, pod_of, render, run_podman, run_quadlet, run_service, run_slurm, slurm, units_of, workspace
 from test_real_agent import prompt, tool_results
 
 KEYS = "/etc/pi-agent/model.env"
@@ -33,18 +33,7 @@ def place_agent(machine):
     return AGENT_DIRECTORY
 
 
-@pytest.fixture(scope="module")
-def with_limits(machine_name):
-    with machine_with_engines(machine_name, True, POLICY, place_agent) as machine:
-        yield machine
-
-
-@pytest.fixture(scope="module")
-def unified(machine_name):
-    if MACHINES[machine_name].systemd < 257:
-        pytest.skip("as in test_rendered_engines.py")
-    with machine_with_engines(machine_name, False, POLICY, place_agent) as machine:
-        yield machine
+with_limits, unified = machines_of(POLICY, place_agent)
 
 
 def with_model(machine):
@@ -122,8 +111,10 @@ def secret_of_podman_4(machine, text):
     """It reads a Secret's values as JSON, and stores a Secret that it plays as something else."""
     name = name_of_secret(text)
     machine.root(["podman", "secret", "create", name, "-"], input=json.dumps({"MODEL_KEY": base64.b64encode(KEY.encode()).decode()}).encode(), check=True)
-    yield
-    machine.root(["podman", "secret", "rm", name], check=True)
+    try:
+        yield
+    finally:
+        machine.root(["podman", "secret", "rm", name], check=True)
 
 
 def test_the_jobs_pod(project, machine_name):

@@ -5,8 +5,7 @@ import re
 
 import pytest
 from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, wait_until_empty
-from recipes import MACHINES
-from rendered import ALICE, machine_with_engines, name_of, objects_of, play, pod_of, render, run_podman, run_quadlet, run_service, run_slurm, slurm, units_of, workspace
+from rendered import ALICE, machines_of, name_of, objects_of, play, pod_of, render, run_podman, run_quadlet, run_service, run_slurm, slurm, units_of, workspace
 
 AGENT = "/usr/lib/pi-agent/shell-agent"
 ODD = "$(HOME) $HOME $$ 100% \"it's\""  # for shells, units, generators and clusters
@@ -28,20 +27,7 @@ def place_agent(machine):
     return AGENT
 
 
-@pytest.fixture(scope="module")
-def with_limits(machine_name):
-    """A machine whose systemd has the controllers, and with them control groups of version 1."""
-    with machine_with_engines(machine_name, True, POLICY, place_agent) as machine:
-        yield machine
-
-
-@pytest.fixture(scope="module")
-def unified(machine_name):
-    """A machine with control groups of version 2, which podman 5 wants, and no controllers in them."""
-    if MACHINES[machine_name].systemd < 257:
-        pytest.skip("Debian 12 has a podman without quadlets, a mount(8) that maps no ids, and a Slurm that wants munge")
-    with machine_with_engines(machine_name, False, POLICY, place_agent) as machine:
-        yield machine
+with_limits, unified = machines_of(POLICY, place_agent)
 
 
 def with_home(machine):
