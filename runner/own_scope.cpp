@@ -19,6 +19,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int scope_patience_seconds = 30;
+constexpr int unanswered_patience_seconds = 1;
 constexpr std::size_t scopes_at_once = 64;
 
 // The groups below one; none where it has just gone.
@@ -28,12 +29,26 @@ std::vector<std::string> groups_in(const std::string &path)
     return directory ? names_in(directory) : std::vector<std::string>();
 }
 
+// For while something else has failed, which is what is told.
+void wait_quietly(const std::string &scope, int seconds) noexcept
+{
+    try {
+        wait_until_inside(scope, in_seconds(seconds));
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): what came before it is told
+    }
+}
+
 } // namespace
 
 MoveIntoScope::MoveIntoScope(SystemdBus &systemd, const std::string &scope, Uid user)
 {
     if (!defence_is_on("own-scope")) return;
-    systemd.request_scope(scope, scope_properties(user));
+    try {
+        systemd.request_scope(scope, scope_properties(user));
+    } catch (const std::exception &) { // the answer may be what failed, and systemd at work
+        wait_quietly(scope, unanswered_patience_seconds);
+        throw;
+    }
     under_way_ = scope;
 }
 
@@ -45,10 +60,7 @@ void MoveIntoScope::wait()
 
 MoveIntoScope::~MoveIntoScope()
 {
-    try {
-        wait();
-    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): what came before it is told
-    }
+    if (!under_way_.empty()) wait_quietly(under_way_, scope_patience_seconds);
 }
 
 void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noexcept
