@@ -11,9 +11,15 @@ BENCHES = (
     ("together", ["--runs", "40"], ["--runs", "3"]),
     ("growth", ["--runs", "40"], ["--runs", "6", "--many", "2000"]),
     ("sync", ["--files", "1000", "--files", "20000"], ["--files", "1000", "--runs", "5", "--launches", "10"]),
+    ("project", [], ["--files", "500", "--mib", "16", "--runs", "2", "--warm-up", "1"]),
 )
 SYNC_BOUND = 0.3
 PTY_BOUNDS = {("text", "script"): 1.0, ("text", "systemd-run"): 0.5, ("p99", "script"): 1.1}
+
+
+def turned(found):
+    """The ratio the other way round."""
+    return {"median": 1 / found["median"], "low": 1 / found["high"], "high": 1 / found["low"]}
 
 
 def lines_of(bench, answer):
@@ -21,6 +27,8 @@ def lines_of(bench, answer):
     if bench == "sync":
         return [held(f"sync, {case}: ours / rsync -a --delete", seen["ratio"], SYNC_BOUND if case == "20000 files, unchanged" else None)
                 for case, seen in answer["cases"].items()]  # fmt: skip
+    if bench == "project":
+        return [held(f"project, {case}: inside / outside", turned(seen["ratio"])) for case, seen in answer["cases"].items()]
     if bench == "pty":
         lines = []
         for name, row in answer["report"].items():
