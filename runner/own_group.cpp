@@ -139,10 +139,12 @@ OwnGroup::OwnGroup(const AsRoot & /*root*/, std::string session_id, Uid user) : 
         const std::string path = group_of(id_);
         const std::string agents = path + "/agent";
         const std::string runner = path + "/runner";
-        if (!make_group(path.c_str()) || !make_group(agents.c_str()) || !make_group(runner.c_str())) continue;
-        agents_ = open_group(agents.c_str());
+        // The runner's first: once somebody is in it, no sweep takes what lies beside it.
+        if (!make_group(path.c_str()) || !make_group(runner.c_str())) continue;
         const UniqueFd own = open_group(runner.c_str());
-        if (agents_ && own && enter_group(own) == 0 && faccessat(agents_.get(), "cgroup.procs", W_OK, 0) == 0) return;
+        if (!own || enter_group(own) != 0 || !make_group(agents.c_str())) continue;
+        agents_ = open_group(agents.c_str());
+        if (agents_ && faccessat(agents_.get(), "cgroup.procs", W_OK, 0) == 0) return;
     }
     agents_.reset();
     require_groups_of_others(user);

@@ -19,8 +19,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int wait_seconds = 60; // for a sandbox that ends: the runner gives up on it earlier
-
 std::vector<std::string> recorded_paths(FdRef session)
 {
     const UniqueFd records = find_beneath(session, placeholders_directory, O_RDONLY | O_DIRECTORY);
@@ -35,7 +33,9 @@ std::vector<std::string> recorded_paths(FdRef session)
 
 void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
 {
-    const std::optional<Packet> order = receive_packet(channel, in_seconds(wait_seconds));
+    while (!wait_for_input(channel, in_seconds(60))) { // a sandbox may take as long to end as it likes; with the runner this process ends
+    }
+    const std::optional<Packet> order = receive_packet(channel, in_seconds(1));
     if (!order) return; // the runner is gone; who cleans up after it does this, too
     fault_point("unplacing");
     const UniqueFd top = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));

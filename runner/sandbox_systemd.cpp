@@ -43,6 +43,7 @@ void SystemdSandbox::start_unit(const SandboxPlan &plan, const ServiceStreams &s
 {
     bus_.start_service(service_name(id_), properties(plan, features_), CompanionUnit{cleanup_name(id_), cleanup_properties(id_, user_)},
                        streams);
+    was_taken_in_ = true;
     fault_point("unit-asked-for");
 }
 
@@ -142,8 +143,10 @@ bool SystemdSandbox::is_there()
 {
     try {
         return bus_.unit_exists(service_name(id_));
-    } catch (const Failure &) { // the bus is gone: the kernel knows who is in it, and with this process's scope it ends in any case
-        return !processes().empty();
+    } catch (const Failure &) { // the bus is gone
+        // With this process's scope the unit ends in any case. One that systemd has taken in brings its own cleanup unit, which also knows
+        // what an engine left elsewhere; of another one the kernel knows who is in it, an engine itself counted.
+        return was_taken_in_ || !SystemdSandbox::processes().empty();
     }
 }
 

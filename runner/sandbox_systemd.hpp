@@ -58,6 +58,7 @@ private:
     Uid user_;
     SystemdBus bus_;
     SystemdFeatures features_{};
+    bool was_taken_in_ = false; // systemd has answered that it starts the session's unit
 };
 
 } // namespace pi_agent

@@ -48,7 +48,12 @@ void SessionEnd::end_after_failure()
     } catch (const std::exception &failure) {
         record_problem(id_, failure.what());
     }
-    if (!early.empty()) throw Failure(ExitStatus::unavailable, early);
+    if (early.empty()) return;
+    try {
+        throw; // what is being handled; a signal, as which pi ends, passes
+    } catch (const std::exception &failure) {
+        throw Failure(ExitStatus::unavailable, early + "; meanwhile: " + failure.what());
+    }
 }
 
 SessionEnd::~SessionEnd()

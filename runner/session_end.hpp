@@ -20,8 +20,8 @@ public:
     // its end, and the turn of whoever cleans up after that.
     void sandbox_may_live() noexcept { sandbox_may_live_ = true; }
     void sandbox_has_ended() noexcept { sandbox_may_live_ = false; }
-    // The failure that led here is what counts, but where the sandbox had ended by itself before: throws Failure, with what it says of
-    // that.
+    // For a handler, which then throws on what led there. Where the sandbox had ended by itself before, the one may have come of the other:
+    // throws Failure with both, unless it was a signal.
     void end_after_failure();
     ~SessionEnd();
 

@@ -35,18 +35,19 @@ WRAPPER = ("asking", "asked", "told")
 BESIDE_THE_WRAPPER = ("looking-back",)
 # The first programs of units in which an engine makes the sandbox.
 DOORS = {"podman-door": "podman", "docker-door": "docker"}
+ENGINES = {**DOORS, "syncing under podman": "podman", "syncing under docker": "docker"}
 # Where only a killed runner brings somebody: the unit that cleans up, which comes where the runner would have come too, and, under bwrap, the
 # process that waits for the runner's end.
 OF_CLEANUP = " of the cleanup"
 AFTER_A_KILLED_RUNNER = ("cleaning-up", "keeper-cleans", f"removing{OF_CLEANUP}", f"unmounted{OF_CLEANUP}")
-POINTS = (*WRAPPER, *BESIDE_THE_WRAPPER, *RUNNER, *CHILDREN, *LAUNCHER, *AFTER_A_KILLED_RUNNER, *DOORS)
+POINTS = (*WRAPPER, *BESIDE_THE_WRAPPER, *RUNNER, *CHILDREN, *LAUNCHER, *AFTER_A_KILLED_RUNNER, *ENGINES)
 # Killed there, nobody is left who would remove the session's directory and mounts before the next start: a runner whose unit is not asked for
 # yet, or who removes what a runner left. That nothing runs any more is everybody's.
 REMOVED_BY_THE_NEXT_START = ("half-made", "directory-made", "state-locked", "holding-id-map", "tree-built", *AFTER_A_KILLED_RUNNER)
 
 # What is said of a point that is come to under a policy of its own.
 UNDER = {" under bwrap": "sandbox: {method: bwrap}", " with a network": "network: loopback", " with a cache": "toolchains: {caches: [~/.cache/pip]}"}
-POLICIES = {"keeper-cleans": UNDER[" under bwrap"], **{point: f"sandbox: {named_method(method)}" for point, method in DOORS.items()}}
+POLICIES = {"keeper-cleans": UNDER[" under bwrap"], **{point: f"sandbox: {named_method(method)}" for point, method in ENGINES.items()}}
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nbm9uZQ==\n-----END OPENSSH PRIVATE KEY-----\n"
 HOOK = "/usr/share/pi-agent/migrations/0.0.2-fault.sh"
 STAMP = "/var/lib/pi-agent/users/alice/meta/version"

@@ -2,7 +2,7 @@
 
 import pytest
 from engine import WITH_DOCKER
-from points import DOORS, LAUNCHER, POINTS, POLICIES, REMOVED_BY_THE_NEXT_START, WRAPPER, Before, name_of, points_in_the_sources, require_in_words, waiting_at
+from points import DOORS, ENGINES, LAUNCHER, POINTS, POLICIES, REMOVED_BY_THE_NEXT_START, WRAPPER, Before, name_of, points_in_the_sources, require_in_words, waiting_at
 
 pytestmark = pytest.mark.position("host")
 
@@ -33,8 +33,8 @@ def docker(weak, machine_name):
 @pytest.fixture(autouse=True)
 def engine(request):
     point = request.node.callspec.params.get("point") if hasattr(request.node, "callspec") else None
-    if point in DOORS:
-        request.getfixturevalue(DOORS[point])
+    if point in ENGINES:
+        request.getfixturevalue(ENGINES[point])
 
 
 @pytest.mark.position("tests")
