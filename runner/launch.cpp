@@ -227,7 +227,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
         tell_all(wrapper, ssh.notices);
         tell_all(wrapper, git_identity.show(session, watch, guards.repository_config()));
     } catch (...) {
-        end.end_after_failure();
+        end.end_after(std::current_exception());
         throw;
     }
 

@@ -12,6 +12,7 @@
 #include "runner/supervise.hpp"
 
 #include <chrono>
+#include <exception>
 #include <string>
 #include <sys/file.h>
 
@@ -40,7 +41,7 @@ std::string words_of_early_end(Sandbox &sandbox) noexcept
 
 } // namespace
 
-void SessionEnd::end_after_failure()
+void SessionEnd::end_after(const std::exception_ptr &problem)
 {
     const std::string early = words_of_early_end(sandbox_);
     try {
@@ -50,7 +51,7 @@ void SessionEnd::end_after_failure()
     }
     if (early.empty()) return;
     try {
-        throw; // what is being handled; a signal, as which pi ends, passes
+        std::rethrow_exception(problem); // a signal, as which pi ends, passes
     } catch (const std::exception &failure) {
         throw Failure(ExitStatus::unavailable, early + "; meanwhile: " + failure.what());
     }

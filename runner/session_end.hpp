@@ -4,6 +4,7 @@
 #include "common/identity.hpp"
 #include "runner/sandbox.hpp"
 
+#include <exception>
 #include <string>
 
 namespace pi_agent {
@@ -20,9 +21,9 @@ public:
     // its end, and the turn of whoever cleans up after that.
     void sandbox_may_live() noexcept { sandbox_may_live_ = true; }
     void sandbox_has_ended() noexcept { sandbox_may_live_ = false; }
-    // For a handler, which then throws on what led there. Where the sandbox had ended by itself before, the one may have come of the other:
-    // throws Failure with both, unless it was a signal.
-    void end_after_failure();
+    // Ends the sandbox after a problem. Where the sandbox had ended by itself before, the one may have come of the other: throws Failure
+    // with both, unless the problem was a signal.
+    void end_after(const std::exception_ptr &problem);
     ~SessionEnd();
 
 private:
