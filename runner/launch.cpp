@@ -48,8 +48,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int terminal_patience_seconds = 5;
-
 void tell(FdRef wrapper, const RunnerMessage &message)
 {
     try {
@@ -67,16 +65,6 @@ void tell_all(FdRef wrapper, const std::vector<std::string> &notices)
             send_packet(wrapper, encode(RunnerMessage(Notice{text})), {}, deadline);
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: as above
     }
-}
-
-// The agent's end of the session's pty, where the request wants one; the other end is the wrapper's, which sets it up while systemd builds
-// the unit.
-UniqueFd give_terminal(const AsRoot &root, const RootTree &tree, const Account &agent, const Request &request, FdRef wrapper)
-{
-    if (!has_any(request.on_terminal)) return UniqueFd();
-    SessionTerminal terminal = open_session_terminal(root, tree.devpts, agent, request.window);
-    send_packet(wrapper, encode(RunnerMessage(TerminalOpened{})), {terminal.master.get()}, in_seconds(terminal_patience_seconds));
-    return std::move(terminal.slave);
 }
 
 SandboxPlan plan_sandbox(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
@@ -164,7 +152,9 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     slot.reset(); // from here it is a session, and counted as one
     EarlyMessages early(receiver);
     const SessionWatch watch{wrapper, termination, receiver.channel(), [&] { early.hear(); }};
+    bool waited = false;
     StateDirectory state = open_state_directory(root, policy.agent.state_dir, caller.name, agent, [&] {
+        waited = true;
         watch.check();
         progress.show("waiting for another start of your agent");
     });
@@ -189,7 +179,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
         environment.host_files = std::move(variables.assignments);
         tell_all(wrapper, variables.notices);
     };
-    if (locked_settings) bring_config_in(); // they are mounted over the agent's, which must be there
+    // Locked settings are mounted over the agent's, which must be there. And where one start waits, others do: what they wait for is over
+    // sooner.
+    const bool config_first = locked_settings || waited;
+    if (config_first) bring_config_in();
     const UniqueFd scratch = make_scratch(root, session, policy.scratch, policy.agent.state_dir, id, agent);
     if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
     RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
@@ -213,7 +206,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
             show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
                                      policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches,
                                      policy.limits, sandbox->has_limits(), sandbox->confines()});
-        if (!locked_settings) bring_config_in();
+        if (!config_first) bring_config_in();
         show_accounts(session, view, caller, agent, state.home_path, project.shown.by_group);
         tell_all(wrapper, host_files.show(session, sandbox->own_files()));
         CertificateFiles certificates =
@@ -236,7 +229,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     if (const auto open = open_program_notice(policy)) tell_all(wrapper, {*open});
     for (const auto &notices : {name_hidden(tree, project), shown_home.notices, guards.notices()})
         tell_all(wrapper, notices);
-    UniqueFd terminal = give_terminal(root, tree, agent, request, wrapper);
+    UniqueFd terminal = give_terminal(root, tree.devpts, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
     const Program program = request.program;
     if (program == Program::canary)

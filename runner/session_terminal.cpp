@@ -1,15 +1,26 @@
 // Opening the session's pty.
 #include "runner/session_terminal.hpp"
 
+#include "common/channel.hpp"
 #include "common/error.hpp"
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
-SessionTerminal open_session_terminal(const AsRoot & /*root*/, FdRef devpts, const Account &agent, const WindowSize &window)
+namespace {
+
+constexpr int terminal_patience_seconds = 5;
+
+struct SessionTerminal {
+    UniqueFd master;
+    UniqueFd slave;
+};
+
+SessionTerminal open_session_terminal(FdRef devpts, const Account &agent, const WindowSize &window)
 {
     SessionTerminal terminal;
     terminal.master = UniqueFd::adopt(openat(devpts.get(), "ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
@@ -23,6 +34,16 @@ SessionTerminal open_session_terminal(const AsRoot & /*root*/, FdRef devpts, con
     const winsize size{window.rows, window.columns, window.x_pixels, window.y_pixels};
     if (ioctl(terminal.master.get(), TIOCSWINSZ, &size) != 0) throw_errno("setting the session's window size");
     return terminal;
+}
+
+} // namespace
+
+UniqueFd give_terminal(const AsRoot & /*root*/, FdRef devpts, const Account &agent, const Request &request, FdRef wrapper)
+{
+    if (!has_any(request.on_terminal)) return UniqueFd();
+    SessionTerminal terminal = open_session_terminal(devpts, agent, request.window);
+    send_packet(wrapper, encode(RunnerMessage(TerminalOpened{})), {terminal.master.get()}, in_seconds(terminal_patience_seconds));
+    return std::move(terminal.slave);
 }
 
 } // namespace pi_agent

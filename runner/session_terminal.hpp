@@ -8,12 +8,8 @@
 
 namespace pi_agent {
 
-struct SessionTerminal {
-    UniqueFd master;
-    UniqueFd slave; // owned by the agent, mode 0600
-};
-
-// `devpts` is the root of the session's devpts mount. Root opens both ends there and forwards no byte.
-SessionTerminal open_session_terminal(const AsRoot &root, FdRef devpts, const Account &agent, const WindowSize &window);
+// The agent's end, which is the agent's with mode 0600, where the request wants a terminal; the other end goes to the wrapper, which sets
+// it up while the sandbox is built. `devpts` is the root of the session's devpts mount. Root opens both ends there and forwards no byte.
+UniqueFd give_terminal(const AsRoot &root, FdRef devpts, const Account &agent, const Request &request, FdRef wrapper);
 
 } // namespace pi_agent
