@@ -117,8 +117,10 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
                                    "# What other rules say of the environment and of terminals does not reach the runner.\n"
                                    "Defaults!{1} env_reset, !env_keep, !env_check, !use_pty\n",
                                    escape_for_display(policy_file), runner);
-    // A line of their own: sudo-rs does not know these, has nothing of the kind, and would leave out the line above with them.
-    if (kind == SudoKind::original) text += fmt::format("Defaults!{} !setenv, !requiretty, !log_input, !log_output\n", runner);
+    // A line of their own: sudo-rs does not know these, has nothing of the kind, and would leave out the line above with them. Without a
+    // PAM session to close, sudo becomes the runner instead of waiting for it (sudoers(5), pam_session). Who may is still PAM's to say.
+    if (kind == SudoKind::original)
+        text += fmt::format("Defaults!{} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n", runner);
     // The empty string means: no arguments at all.
     const std::set<std::string> by_group = allowed_by_group(policy, policy_file, members_of);
     for (const auto &entry : policy.users)

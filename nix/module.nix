@@ -37,7 +37,7 @@ let
     commands = [{ command = "${runner} \"\""; options = [ "NOPASSWD" ]; }];
   }];
   guard = "Defaults!${runner} env_reset, !env_keep, !env_check, !use_pty\n";
-  guardOfOriginal = "Defaults!${runner} !setenv, !requiretty, !log_input, !log_output\n"; # sudo-rs knows none of these words
+  guardOfOriginal = "Defaults!${runner} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n"; # sudo-rs knows none of these words
 
   userOf = agent: {
     name = agent.name;

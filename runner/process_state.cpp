@@ -22,6 +22,7 @@
 #include <sys/time.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -151,10 +152,13 @@ UniqueFd take_channel(const AsRoot & /*root*/)
 
 void require_host_namespaces(const AsRoot & /*root*/)
 {
-    for (const char *name : {"mnt", "pid", "user", "cgroup"}) {
+    // A process stays in its PID namespace for life: unshare(2) changes that of its children, and of nothing else.
+    constexpr std::array<std::pair<const char *, const char *>, 5> kinds = {
+        {{"mnt", "mnt"}, {"pid", "pid"}, {"pid_for_children", "pid"}, {"user", "user"}, {"cgroup", "cgroup"}}};
+    for (const auto &[mine, name] : kinds) {
         const std::string suffix = std::string("/ns/") + name;
-        const auto own = namespace_of("self", name);
-        if (!own) throw_errno("reading /proc/self" + suffix);
+        const auto own = namespace_of("self", mine);
+        if (!own) throw_errno(std::string("reading /proc/self/ns/") + mine);
         const auto host = namespace_of("1", name);
         if (!host) // root can, unless it is root of a user namespace only
             throw Failure(ExitStatus::denied, "denied: the host's " + std::string(name) + " namespace cannot be seen from here (" +

@@ -128,9 +128,8 @@ class Reached:
         """How the start ended: its status, and what it said on both; fails when it does not end."""
         until = time.monotonic() + END_SECONDS
         while True:
-            # nsenter(1) and sudo(8) stop themselves when they see their child stop.
+            # nsenter(1) stops itself when it sees its child stop.
             self.wrapper.send_signal(signal.SIGCONT)
-            self.machine.root(["pkill", "-CONT", "-x", "sudo"])
             try:
                 out, said = self.wrapper.communicate(timeout=0.5)
                 return self.wrapper.returncode, out, said

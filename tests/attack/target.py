@@ -13,6 +13,7 @@ ATTACK_POLICY = HERE / "policy.yaml"
 POLICY_FILE = "/etc/pi-agent/policy.yaml"
 INSIDE = "/usr/local/lib/attack"
 DEMO = "/home/alice/projects/demo"
+SITE = "/etc/sudoers.d/zz-site"
 TAKEN_OUT = "/etc/pi-agent/test-without"
 PRELUDE = f"import sys; sys.path.insert(0, {INSIDE!r})\nfrom client import *\n"
 SESSIONS = "/run/pi-agent/sessions"
@@ -63,6 +64,15 @@ class Target:
             yield
         finally:
             self.machine.write(POLICY_FILE, ATTACK_POLICY.read_text())
+
+    @contextlib.contextmanager
+    def sudo_that_waits(self):
+        """A site's own line, with which sudo stays instead of becoming the runner (docs/doctor.md)."""
+        self.machine.write(SITE, "Defaults!/usr/libexec/pi-agent/pi-agent-runner pam_session\n", mode=0o440)
+        try:
+            yield
+        finally:
+            self.machine.root(["rm", SITE], check=True)
 
     def intact(self):
         return contextlib.nullcontext()

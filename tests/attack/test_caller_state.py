@@ -152,7 +152,7 @@ child.kill()
     assert len(on.seen) > 4, "the look itself does not work"
 
 
-def test_nothing_of_the_callers_state_reaches_the_agent(worst, control_seen):
+def test_nothing_of_the_callers_state_reaches_the_agent(worst, product, control_seen):
     agent, runner = worst.agent, worst.runner
     # systemd's own niceness, and the score of the unit: the agent goes before the runner when memory runs out
     assert (agent["nice"], agent["policy"], agent["oom_score_adj"]) == (worst.init["nice"], 0, 500)
@@ -163,9 +163,10 @@ def test_nothing_of_the_callers_state_reaches_the_agent(worst, control_seen):
     assert [line for line in agent["limits"] if line.startswith(lowered)] == [line for line in worst.init["limits"] if line.startswith(lowered)]
     assert runner["groups"] == "" and set(runner["uid"]) == {"0"} and runner["cwd"] == "/" and runner["umask"] == "0077"
     assert f"pi-agent-run-{worst.id}.scope" in runner["control group"] and "harness" not in agent["control group"]
-    sudo = worst.caller
+    with product.sudo_that_waits():
+        sudo = BadlyCalled(product).caller
     assert (sudo["nice"], sudo["oom_score_adj"], sudo["personality"]) == (19, 1000, STICKY_TIMEOUTS), sudo
-    control_seen("the same look finds it in sudo, between the caller and the runner")
+    control_seen("the same look finds it in a sudo that stays between the caller and the runner")
 
 
 def test_the_agent_has_the_callers_umask_for_its_files_and_nothing_else_of_it(product):

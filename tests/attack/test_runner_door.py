@@ -188,15 +188,26 @@ def test_called_in_another_namespace(name, flag, more, prove):
 
 
 def test_called_in_another_process_namespace(prove):
-    """There the numbers of root's own children are those of the host's processes: it would write into /proc of another one."""
+    """There the numbers of root's own children are those of the host's processes: it would write into /proc of another one.
+
+    sudo itself stays in the host's, and what it starts is in the other."""
     script = f"tell(call({ASK}, pair=socket_made_by(1000), prepare=becoming('alice', leaving(CLONE_NEWPID))))"
 
     def attack(target):
-        answer = target.play(script, user="root")
+        with target.sudo_that_waits():
+            answer = target.play(script, user="root")
         return Outcome(answer["ended"] is not None or "writing /proc/" in answer["said"], answer)
 
     on, _ = prove(attack, "host-namespaces", "own-scope", "unit:BindsTo")
     refused(on, "called from another pid namespace")
+
+
+@pytest.mark.parametrize("first", ["leaving(CLONE_NEWPID)", "lambda: libc.unshare(CLONE_NEWPID)"], ids=["with an init", "without one"])
+def test_called_with_another_process_namespace_for_its_children(first, product, right_call_seen):
+    """A sudo that becomes the runner leaves it in the host's, and its children would be in the other."""
+    answer = product.play(f"tell(call({ASK}, pair=socket_made_by(1000), prepare=becoming('alice', {first})))", user="root")
+    assert answer["ended"] is None and answer["status"] != 0, answer
+    assert "called from another pid namespace" in answer["said"] or "/proc/self/ns/pid_for_children" in answer["said"], answer
 
 
 def test_a_user_is_root_in_a_namespace_of_their_own(product):

@@ -124,7 +124,7 @@ def test_the_wrapper_hides_the_prompt_it_was_given(prove):
 @pytest.mark.position("host")
 def test_even_root_finds_them_in_no_process_of_ours(running, product, control_seen):
     found = markers_in_proc(product, "root")
-    assert not {running.runner_pid(), running.receiver_pid(), running.sudo_pid(), running.exec_pid()} & set(found)
+    assert not {running.runner_pid(), running.receiver_pid(), running.exec_pid()} & set(found)
     assert running.agent_pid() in found
     control_seen("the same look finds them in the agent")
 

@@ -9,7 +9,7 @@ from evaluating import HERE, LIBRARIES, SOURCE, EvaluationError, evaluate_module
 
 RUNNER = f"{NIXOS_PREFIX}/libexec/pi-agent/pi-agent-runner"
 GUARD = f"Defaults!{RUNNER} env_reset, !env_keep, !env_check, !use_pty\n"
-GUARD_OF_ORIGINAL = f"Defaults!{RUNNER} !setenv, !requiretty, !log_input, !log_output\n"
+GUARD_OF_ORIGINAL = f"Defaults!{RUNNER} !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n"
 AGENT = "/nix/store/pi-coding-agent"
 HOST_USERS = {"alice", "bob", "carol"}
 

@@ -30,7 +30,6 @@ true
 KILLS_OF_OURS = {
     "launcher": "pkill -9 -x pi-agent-exec",
     "runner": "pkill -9 -f ^/usr/libexec/pi-agent/pi-agent-runner",
-    "sudo": "pkill -9 -x sudo",
 }
 
 DENIED = 77

@@ -105,10 +105,10 @@ def test_temporary_files_end_with_the_session(playing, method):
     assert playing.root(["test", "-e", directory]).returncode == 1
 
 
-@pytest.mark.parametrize("victim", ["pi-agent-runner", "pi-agent-exec", "sudo", "pi"])
+@pytest.mark.parametrize("victim", ["pi-agent-runner", "pi-agent-exec", "pi"])
 def test_whoever_is_killed_nothing_stays(playing, method, victim):
     with session(playing, "sh", "echo ready; trap '' TERM HUP; setsid sh -c 'trap \"\" TERM HUP; sleep 300' & sleep 300") as running:
-        pattern = {"pi-agent-runner": "-f ^/usr/libexec/pi-agent/pi-agent-runner", "sudo": "-x sudo", "pi": "-x pi", "pi-agent-exec": "-x pi-agent-exec"}[victim]
+        pattern = {"pi-agent-runner": "-f ^/usr/libexec/pi-agent/pi-agent-runner", "pi": "-x pi", "pi-agent-exec": "-x pi-agent-exec"}[victim]
         playing.root(f"pkill -9 {pattern}", check=True)
         running.wait()
     wait_until_empty(lambda: [line for line in leftovers(playing) if not line.startswith("pi-agent-run-")])

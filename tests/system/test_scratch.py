@@ -142,9 +142,8 @@ KILLS = {
     "the agent": "pkill -9 -u pi-agent-alice -x bash",
     "the launcher": "pkill -9 -x pi-agent-exec",
     "the runner": "pkill -9 -f ^/usr/libexec/pi-agent/pi-agent-runner",
-    "sudo": "pkill -9 -x sudo",
     "the wrapper": "pkill -9 -x pi",
-    "everything": "pkill -9 'pi|sudo|pi-agent-exec|bash' -u alice,pi-agent-alice; pkill -9 -f ^/usr/libexec/pi-agent/",
+    "everything": "pkill -9 'pi|pi-agent-exec|bash' -u alice,pi-agent-alice; pkill -9 -f ^/usr/libexec/pi-agent/",
 }
 
 

@@ -30,7 +30,7 @@ TEST_CASE("one rule without arguments for each user and group, and no other term
           "# Changes made here are lost: change the policy and run it again.\n"
           "# What other rules say of the environment and of terminals does not reach the runner.\n"
           "Defaults!/usr/libexec/pi-agent/pi-agent-runner env_reset, !env_keep, !env_check, !use_pty\n"
-          "Defaults!/usr/libexec/pi-agent/pi-agent-runner !setenv, !requiretty, !log_input, !log_output\n"
+          "Defaults!/usr/libexec/pi-agent/pi-agent-runner !setenv, !requiretty, !log_input, !log_output, !pam_session, !pam_setcred\n"
           "alice ALL=(root) NOPASSWD: /usr/libexec/pi-agent/pi-agent-runner \"\"\n"
           "bob ALL=(root) NOPASSWD: /usr/libexec/pi-agent/pi-agent-runner \"\"\n"
           "%devs ALL=(root) NOPASSWD: /usr/libexec/pi-agent/pi-agent-runner \"\"\n");
