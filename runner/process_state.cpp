@@ -156,13 +156,12 @@ void require_host_namespaces(const AsRoot & /*root*/)
     constexpr std::array<std::pair<const char *, const char *>, 5> kinds = {
         {{"mnt", "mnt"}, {"pid", "pid"}, {"pid_for_children", "pid"}, {"user", "user"}, {"cgroup", "cgroup"}}};
     for (const auto &[mine, name] : kinds) {
-        const std::string suffix = std::string("/ns/") + name;
         const auto own = namespace_of("self", mine);
         if (!own) throw_errno(std::string("reading /proc/self/ns/") + mine);
         const auto host = namespace_of("1", name);
         if (!host) // root can, unless it is root of a user namespace only
             throw Failure(ExitStatus::denied, "denied: the host's " + std::string(name) + " namespace cannot be seen from here (" +
-                                                  SystemFailure(errno, "/proc/1" + suffix).what() +
+                                                  SystemFailure(errno, std::string("/proc/1/ns/") + name).what() +
                                                   "); run pi from an ordinary shell of this host");
         if (own != host && defence_is_on("host-namespaces"))
             throw Failure(ExitStatus::denied, std::string("denied: called from another ") + name +

@@ -17,7 +17,7 @@ public:
     [[nodiscard]] bool has_ended() const noexcept { return ended_; }
     // To be called on SIGCHLD.
     void reap();
-    // Throws Failure when sudo was killed: the session ended with it, however the agent took that.
+    // Throws Failure when the runner, or a sudo that waits for it, was killed: the session ended with it, however the agent took that.
     void require_orderly_end();
     // Why no runner ever answered, from sudo's exit and its words on standard error; a Failure to throw.
     [[noreturn]] void explain_silence();
