@@ -4,7 +4,7 @@ import contextlib
 import json
 
 import pytest
-from launching import DEMO, PLAYING_POLICY, STATE, leftovers, messages, owner_and_mode, pi, session, wait_until_empty
+from launching import DEMO, KILLS_OF_OURS, PLAYING_POLICY, STATE, leftovers, messages, owner_and_mode, pi, session, wait_until_empty
 
 METHOD = "sandbox:\n  method: none\n"
 BANNER = "NOT SANDBOXED: the policy says sandbox.method: none (/etc/pi-agent/policy.yaml:"
@@ -85,10 +85,13 @@ def test_no_capability_and_no_way_to_another_account(unconfined):
     assert done.stdout.decode().split() == ["0" * 16, "1"], done
 
 
-@pytest.mark.parametrize("victim", ["-f ^/usr/libexec/pi-agent/pi-agent-runner", "-x pi-agent-exec", "-x sudo", "-x pi"])
+KILLS = {"agent": "pkill -9 -o -u pi-agent-alice -x sh", "wrapper": "pkill -9 -u alice -x pi", **KILLS_OF_OURS}
+
+
+@pytest.mark.parametrize("victim", KILLS)
 def test_whoever_is_killed_nothing_stays(unconfined, victim):
     with session(unconfined, "sh", "echo ready; trap '' TERM HUP; setsid sh -c 'trap \"\" TERM HUP; sleep 300' & sleep 300") as running:
-        unconfined.root(f"pkill -9 {victim}", check=True)
+        unconfined.root(KILLS[victim], check=True)
         running.wait()
     wait_until_empty(lambda: [line for line in leftovers(unconfined) if not line.startswith("pi-agent-run-")])
     assert unconfined.root(["pgrep", "-u", "pi-agent-alice"]).returncode == 1
