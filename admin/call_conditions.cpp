@@ -37,9 +37,9 @@ std::optional<PassingCondition> both(PassingCondition one, const PassingConditio
 }
 
 // True when `condition` holds wherever `narrower` does.
-bool holds_wherever(const PassingCondition &condition, const PassingCondition &narrower)
+bool holds_wherever(const PassingCondition &wider, const PassingCondition &narrower)
 {
-    return std::all_of(condition.begin(), condition.end(), [&](const auto &wanted) {
+    return std::all_of(wider.begin(), wider.end(), [&](const auto &wanted) {
         const auto found = narrower.find(wanted.first);
         return found != narrower.end() && (found->second.mask & wanted.second.mask) == wanted.second.mask &&
                (found->second.value & wanted.second.mask) == wanted.second.value;

@@ -35,7 +35,7 @@ public:
         if (!data.is_structured()) return {};
         const Plain *before = nullptr; // in a list
         for (const auto &[key, value] : data.items()) {
-            const std::string below = path + "." + key;
+            std::string below = path + "." + key;
             const bool is_secret = value.is_string() && (data.is_object() ? is_secret_value(key, value.get<std::string>())
                                                                           : is_secret_word(before, value.get<std::string>()));
             if (is_secret) return below;

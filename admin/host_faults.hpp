@@ -28,7 +28,4 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
 // What sessions left whose runners are gone.
 Faults find_leftovers(const AsRoot &root);
 
-// A file system that is on another host, by statfs(2) f_type; empty for a local one.
-std::string network_file_system(unsigned long type);
-
 } // namespace pi_agent

@@ -22,7 +22,7 @@ namespace {
 
 using Document = nlohmann::json;
 
-constexpr const char *rules = "/etc/sudoers.d";
+constexpr const char *rules_directory = "/etc/sudoers.d";
 constexpr const char *rule_file = "/etc/sudoers.d/pi-agent";
 constexpr const char *look = "look through /etc/sudoers and /etc/sudoers.d (visudo)";
 
@@ -191,7 +191,7 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
     const auto sudo = installed_sudo_kind();
     const auto visudo = visudo_of(sudo);
     if (!build::is_system_managed)
-        install_sudoers(root, rules, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users, changes);
+        install_sudoers(root, rules_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users, changes);
     if (changes.count() > 0)
         faults.push_back(
             {"sudo-rule", "the sudo rule in /etc/sudoers.d/pi-agent is not there, or not as the policy says", "sudo pi-agentctl apply"});

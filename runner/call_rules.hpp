@@ -13,22 +13,22 @@ inline constexpr std::uint64_t low_half = 0xffffffff; // of an argument: all tha
 // Holds where the bits of `mask` in argument `index` are `value`, or, with `equal` false, where they are anything else; that only with
 // `whole_argument`.
 struct ArgumentTest {
-    unsigned index;
-    std::uint64_t mask;
-    std::uint64_t value;
+    unsigned index = 0;
+    std::uint64_t mask = 0;
+    std::uint64_t value = 0;
     bool equal = true;
 };
 
 // Where all of `tests` hold, the call ends with `error`.
 struct CallDenial {
-    const char *name;
+    const char *name = nullptr;
     std::vector<ArgumentTest> tests;
-    int error;
+    int error = 0;
 };
 
 // A call that is in no list of calls: it passes where `test` holds.
 struct CallAllowance {
-    const char *name;
+    const char *name = nullptr;
     ArgumentTest test;
 };
 

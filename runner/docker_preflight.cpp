@@ -41,7 +41,7 @@ void require_cgroupfs(const nlohmann::json &facts)
 
 std::string require_plain_image(const nlohmann::json &description, const SandboxPolicy &policy)
 {
-    const std::string id = text_of(description, "Id");
+    std::string id = text_of(description, "Id");
     constexpr const char *prefix = "sha256:";
     if (id.compare(0, 7, prefix) != 0 || id.size() != 7 + id_length || id.find_first_not_of("0123456789abcdef", 7) != std::string::npos)
         refuse(policy, "has no id that docker's daemon tells");

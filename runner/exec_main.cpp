@@ -9,15 +9,17 @@
 #include "runner/launch_record.hpp"
 #include "runner/seccomp_filter.hpp"
 
+#include <charconv>
 #include <csignal>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <optional>
+#include <string_view>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -34,6 +36,14 @@ void block_signals()
     sigset_t all;
     sigfillset(&all);
     if (sigprocmask(SIG_SETMASK, &all, nullptr) != 0) throw_errno("blocking signals");
+}
+
+// -1 for what is no number.
+int descriptor_of(std::string_view text)
+{
+    int fd = -1;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), fd);
+    return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() ? fd : -1;
 }
 
 // On standard input, or where the one argument says: podman passes nothing on as standard input.
@@ -118,8 +128,8 @@ int main(int count, char **arguments)
         const bool has_engine = count > 1;
         const bool has_door = has_engine && arguments[1][0] == '/';
         if (has_door || (has_engine && defence_is_on("podman:die-with-engine"))) die_with_parent();
-        control =
-            has_door ? knock_for_control_socket(arguments[1]) : take_control_socket(has_engine ? std::atoi(arguments[1]) : STDIN_FILENO);
+        control = has_door ? knock_for_control_socket(arguments[1])
+                           : take_control_socket(has_engine ? descriptor_of(arguments[1]) : STDIN_FILENO);
         block_signals();
         const ExecEnded ended = run(control);
         fault_point("agent-over");

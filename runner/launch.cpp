@@ -256,8 +256,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     };
     PlaceholderRemoval placeholders(root, id, session.fd());
     const auto while_it_ends = [&] { placeholders.begin(); };
-    const AgentEnded ended = run_recorded(record, asked, *sandbox, notify, [&, &control = control] { // clang 14 needs it named
-        const Session watched{wrapper, receiver, control, termination, launch, early.messages(), before_agent, after_agent, while_it_ends};
+    const AgentEnded ended = run_recorded(record, asked, *sandbox, notify, [&, &channel = control] { // clang 14 takes no name of a pair
+        const Session watched{wrapper, receiver, channel, termination, launch, early.messages(), before_agent, after_agent, while_it_ends};
         const AgentEnded seen = supervise(*sandbox, watched, std::move(terminal));
         end.sandbox_has_ended();
         return seen;

@@ -1,5 +1,6 @@
 // Run once, when the product is built: the rules of call_rules.hpp as programs of the kernel's (seccomp(2)), written down as C++ for
 // runner/seccomp_filter.cpp. libseccomp takes milliseconds for one, which no start has to wait for.
+#include "common/fd.hpp"
 #include "runner/call_names.hpp"
 #include "runner/call_rules.hpp"
 
@@ -113,16 +114,15 @@ Filter all_but_denied_calls(const std::vector<CallDenial> &more)
 
 void write(const char *name, const Filter &filter)
 {
-    FILE *file = std::tmpfile();
-    if (file == nullptr) throw std::runtime_error("no temporary file could be made");
-    check(seccomp_export_bpf(filter.get(), fileno(file)), name);
-    std::rewind(file);
+    const UniqueFd file = UniqueFd::adopt(memfd_create(name, MFD_CLOEXEC));
+    if (!file) throw std::runtime_error("no temporary file could be made");
+    check(seccomp_export_bpf(filter.get(), file.get()), name);
+    lseek(file.get(), 0, SEEK_SET);
     std::size_t count = 0;
     std::printf("constexpr sock_filter %s[] = {\n", name);
-    for (sock_filter line{}; std::fread(&line, sizeof line, 1, file) == 1; ++count)
+    for (sock_filter line{}; read(file.get(), &line, sizeof line) == sizeof line; ++count)
         std::printf("    {0x%02x, %d, %d, 0x%08x},\n", line.code, line.jt, line.jf, line.k);
     std::printf("};\n");
-    std::fclose(file);
     if (count == 0 || count > BPF_MAXINSNS) throw std::runtime_error(std::string(name) + " has a length that no kernel takes");
 }
 

@@ -20,6 +20,7 @@ namespace {
 template <std::size_t count>
 void load(const sock_filter (&filter)[count], unsigned flags, const char *what)
 {
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the kernel only reads it
     const sock_fprog program{static_cast<unsigned short>(count), const_cast<sock_filter *>(filter)};
     const long refusing = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
     if (refusing < 0) throw_errno(std::string("seccomp: ") + what);

@@ -13,7 +13,7 @@ bool is_same(const Mark &before, const Mark &after)
 bool has_appeared(const Snapshot &before, const std::string &path, const Mark &mark, const timespec &start)
 {
     if (mark.appearing == Appearing::is_ordinary) return false;
-    if (mark.appearing == Appearing::counts_in_known_directory && before.program_directories.count(path.substr(0, path.rfind('/'))) == 0)
+    if (mark.appearing == Appearing::counts_in_known_directory && !before.program_directories.contains(path.substr(0, path.rfind('/'))))
         return false;
     const bool was_looked_for = before.is_complete || (mark.found_first && before.has_first_places);
     return was_looked_for || is_later(mark.changed, start);

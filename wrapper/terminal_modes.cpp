@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
+#include <charconv>
 #include <cstring>
 
 namespace pi_agent {
@@ -12,7 +12,6 @@ namespace {
 
 constexpr int keyboard_depth_limit = 16; // terminals keep no more; an agent may say that it pushed millions
 constexpr unsigned char escape_byte = 0x1b;
-constexpr unsigned char bell = 0x07;
 constexpr unsigned char cancel = 0x18;
 constexpr std::size_t parameter_limit = 64; // longer sequences are none of ours
 
@@ -25,9 +24,7 @@ constexpr std::array switched_off = {7, 25};
 template <std::size_t count>
 bool holds(const std::array<int, count> &modes, int mode)
 {
-    for (const int one : modes)
-        if (one == mode) return true;
-    return false;
+    return std::find(modes.begin(), modes.end(), mode) != modes.end();
 }
 
 } // namespace
@@ -52,14 +49,12 @@ void TerminalModes::take(unsigned char byte)
 {
     if (byte == escape_byte) {
         state_ = State::escape;
-    } else if (byte == cancel || (byte == bell && state_ == State::control_string)) {
-        state_ = State::text;
     } else if (state_ == State::escape) {
         begin(byte);
     } else if (byte >= 0x40 && byte <= 0x7e) {
         finish(byte);
         state_ = State::text;
-    } else if (byte < 0x20 || byte > 0x7e || parameters_.size() >= parameter_limit) {
+    } else if (byte < 0x20 || byte > 0x7e || parameters_.size() >= parameter_limit) { // a cancel or a bell among them
         state_ = State::text;
     } else {
         parameters_.push_back(static_cast<char>(byte));
@@ -120,7 +115,8 @@ void TerminalModes::set_private_modes(bool on)
     std::size_t start = 1;
     while (start < parameters_.size()) {
         const std::size_t end = std::min(parameters_.find(';', start), parameters_.size());
-        const int mode = std::atoi(parameters_.substr(start, end - start).c_str());
+        int mode = 0;
+        std::from_chars(parameters_.data() + start, parameters_.data() + end, mode);
         if (holds(switched_on, mode)) {
             if (on)
                 on_.insert(mode);

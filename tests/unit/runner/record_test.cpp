@@ -111,10 +111,10 @@ TEST_CASE("what others could have made or written is not written to" * doctest::
         {"no regular file", [] { std::filesystem::create_directory(directory), ::mkfifo(record_file_path, 0600); }},
         {"cannot be trusted", [] { ::chmod("/var/log", 0777); }},
     };
-    for (const auto &[words, trap] : traps)
-        check_logs("71, named", [&words = words, &trap = trap] {
-            trap();
-            return attempt(words) + (std::filesystem::exists("/run/elsewhere") ? ", followed" : "");
+    for (const auto &trap : traps)
+        check_logs("71, named", [&trap] {
+            trap.second();
+            return attempt(trap.first) + (std::filesystem::exists("/run/elsewhere") ? ", followed" : "");
         });
 }
 
