@@ -2,6 +2,7 @@
 
 import json
 import os
+import plistlib
 import shutil
 import subprocess
 import sys
@@ -13,11 +14,16 @@ OURS = ("admin", "common", "runner", "wrapper")
 SKIPPED = 77
 
 
+def is_ours(file, root, build):
+    """A source of the product itself, or meson's file that includes many of them; its tests are no part of what runs as root."""
+    return any(file.is_relative_to(place) and file.relative_to(place).parts[0] in OURS for place in (build, root))
+
+
 def sources(root, build):
-    """What the build compiles of the product itself; its tests are no part of what runs as root."""
+    """What the build compiles of them."""
     commands = json.loads((build / "compile_commands.json").read_text())
     files = {Path(command["directory"], command["file"]).resolve() for command in commands}
-    return sorted(file for file in files if file.is_relative_to(root) and file.relative_to(root).parts[0] in OURS)
+    return sorted(file for file in files if is_ours(file, root, build))
 
 
 def every(command, files):
@@ -42,8 +48,9 @@ def cppcheck(program, root, build, files):
         return subprocess.run([*command, f"-j{os.cpu_count()}"], cwd=root, check=False).returncode == 0
 
 
-def clang_tidy(program, _, build, files):
-    return every([program, "-quiet", "-p", build], files)
+def clang_tidy(program, root, build, files):
+    # It would look for its file above those in the build directory.
+    return every([program, "-quiet", "-p", build, f"--config-file={root / '.clang-tidy'}"], files)
 
 
 def analyze_build(program, root, build, files):
@@ -53,7 +60,15 @@ def analyze_build(program, root, build, files):
     with tempfile.TemporaryDirectory() as directory:
         database = Path(directory, "compile_commands.json")
         database.write_text(json.dumps(commands))
-        return subprocess.run([program, "--cdb", database, "--status-bugs", "--output", directory], cwd=root, check=False).returncode == 0
+        command = [program, "--cdb", database, "--status-bugs", "--plist", "--output", directory]
+        good = subprocess.run(command, cwd=root, check=False).returncode == 0
+        for report in sorted(Path(directory).rglob("*.plist")):
+            found = plistlib.loads(report.read_bytes())
+            for each in found["diagnostics"]:
+                print(f"{found['files'][each['location']['file']]}:{each['location']['line']}: {each['description']} [{each['check_name']}]")
+        for failure in sorted(Path(directory).rglob("*.stderr.txt")):  # what it could not read
+            print(failure.read_text())
+        return good
 
 
 # By name: the programs that may be it, and how it is run.

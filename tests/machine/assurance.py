@@ -9,7 +9,6 @@ import subprocess
 import time
 
 from cache import SOURCE, agent_tree, build_root, machine_root
-from progress import START
 from recipes import AGENTS, EMULATED, MACHINES
 
 PAGE = SOURCE / "docs/assurance.md"
@@ -157,11 +156,19 @@ def kernel_of_emulated():
     return version_of_kernel(kernel() / "vmlinuz")
 
 
-def write(results, commit_before, chosen=()):
-    """The page of a run that has just ended, of all suites or of those that were chosen."""
+def duration(beginnings, now):
+    """What an interrupted part took is not known: only that what ended in it was kept."""
+    minutes = f"{(now - beginnings[-1]) / 60:.0f} minutes on {os.cpu_count()} processors"
+    if len(beginnings) == 1:
+        return minutes
+    return f"{minutes}, and before that what ended in parts that were interrupted (`--continue`): {len(beginnings) - 1}"
+
+
+def write(results, commit_before, beginnings, chosen=()):
+    """The page of a run that has just ended, of all suites or of those that were chosen; beginnings: of its parts, seconds of the epoch."""
     run = {
-        "began": time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(START)),
-        "took": f"{(time.time() - START) / 60:.0f} minutes on {os.cpu_count()} processors",
+        "began": ", ".join(time.strftime("%Y-%m-%d %H:%M UTC", time.gmtime(began)) for began in beginnings),
+        "took": duration(beginnings, time.time()),
         "commit": commit_before if commit() == commit_before else f"{commit_before}, changed meanwhile to {commit()}",
         "suites": f"these alone, each whole: {', '.join(chosen)}" if chosen else "all, each whole, and the long form of every test that has one",
         "came out": f"{results.counts['passed']} passed, {results.counts['failed']} failed, {results.counts['skipped']} skipped",

@@ -88,6 +88,11 @@ class Page(unittest.TestCase):
         self.assertEqual(skipped.count("a case: needs | more"), 2)
         self.assertNotIn("Nothing", failed + skipped)
 
+    def test_how_long_an_interrupted_part_took_is_not_told(self):
+        with mock.patch("os.cpu_count", lambda: 2):
+            self.assertEqual(assurance.duration([0], 600), "10 minutes on 2 processors")
+            self.assertRegex(assurance.duration([0, 5000], 5600), r"^10 minutes on 2 processors, and .* interrupted .*: 1$")
+
     def test_nothing_is_said_where_there_is_nothing(self):
         self.assertEqual(assurance.page(Results(), {}, "").count("Nothing.\n"), 2)
 

@@ -203,9 +203,11 @@ SANITIZED = {"variant": "sanitized", "options": ("-Doptimization=0", "-Ddebug=fa
 WITH_SEAMS = {"variant": "weak", "options": (*PRODUCT["options"], "-Dtest_seams=true")}
 # Each file by itself: it includes what it uses.
 FILE_BY_FILE = {"tools": True, "options": (*PRODUCT["options"], "-Dunity=off")}
-CLANG = {"variant": "clang", "environment": ("CC=clang", "CXX=clang++"), **FILE_BY_FILE}
+WITH_CLANG = ("CC=ccache clang", "CXX=ccache clang++")
+CLANG = {"variant": "clang", "environment": WITH_CLANG, **FILE_BY_FILE}
+CLANG_AT_ONCE = {"variant": "clang", "environment": WITH_CLANG, "tools": True, "options": PRODUCT["options"]}
 # Of it only what the fuzzers try is built, and has its sanitizers from tests/fuzz/meson.build.
-FUZZ = {"variant": "fuzz", "tools": True, "environment": CLANG["environment"], "options": ("-Dfuzzers=true", "-Doptimization=1", "-Ddebug=false")}
+FUZZ = {"variant": "fuzz", "tools": True, "environment": WITH_CLANG, "options": ("-Dfuzzers=true", "-Doptimization=1", "-Ddebug=false")}
 # As nix/package.nix builds it (tests/nix/test_package.py holds the two together), below paths that a Nix store has.
 STORE = "/nix/store"
 NIXOS_PREFIX = f"{STORE}/1c0lmyz4ndxgwqkh8sfjr5vbp2a697i3-pi-agent"
@@ -227,7 +229,9 @@ NIXOS_SETTINGS = (
 )
 # The settings concern one file of C++.
 NIXOS = {"variant": "nixos", "options": (*PRODUCT["options"], f"--prefix={NIXOS_PREFIX}", *NIXOS_SETTINGS)}
-LINT = {"variant": "lint", "environment": ("CXX=c++",), **FILE_BY_FILE}  # named, so that meson does not put ccache before it: clang's tools take the command
+# The compiler is named, so that meson does not put ccache before it: clang's tools take the command.
+LINT = {"variant": "lint", "environment": ("CXX=c++",), **FILE_BY_FILE}
+STATIC = {"variant": "static", "environment": ("CXX=c++",), "tools": True, "options": PRODUCT["options"]}  # many files at once: most of the time goes to headers
 # What was compiled once is not compiled again for another build or checkout (ccache(1)); told by the contents of the files, whatever their times.
 CCACHE = ("CCACHE_DIR=/ccache", "CCACHE_DEPEND=1", "CCACHE_MAXSIZE=3G", "CCACHE_SLOPPINESS=include_file_ctime,include_file_mtime")
 

@@ -11,22 +11,26 @@ import assurance
 import lanes
 import listing
 import suites
+import unfinished
 from cache import HERE
-from progress import CommandFailed, say
+from progress import say
 from recipes import MACHINES
 from results import Results
 
 SUITES = ("lint", "static", "unit", "fuzz", "nix", "system", "attack")  # what runs without the packages that only --full installs
 
 
-def check(options, results):
+def check(options, results, run):
     arguments = [f"--only={options.only}"] if options.only else []
     arguments += ["--full"] if options.full else []
     arguments += [f"--suite={suite}" for suite in options.suite]
+    arguments += [f"--unfinished={run.directory}"] if run.directory else []
     command = [sys.executable, "-B", str(HERE / "suites.py"), *arguments]
     # What boots a machine mostly waits, what does not mostly compiles.
     runs = [(name, part) for name in options.machine for part in suites.parts(name, options.full, options.suite)]
-    lanes.run({f"{name} {part}": [*command, f"--machine={name}", f"--part={part}"] for name, part in runs}, results)
+    # With --full that is hours of it, for which what measures time must not wait.
+    nice = {"unbooted": ["nice", "-n", "5"] if options.full else [], "booted": []}
+    lanes.run({f"{name} {part}": [*nice[part], *command, f"--machine={name}", f"--part={part}"] for name, part in runs}, results)
     if not results.total():
         results.add("failed", f"--only {options.only}", "no test has this in its name, of the suites that were asked for")
 
@@ -36,6 +40,7 @@ def parse():
     parser.add_argument("--machine", action="append", choices=MACHINES, help="this machine and no other; may be repeated (default: all)")
     parser.add_argument("--only", metavar="PATTERN", help="only tests with PATTERN in their name (pytest's -k)")
     parser.add_argument("--full", action="store_true", help="also analyse the sources and build with clang; also the emulated machine; sampled tests try everything")
+    parser.add_argument("--continue", dest="goes_on", action="store_true", help="with --full: go on with an interrupted one of this commit")
     parser.add_argument("--suite", action="append", default=[], choices=SUITES, help="only this suite, whole; may be repeated")
     parser.add_argument("--list", action="store_true", help="runs nothing: tells which tests run on which machine")
     parser.add_argument("--json", action="store_true", help="with --list: as one object, {machine: {suite: [test]}}")
@@ -44,6 +49,8 @@ def parse():
         parser.error("--json goes with --list")
     if options.suite and options.full:
         parser.error("--full is all suites")
+    if options.goes_on and (not options.full or options.machine or options.only):
+        parser.error("--continue goes with --full, of all machines and tests")
     options.whole = (options.full or options.suite) and not (options.machine or options.only)
     options.machine = list(dict.fromkeys(options.machine or MACHINES))
     return options
@@ -56,13 +63,15 @@ def main():
     os.environ["PI_AGENT_FULL"] = "1" if options.full else ""
     if options.list:
         return listing.show(options)
-    say(f"sampled tests use seed {os.environ['PI_AGENT_SEED']} (set PI_AGENT_SEED to repeat them)")
     results = Results()
     try:
         commit = assurance.commit()
-        check(options, results)
+        run = unfinished.begin(commit, options.goes_on) if options.full and options.whole else unfinished.Unfinished()
+        say(f"sampled tests use seed {os.environ['PI_AGENT_SEED']} (set PI_AGENT_SEED to repeat them)")
+        check(options, results, run)
         if options.whole:
-            say(f"writing {assurance.write(results, commit, options.suite)}")
+            say(f"writing {assurance.write(results, commit, run.beginnings(), options.suite)}")
+        run.remove()
     except Exception as failure:  # whatever it is: the last line must not be missing, nor sound well
         traceback.print_exc()
         results.add("failed", "the check itself", repr(failure))

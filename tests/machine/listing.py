@@ -17,7 +17,7 @@ def of_meson(suite, name, only, variant):
 
 
 def of_pytest(suite, name, only):
-    collect = [*pytest(suite, name, only), "--collect-only", "--quiet"]
+    collect = [*pytest(name, only, [f"tests/{suite}"]), "--collect-only", "--quiet"]
     done = subprocess.run(collect, cwd=SOURCE, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode not in (0, 5):
         raise CommandFailed(f"status {done.returncode} from pytest --collect-only tests/{suite}\n{done.stdout}{done.stderr}")

@@ -1,6 +1,7 @@
 """The suites of one machine, one after the other; `check` runs two processes of this for each machine, one of which boots it."""
 
 import argparse
+import dataclasses
 import os
 import signal
 import subprocess
@@ -9,14 +10,15 @@ import tempfile
 import traceback
 from pathlib import Path
 
-from cache import CLANG, FUZZ, LINT, SANITIZED, SOURCE, WITH_SEAMS, Build
+from cache import CLANG, CLANG_AT_ONCE, FUZZ, LINT, SANITIZED, SOURCE, STATIC, WITH_SEAMS, Build
 from progress import CommandFailed, say
 from recipes import EMULATED, LINTED, MACHINES
 from results import Results
+from unfinished import Unfinished
 
 
 def meson_suite(results, suite, name, only, **variant):
-    """Runs one of meson's suites in a build root and adds its cases."""
+    """Runs one of meson's suites in a build root and adds its cases. False when it could not be run."""
     with results.suite(suite, name) as label:
         say(label)
         try:
@@ -26,20 +28,22 @@ def meson_suite(results, suite, name, only, **variant):
             if not selected:
                 if not only:
                     results.add("failed", label, "the suite has no tests")
-                return
+                return False
             log = build.test(suite, selected)
         except CommandFailed as failure:
             results.add("failed", label, f"could not run: {failure}")
-            return
+            return False
         results.add_meson(log, label)
+    return True
 
 
-def pytest_suite(results, suite, machine, only, sample=""):
-    """Runs one suite on a machine of its own, so that no suite depends on what another left there; `sample`: which part of it."""
-    with results.suite(suite, machine, sample) as label, tempfile.TemporaryDirectory() as directory:
+def pytest_suite(results, piece, machine, only, sample=""):
+    """Runs one piece of a suite on a machine of its own, so that none depends on what another left there; `sample`: which part of it.
+    False when it did not come to its end."""
+    with results.suite(piece.label, machine, sample) as label, tempfile.TemporaryDirectory() as directory:
         say(label)
         report = Path(directory) / "report.xml"
-        command = [*pytest(suite, machine, only), "-v", "--tb=short", "--durations=10", "--durations-min=3", f"--junitxml={report}"]
+        command = [*pytest(machine, only, piece.tests), "-v", "--tb=short", "--durations=10", "--durations-min=3", f"--junitxml={report}"]
         environment = {**os.environ, "PI_AGENT_SAMPLE": sample}
         status = subprocess.run(command, cwd=SOURCE, stdin=subprocess.DEVNULL, env=environment).returncode
         failed_before = results.counts["failed"]
@@ -49,11 +53,12 @@ def pytest_suite(results, suite, machine, only, sample=""):
             results.add("failed", label, "the suite has no tests")
         elif status not in (0, 1, 5) or (status == 1 and results.counts["failed"] == failed_before):
             results.add("failed", label, f"could not run: pytest ended with status {status}, see above")
+    return status in (0, 1)
 
 
-def pytest(suite, machine, only):
+def pytest(machine, only, tests):
     command = [sys.executable, "-B", "-m", "pytest", "-p", "no:cacheprovider", f"--rootdir={SOURCE}", f"--machine={machine}"]
-    return [*command, *([f"-k={only}"] if only else []), f"tests/{suite}"]
+    return [*command, *([f"-k={only}"] if only else []), *tests]
 
 
 def compiles(results, what, name, everything=False, **variant):
@@ -77,7 +82,7 @@ def chosen_from(suites, chosen):
 def meson_suites(name, full, chosen=()):
     """Which of meson's suites this machine runs, and in which build. A sanitized build takes as long as all others together."""
     full = full or bool(chosen)
-    linted = {"lint": LINT, **({"static": LINT} if full else {})} if name == LINTED else {}
+    linted = {"lint": LINT, **({"static": STATIC} if full else {})} if name == LINTED else {}
     unit = {"unit": SANITIZED} if full or name == LINTED else {}
     return chosen_from({**linted, **unit, **({"fuzz": FUZZ} if name == LINTED else {})}, chosen)
 
@@ -88,11 +93,30 @@ def pytest_suites(name, full, chosen=()):
     return chosen_from(suites, chosen)
 
 
-def run_unbooted(results, name, only, full, chosen=()):
+@dataclasses.dataclass(frozen=True)
+class Piece:
+    """Of a suite: what it is called and its files or directories."""
+
+    label: str
+    tests: tuple
+
+
+def pieces(suite, full):
+    """A suite; with `full`, where it may take hours, in pieces by its files, each of which can be kept (unfinished.py)."""
+    count = {"system": 8, "attack": 4}.get(suite, 1) if full else 1
+    if count == 1:
+        return [Piece(suite, (f"tests/{suite}",))]
+    files = sorted(str(file.relative_to(SOURCE)) for file in (SOURCE / "tests" / suite).glob("test_*.py"))
+    bounds = [len(files) * number // count for number in range(count + 1)]
+    return [Piece(f"{suite}, {number + 1} of {count}", tuple(files[bounds[number] : bounds[number + 1]])) for number in range(count)]
+
+
+def run_unbooted(results, name, only, full, chosen=(), unfinished=Unfinished()):
     for suite, variant in meson_suites(name, full, chosen).items():
-        meson_suite(results, suite, name, only, **variant)
+        unfinished.once(results, f"{suite} on {name}", lambda own, suite=suite, variant=variant: meson_suite(own, suite, name, only, **variant))
     if full:
-        compiles(results, "build with clang", name, everything=True, **CLANG)
+        # That each file includes what it uses need be seen once.
+        compiles(results, "build with clang", name, everything=True, **(CLANG if name == LINTED else CLANG_AT_ONCE))
 
 
 def part_of(suite, only, full, chosen=()):
@@ -103,15 +127,17 @@ def part_of(suite, only, full, chosen=()):
     return "" if part == "1" else part
 
 
-def run_booted(results, name, only, full, chosen=()):
+def run_booted(results, name, only, full, chosen=(), unfinished=Unfinished()):
     built = compiles(results, "build", name)
     if built and not only:  # all that compiles comes before all that measures time
         built = compiles(results, "build with test seams", name, **WITH_SEAMS)
     for suite in pytest_suites(name, full, chosen):
-        if built:
-            pytest_suite(results, suite, name, only, part_of(suite, only, full, chosen))
-        else:
+        if not built:
             results.add("failed", f"{suite} on {name}", "could not run: the product does not build")
+            continue
+        sample = part_of(suite, only, full, chosen)
+        for piece in pieces(suite, full):
+            unfinished.once(results, f"{piece.label} on {name}", lambda own, piece=piece, sample=sample: pytest_suite(own, piece, name, only, sample))
 
 
 PARTS = {"unbooted": run_unbooted, "booted": run_booted}
@@ -130,12 +156,13 @@ def main():
     parser.add_argument("--only")
     parser.add_argument("--full", action="store_true")
     parser.add_argument("--suite", action="append", default=[])
+    parser.add_argument("--unfinished", help="where an interrupted run is kept, to go on with it")
     parser.add_argument("--results", type=Path, required=True, help="where to write them, as JSON")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that machines are ended and removed
     results = Results()
     try:
-        PARTS[options.part](results, options.machine, options.only, options.full, options.suite)
+        PARTS[options.part](results, options.machine, options.only, options.full, options.suite, Unfinished(options.unfinished))
     except Exception as failure:  # whatever it is: it must not sound well
         traceback.print_exc()
         results.add("failed", f"the check of {options.machine} itself", repr(failure))

@@ -27,7 +27,7 @@ class OnePytest(unittest.TestCase):
         writing = f"open(sys.argv[-1].split('=')[1], 'w').write({REPORT.format(inside)!r});" if inside is not None else ""
         results = Results()
         with mock.patch.object(suites, "pytest", lambda *_: [sys.executable, "-c", f"import sys; {writing} sys.exit({status})"]):
-            quiet(suites.pytest_suite, results, "system", "one", only)
+            self.came_to_its_end = quiet(suites.pytest_suite, results, suites.Piece("system", ()), "one", only)
         self.assertEqual(len(results.suites), 1)
         return tuple(results.counts[key] for key in ("passed", "failed", "skipped")), [why for _, _, why in results.notes]
 
@@ -44,6 +44,7 @@ class OnePytest(unittest.TestCase):
         self.assertEqual(self.counts(1, "")[0], (1, 1, 0))
         for status in (1, 2, 3, 137):
             self.assertEqual(self.counts(status)[0], (0, 1, 0))
+            self.assertEqual(self.came_to_its_end, status == 1)
 
 
 class OneMachine(unittest.TestCase):
@@ -62,7 +63,7 @@ class OneMachine(unittest.TestCase):
         with (
             mock.patch.object(suites, "Build", Build),
             mock.patch.object(suites, "meson_suite", lambda *_, **variant: None),
-            mock.patch.object(suites, "pytest_suite", lambda results, suite, *_: started.append(suite)),
+            mock.patch.object(suites, "pytest_suite", lambda results, piece, *_: started.append(piece.label)),
         ):
             for part in suites.parts(name, full):
                 quiet(suites.PARTS[part], results, name, only, full)
@@ -86,7 +87,13 @@ class OneMachine(unittest.TestCase):
 
     def test_the_second_compiler_is_no_reason_to_leave_the_tests_out(self):
         results, started = self.ran(full=True, broken=["clang"])
-        self.assertEqual((started, results.counts["failed"]), (["system", "attack"], 1))
+        self.assertEqual((started[0], started[-1], results.counts["failed"]), ("system, 1 of 8", "attack, 4 of 4", 1))
+
+    def test_the_pieces_of_a_suite_are_all_of_its_files_each_once(self):
+        self.assertEqual([piece.tests for piece in suites.pieces("system", full=False)], [("tests/system",)])
+        for suite in ("system", "attack"):
+            files = [file for piece in suites.pieces(suite, full=True) for file in piece.tests]
+            self.assertEqual(files, sorted(f"tests/{suite}/{file.name}" for file in (suites.SOURCE / "tests" / suite).glob("test_*.py")))
 
     def test_suites_that_are_asked_for_run_whole_and_no_other(self):
         self.assertEqual(suites.parts("bookworm", False, ["attack"]), ["booted"])

@@ -1,0 +1,86 @@
+"""Plays runs that are interrupted: what ended is kept once, what did not runs again, and nothing of one commit counts for another."""
+
+import contextlib
+import io
+import os
+import tempfile
+import unittest
+from pathlib import Path
+from unittest import mock
+
+import unfinished
+from results import Results
+
+
+class Runs(unittest.TestCase):
+    def setUp(self):
+        self.enterContext(mock.patch.object(unfinished, "DIRECTORY", Path(self.enterContext(tempfile.TemporaryDirectory())) / "unfinished"))
+        self.enterContext(mock.patch.dict(os.environ, PI_AGENT_SEED="5"))
+        self.enterContext(contextlib.redirect_stderr(io.StringIO()))
+        self.ran = []
+
+    def suite(self, name, outcome="passed", came_to_its_end=True):
+        """A suite of one case, which notes that it ran."""
+
+        def act(results):
+            self.ran.append(name)
+            with results.suite(name, "one"):
+                results.add(outcome, name, "why")
+            return came_to_its_end
+
+        return act
+
+    def run_of(self, run, **suites):
+        results = Results()
+        for name, act in suites.items():
+            run.once(results, name, act)
+        return results
+
+    def test_what_came_to_its_end_is_not_run_again_and_counts_all_the_same(self):
+        suites = {"a": self.suite("a"), "b": self.suite("b", "failed"), "c": self.suite("c", "failed", came_to_its_end=False)}
+        first = self.run_of(unfinished.begin("0123", goes_on=False), **suites)
+        os.environ["PI_AGENT_SEED"] = "6"
+        second = self.run_of(unfinished.begin("0123", goes_on=True), **suites)
+        self.assertEqual(self.ran, ["a", "b", "c", "c"])
+        self.assertEqual(first.counts, {"passed": 1, "skipped": 0, "failed": 2})
+        self.assertEqual((second.counts, second.notes, len(second.suites)), (first.counts, first.notes, 3))
+        self.assertEqual(os.environ["PI_AGENT_SEED"], "5")
+
+    def test_what_raises_is_not_kept(self):
+        run = unfinished.begin("0123", goes_on=False)
+        with self.assertRaises(SystemExit):
+            run.once(Results(), "a", lambda _: exit(143))
+        self.run_of(run, a=self.suite("a"))
+        self.assertEqual(self.ran, ["a"])
+
+    def test_each_part_has_a_beginning(self):
+        self.assertEqual(len(unfinished.begin("0123", goes_on=False).beginnings()), 1)
+        self.assertEqual(len(unfinished.begin("0123", goes_on=True).beginnings()), 2)
+        self.assertEqual(len(unfinished.begin("0123", goes_on=False).beginnings()), 1)
+
+    def test_only_an_interrupted_run_of_the_same_commit_goes_on(self):
+        unfinished.begin("0123", goes_on=False)
+        with self.assertRaisesRegex(FileNotFoundError, "no interrupted run of 4567"):
+            unfinished.begin("4567", goes_on=True)
+        with self.assertRaisesRegex(ValueError, "is not one: 0123 with changes"):
+            unfinished.begin("0123 with changes that are not committed", goes_on=True)
+        unfinished.begin("4567", goes_on=False)
+        with self.assertRaises(FileNotFoundError):  # one run is kept, not one of each commit
+            unfinished.begin("0123", goes_on=True)
+
+    def test_a_run_that_ended_is_forgotten(self):
+        unfinished.begin("0123", goes_on=False).remove()
+        with self.assertRaises(FileNotFoundError):
+            unfinished.begin("0123", goes_on=True)
+
+    def test_without_a_commit_nothing_is_kept(self):
+        run = unfinished.begin("0123 with changes that are not committed", goes_on=False)
+        self.run_of(run, a=self.suite("a"))
+        self.run_of(run, a=self.suite("a"))
+        run.remove()
+        self.assertEqual((self.ran, len(run.beginnings())), (["a", "a"], 1))
+        self.assertFalse(unfinished.DIRECTORY.exists())
+
+
+if __name__ == "__main__":
+    unittest.main()
