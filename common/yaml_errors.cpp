@@ -36,7 +36,8 @@ YamlFault explain_yaml_error(const std::string &message, std::size_t index, cons
     const auto length = rest.empty() ? 0 : decode_utf8(rest).length;
     const auto found = rest.empty() || rest.front() == '\n' ? std::string("the end") : quote(rest.substr(0, length));
     if (message == DOC_IN_SCALAR || message == EOF_IN_SCALAR) return explain_quote(progress, places, index);
-    if (message == UNKNOWN_ANCHOR || message == ALIAS_NOT_FOUND || message == CHAR_IN_ALIAS || message == CHAR_IN_ANCHOR)
+    // yaml-cpp 0.8 says which one, too.
+    if (message.starts_with(UNKNOWN_ANCHOR) || message == ALIAS_NOT_FOUND || message == CHAR_IN_ALIAS || message == CHAR_IN_ANCHOR)
         return {where, "anchors and aliases (& and *) are not accepted", "write the value out, or put it in quotes"};
     if (message == UNKNOWN_TOKEN) return {where, "no value begins with " + found, "put it in quotes"};
     if (message == MAP_VALUE) {
