@@ -6,6 +6,7 @@
 #include "runner/process_namespace.hpp"
 
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 #include <fcntl.h>
@@ -103,7 +104,8 @@ void leave_session()
     if (!defence_is_on("leave-session")) return;
     if (getsid(0) == getpid()) {
         const UniqueFd terminal = UniqueFd::adopt(open("/dev/tty", O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
-        if (!terminal) return; // leads a session that has no terminal: nobody can signal it from a keyboard
+        if (!terminal && errno == ENXIO) return; // leads a session that has no terminal (tty(4)): nobody can signal it from a keyboard
+        if (!terminal) refuse_session("opening the terminal"); // one that is there and lets nobody in (TIOCSPTLCK) stays a keyboard
         if (signal(SIGHUP, SIG_IGN) == SIG_ERR || ioctl(terminal.get(), TIOCNOTTY) != 0) refuse_session("giving up the terminal");
         signal(SIGHUP, SIG_DFL);
         return;

@@ -65,10 +65,14 @@ class Target:
         finally:
             self.machine.write(POLICY_FILE, ATTACK_POLICY.read_text())
 
-    @contextlib.contextmanager
     def sudo_that_waits(self):
-        """A site's own line, with which sudo stays instead of becoming the runner (docs/doctor.md)."""
-        self.machine.write(SITE, "Defaults!/usr/libexec/pi-agent/pi-agent-runner pam_session\n", mode=0o440)
+        """As with original sudo unless our rule says otherwise (docs/doctor.md)."""
+        return self.site_default("pam_session")
+
+    @contextlib.contextmanager
+    def site_default(self, setting):
+        """A site's own line in sudoers about the runner, after ours."""
+        self.machine.write(SITE, f"Defaults!/usr/libexec/pi-agent/pi-agent-runner {setting}\n", mode=0o440)
         try:
             yield
         finally:

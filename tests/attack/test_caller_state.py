@@ -131,6 +131,35 @@ def test_the_runner_leaves_the_callers_session(prove):
     prove(attack, "leave-session", quick=True)
 
 
+# A keyboard whose ^Z stops root in the middle of what it holds. sudo becomes the runner, so that may lead the caller's session.
+LOCKED_TERMINAL = """
+import fcntl, select, termios
+TIOCSPTLCK = 0x40045431
+master, slave = os.openpty()
+def lead_a_session_with_a_terminal_that_nobody_can_open():
+    os.setsid()
+    fcntl.ioctl(slave, termios.TIOCSCTTY, 0)
+    fcntl.ioctl(master, TIOCSPTLCK, struct.pack("i", 1))
+def look(channel, stdio):
+    ask(channel, stdio, ["sleep", "2"])
+    select.select([channel], [], [], PATIENCE)
+    (runner,) = open(f"/proc/self/task/{os.getpid()}/children").read().split()
+    seen["terminal"] = int(open(f"/proc/{runner}/stat").read().rsplit(")", 1)[1].split()[4])
+seen = {}
+answer = call(look, prepare=lead_a_session_with_a_terminal_that_nobody_can_open)
+tell(answer | seen)
+"""
+
+
+def test_the_runner_keeps_no_terminal_of_a_session_that_it_leads(prove):
+    def attack(target):
+        answer = target.play(LOCKED_TERMINAL)
+        return Outcome(answer["ended"] is not None and answer["terminal"] != 0, answer)
+
+    on, _ = prove(attack, "leave-session")
+    assert on.seen["status"] == 77 and "opening the terminal" in on.seen["said"], on
+
+
 def test_the_runner_keeps_no_descriptor_of_its_caller(prove):
     # As root: sudo closes what is above standard error, a call without it does not.
     script = """
@@ -180,12 +209,9 @@ BAD_BUS = "DBUS_SYSTEM_BUS_ADDRESS=unix:path=/tmp/bus-of-alice"
 def test_a_variable_that_would_send_root_to_another_bus(prove, product, weak):
     # sudo keeps nothing for the runner by our own rule, so an administrator's careless line about that very program is needed, too.
     def attack(target):
-        target.machine.write("/etc/sudoers.d/zz-attack", "Defaults!/usr/libexec/pi-agent/pi-agent-runner !env_reset\n", mode=0o440)
-        try:
-            name, value = BAD_BUS.split("=", 1)
+        name, value = BAD_BUS.split("=", 1)
+        with target.site_default("!env_reset"):
             answer = target.play(f"tell(call(lambda c, s: ask(c, s, ['true']), env={{**os.environ, {name!r}: {value!r}}}))")
-        finally:
-            target.machine.root(["rm", "/etc/sudoers.d/zz-attack"], check=True)
         return Outcome(answer["ended"] is None, answer)
 
     prove(attack, "empty-environment")
