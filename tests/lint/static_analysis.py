@@ -48,19 +48,33 @@ def cppcheck(program, root, build, files):
         return subprocess.run([*command, f"-j{os.cpu_count()}"], cwd=root, check=False).returncode == 0
 
 
+def unified(build, files, directory):
+    """Writes a compilation database there and returns its files. Where meson includes many sources in one file it is a copy of another name:
+    only in one that is called so does clang follow the paths through what it includes (AnalysisManager::isInCodeFile)."""
+    commands = []
+    for command in json.loads((build / "compile_commands.json").read_text()):
+        file = Path(command["directory"], command["file"]).resolve()
+        if file in files and file.is_relative_to(build):
+            copy = Path(directory, f"UnifiedSource-{len(commands)}-{file.name}")
+            copy.write_text(file.read_text())
+            command = {**command, "file": str(copy), "command": command["command"].replace(command["file"], str(copy))}
+        if file in files:
+            commands.append(command)
+    Path(directory, "compile_commands.json").write_text(json.dumps(commands))
+    return [Path(command["directory"], command["file"]).resolve() for command in commands]
+
+
 def clang_tidy(program, root, build, files):
-    # It would look for its file above those in the build directory.
-    return every([program, "-quiet", "-p", build, f"--config-file={root / '.clang-tidy'}"], files)
+    with tempfile.TemporaryDirectory() as directory:
+        # It would look for its file above those that it reads.
+        return every([program, "-quiet", "-p", directory, f"--config-file={root / '.clang-tidy'}"], unified(build, files, directory))
 
 
 def analyze_build(program, root, build, files):
     """The analyser that scan-build runs, with its default checkers, over what the build has compiled."""
-    commands = [command for command in json.loads((build / "compile_commands.json").read_text())
-                if Path(command["directory"], command["file"]).resolve() in files]  # fmt: skip
     with tempfile.TemporaryDirectory() as directory:
-        database = Path(directory, "compile_commands.json")
-        database.write_text(json.dumps(commands))
-        command = [program, "--cdb", database, "--status-bugs", "--plist", "--output", directory]
+        unified(build, files, directory)
+        command = [program, "--cdb", f"{directory}/compile_commands.json", "--status-bugs", "--plist", "--output", f"{directory}/found"]
         good = subprocess.run(command, cwd=root, check=False).returncode == 0
         for report in sorted(Path(directory).rglob("*.plist")):
             found = plistlib.loads(report.read_bytes())
