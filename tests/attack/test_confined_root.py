@@ -6,7 +6,7 @@ import re
 import time
 
 import pytest
-from engine import WITH_DOCKER, engine_of, named_method
+from engine import engine_of, named_method
 from target import DEMO, INSIDE, Outcome
 
 pytestmark = pytest.mark.position("user")
@@ -64,10 +64,7 @@ def unconfined(processes):
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("defence", ["runner-capabilities", "runner-call-filter"])
-def test_every_process_of_roots_that_a_session_has_is_confined(method, defence, prove, product, weak, machine_name):
-    if method == "docker" and machine_name not in WITH_DOCKER:
-        pytest.skip("its docker is tested on another machine")
-
+def test_every_process_of_roots_that_a_session_has_is_confined(method, defence, prove, product, weak):
     def attack(target):
         found = came_with_a_session(target, f"sandbox: {named_method(method)}")
         names = {facts[0] for facts in found.values()}

@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from engine import WITH_DOCKER, named_method
+from engine import engine_of, named_method
 from machine import DOCKER_IMAGE
 from target import DEMO, Outcome
 
@@ -32,10 +32,8 @@ KNOCK = "import socket; d = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
 
 
 @pytest.fixture(scope="module", autouse=True)
-def with_docker(product, weak, machine_name):
-    if machine_name not in WITH_DOCKER:
-        pytest.skip("its docker is tested on another machine")
-    with product.machine.docker(), weak.machine.docker():
+def with_docker(product, weak):
+    with engine_of(product.machine, "docker"), engine_of(weak.machine, "docker"):
         yield
 
 

@@ -1,7 +1,7 @@
 """Faults at every named point of a session: kill -9, a process that stands still, systemd executed anew, a bus that is restarted."""
 
 import pytest
-from engine import WITH_DOCKER
+from engine import engine_of
 from points import DOORS, ENGINES, LAUNCHER, POINTS, POLICIES, REMOVED_BY_THE_NEXT_START, WRAPPER, Before, name_of, points_in_the_sources, require_in_words, waiting_at
 
 pytestmark = pytest.mark.position("host")
@@ -21,10 +21,8 @@ def podman(weak):
 
 
 @pytest.fixture(scope="module")
-def docker(weak, machine_name):
-    if machine_name not in WITH_DOCKER:
-        pytest.skip("its docker is tested on another machine")
-    with weak.machine.docker():
+def docker(weak):
+    with engine_of(weak.machine, "docker"):
         with weak.policy_with(POLICIES["docker-door"]):
             weak.pi("true", check=True)  # from its first container on the daemon keeps the host's network namespace mounted
         yield

@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from engine import WITH_DOCKER, engine_of, named_method
+from engine import engine_of, named_method
 from target import Outcome
 from test_inside import BIT_PROBES, CASES, EVERYTHING, makes_32_bit_calls
 
@@ -18,9 +18,7 @@ HELD_OTHERWISE = {"NoNewPrivs"} | {probe for probe, _, defences in CASES if "uni
 
 
 @pytest.fixture(scope="module", params=["bwrap", "podman", "docker"])
-def method(request, product, weak, machine_name):
-    if request.param == "docker" and machine_name not in WITH_DOCKER:
-        pytest.skip("its docker is tested on another machine")
+def method(request, product, weak):
     with contextlib.ExitStack() as stack:
         for target in (product, weak):
             stack.enter_context(engine_of(target.machine, request.param))

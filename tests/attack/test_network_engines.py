@@ -3,17 +3,15 @@
 import contextlib
 
 import pytest
-from engine import WITH_DOCKER, engine_of, named_method
+from engine import engine_of, named_method
 from test_network import ADDRESS, FILTER, LIST, greeting_of
 
 pytestmark = pytest.mark.position("agent")
 
 
 @pytest.fixture(scope="module", params=["podman", "docker"])
-def engine(request, product, weak, machine_name):
+def engine(request, product, weak):
     """Its section of a policy, of an engine that is there; and an address of the machine itself beside loopback."""
-    if request.param == "docker" and machine_name not in WITH_DOCKER:
-        pytest.skip("its docker is tested on another machine")
     with contextlib.ExitStack() as stack:
         for target in (product, weak):
             stack.enter_context(engine_of(target.machine, request.param))

@@ -31,6 +31,7 @@ KILLS_OF_OURS = {
     "launcher": "pkill -9 -x pi-agent-exec",
     "runner": "pkill -9 -f ^/usr/libexec/pi-agent/pi-agent-runner",
 }
+WRAPPER_KILL = "pkill -9 -u alice -x pi"
 
 DENIED = 77
 INVALID = 78

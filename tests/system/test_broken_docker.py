@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from engine import WITH_DOCKER, named_method
+from engine import engine_of, named_method
 from launching import PLAYING_POLICY, assert_refused, leftovers, pi, place_of, session, wait_until_empty
 from machine import DOCKER_IMAGE, DOCKER_SETTINGS
 from test_broken_hosts import UNAVAILABLE, replaced
@@ -24,9 +24,7 @@ time.sleep(600)
 
 @pytest.fixture(scope="module")
 def with_docker(playing):
-    if playing.recipe not in WITH_DOCKER:
-        pytest.skip("its docker is tested on another machine")
-    with playing.docker():
+    with engine_of(playing, "docker"):
         yield playing
 
 

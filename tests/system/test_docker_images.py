@@ -1,7 +1,7 @@
 """An image that is a Debian of its own, as people have them: a session takes its top alone, and everything else is the host's."""
 
 import pytest
-from engine import WITH_DOCKER
+from engine import engine_of
 from launching import PLAYING_POLICY, pi
 
 IMAGE = "debian:of-the-tests"
@@ -23,9 +23,7 @@ rm -r $tree
 
 @pytest.fixture(scope="module")
 def image(playing):
-    if playing.recipe not in WITH_DOCKER:
-        pytest.skip("its docker is tested on another machine")
-    with playing.docker():
+    with engine_of(playing, "docker"):
         playing.root(MAKE, check=True, timeout=600)
         playing.install_policy(PLAYING_POLICY + f'sandbox: {{method: docker, image: "{IMAGE}"}}\n')
         yield playing

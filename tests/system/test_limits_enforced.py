@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import record_check
 from cache import Build
-from engine import WITH_DOCKER, engine_of, named_method
+from engine import engine_of, named_method
 from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, assert_refused, finish, leftovers, pi, place_of, session, wait_until_empty, written_policy
 from legacy import NoLegacyHierarchy
 from machine import Machine
@@ -113,8 +113,6 @@ def test_an_agent_that_takes_too_much_memory_is_killed_and_its_user_is_told_why(
 @pytest.mark.parametrize("method", ["podman", "docker"])
 def test_the_limits_hold_a_container(legacy, limited, method):
     """podman's has no control group of its own, docker's is below the unit's: the unit's limits hold both."""
-    if method == "docker" and legacy.recipe not in WITH_DOCKER:
-        pytest.skip("its docker is tested on another machine")
     with engine_of(legacy, method):
         text = limited(f"{{memory: 256M, tasks: 100, cpu: 100%}}\nsandbox: {named_method(method)}")
         done = pi(legacy, "sh", f"{HOG}; echo status $?; echo still here")

@@ -4,7 +4,7 @@ import contextlib
 import json
 
 import pytest
-from launching import DEMO, KILLS_OF_OURS, PLAYING_POLICY, STATE, leftovers, messages, owner_and_mode, pi, session, wait_until_empty
+from launching import DEMO, KILLS_OF_OURS, PLAYING_POLICY, STATE, WRAPPER_KILL, leftovers, messages, owner_and_mode, pi, session, wait_until_empty
 
 METHOD = "sandbox:\n  method: none\n"
 BANNER = "NOT SANDBOXED: the policy says sandbox.method: none (/etc/pi-agent/policy.yaml:"
@@ -85,7 +85,7 @@ def test_no_capability_and_no_way_to_another_account(unconfined):
     assert done.stdout.decode().split() == ["0" * 16, "1"], done
 
 
-KILLS = {"agent": "pkill -9 -o -u pi-agent-alice -x sh", "wrapper": "pkill -9 -u alice -x pi", **KILLS_OF_OURS}
+KILLS = {"agent": "pkill -9 -o -u pi-agent-alice -x sh", "wrapper": WRAPPER_KILL, **KILLS_OF_OURS}
 
 
 @pytest.mark.parametrize("victim", KILLS)

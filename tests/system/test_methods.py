@@ -5,8 +5,8 @@ import re
 import time
 
 import pytest
-from engine import WITH_DOCKER, engine_of, named_method
-from launching import DEMO, DENIED, PLAYING_POLICY, STANDARD_POLICY, assert_refused, leftovers, messages, owner_and_mode, pi, session, wait_until_empty
+from engine import engine_of, named_method
+from launching import DEMO, DENIED, KILLS_OF_OURS, PLAYING_POLICY, STANDARD_POLICY, WRAPPER_KILL, assert_refused, leftovers, messages, owner_and_mode, pi, session, wait_until_empty
 from shells import PROMPT, Shell
 
 METHODS = ("systemd", "bwrap", "podman", "docker")
@@ -15,8 +15,6 @@ METHOD = "sandbox: {}\n"
 
 @pytest.fixture(scope="module", params=METHODS)
 def method(request, playing):
-    if request.param == "docker" and playing.recipe not in WITH_DOCKER:
-        pytest.skip("its docker is tested on another machine")
     with engine_of(playing, request.param):
         playing.install_policy(PLAYING_POLICY + METHOD.format(named_method(request.param)))
         yield request.param
@@ -105,11 +103,13 @@ def test_temporary_files_end_with_the_session(playing, method):
     assert playing.root(["test", "-e", directory]).returncode == 1
 
 
-@pytest.mark.parametrize("victim", ["pi-agent-runner", "pi-agent-exec", "pi"])
+KILLS = {"wrapper": WRAPPER_KILL, **KILLS_OF_OURS}
+
+
+@pytest.mark.parametrize("victim", KILLS)
 def test_whoever_is_killed_nothing_stays(playing, method, victim):
     with session(playing, "sh", "echo ready; trap '' TERM HUP; setsid sh -c 'trap \"\" TERM HUP; sleep 300' & sleep 300") as running:
-        pattern = {"pi-agent-runner": "-f ^/usr/libexec/pi-agent/pi-agent-runner", "pi": "-x pi", "pi-agent-exec": "-x pi-agent-exec"}[victim]
-        playing.root(f"pkill -9 {pattern}", check=True)
+        playing.root(KILLS[victim], check=True)
         running.wait()
     wait_until_empty(lambda: [line for line in leftovers(playing) if not line.startswith("pi-agent-run-")])
     assert playing.root(["pgrep", "-u", "pi-agent-alice"]).returncode == 1

@@ -1,15 +1,13 @@
 """The main job under every other sandbox.method: the real agent asks its model, runs commands and writes files that are its user's."""
 
 import pytest
-from engine import WITH_DOCKER, engine_of, named_method
+from engine import engine_of, named_method
 from launching import DEMO, STANDARD_POLICY, owner_and_mode, pi
 from test_real_agent import prompt, tool_results
 
 
 @pytest.fixture(params=["bwrap", "podman", "docker"])
 def method(request, machine):
-    if request.param == "docker" and machine.recipe not in WITH_DOCKER:
-        pytest.skip("its docker is tested on another machine")
     with engine_of(machine, request.param):
         machine.install_policy(f"{STANDARD_POLICY}sandbox: {named_method(request.param)}\n")
         machine.forget_model_requests()

@@ -6,7 +6,7 @@ import random
 import time
 
 import pytest
-from launching import DEMO, PLAYING_POLICY, agent_says, assert_refused, finish, leftovers, messages, pi, read_line, session, variables, wait_until_empty, written_policy
+from launching import DEMO, KILLS_OF_OURS, PLAYING_POLICY, WRAPPER_KILL, agent_says, assert_refused, finish, leftovers, messages, pi, read_line, session, variables, wait_until_empty, written_policy
 
 SCRATCH = "/var/lib/pi-agent/sessions"
 KINDS = {"disk": PLAYING_POLICY, "tmpfs": PLAYING_POLICY + "scratch: tmpfs\n"}
@@ -139,10 +139,9 @@ def test_e3_whatever_is_in_it_is_removed_at_the_end(machine, scratch):
 
 
 KILLS = {
-    "the agent": "pkill -9 -u pi-agent-alice -x bash",
-    "the launcher": "pkill -9 -x pi-agent-exec",
-    "the runner": "pkill -9 -f ^/usr/libexec/pi-agent/pi-agent-runner",
-    "the wrapper": "pkill -9 -x pi",
+    "agent": "pkill -9 -u pi-agent-alice -x bash",
+    "wrapper": WRAPPER_KILL,
+    **KILLS_OF_OURS,
     "everything": "pkill -9 'pi|pi-agent-exec|bash' -u alice,pi-agent-alice; pkill -9 -f ^/usr/libexec/pi-agent/",
 }
 
