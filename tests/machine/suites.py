@@ -2,6 +2,7 @@
 
 import argparse
 import dataclasses
+import json
 import os
 import signal
 import subprocess
@@ -34,7 +35,11 @@ def meson_suite(results, suite, name, only, **variant):
             results.add("failed", label, f"could not run: {failure}")
             return False
         results.add_meson(log, label)
-    return True
+        ran = {json.loads(line)["name"].split(" / ")[-1] for line in log.read_text().splitlines()}
+        missing = [test["name"] for test in selected if test["name"] not in ran]
+        for name in missing:
+            results.add("failed", f"{label}: {name}", "did not run")
+    return not missing
 
 
 def pytest_suite(results, piece, machine, only, sample=""):
@@ -47,13 +52,14 @@ def pytest_suite(results, piece, machine, only, sample=""):
         environment = {**os.environ, "PI_AGENT_SAMPLE": sample}
         status = subprocess.run(command, cwd=SOURCE, stdin=subprocess.DEVNULL, env=environment).returncode
         failed_before = results.counts["failed"]
-        if report.exists():
+        has_report = report.exists()
+        if has_report:
             results.add_junit(report, label)
         if status == 5 and not only:
             results.add("failed", label, "the suite has no tests")
-        elif status not in (0, 1, 5) or (status == 1 and results.counts["failed"] == failed_before):
+        elif status not in (0, 1, 5) or (status == 0 and not has_report) or (status == 1 and results.counts["failed"] == failed_before):
             results.add("failed", label, f"could not run: pytest ended with status {status}, see above")
-    return status in (0, 1)
+    return has_report and status in (0, 1)
 
 
 def pytest(machine, only, tests):

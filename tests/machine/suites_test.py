@@ -4,7 +4,9 @@ import contextlib
 import io
 import os
 import sys
+import tempfile
 import unittest
+from pathlib import Path
 from unittest import mock
 
 import listing
@@ -36,6 +38,28 @@ class OnePytest(unittest.TestCase):
         self.assertEqual(self.counts(1, '<failure message="why"/>'), ((0, 1, 0), ["why"]))
         self.assertEqual(self.counts(0, '<skipped message="why"/>'), ((0, 0, 1), ["why"]))
 
+    def test_an_end_without_a_report_is_a_failure(self):
+        self.assertEqual(self.counts(0)[0], (0, 1, 0))
+        self.assertFalse(self.came_to_its_end)
+
+    def test_a_test_of_meson_that_did_not_run_is_a_failure(self):
+        class Build:
+            def __init__(self, *_, **__):
+                self.setup = lambda: None
+                self.tests_of = lambda *_: [{"name": "one"}, {"name": "two"}]
+
+            def test(self, suite, selected):
+                return log
+
+        with tempfile.TemporaryDirectory() as directory:
+            log = Path(directory, "testlog.json")
+            for ran, expected in ((["one", "two"], (2, 0)), (["one"], (1, 1))):
+                log.write_text("".join(f'{{"name": "pi-agent:lint / {name}", "result": "OK", "returncode": 0}}\n' for name in ran))
+                results = Results()
+                with mock.patch.object(suites, "Build", Build):
+                    self.assertEqual(quiet(suites.meson_suite, results, "lint", "one", None), expected[1] == 0)
+                self.assertEqual((results.counts["passed"], results.counts["failed"]), expected)
+
     def test_no_tests_are_a_failure_unless_some_were_asked_for(self):
         self.assertEqual(self.counts(5), ((0, 1, 0), ["the suite has no tests"]))
         self.assertEqual(self.counts(5, only="x"), ((0, 0, 0), []))
@@ -44,7 +68,7 @@ class OnePytest(unittest.TestCase):
         self.assertEqual(self.counts(1, "")[0], (1, 1, 0))
         for status in (1, 2, 3, 137):
             self.assertEqual(self.counts(status)[0], (0, 1, 0))
-            self.assertEqual(self.came_to_its_end, status == 1)
+            self.assertFalse(self.came_to_its_end)
 
 
 class OneMachine(unittest.TestCase):

@@ -1,10 +1,12 @@
 """What a `check --full` has brought to its end so far, so that `--continue` goes on with an interrupted one of the same commit."""
 
+import fcntl
 import json
 import os
 import shutil
 from pathlib import Path
 
+import assurance
 from cache import CACHE
 from progress import START, say
 from results import Results
@@ -45,7 +47,7 @@ class Unfinished:
             return
         own = Results()
         came_to_its_end = act(own)
-        if self.directory and came_to_its_end:
+        if self.directory and came_to_its_end and assurance.commit() == self.directory.name:  # what was changed meanwhile is not that commit's
             self._write(file, own.as_json())
         results.add_json(own.as_json())
 
@@ -56,6 +58,11 @@ class Unfinished:
 
 def begin(commit, goes_on):
     """A new run, or the next part of the interrupted one of this commit, with its seed. Of files that no commit has nothing is kept."""
+    lock = os.open(CACHE / "full.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)  # until this process ends
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise BlockingIOError("another --full is running here; wait for its end") from None
     if " " in commit:  # as assurance.commit() tells it
         if goes_on:
             raise ValueError(f"--continue goes on with a commit, and this checkout is not one: {commit}")

@@ -14,7 +14,11 @@ from results import Results
 
 class Runs(unittest.TestCase):
     def setUp(self):
-        self.enterContext(mock.patch.object(unfinished, "DIRECTORY", Path(self.enterContext(tempfile.TemporaryDirectory())) / "unfinished"))
+        cache = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        self.enterContext(mock.patch.multiple(unfinished, CACHE=cache, DIRECTORY=cache / "unfinished"))
+        self.enterContext(mock.patch.object(unfinished.fcntl, "flock", lambda *_: None))  # each part is a process of its own
+        self.checkout = "0123"
+        self.enterContext(mock.patch.object(unfinished.assurance, "commit", lambda: self.checkout))
         self.enterContext(mock.patch.dict(os.environ, PI_AGENT_SEED="5"))
         self.enterContext(contextlib.redirect_stderr(io.StringIO()))
         self.ran = []
@@ -52,6 +56,18 @@ class Runs(unittest.TestCase):
             run.once(Results(), "a", lambda _: exit(143))
         self.run_of(run, a=self.suite("a"))
         self.assertEqual(self.ran, ["a"])
+
+    def test_what_ran_while_the_checkout_was_changed_is_not_kept(self):
+        run = unfinished.begin("0123", goes_on=False)
+        self.checkout += " with changes that are not committed"
+        self.run_of(run, a=self.suite("a"))
+        self.checkout = "0123"
+        self.run_of(run, a=self.suite("a"))
+        self.assertEqual(self.ran, ["a", "a"])
+
+    def test_a_second_run_does_not_begin_beside_the_first(self):
+        with mock.patch.object(unfinished.fcntl, "flock", mock.Mock(side_effect=BlockingIOError)), self.assertRaisesRegex(BlockingIOError, "another --full"):
+            unfinished.begin("0123", goes_on=False)
 
     def test_each_part_has_a_beginning(self):
         self.assertEqual(len(unfinished.begin("0123", goes_on=False).beginnings()), 1)
