@@ -36,7 +36,7 @@ std::optional<PassingCondition> both(PassingCondition one, const PassingConditio
     return one;
 }
 
-// True when `condition` holds wherever `narrower` does.
+// True when `wider` holds wherever `narrower` does.
 bool holds_wherever(const PassingCondition &wider, const PassingCondition &narrower)
 {
     return std::all_of(wider.begin(), wider.end(), [&](const auto &wanted) {

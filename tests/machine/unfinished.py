@@ -58,6 +58,7 @@ class Unfinished:
 
 def begin(commit, goes_on):
     """A new run, or the next part of the interrupted one of this commit, with its seed. Of files that no commit has nothing is kept."""
+    CACHE.mkdir(parents=True, exist_ok=True)
     lock = os.open(CACHE / "full.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)  # until this process ends
     try:
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

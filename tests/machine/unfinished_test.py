@@ -14,7 +14,7 @@ from results import Results
 
 class Runs(unittest.TestCase):
     def setUp(self):
-        cache = Path(self.enterContext(tempfile.TemporaryDirectory()))
+        cache = Path(self.enterContext(tempfile.TemporaryDirectory()), "not there yet")
         self.enterContext(mock.patch.multiple(unfinished, CACHE=cache, DIRECTORY=cache / "unfinished"))
         self.enterContext(mock.patch.object(unfinished.fcntl, "flock", lambda *_: None))  # each part is a process of its own
         self.checkout = "0123"
