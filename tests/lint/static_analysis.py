@@ -49,7 +49,7 @@ def cppcheck(program, root, build, files):
 
 
 def unified(build, files, directory):
-    """Writes a compilation database there and returns its files. Where meson includes many sources in one file it is a copy of another name:
+    """Writes a compilation database there. Where meson includes many sources in one file it is a copy of another name:
     only in one that is called so does clang follow the paths through what it includes (AnalysisManager::isInCodeFile)."""
     commands = []
     for command in json.loads((build / "compile_commands.json").read_text()):
@@ -61,20 +61,19 @@ def unified(build, files, directory):
         if file in files:
             commands.append(command)
     Path(directory, "compile_commands.json").write_text(json.dumps(commands))
-    return [Path(command["directory"], command["file"]).resolve() for command in commands]
 
 
 def clang_tidy(program, root, build, files):
-    with tempfile.TemporaryDirectory() as directory:
-        # It would look for its file above those that it reads.
-        return every([program, "-quiet", "-p", directory, f"--config-file={root / '.clang-tidy'}"], unified(build, files, directory))
+    # It would look for its file above those that it reads.
+    return every([program, "-quiet", "-p", build, f"--config-file={root / '.clang-tidy'}"], files)
 
 
 def analyze_build(program, root, build, files):
-    """The analyser that scan-build runs, with its default checkers, over what the build has compiled."""
+    """The analyser that scan-build runs, with its default checkers and those for C++ that are to be asked for, over what the build has compiled."""
     with tempfile.TemporaryDirectory() as directory:
         unified(build, files, directory)
-        command = [program, "--cdb", f"{directory}/compile_commands.json", "--status-bugs", "--plist", "--output", f"{directory}/found"]
+        more = [argument for checkers in ("optin.cplusplus", "optin.performance") for argument in ("--enable-checker", checkers)]
+        command = [program, "--cdb", f"{directory}/compile_commands.json", "--status-bugs", "--plist", "--output", f"{directory}/found", *more]
         good = subprocess.run(command, cwd=root, check=False).returncode == 0
         for report in sorted(Path(directory).rglob("*.plist")):
             found = plistlib.loads(report.read_bytes())

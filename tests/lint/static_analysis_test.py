@@ -1,4 +1,4 @@
-"""Plants a fault that only shows on a path through the program, in a source that another file includes, and expects an analyser to find it."""
+"""Plants a fault that only shows on a path through a function, in a source that another file includes, and expects an analyser to find it."""
 
 import json
 import shutil
@@ -8,14 +8,17 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-FAULT = """int length(const char *text);
-int length(const char *text)
+FAULT = """#include <string>
+#include <utility>
+std::size_t length(bool kept);
+std::size_t length(bool kept)
 {
-    const char *end = text == nullptr ? nullptr : text + 1;
-    return end == nullptr ? *end : 0;
+    std::string text = "text";
+    const std::string other = kept ? std::string() : std::move(text);
+    return kept ? other.size() : text.size();
 }
 """
-SOUND = FAULT.replace("? *end : 0", "? 0 : *end")
+SOUND = FAULT.replace("text.size()", "0")
 
 
 def analysed(tool, source):
@@ -40,7 +43,7 @@ def main(tool):
         print(said)
         return status
     sound = analysed(tool, SOUND)
-    good = status == 1 and "planted.cpp:5:" in said and "null" in said.lower() and sound[0] == 0
+    good = status == 1 and "planted.cpp:8:" in said and "moved" in said and sound[0] == 0
     print(f"with the fault: status {status}\n{said}\nwithout: status {sound[0]}\n{sound[1]}")
     return 0 if good else 1
 

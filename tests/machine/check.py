@@ -29,8 +29,8 @@ def check(options, results, run):
     # What boots a machine mostly waits, what does not mostly compiles.
     runs = [(name, part) for name in options.machine for part in suites.parts(name, options.full, options.suite)]
     # With --full that is hours of it, for which what measures time must not wait.
-    nice = {"unbooted": ["nice", "-n", "5"] if options.full else [], "booted": []}
-    lanes.run({f"{name} {part}": [*nice[part], *command, f"--machine={name}", f"--part={part}"] for name, part in runs}, results)
+    nice = {"unbooted": ["nice", "-n", "5"]} if options.full else {}
+    lanes.run({f"{name} {part}": [*nice.get(part, []), *command, f"--machine={name}", f"--part={part}"] for name, part in runs}, results)
     if not results.total():
         results.add("failed", f"--only {options.only}", "no test has this in its name, of the suites that were asked for")
 

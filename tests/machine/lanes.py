@@ -1,4 +1,4 @@
-"""Side by side, one process for each machine: they mostly wait. What they print is shown machine by machine."""
+"""Side by side, processes that mostly wait. What they print is shown one process after the other."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""The suites of one machine, one after the other; `check` runs two processes of this for each machine, one of which boots it."""
+"""The suites of one machine, one after the other; `check` runs processes of this side by side, for what boots the machine and for what does not."""
 
 import argparse
 import dataclasses
@@ -133,25 +133,36 @@ def part_of(suite, only, full, chosen=()):
     return "" if part == "1" else part
 
 
-def run_booted(results, name, only, full, chosen=(), unfinished=Unfinished()):
-    built = compiles(results, "build", name)
+def run_booted(results, name, only, full, chosen=(), unfinished=Unfinished(), share=0):
+    first = results if share == 0 else Results()  # what is built for all is told by one
+    built = compiles(first, "build", name)
     if built and not only:  # all that compiles comes before all that measures time
-        built = compiles(results, "build with test seams", name, **WITH_SEAMS)
-    for suite in pytest_suites(name, full, chosen):
+        built = compiles(first, "build with test seams", name, **WITH_SEAMS)
+    all_pieces = [(suite, piece) for suite in pytest_suites(name, full, chosen) for piece in pieces(suite, full)]
+    for suite, piece in all_pieces[share :: shares(full)]:
         if not built:
-            results.add("failed", f"{suite} on {name}", "could not run: the product does not build")
+            results.add("failed", f"{piece.label} on {name}", "could not run: the product does not build")
             continue
         sample = part_of(suite, only, full, chosen)
-        for piece in pieces(suite, full):
-            unfinished.once(results, f"{piece.label} on {name}", lambda own, piece=piece, sample=sample: pytest_suite(own, piece, name, only, sample))
+        unfinished.once(results, f"{piece.label} on {name}", lambda own, piece=piece, sample=sample: pytest_suite(own, piece, name, only, sample))
 
 
-PARTS = {"unbooted": run_unbooted, "booted": run_booted}
+def shares(full):
+    """How many processes run the booted suites of one machine, each on machines of its own: they wait for more than half of the time."""
+    return 2 if full else 1
+
+
+def run_second(*arguments):
+    run_booted(*arguments, share=1)
+
+
+PARTS = {"unbooted": run_unbooted, "booted": run_booted, "booted-too": run_second}
 
 
 def parts(name, full, chosen=()):
     """Which of them have something to do."""
-    of_parts = {"unbooted": meson_suites(name, full, chosen), "booted": pytest_suites(name, full, chosen)}
+    booted = pytest_suites(name, full, chosen)
+    of_parts = {"unbooted": meson_suites(name, full, chosen), "booted": booted, "booted-too": booted if shares(full) > 1 else []}
     return [part for part in PARTS if of_parts[part]]
 
 

@@ -90,7 +90,7 @@ class OneMachine(unittest.TestCase):
             mock.patch.object(suites, "pytest_suite", lambda results, piece, *_: started.append(piece.label)),
         ):
             for part in suites.parts(name, full):
-                quiet(suites.PARTS[part], results, name, only, full)
+                quiet(suites.PARTS[part], results, name, only, full, (), suites.Unfinished())
         return results, started
 
     def test_a_product_that_does_not_build_fails_each_suite(self):
@@ -111,7 +111,12 @@ class OneMachine(unittest.TestCase):
 
     def test_the_second_compiler_is_no_reason_to_leave_the_tests_out(self):
         results, started = self.ran(full=True, broken=["clang"])
-        self.assertEqual((started[0], started[-1], results.counts["failed"]), ("system, 1 of 8", "attack, 4 of 4", 1))
+        of_all = [f"system, {number} of 8" for number in range(1, 9)] + [f"attack, {number} of 4" for number in range(1, 5)]
+        self.assertEqual((sorted(started), results.counts["failed"]), (sorted(of_all), 1))
+
+    def test_what_does_not_build_is_told_once_and_each_piece_of_a_suite_fails(self):
+        results, started = self.ran(full=True, broken=["product"])
+        self.assertEqual((started, results.counts["failed"]), ([], 1 + 12))
 
     def test_the_pieces_of_a_suite_are_all_of_its_files_each_once(self):
         self.assertEqual([piece.tests for piece in suites.pieces("system", full=False)], [("tests/system",)])
@@ -138,7 +143,7 @@ class OneMachine(unittest.TestCase):
             for full in (False, True):
                 self.assertEqual("fuzz" in suites.meson_suites(name, full), name == LINTED)
             self.assertEqual(suites.parts(name, full=False), [*(["unbooted"] if name == LINTED else []), "booted"])
-            self.assertEqual(suites.parts(name, full=True), ["unbooted", "booted"])
+            self.assertEqual(suites.parts(name, full=True), ["unbooted", "booted", "booted-too"])
             self.assertEqual("emulated" in suites.pytest_suites(name, full=True), name == EMULATED.machine)
 
     def test_a_list_names_every_suite_with_its_tests(self):
