@@ -244,6 +244,9 @@ CHANGELOG = """pi-agent ({version}) unstable; urgency=medium
  -- {maintainer}  {date}
 """
 
+# A container has a session of its own, and beside other sessions only an autogroup's niceness counts (sched(7)).
+AS_NICE = ("sh", "-c", '[ ! -e /proc/self/autogroup ] || echo "$0" >/proc/self/autogroup || exit; exec "$@"')
+
 
 class Build:
     """One build directory for one checkout on one machine; commands run in the build root, the checkout read-only."""
@@ -270,7 +273,7 @@ class Build:
         nspawn = ["systemd-nspawn", "-q", "-D", self.root, "--read-only", "--as-pid2", "--register=no", "--keep-unit"]
         nspawn += [f"--machine={self.directory.name}"]  # builds in one root at a time must not share its name
         writable = ["--tmpfs=/srv", "--tmpfs=/var/tmp"]  # beside /tmp and /run: unit tests need trusted parents, too
-        return self.cgroup.entering([*nspawn, "--private-network", "--pipe", *writable, *binds, *settings, *argv])
+        return self.cgroup.entering([*nspawn, "--private-network", "--pipe", *writable, *binds, *settings, *AS_NICE, str(os.nice(0)), *argv])
 
     def _quietly(self, argv, destination=None, staged=None):
         try:
