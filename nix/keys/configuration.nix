@@ -8,7 +8,7 @@
     example = { "extensions/experimental" = "never"; };
     description = ''
       Whose a path of the users' config directories is, with what lies beneath it: `mirror`, the user's, copied at every start; `seed`,
-      copied once; `agent`, the agent's own; `never`, stays outside (docs/config-sync.md).
+      copied when there is none or the host's has changed; `agent`, the agent's own; `never`, stays outside (docs/config-sync.md).
     '';
   }
   {

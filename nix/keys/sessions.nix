@@ -65,7 +65,7 @@
     type = "list";
     default = [ ];
     example = [ "memfd_create" "mlockall" ];
-    description = "System calls that fail in sessions (EPERM), beyond those that always do. Names as in syscalls(2).";
+    description = "System calls that fail in sessions (EPERM), beyond those that always do. Names as in syscalls(2). Another value is not supported yet, and refused when the system is built.";
   }
   {
     option = "hardening.allowSystemCalls";
@@ -73,7 +73,7 @@
     type = "list";
     default = [ ];
     example = [ "ptrace" ];
-    description = "Of those that always fail, what debuggers need: some of `ptrace`, `process_vm_readv`, `process_vm_writev`, `kcmp`.";
+    description = "Of those that always fail, what debuggers need: some of `ptrace`, `process_vm_readv`, `process_vm_writev`, `kcmp`. Another value is not supported yet, and refused when the system is built.";
   }
   {
     option = "hardening.addressFamilies";
@@ -81,6 +81,6 @@
     type = "list";
     default = [ "unix" "inet" "inet6" ];
     example = [ "unix" "inet" ];
-    description = "Kinds of sockets that sessions may make: some of `unix`, `inet`, `inet6`.";
+    description = "Kinds of sockets that sessions may make: some of `unix`, `inet`, `inet6`. Another value is not supported yet, and refused when the system is built.";
   }
 ]
