@@ -13,8 +13,10 @@
 #include "admin/sudoers.hpp"
 #include "admin/system_managed.hpp"
 #include "common/build_settings.hpp"
+#include "common/error.hpp"
 #include "common/policy_load.hpp"
 
+#include <exception>
 #include <utility>
 
 namespace pi_agent {
@@ -43,6 +45,18 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
     install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy), changes);
 }
 
+// What an action failed with; empty when it did not.
+template <typename Action>
+std::string problem_of(const Action &action)
+{
+    try {
+        action();
+        return {};
+    } catch (const std::exception &failure) {
+        return failure.what();
+    }
+}
+
 } // namespace
 
 void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &files, const ApplyOptions &options, std::ostream &out,
@@ -52,16 +66,21 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
     const auto policy = parse_policy(files);
     Changes changes(options.dry_run, out);
     std::vector<std::string> living;
+    std::string rule_stays;
     if (policy.wrapper.enable) {
         // First: what may be wrong with the host keeps no session alive.
         living = end_unauthorised_sessions(root, policy, changes);
         enable(root, policy, observer, changes, warnings);
         warn(find_warnings(policy), warnings);
     } else {
-        // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes.
+        // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes, and where it cannot, the
+        // sessions.
         out << to_string(policy.wrapper.where) << ": wrapper.enable is false: nobody may start pi\n";
-        if (!build::is_system_managed) remove_sudoers(root, sudoers_directory, changes);
+        rule_stays = problem_of([&] {
+            if (!build::is_system_managed) remove_sudoers(root, sudoers_directory, changes);
+        });
         living = end_unauthorised_sessions(root, policy, changes);
+        if (!rule_stays.empty()) warnings << "pi-agentctl: warning: the sudo rule stays, and lets nobody start pi: " << rule_stays << '\n';
     }
     try {
         make_applied_directory(root, policy.agent.state_dir, changes);
@@ -71,6 +90,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
         warnings << "pi-agentctl: warning: this policy is not kept for a rollback: " << failure.what() << '\n'; // the stop is what counts
     }
     require_ended(living, "sessions that the policy does not allow any more do not end");
+    if (!rule_stays.empty()) throw Failure(ExitStatus::system_failure, "all sessions are ended, but the sudo rule stays: " + rule_stays);
     if (changes.count() == 0) out << "nothing to do\n";
     if (options.dry_run || !options.try_sandbox || !policy.wrapper.enable) return;
     out.flush();

@@ -27,13 +27,24 @@ struct Place {
     std::string directory;
 };
 
+// None for who has none, and for who has contradictory ones: that is one user's, and told at their start.
+std::optional<AccessRules> rules_of(const Policy &policy, const Account &user)
+{
+    try {
+        auto access = find_access_rules(policy, user, policy_path);
+        auto *rules = std::get_if<AccessRules>(&access);
+        return rules == nullptr ? std::nullopt : std::optional(std::move(*rules));
+    } catch (const PolicyError &) {
+        return std::nullopt;
+    }
+}
+
 std::optional<Place> find_place(const Policy &policy, const Observer &observer, const std::string &name)
 {
     const auto user = find_account(name);
     if (!user) return std::nullopt;
-    const auto access = find_access_rules(policy, *user, policy_path);
-    const auto *rules = std::get_if<AccessRules>(&access);
-    if (rules == nullptr) return std::nullopt;
+    const auto rules = rules_of(policy, *user);
+    if (!rules) return std::nullopt;
     for (const auto &finding : observer.resolve_roots(*rules, *user))
         if (finding.kind == Finding::Kind::usable) return Place{*user, finding.text};
     return std::nullopt;

@@ -10,6 +10,7 @@
 #include "common/escape.hpp"
 #include "common/policy_env.hpp"
 #include "common/policy_load.hpp"
+#include "common/privileged_groups.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/env_files.hpp"
 #include "runner/host_view.hpp"
@@ -40,8 +41,13 @@ void check_entry(const UserEntry &entry, const Observer &observer, Problems &pro
 {
     const auto key = entry_key(entry);
     if (entry.is_group) {
-        if (!find_group(entry.name))
+        const auto group = find_group(entry.name);
+        if (!group)
             problems.add(entry.where, key, "there is no group " + quote(entry.name) + " on this host", "create it, or remove the entry");
+        else if (is_privileged_group(*group))
+            problems.add(entry.where, key,
+                         quote(entry.name) + " is a group that opens the host (root, sudo, docker, ...), and no start is granted by it",
+                         "name users, or another group");
         unverified.push_back(key + ": the roots of a group are verified for each member when that member starts pi");
         return;
     }

@@ -21,6 +21,12 @@ namespace pi_agent {
 
 namespace {
 
+void tell(Faults &faults, const PolicyError &error)
+{
+    for (const auto &diagnostic : error.diagnostics())
+        faults.push_back({"policy", to_string(diagnostic), "correct it; pi-agentctl check says the same"});
+}
+
 // Says on a terminal what it does, and turns what keeps it from that into a fault.
 void look(const char *doing, Faults &faults, const std::function<Faults()> &find)
 {
@@ -29,23 +35,26 @@ void look(const char *doing, Faults &faults, const std::function<Faults()> &find
         for (auto &fault : find())
             faults.push_back(std::move(fault));
     } catch (const PolicyError &error) {
-        for (const auto &diagnostic : error.diagnostics())
-            faults.push_back({"policy", to_string(diagnostic), "correct it; pi-agentctl check says the same"});
+        tell(faults, error);
     } catch (const std::exception &failure) {
         faults.push_back({"doctor", std::string(doing) + " failed: " + failure.what(), "without it nothing is known of this"});
     }
 }
 
-AgentsOfUsers agents_of(const Policy &policy, const std::vector<std::string> &names)
+AgentsOfUsers agents_of(const Policy &policy, const std::vector<std::string> &names, Faults &faults)
 {
     AgentsOfUsers agents;
     for (const auto &name : names) {
         const auto user = find_account(name);
         if (!user) continue; // check has said so
-        const auto access = find_access_rules(policy, *user, policy_path);
-        const auto *rules = std::get_if<AccessRules>(&access);
-        const auto agent = rules == nullptr ? std::nullopt : find_account(rules->agent_account);
-        if (agent) agents.emplace_back(*user, *agent);
+        try {                // their groups may contradict each other, which is nobody else's matter
+            const auto access = find_access_rules(policy, *user, policy_path);
+            const auto *rules = std::get_if<AccessRules>(&access);
+            const auto agent = rules == nullptr ? std::nullopt : find_account(rules->agent_account);
+            if (agent) agents.emplace_back(*user, *agent);
+        } catch (const PolicyError &error) {
+            tell(faults, error);
+        }
     }
     return agents;
 }
@@ -63,7 +72,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
         return Faults{};
     });
     look("looking at accounts", faults, [&] {
-        agents = agents_of(policy, users);
+        agents = agents_of(policy, users, faults);
         return find_account_faults(agents);
     });
     look("looking for other ways to the agent", faults, [&] { return find_open_programs(root, policy); });
@@ -114,8 +123,14 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     const auto policy = load_policy(policy_path);
     if (!policy.wrapper.enable)
         throw Failure(ExitStatus::unavailable, to_string(policy.wrapper.where) + ": wrapper.enable is false: nobody may start pi");
-    const auto faults = find_faults(*observer.root(), policy, observer);
-    const auto report = run_canary(policy, observer, options.user);
+    auto faults = find_faults(*observer.root(), policy, observer);
+    CanaryReport report;
+    try {
+        report = run_canary(policy, observer, options.user);
+    } catch (const Failure &failure) {
+        if (faults.empty()) throw;
+        faults.push_back({"sandbox", failure.what(), "name a user who may start pi, or none"}); // the others are worth more
+    }
     const bool good = faults.empty() && report.is_good();
     if (options.json) {
         print_json(to_json(faults, report), out);

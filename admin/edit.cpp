@@ -159,13 +159,17 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
         out << "the policy is as it was\n";
         return;
     }
-    if (!are_same(read_policy_sources(policy_path), files))
-        throw Failure(ExitStatus::limit, "somebody else has changed the policy meanwhile; your draft is " + draft.path());
+    const auto require_unchanged = [&] {
+        if (!are_same(read_policy_sources(policy_path), files))
+            throw Failure(ExitStatus::limit, "somebody else has changed the policy meanwhile; your draft is " + draft.path());
+    };
+    require_unchanged();
     if (taken_up) {
         out << difference_of(files, with_draft(files, file, text)) << std::flush;
         if (ask("The draft is older than this edit, and the policy may have changed since. Put it in place as shown? y(es), n(o)", "yn") !=
             'y')
             throw Failure(ExitStatus::limit, "nothing is changed; your draft is " + draft.path());
+        require_unchanged();
     }
     draft.install(text);
     draft.remove();

@@ -4,6 +4,7 @@
 #include "admin/nothing.hpp"
 #include "admin/sessions.hpp"
 #include "admin/table.hpp"
+#include "common/account.hpp"
 #include "common/escape.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/record_file.hpp"
@@ -24,6 +25,9 @@ void take_subject(PastStart &start, const LogEntry &entry)
     const auto value = [&](const char *name) { return entry.is_roots() ? entry.field(name) : escape_for_display(entry.field(name)); };
     start.id = value("PI_AGENT_SESSION");
     start.user = value("PI_AGENT_USER");
+    // Who is not root may call themselves as they like.
+    if (const auto uid = entry.number("_UID"); uid && !entry.is_roots())
+        start.user = escape_for_display(name_or_number(Uid(static_cast<uid_t>(*uid))));
     start.account = value("PI_AGENT_ACCOUNT");
     start.project = value("PI_AGENT_PROJECT");
     start.method = value("SANDBOX_SELECT");

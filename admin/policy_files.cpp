@@ -12,7 +12,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <exception>
 #include <fcntl.h>
+#include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
@@ -91,9 +93,22 @@ std::optional<PolicyFiles> read_kept(const char *name)
     }
 }
 
-void write_policy_file(const AsRoot &root, const PolicySource &file)
+std::string draft_of(const std::string &file)
 {
-    replace_root_file(open_policy_directory(root, file.name), split_last(file.name).second, file.text, policy_mode, file.name);
+    return split_last(file).second + ".new";
+}
+
+// Writes all of them beside their places. Where one cannot be written, none stays.
+void write_drafts(const AsRoot &root, const std::vector<PolicySource> &files)
+{
+    try {
+        for (const auto &file : files)
+            write_beside(open_policy_directory(root, file.name), draft_of(file.name), file.text, policy_mode, file.name + ".new");
+    } catch (const std::exception &) {
+        for (const auto &file : files)
+            ::unlinkat(open_policy_directory(root, file.name).get(), draft_of(file.name).c_str(), 0); // best_effort: what failed is told
+        throw;
+    }
 }
 
 } // namespace
@@ -150,11 +165,16 @@ void install_policy_files(const AsRoot &root, const PolicyFiles &installed, cons
 {
     const auto old_files = by_name(installed);
     const auto new_files = by_name(wanted);
-    for (const auto &file : wanted) {
+    std::vector<PolicySource> changed;
+    std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(changed), [&](const PolicySource &file) {
         const auto found = old_files.find(file.name);
-        if (found != old_files.end() && found->second == file.text) continue;
-        changes.make("write " + escape_for_display(file.name), [&] { write_policy_file(root, file); });
-    }
+        return found == old_files.end() || found->second != file.text;
+    });
+    if (!changes.dry_run()) write_drafts(root, changed);
+    for (const auto &file : changed)
+        changes.make("write " + escape_for_display(file.name), [&] {
+            move_into_place(open_policy_directory(root, file.name), draft_of(file.name), split_last(file.name).second, file.name);
+        });
     for (const auto &[name, text] : old_files) {
         if (new_files.contains(name)) continue;
         changes.make("remove " + escape_for_display(name), [&file = name] {
@@ -200,8 +220,9 @@ void forget_applied(const AsRoot & /*root*/, Changes &changes)
         throw;
     }
     changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&, parent = above, own = name] {
-        for (const auto *file : {last_name, previous_name})
-            remove_root_file(directory, file, path_of(file));
+        for (const std::string file : {last_name, previous_name})
+            for (const auto &kept : {file, file + ".new"}) // the latter where a write failed
+                remove_root_file(directory, kept, path_of(kept.c_str()));
         const auto holder = open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory");
         if (::unlinkat(holder.get(), own.c_str(), AT_REMOVEDIR) != 0) throw_errno(std::string("cannot remove ") + applied_directory);
         const auto [top, last] = split_last(parent);

@@ -27,7 +27,8 @@ std::string policy_file_named(const std::string &name);
 // The directory that holds such a file; policy.d and users.d are made where they are missing.
 UniqueFd open_policy_directory(const AsRoot &root, const std::string &path);
 
-// Makes `wanted` the installed policy: each file is replaced in one step, root 0644; files of policy.d and users.d that are not wanted go.
+// Makes `wanted` the installed policy, root 0644: all its files are written before the first takes its place, so that a full disk leaves
+// the policy as it was; files of policy.d and users.d that are not wanted go last.
 void install_policy_files(const AsRoot &root, const PolicyFiles &installed, const PolicyFiles &wanted, Changes &changes);
 
 // What apply keeps, in /var/lib/pi-agent/applied, root 0700: the policy that was last applied, and the one that was applied before that and

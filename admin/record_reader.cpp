@@ -20,6 +20,10 @@ namespace pi_agent {
 
 namespace {
 
+// What anybody may have written is read as far as that.
+constexpr std::size_t value_limit = std::size_t{64} << 10U; // bytes
+constexpr std::size_t fields_limit = 128;
+
 void check(int result, const char *action)
 {
     if (result < 0) throw SystemFailure(-result, std::string("reading the journal: ") + action);
@@ -43,7 +47,7 @@ public:
         sd_journal *opened = nullptr;
         check(sd_journal_open(&opened, SD_JOURNAL_LOCAL_ONLY), "opening it");
         journal_.reset(opened);
-        check(sd_journal_set_data_threshold(opened, 0), "asking for whole values");
+        check(sd_journal_set_data_threshold(opened, value_limit), "bounding values");
     }
 
     void match(const std::string &field, const std::string &value)
@@ -53,7 +57,8 @@ public:
     }
     void begin_alternative() { check(sd_journal_add_disjunction(journal_.get()), "choosing entries"); }
 
-    std::vector<LogEntry> read(std::optional<std::uint64_t> since, std::optional<std::uint64_t> until)
+    // Those that are wanted. Anybody writes to the journal, so of the others nothing is kept.
+    std::vector<LogEntry> read(std::optional<std::uint64_t> since, std::optional<std::uint64_t> until, bool (*is_wanted)(const LogEntry &))
     {
         std::vector<LogEntry> entries;
         check(since ? sd_journal_seek_realtime_usec(journal_.get(), *since) : sd_journal_seek_head(journal_.get()),
@@ -63,12 +68,12 @@ public:
             check(more, "going on");
             if (more == 0) return entries;
             LogEntry entry = read_entry();
-            if (until && entry.time_usec > *until) return entries;
-            if (!since || entry.time_usec >= *since) entries.push_back(std::move(entry));
+            if (until && entry.time_usec > *until) continue; // a clock that was set back wrote earlier ones after it
+            if ((!since || entry.time_usec >= *since) && is_wanted(entry)) entries.push_back(std::move(entry));
         }
     }
 
-    std::set<std::string> values_of(const char *field)
+    std::set<std::string> values_of(const char *field, bool (*is_wanted)(const std::string &))
     {
         std::set<std::string> values;
         check(sd_journal_query_unique(journal_.get(), field), "listing values");
@@ -76,7 +81,8 @@ public:
         std::size_t size = 0;
         while (sd_journal_enumerate_unique(journal_.get(), &data, &size) > 0) {
             const std::string_view text(static_cast<const char *>(data), size);
-            values.emplace(text.substr(text.find('=') + 1));
+            std::string value(text.substr(text.find('=') + 1));
+            if (is_wanted(value)) values.insert(std::move(value));
         }
         return values;
     }
@@ -95,7 +101,8 @@ private:
             if (more == 0) return entry;
             const std::string_view text(static_cast<const char *>(data), size);
             const std::size_t equals = text.find('=');
-            if (equals != std::string_view::npos) entry.fields.emplace(text.substr(0, equals), text.substr(equals + 1));
+            if (equals != std::string_view::npos && entry.fields.size() < fields_limit)
+                entry.fields.emplace(text.substr(0, equals), text.substr(equals + 1));
         }
     }
 
@@ -175,9 +182,11 @@ std::vector<LogEntry> read_record(std::optional<std::uint64_t> since, std::optio
     Journal journal;
     for (const auto *event : {"denied", "started", "ended"})
         journal.match("MESSAGE_ID", message_id_of(event));
-    auto entries = journal.read(since, until);
-    add_sorted(entries, read_file(since, until));
-    std::erase_if(entries, [](const LogEntry &entry) { return !counts(entry) || !is_of_record(entry); });
+    const auto is_wanted = [](const LogEntry &entry) { return counts(entry) && is_of_record(entry); };
+    auto entries = journal.read(since, until, is_wanted);
+    auto kept = read_file(since, until);
+    std::erase_if(kept, [&](const LogEntry &entry) { return !is_wanted(entry); });
+    add_sorted(entries, std::move(kept));
     return entries;
 }
 
@@ -194,7 +203,7 @@ std::vector<LogEntry> read_session_log(const std::string &id)
         journal.match("UNIT", unit);
         journal.match("_PID", "1");
     }
-    auto entries = journal.read({}, {});
+    auto entries = journal.read({}, {}, [](const LogEntry &) { return true; }); // root's and systemd's, by what is matched
     auto kept = read_file({}, {});
     std::erase_if(kept, [&](const LogEntry &entry) { return entry.field("PI_AGENT_SESSION") != id; });
     add_sorted(entries, std::move(kept));
@@ -204,7 +213,7 @@ std::vector<LogEntry> read_session_log(const std::string &id)
 std::vector<std::string> recorded_sessions()
 {
     require_readable();
-    auto ids = Journal().values_of("PI_AGENT_SESSION");
+    auto ids = Journal().values_of("PI_AGENT_SESSION", [](const std::string &id) { return is_session_id(id); });
     for (const auto &entry : read_file({}, {}))
         ids.insert(entry.field("PI_AGENT_SESSION"));
     std::erase_if(ids, [](const std::string &id) { return !is_session_id(id); });

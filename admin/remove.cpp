@@ -100,8 +100,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     const auto root = claim_root("remove", "changes the host, so only root can run it");
     if (order.accounts && !order.state)
         throw Failure(ExitStatus::usage, "--accounts goes with --state: what agents own would be left to whoever gets their numbers next");
-    const auto lock = take_apply_lock(root);
-    const auto policy = applied_policy(root);
+    auto policy = applied_policy(root);
     if (order.accounts)
         for (const auto *program : {"userdel", "groupdel"})
             require_program(program);
@@ -112,6 +111,8 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
                             (order.state ? ", and remove all homes of agents with what is in them" : "") +
                             (order.accounts ? ", and the agents' accounts" : "") + "?",
                         order.yes);
+    const auto lock = take_apply_lock(root); // not while somebody is asked: it would keep an emergency stop waiting
+    policy = applied_policy(root);
     Changes changes(order.dry_run, out);
     if (!build::is_system_managed)
         remove_sudoers(root, sudoers_directory, changes);

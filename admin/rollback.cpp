@@ -49,12 +49,14 @@ void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std:
         throw Failure(ExitStatus::denied, "rollback changes the host, so only root can run it; try 'sudo pi-agentctl rollback'");
     const auto &root = *observer.root();
     auto editing = take_edit_lock(root);
-    auto lock = take_apply_lock(root);
     const auto installed = read_installed();
     const auto wanted = choose(root, installed);
     check_wanted(wanted, observer);
     out << difference_of(installed, wanted) << std::flush;
     if (!options.dry_run) require_consent("Put this policy back, and apply it?", yes);
+    auto lock = take_apply_lock(root); // not while somebody is asked: it would keep an emergency stop waiting
+    if (!are_same(read_installed(), installed) || !are_same(choose(root, installed), wanted))
+        throw Failure(ExitStatus::limit, "somebody else has changed or applied the policy meanwhile; run it again");
     Changes changes(options.dry_run, out);
     install_policy_files(root, installed, wanted, changes);
     if (!options.dry_run && !are_same(read_policy_sources(policy_path), wanted)) // a file that could not be read before

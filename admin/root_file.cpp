@@ -6,6 +6,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <exception>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -26,9 +27,14 @@ void write_beside(FdRef directory, const std::string &name, const std::string &t
     if (::unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
     const auto fd = UniqueFd::adopt(::openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
     if (!fd) throw_errno("cannot create " + path);
-    write_whole(fd, text, path);
-    if (::fchown(fd.get(), 0, 0) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
-    if (::fsync(fd.get()) != 0) throw_errno("cannot write " + path + " to disk");
+    try {
+        write_whole(fd, text, path);
+        if (::fchown(fd.get(), 0, 0) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
+        if (::fsync(fd.get()) != 0) throw_errno("cannot write " + path + " to disk");
+    } catch (const std::exception &) {
+        ::unlinkat(directory.get(), name.c_str(), 0); // best_effort: half a file is no use, and what failed is told
+        throw;
+    }
 }
 
 void move_into_place(FdRef directory, const std::string &name, const std::string &final_name, const std::string &path)

@@ -32,7 +32,6 @@ enum class ValueForm {
 };
 
 // One key. Lists of words are separated by spaces; `standard` and `example` are YAML.
-// NOLINTNEXTLINE(clang-analyzer-optin.performance.Padding): the members stand as the table's rows read
 struct PolicyKey {
     std::string_view path; // "agent.binary"; '*' stands for a name that is free: "users.*.roots"
     ValueForm form;

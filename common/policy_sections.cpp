@@ -136,7 +136,11 @@ void read_classes(const PolicyValue &section, Policy &policy, Problems &problems
             continue;
         }
         const auto choice = read_choice(value, problems);
-        if (choice) policy.config_classes.set(path, *parse_file_class(*choice));
+        if (policy.config_classes.rules().contains(path))
+            problems.add(section.node.entries[index].where, value.key, "given twice, with and without a slash at its end",
+                         "keep one of them");
+        else if (choice)
+            policy.config_classes.set(path, *parse_file_class(*choice));
     }
 }
 

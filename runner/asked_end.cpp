@@ -2,14 +2,19 @@
 #include "runner/asked_end.hpp"
 
 #include "common/channel.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/process_handle.hpp"
+#include "runner/control_group.hpp"
+#include "runner/own_group.hpp"
 #include "runner/process_state.hpp"
 #include "runner/session_list.hpp"
+#include "runner/unit_properties.hpp"
 
 #include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fstream>
 #include <sys/file.h>
 #include <thread>
 #include <unistd.h>
@@ -22,15 +27,15 @@ constexpr const char *reason_link = "asked-end"; // leads nowhere: its text is t
 constexpr int end_patience_seconds = 10;         // the runner's own: two seconds of grace, and the unit's stop
 constexpr int kill_patience_seconds = 20;        // systemd's stop of the unit, and the cleanup
 
-// The runner itself, none when it is gone. It holds the session's lock for as long as it lives, so a process that has its number while
-// somebody holds the lock is the runner.
+// The runner itself, none when it is gone. It holds the session's lock for as long as it lives, so a runner that has its number while
+// somebody holds the lock is this one; who removes what a dead one left holds it as well.
 UniqueFd open_runner(FdRef session)
 {
     const auto number = session_runner(session);
     if (!number) return {}; // being made, or removed
     UniqueFd runner = open_process(*number);
     if (!runner && errno != ESRCH) throw_errno("looking at a session's runner");
-    if (runner && flock(session.get(), LOCK_SH | LOCK_NB) == 0) return {};
+    if (runner && (!is_runner(*number) || flock(session.get(), LOCK_SH | LOCK_NB) == 0)) return {};
     return runner;
 }
 
@@ -45,6 +50,22 @@ void send_signal(FdRef sessions, const EndOrder &order, int number) noexcept
         // best_effort: without it the session ends all the same, and its user is not told why.
         static_cast<void>(symlinkat(order.reason.c_str(), session.get(), reason_link) == 0);
         signal_process(runner, number, "ending a session");
+    } catch (const std::exception &failure) {
+        record_problem(order.session, failure.what());
+    }
+}
+
+// What the session confines, where its runner cannot even be killed (it waits for a file system whose program does not answer).
+void kill_confined(FdRef sessions, const EndOrder &order) noexcept
+{
+    try {
+        const UniqueFd session = try_open_session(sessions, order.session);
+        const auto user = session ? session_user(session) : std::nullopt;
+        if (!user || !defence_is_on("end-without-runner")) return;
+        std::ifstream init("/proc/1/cgroup");
+        if (const auto group = group_of_unit(read_systemd_tops(init), place_in_slice(*user, service_name(order.session))))
+            kill_group(*group);
+        if (const auto group = find_own_group(order.session)) kill_group(*group);
     } catch (const std::exception &failure) {
         record_problem(order.session, failure.what());
     }
@@ -81,6 +102,8 @@ std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndO
     for (const auto &order : left)
         send_signal(sessions, order, SIGKILL);
     left = wait_for_ends(sessions, std::move(left), kill_patience_seconds);
+    for (const auto &order : left)
+        kill_confined(sessions, order);
     std::vector<std::string> names;
     for (const auto &order : left)
         names.push_back(order.session);

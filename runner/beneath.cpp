@@ -79,6 +79,14 @@ UniqueFd find_beneath(FdRef top, const std::string &path, int flags) noexcept
     return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, top.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
 }
 
+UniqueFd look_beneath(FdRef top, const std::string &path, int flags)
+{
+    UniqueFd fd = find_beneath(top, path, flags);
+    if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM) && defence_is_on("look-again"))
+        throw_errno("looking at " + escape_for_display(path));
+    return fd;
+}
+
 UniqueFd open_beneath(FdRef top, const std::string &path, int flags)
 {
     UniqueFd fd = find_beneath(top, path, flags);

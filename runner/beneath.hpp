@@ -17,6 +17,10 @@ UniqueFd open_beneath(FdRef top, const std::string &path, int flags);
 // The same, but none when it cannot be opened (errno says why).
 UniqueFd find_beneath(FdRef top, const std::string &path, int flags) noexcept;
 
+// The same for who concludes something from not finding it: that this process or host has no descriptor or memory left is no answer, and
+// throws SystemFailure.
+UniqueFd look_beneath(FdRef top, const std::string &path, int flags);
+
 // Opens the directory `name` in `parent` with all of its owner's rights: the agent may have taken them away, as module caches do, and
 // without them nothing in it can be replaced. For the owner itself; others get what they may. None when it cannot be opened (errno).
 UniqueFd try_take_directory(FdRef parent, const std::string &name);

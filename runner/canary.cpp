@@ -129,7 +129,7 @@ void look_at_sight(Findings &findings, const CanaryPlan &plan)
                              "/run/systemd/journal/dev-log", "/run/docker.sock", "/run/podman/podman.sock",
                              "/run/containerd/containerd.sock", "/sys/fs/cgroup/cgroup.procs", "/sys/kernel/debug", "/boot", "/run/sudo"})
         expect_refusal(findings, std::string("find ") + path, try_find(path));
-    for (const char *path : {".ssh", ".gnupg", ".bash_history", ".config"})
+    for (const char *path : {".ssh", ".gnupg", ".bash_history", ".profile"})
         expect_refusal(findings, "find " + plan.user_home + "/" + path,
                        access((plan.user_home + "/" + path).c_str(), F_OK) == 0 ? 0 : errno);
     // STATE_DIR/users: the agent's own user alone.

@@ -16,6 +16,7 @@
 #include <system_error>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -26,7 +27,52 @@ namespace {
 constexpr std::string_view named_hierarchy = "/sys/fs/cgroup/systemd";
 constexpr std::size_t groups_limit = 1000; // nobody makes so many: an engine makes one for a session
 
+// A line of /proc/PID/cgroup, "4:memory:/a/b": which hierarchy, "4:memory:", and which group, "/a/b".
+std::pair<std::string, std::string> split_line(const std::string &line)
+{
+    const std::size_t path = std::min(line.find('/'), line.size());
+    return {line.substr(0, path), line.substr(path)};
+}
+
+bool is_systemds_own(const std::string &hierarchy)
+{
+    return hierarchy == "0::" || hierarchy.ends_with(":name=systemd:");
+}
+
 } // namespace
+
+SystemdTops read_systemd_tops(std::istream &groups_of_init)
+{
+    constexpr std::string_view init = "/init.scope";
+    SystemdTops tops;
+    for (std::string line; std::getline(groups_of_init, line);) {
+        const auto [hierarchy, group] = split_line(line);
+        if (is_systemds_own(hierarchy) && group.ends_with(init)) tops[hierarchy] = group.substr(0, group.size() - init.size());
+    }
+    return tops;
+}
+
+std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::string &place)
+{
+    for (const bool unified : {false, true})
+        for (const auto &[hierarchy, top] : tops)
+            if (unified == (hierarchy == "0::"))
+                return ControlGroup{std::string(unified ? std::string_view(control_groups) : named_hierarchy) + top + place, unified};
+    return std::nullopt;
+}
+
+bool is_in_unit(std::istream &groups, const SystemdTops &tops, const std::string &place)
+{
+    const std::string unit = place.substr(place.rfind('/'));
+    std::size_t inside = 0;
+    for (std::string line; std::getline(groups, line);) {
+        const auto [hierarchy, group] = split_line(line);
+        if (!defence_is_on("scope-place") && group.ends_with(unit)) return true;
+        const auto top = tops.find(hierarchy);
+        if (top != tops.end() && group == top->second + place) ++inside;
+    }
+    return inside > 0 && inside == tops.size();
+}
 
 std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::string &own_unit, const std::string &sibling)
 {

@@ -4,6 +4,7 @@
 #include "common/channel.hpp"
 
 #include <istream>
+#include <map>
 #include <optional>
 #include <string>
 #include <sys/types.h>
@@ -19,6 +20,17 @@ struct ControlGroup {
 // The group of the unit `sibling`, from the /proc/self/cgroup of a process in `own_unit`; nothing when that process is in another unit. On
 // hosts with both versions the one that systemd names (cgroups(7)).
 std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::string &own_unit, const std::string &sibling);
+
+// Where systemd keeps units, in each hierarchy that it names by a line of /proc/1/cgroup: the group that its own init.scope is in.
+using SystemdTops = std::map<std::string, std::string>;
+SystemdTops read_systemd_tops(std::istream &groups_of_init);
+
+// The group of the unit that systemd has at `place`, there or not; on hosts with both versions the one that systemd names.
+std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::string &place);
+
+// Whether a process of these groups (/proc/PID/cgroup) is in the unit that systemd has at `place`, e.g. "/a.slice/b.scope". The place is
+// the whole one: users name groups as they like where one is delegated to them, and may move a process of root's into it (cgroups(7)).
+bool is_in_unit(std::istream &groups, const SystemdTops &tops, const std::string &place);
 
 // The group of a session's service, for its runner.
 ControlGroup group_of_service(const std::string &session_id);

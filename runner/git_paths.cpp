@@ -23,7 +23,7 @@ constexpr std::size_t small_file_limit = 1U << 20U;
 
 bool is_there(const GuardedTree &tree, const std::string &path)
 {
-    return find_beneath(tree.top, path, O_PATH).is_open() || errno != ENOENT;
+    return look_beneath(tree.top, path, O_PATH).is_open() || errno != ENOENT;
 }
 
 [[noreturn]] void refuse_unreadable(const GuardedTree &tree, const std::string &path)
@@ -36,7 +36,7 @@ bool is_there(const GuardedTree &tree, const std::string &path)
 
 bool is_directory(const GuardedTree &tree, const std::string &path)
 {
-    const UniqueFd directory = find_beneath(tree.top, path, O_PATH | O_DIRECTORY);
+    const UniqueFd directory = look_beneath(tree.top, path, O_PATH | O_DIRECTORY);
     if (!directory && errno == EACCES && defence_is_on("protect-unreadable")) refuse_unreadable(tree, path);
     return directory.is_open();
 }
@@ -53,7 +53,7 @@ std::optional<std::string> text_of(const GuardedTree &tree, const std::string &b
 {
     const ShownPath place = find_shown(tree, base, path);
     if (place.kind != ShownPath::Kind::other) return std::nullopt;
-    const UniqueFd file = find_beneath(tree.top, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    const UniqueFd file = look_beneath(tree.top, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
     if (!file && errno == EACCES && defence_is_on("protect-unreadable")) refuse_unreadable(tree, place.path);
     struct stat facts {};
     if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size > static_cast<off_t>(small_file_limit))
@@ -182,7 +182,7 @@ private:
 
     std::vector<std::string> entries(const std::string &gitdir, const std::string &below)
     {
-        const UniqueFd directory = find_beneath(tree_.top, join_path(gitdir, below), O_RDONLY | O_DIRECTORY);
+        const UniqueFd directory = look_beneath(tree_.top, join_path(gitdir, below), O_RDONLY | O_DIRECTORY);
         if (!directory && errno == EACCES && defence_is_on("protect-unreadable")) refuse_unreadable(tree_, join_path(gitdir, below));
         if (!directory && errno == ELOOP) found_.push_back({gitdir, below, Standin::none, true}); // the link at least
         if (!directory) return {};

@@ -120,7 +120,8 @@ bool HomeMounts::can_be_shown(const HomeDirectory &directory)
     else if (!topmost_mounts_below(mounts_, join_path(home_.path, directory.path)).empty() && defence_is_on("cover-submounts"))
         leave_out(directory, "something is mounted inside it"); // a clone would uncover what lies below that
     else if (const auto *mount = mount_that_holds(mounts_, directory.directory); mount != nullptr && mount->type.compare(0, 4, "fuse") == 0)
-        leave_out(directory, "a program answers for its file system (" + mount->type + "), and root does not wait for that");
+        leave_out(directory,
+                  "a program answers for its file system (" + escape_for_display(mount->type) + "), and root does not wait for that");
     else
         return true;
     return false;

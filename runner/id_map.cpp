@@ -39,10 +39,11 @@ class Holder {
 public:
     Holder()
     {
+        const pid_t runner = getpid();
         pid_ = static_cast<pid_t>(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
         if (pid_ == 0) {
             // Nothing of root's stays open here, and it does not outlive root.
-            if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() == 1 || close_range(3, ~0U, 0) != 0) _exit(1);
+            if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != runner || close_range(3, ~0U, 0) != 0) _exit(1);
             for (;;)
                 pause();
         }

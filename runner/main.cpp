@@ -84,8 +84,12 @@ int main(int argc, char ** /*argv*/)
         if (argc != 1 && defence_is_on("no-arguments")) throw Failure(ExitStatus::denied, "denied: this program takes no arguments");
         const Account caller = authenticate(root, FdRef(STDIN_FILENO), sudo_uid);
         record.concerns(caller);
-        const UniqueFd wrapper = take_channel(root);
-        return serve(root, caller, wrapper, record);
+        UniqueFd wrapper = take_channel(root);
+        const int status = serve(root, caller, wrapper, record);
+        // What its user sent and nobody has read is closed with it: at the end of this process, where no close waits (SO_LINGER,
+        // socket(7)).
+        if (defence_is_on("close-at-exit")) static_cast<void>(wrapper.release());
+        return status;
     } catch (const Failure &failure) {
         return refuse_on_stderr(record, failure);
     } catch (const std::exception &failure) {

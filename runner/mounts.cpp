@@ -183,7 +183,7 @@ const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef 
 std::string name_mount(const std::vector<MountEntry> &mounts, FdRef directory)
 {
     const MountEntry *mount = mount_that_holds(mounts, directory);
-    return mount == nullptr ? "" : " (" + mount->type + " mounted at " + escape_for_display(mount->point) + ")";
+    return mount == nullptr ? "" : " (" + escape_for_display(mount->type) + " mounted at " + escape_for_display(mount->point) + ")";
 }
 
 MountEntry parse_mount(const std::string &line)

@@ -30,10 +30,10 @@ std::vector<std::string> groups_in(const std::string &path)
 }
 
 // For while something else has failed, which is what is told.
-void wait_quietly(const std::string &scope, int seconds) noexcept
+void wait_quietly(const std::string &place, int seconds) noexcept
 {
     try {
-        wait_until_inside(scope, in_seconds(seconds));
+        wait_until_inside(place, in_seconds(seconds));
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): what came before it is told
     }
 }
@@ -43,19 +43,20 @@ void wait_quietly(const std::string &scope, int seconds) noexcept
 MoveIntoScope::MoveIntoScope(SystemdBus &systemd, const std::string &scope, Uid user)
 {
     if (!defence_is_on("own-scope")) return;
+    const std::string place = place_in_slice(user, scope);
     try {
         systemd.request_scope(scope, scope_properties(user));
     } catch (const std::exception &) { // the answer may be what failed, and systemd at work
-        wait_quietly(scope, unanswered_patience_seconds);
+        wait_quietly(place, unanswered_patience_seconds);
         throw;
     }
-    under_way_ = scope;
+    under_way_ = place;
 }
 
 void MoveIntoScope::wait()
 {
-    const std::string scope = std::exchange(under_way_, "");
-    if (!scope.empty()) wait_until_inside(scope, in_seconds(scope_patience_seconds));
+    const std::string place = std::exchange(under_way_, "");
+    if (!place.empty()) wait_until_inside(place, in_seconds(scope_patience_seconds));
 }
 
 MoveIntoScope::~MoveIntoScope()

@@ -23,7 +23,7 @@ public:
     void wait();
 
 private:
-    std::string under_way_;
+    std::string under_way_; // to this place
 };
 
 // Stops scopes of runners in which nobody is, of all users, a bounded number at once. For a runner that is in its scope. best_effort: what

@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "runner/control_group.hpp"
 #include "runner/process_namespace.hpp"
 
 #include <array>
@@ -171,14 +172,16 @@ void require_host_namespaces(const AsRoot & /*root*/)
     }
 }
 
-void wait_until_inside(const std::string &unit, Deadline deadline)
+void wait_until_inside(const std::string &place, Deadline deadline)
 {
+    std::ifstream init("/proc/1/cgroup");
+    const SystemdTops tops = read_systemd_tops(init);
     while (defence_is_on("kernels-word")) {
-        std::ifstream file("/proc/self/cgroup");
-        for (std::string line; std::getline(file, line);)
-            if (line.size() > unit.size() && line.compare(line.size() - unit.size() - 1, std::string::npos, "/" + unit) == 0) return;
+        std::ifstream own("/proc/self/cgroup");
+        if (is_in_unit(own, tops, place)) return;
         if (Clock::now() >= deadline)
-            throw Failure(ExitStatus::unavailable, "systemd did not move the runner into its scope; see: journalctl -u " + unit);
+            throw Failure(ExitStatus::unavailable,
+                          "systemd did not move the runner into its scope; see: journalctl -u " + place.substr(place.rfind('/') + 1));
         std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
 }

@@ -23,9 +23,9 @@ UniqueFd take_channel(const AsRoot &root);
 // Throws Failure(denied) unless mount, pid, user and cgroup namespaces are those of PID 1: in others, paths and ids mean something else.
 void require_host_namespaces(const AsRoot &root);
 
-// Waits until this process is in the control group of a unit: by the kernel's word, not by a signal of systemd's, which anybody on the bus
-// can imitate.
-void wait_until_inside(const std::string &unit, Deadline deadline);
+// Waits until this process is in the control group of a unit, whose place is_in_unit() (control_group.hpp) describes: by the kernel's word,
+// not by a signal of systemd's, which anybody on the bus can imitate.
+void wait_until_inside(const std::string &place, Deadline deadline);
 
 // Sets resource limits, scheduling, signals, timers, umask, session and process attributes to what PID 1 has or a fixed value. Throws when
 // one cannot be set.

@@ -77,7 +77,8 @@ void refuse_fuse(const std::vector<MountEntry> &mounts, const ShownTree &tree)
         throw Failure(ExitStatus::system_failure, "the file system of " + escape_for_display(tree.path()) + " was unmounted meanwhile");
     if (mount->type.compare(0, 4, "fuse") == 0)
         throw Failure(ExitStatus::unavailable, "a program answers for the file system of " + escape_for_display(tree.path()) + " (" +
-                                                   mount->type + "), and root does not wait for that; move the project to another mount");
+                                                   escape_for_display(mount->type) +
+                                                   "), and root does not wait for that; move the project to another mount");
 }
 
 // The user may rename directories meanwhile: afterwards the host's mount points and our stand-ins must be at the same places, else a

@@ -5,6 +5,7 @@
 #include "common/fault_point.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
+#include "runner/file_lock.hpp"
 #include "runner/placeholder_removal.hpp"
 #include "runner/record.hpp"
 #include "runner/removal.hpp"
@@ -16,10 +17,8 @@
 #include <fcntl.h>
 #include <optional>
 #include <random>
-#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <thread>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -58,11 +57,7 @@ std::optional<FoundScratch> find_scratch(const std::string &path, Deadline deadl
     FoundScratch found{open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of temporary directories"), id, UniqueFd(), {}};
     found.top = open_directory(found.parent, id.c_str());
     if (!found.top) return std::nullopt;
-    while (flock(found.top.get(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking " + path);
-        if (Clock::now() >= deadline) return std::nullopt;
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
+    if (!lock_until(found.top, deadline, path)) return std::nullopt;
     for (auto &name : names_in(found.top)) {
         if (found.inner.size() == inner_limit) throw Failure(ExitStatus::internal, path + " holds more than a session makes there");
         UniqueFd inner = open_directory(found.top, name.c_str());

@@ -7,6 +7,7 @@
 #include "common/random_hex.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
+#include "runner/file_lock.hpp"
 #include "runner/mounts.hpp"
 
 #include <algorithm>
@@ -32,6 +33,14 @@ const char *const runner_link = "runner";
 namespace {
 
 constexpr const char *parent_directory = "/run/pi-agent";
+constexpr int directory_patience_seconds = 10;
+
+// Whoever holds a lock of all starts may have been stopped by its user, or wait for something that does not come.
+[[noreturn]] void refuse_to_wait(const std::string &what)
+{
+    throw Failure(ExitStatus::limit, "another start has been " + what + " for more than " + std::to_string(directory_patience_seconds) +
+                                         " seconds; try again, or look for it with: systemctl list-units 'pi-agent*'");
+}
 
 bool is_tmpfs_of_its_own(FdRef sessions)
 {
@@ -50,8 +59,7 @@ void mount_sessions(const AsRoot &root)
     const UniqueFd parent = open_runtime_directory();
     if (mkdirat(parent.get(), "sessions", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + sessions_directory);
     if (is_tmpfs_of_its_own(open_sessions())) return;
-    while (flock(parent.get(), LOCK_EX) != 0)
-        if (errno != EINTR) throw_errno(std::string("locking ") + parent_directory);
+    if (!lock_until(parent, in_seconds(directory_patience_seconds), parent_directory)) refuse_to_wait("mounting the directory of sessions");
     const UniqueFd sessions = open_sessions();
     if (is_tmpfs_of_its_own(sessions)) return; // another start was faster
     const DetachedMount tmpfs = new_filesystem(
@@ -170,8 +178,8 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
     session.fd_ = try_open_session(sessions, id);
     if (!session.fd_) throw_errno("opening the session directory");
     // Another start's sweep may hold it for the moment that it takes to look at it, or to remove it.
-    while (flock(session.fd_.get(), LOCK_EX) != 0)
-        if (errno != EINTR) throw_errno("locking the session directory");
+    if (!lock_until(session.fd_, in_seconds(directory_patience_seconds), "the session directory"))
+        refuse_to_wait("looking at this one's directory");
     struct stat facts {};
     if (fstat(session.fd_.get(), &facts) != 0) throw_errno("examining the session directory");
     if (facts.st_nlink == 0)

@@ -83,8 +83,11 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
         // Held until it is removed: a start that has just made its directory waits for this lock, and then finds itself without one.
         const UniqueFd session = try_open_session(open_sessions(), orphan);
         const bool is_held = session && flock(session.get(), LOCK_EX | LOCK_NB) != 0 && defence_is_on("sweep-lock");
-        if (!session || is_held || sandbox.may_live(orphan)) continue;
+        if (!session || is_held) continue;
+        bool is_known = false;
         try { // one user's leftover must not be another's refusal
+            if (sandbox.may_live(orphan)) continue;
+            is_known = true;
             // What lies on disk has no session then, and ScratchSweep finds it.
             record_end_of_killed(root, orphan);
             remove_session(root, orphan, [&](FdRef left) { remove_placeholders(root, orphan, left, deadline); });
@@ -92,6 +95,7 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
         } catch (const Failure &failure) {
             if (!defence_is_on("sweep-goes-on")) throw;
             record_problem(orphan, std::string("a session directory without a session cannot be removed: ") + failure.what());
+            if (!is_known) return; // who did not answer is not asked for the next ones, too
         }
     }
 }

@@ -1,14 +1,18 @@
 // Looking at the directories of sessions. A live runner holds the lock of its session's.
 #include "runner/session_list.hpp"
 
+#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "runner/beneath.hpp"
 #include "runner/session_directory.hpp"
 
+#include <array>
 #include <charconv>
+#include <climits>
 #include <fcntl.h>
 #include <functional>
+#include <string_view>
 #include <sys/file.h>
 #include <unistd.h>
 
@@ -54,6 +58,24 @@ std::optional<Uid> session_user(FdRef session)
 std::optional<pid_t> session_runner(FdRef session)
 {
     return read_number<pid_t>(session, runner_link);
+}
+
+bool is_runner(pid_t process)
+{
+    constexpr std::string_view replaced = " (deleted)"; // by an upgrade
+    std::array<char, PATH_MAX> text{};
+    const ssize_t length = readlink(("/proc/" + std::to_string(process) + "/exe").c_str(), text.data(), text.size());
+    if (length <= 0) return false;
+    std::string name = split_last(std::string(text.data(), static_cast<std::size_t>(length))).second;
+    if (name.ends_with(replaced)) name.resize(name.size() - replaced.size());
+    return name == split_last(build::runner_path).second;
+}
+
+bool has_living_runner(const std::string &session_id)
+{
+    const UniqueFd session = try_open_session(open_sessions(), session_id);
+    const auto runner = session ? session_runner(session) : std::nullopt;
+    return runner && is_runner(*runner);
 }
 
 std::size_t count_sessions(const AsRoot & /*root*/, Uid user)

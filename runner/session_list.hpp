@@ -16,6 +16,9 @@ namespace pi_agent {
 // Whose session it is, and the process that runs it, or did. Nothing where that is not written down yet, or not any more.
 std::optional<Uid> session_user(FdRef session);
 std::optional<pid_t> session_runner(FdRef session);
+// Whether that process is a runner, of this or of another session: its number may be anybody's by now.
+bool is_runner(pid_t process);
+bool has_living_runner(const std::string &session_id);
 
 // Sessions of a user whose runners live, the caller's own included. Takes no lock that anybody waits for: each start makes its directory
 // and then counts, so of those that start at once the last to come sees all the others.

@@ -4,6 +4,7 @@
 
 #include "common/channel.hpp"
 #include "common/fault_point.hpp"
+#include "runner/file_lock.hpp"
 
 #include <array>
 #include <chrono>
@@ -11,7 +12,6 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <thread>
 #include <unistd.h>
 #include <utility>
 
@@ -68,17 +68,6 @@ UniqueFd make_file(FdRef session, const std::string &content)
         renameat(session.get(), unfinished_name, session.get(), file_name) != 0)
         throw_errno("noting that the session's end is to be recorded");
     return file;
-}
-
-bool lock(FdRef file)
-{
-    const Deadline deadline = in_seconds(end_patience_seconds);
-    while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking the note of the session's end");
-        if (Clock::now() >= deadline) return false;
-        std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-    return true;
 }
 
 std::pair<RecordSubject, std::uint64_t> read_note(FdRef note)
@@ -201,7 +190,7 @@ void record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id
     const UniqueFd note = session ? UniqueFd::adopt(openat(session.get(), file_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC)) : UniqueFd();
     if (!note && errno == ENOENT) return; // nothing had started, or all is recorded
     if (!note) throw_errno("opening the note of the session's end");
-    if (!lock(note))
+    if (!lock_until(note, in_seconds(end_patience_seconds), "the note of the session's end"))
         throw Failure(ExitStatus::system_failure,
                       "the runner lives, and does not record the session's end; what is left of it is left to the next sweep");
     if (is_recorded(note)) return;

@@ -76,7 +76,7 @@ private:
             return true;
         }
         const std::string path = join_path(found_.path, name);
-        const UniqueFd fd = find_beneath(tree_.top, path, O_PATH);
+        const UniqueFd fd = look_beneath(tree_.top, path, O_PATH);
         if (!fd && (errno == ENOENT || errno == ENOTDIR)) {
             found_.rest = name;
             for (const auto &later : ahead_)
@@ -111,7 +111,7 @@ private:
 
 bool is_own_directory(const GuardedTree &tree, const std::string &path)
 {
-    const UniqueFd directory = find_beneath(tree.top, path, O_PATH | O_DIRECTORY);
+    const UniqueFd directory = look_beneath(tree.top, path, O_PATH | O_DIRECTORY);
     struct stat facts {};
     return directory && fstat(directory.get(), &facts) == 0 && facts.st_uid == geteuid();
 }

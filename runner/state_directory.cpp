@@ -6,14 +6,13 @@
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 #include "common/trusted_file.hpp"
+#include "runner/file_lock.hpp"
 #include "runner/network_file_system.hpp"
 #include "runner/whole_file.hpp"
 
 #include <fcntl.h>
 #include <string_view>
-#include <sys/file.h>
 #include <sys/stat.h>
-#include <thread>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -39,16 +38,10 @@ UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void
 {
     UniqueFd lock = UniqueFd::adopt(openat(meta.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
     if (!lock) throw_errno("opening the state lock of " + user);
-    const Deadline deadline = in_seconds(lock_patience_seconds);
-    while (flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking the state of " + user);
-        if (Clock::now() >= deadline)
-            throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
-                                                 std::to_string(lock_patience_seconds) +
-                                                 " seconds; try again, or look for it with: systemctl list-units 'pi-agent*'");
-        wait();
-        std::this_thread::sleep_for(std::chrono::milliseconds(10));
-    }
+    if (!lock_until(lock, in_seconds(lock_patience_seconds), "the state of " + user, wait))
+        throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
+                                             std::to_string(lock_patience_seconds) +
+                                             " seconds; try again, or look for it with: systemctl list-units 'pi-agent*'");
     return lock;
 }
 

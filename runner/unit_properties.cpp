@@ -126,6 +126,11 @@ std::string slice_name(Uid user)
     return user_slice_prefix + std::to_string(user.value()) + ".slice";
 }
 
+std::string place_in_slice(Uid user, const std::string &unit)
+{
+    return "/pi.slice/pi-agent.slice/" + slice_name(user) + "/" + unit;
+}
+
 std::vector<UnitProperty> scope_properties(Uid user)
 {
     return {

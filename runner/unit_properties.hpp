@@ -45,6 +45,8 @@ constexpr const char *user_slice_prefix = "pi-agent-u";
 
 // pi-agent-uUID.slice: all sessions of one user.
 std::string slice_name(Uid user);
+// Where that slice's unit is below systemd's own group: each dash of a slice's name is a level (systemd.slice(5)).
+std::string place_in_slice(Uid user, const std::string &unit);
 
 // Lifetime, account, view of files, network and limits; and with what confines the agent beside.
 std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features);

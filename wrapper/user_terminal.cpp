@@ -20,6 +20,13 @@ bool is_terminal(int fd)
     return isatty(fd) == 1 && ioctl(fd, TIOCGPTN, &number) != 0;
 }
 
+// Of the terminal itself, whatever name it was opened by: /dev/tty is a device of its own (tty(4)).
+dev_t device_of(int terminal, const struct stat &facts)
+{
+    unsigned device = 0;
+    return ioctl(terminal, TIOCGDEV, &device) == 0 ? device : facts.st_rdev;
+}
+
 // EIO: it has hung up, which the loop learns from poll(2).
 void throw_unless_hung_up(const char *action)
 {
@@ -36,12 +43,12 @@ std::optional<UserTerminal> UserTerminal::find()
     for (int fd = 0; fd < 3; ++fd) {
         struct stat facts {};
         if (!is_terminal(fd) || fstat(fd, &facts) != 0) continue;
-        if (first && facts.st_rdev != device)
+        if (first && device_of(fd, facts) != device)
             throw Failure(ExitStatus::denied,
                           "denied: standard input, output and error are on different terminals; the agent gets one; redirect the others");
         if (!first) {
             first = fd;
-            device = facts.st_rdev;
+            device = device_of(fd, facts);
         }
         on_terminal[static_cast<std::size_t>(fd)] = true;
     }

@@ -1,9 +1,11 @@
 """What only bubblewrap's sandbox needs: there is no systemd that binds lifetimes, makes groups and takes keyrings away."""
 
+import subprocess
 import time
 
 import pytest
 from keyring import ADD_KEY, READ_KEY, SECRET
+from points import waiting_at
 from target import SESSIONS, Outcome
 
 pytestmark = pytest.mark.position("user")
@@ -66,6 +68,28 @@ def test_what_a_killed_runner_leaves_is_removed_without_another_start(prove):
         return Outcome(bool(left), left)
 
     prove(attack, "session-keeper", quick=True)
+
+
+@pytest.mark.position("host")
+def test_a_session_that_its_runner_removes_is_nobody_elses_to_remove(weak, seen_to_work):
+    """It has given up the session's lock by then. Whoever else removes it waits at the same point."""
+
+    def start_meanwhile():
+        with waiting_at(weak, "removing") as reached:
+            bob = weak.machine.popen(["pi", "echo", "ran"], user="bob", cwd="/home/bob/work/demo")
+            try:
+                return bob.communicate(timeout=10)[0]
+            except subprocess.TimeoutExpired:
+                return b""
+            finally:
+                reached.release()
+                bob.wait()
+                reached.end()
+
+    assert start_meanwhile() == b"ran\n"
+    with weak.without("bwrap:one-remover"):
+        assert start_meanwhile() == b""
+    seen_to_work(["bwrap:one-remover"])
 
 
 def test_the_callers_control_group_is_frozen(prove):

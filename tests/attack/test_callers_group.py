@@ -1,6 +1,7 @@
 """The control group in which sudo leaves the runner belongs to the caller: they kill it or freeze it before the runner has left, and after."""
 
 import json
+import time
 
 import pytest
 from target import INSIDE, Outcome
@@ -94,6 +95,70 @@ def test_nothing_is_left_of_starts_whose_callers_control_group_is_killed_before_
     assert caught >= ROUNDS // 4, f"only {caught} of {ROUNDS} runners were killed before they had left"
     product.pi("true", user="bob", cwd="/home/bob/work/demo", check=True)  # sweeps
     product.expect_traces(traces, CLEAN_SECONDS)
+
+
+# She calls a group of hers as systemd calls the runner's scope, and moves the runner there: that needs the right to write to the groups above
+# both (cgroups(7)), and no right over the process. The name is everybody's to ask systemd for; here the bus tells it at once.
+NAMING = IN_A_GROUP + """
+import re, select
+monitor = subprocess.Popen(["dbus-monitor", "--system", "member='StartTransientUnit'"], stdout=subprocess.PIPE, bufsize=0)
+
+def name_of_scope():
+    seen, until = b"", time.monotonic() + 10
+    while time.monotonic() < until:
+        if select.select([monitor.stdout], [], [], 0.1)[0]:
+            seen += monitor.stdout.read(65536)
+        found = re.search(rb"pi-agent-run-[0-9a-f]{32}[.]scope", seen)
+        if found:
+            return found.group().decode()
+
+def children():
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            if os.stat(f"/proc/{pid}").st_uid == 1000 and open(f"/proc/{pid}/comm").read().strip() == "pi-agent-runner":
+                yield open(f"/proc/{pid}/cgroup").read().strip().splitlines()[-1]
+        except OSError:
+            pass
+
+def as_alice(script):
+    return subprocess.run(ALICE + ["sh", "-c", script], stderr=subprocess.DEVNULL).returncode == 0
+
+monitor.stdout.read(1)
+group = Group("of-alice-named")
+wrapper = group.start(["pi", "sleep", "1"])
+named = f"{group.path}/in/{name_of_scope()}"
+runner = next(group.runners(), None)
+moved = bool(runner) and as_alice(f"mkdir -p {named} && echo {runner} >{named}/cgroup.procs")
+seen = set()
+while wrapper.poll() is None:
+    seen.update(children())
+    time.sleep(0.01)
+for path in filter(os.path.exists, (named, f"{group.path}/in")):
+    while open(f"{path}/cgroup.procs").read():
+        time.sleep(0.05)
+    os.rmdir(path)
+group.end()
+monitor.kill()
+print(json.dumps({"moved": moved, "seen": sorted(seen), "status": wrapper.returncode}))
+"""
+NAMING_TRIES = 6
+
+
+def test_a_group_that_its_user_calls_as_the_runners_scope_is_not_taken_for_it(prove):
+    def attack(target):
+        answers = []
+        for _ in range(NAMING_TRIES):
+            # Meanwhile systemd moves nobody, as a rule.
+            eve = target.machine.popen(["python3", f"{INSIDE}/bus.py", "busy", "2"], user="eve")
+            time.sleep(0.5)
+            answers.append(json.loads(target.machine.root(["python3", "-c", NAMING], timeout=120, check=True).stdout))
+            eve.communicate(timeout=30)
+            if any("of-alice-named" in group for group in answers[-1]["seen"]):
+                return Outcome(True, answers[-1])
+        assert any(answer["moved"] and answer["seen"] for answer in answers), f"the runner was never moved, so this shows nothing: {answers}"
+        return Outcome(False, answers)
+
+    prove(attack, "scope-place", quick=True)
 
 
 # As root, what systemd makes of a runner that was killed in the moment of the move: a scope in which nobody ever was. None gets empty any

@@ -60,6 +60,11 @@ class Process(subprocess.Popen):
             time.sleep(0.01)
         raise MachineError("the command has no process in the machine (any more)")
 
+    def __exit__(self, failure, *about):
+        if failure:
+            self.kill_all()  # what a failed test left has no end to wait for
+        super().__exit__(failure, *about)
+
     def kill_all(self):
         """Kills the command and every descendant that stayed in its control group."""
         self.group.kill()

@@ -2,7 +2,7 @@
 
 import json
 
-USAGE, NOTHING, BUSY = 64, 1, 75
+USAGE, NOTHING, BUSY, SYSTEM_FAILURE = 64, 1, 75, 71
 
 
 def ctl(machine, *arguments, **options):

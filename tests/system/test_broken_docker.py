@@ -78,7 +78,7 @@ def test_who_listens_is_not_root(docker):
 
 
 def test_the_daemon_gives_no_answer_of_dockers(docker):
-    with no_daemon(docker), docker.popen(["socat", f"UNIX-LISTEN:{SOCKET},mode=600,fork", "SYSTEM:echo hello"], user="root") as listening:
+    with no_daemon(docker), docker.popen(["socat", f"UNIX-LISTEN:{SOCKET},mode=600,fork", "SYSTEM:read question; echo hello"], user="root") as listening:
         docker.root(f"until ss -xl | grep -q {SOCKET}; do sleep 0.1; done", check=True)
         refused(docker, UNAVAILABLE, "its answer is none of docker's")
         listening.kill_all()

@@ -131,6 +131,18 @@ def test_what_sites_write_into_sudoers_is_no_hindrance(host, rule):
     assert (ran.returncode, ran.stdout) == (0, b"ran\n"), ran
 
 
+def test_tools_that_a_session_sees_in_the_users_home_are_no_fault(host):
+    """The default policy shows mise's own directory below ~/.config."""
+    host.run("mkdir -p ~/.config/mise && echo '[tools]' >~/.config/mise/config.toml", check=True)
+    try:
+        done, report = doctor(host)
+        seen = pi(host, "sh", "cat /home/alice/.config/mise/config.toml")
+    finally:
+        host.run("rm -r ~/.config/mise && rmdir --ignore-fail-on-non-empty ~/.config", check=True)
+    assert seen.stdout == b"[tools]\n", seen
+    assert (done.returncode, report["faults"], report["sandbox"]["wrong"]) == (0, [], []), report
+
+
 def test_every_probe_is_printed_when_asked_for(host):
     done = host.root(["pi-agentctl", "doctor", "--attack"])
     assert done.returncode == 0 and done.stdout.count(b"held ") > 80 and b"held  write /etc: refused (EROFS)" in done.stdout, done

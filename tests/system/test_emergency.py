@@ -106,3 +106,15 @@ def test_the_emergency_stop_ends_every_session(machine):
                 status, _, said = finish(running)
                 assert status == -15 and b"pi: the session was ended: " + why in said, (status, said)
             assert_refused(pi(machine), DENIED, "switched the agent off")
+
+
+def test_the_emergency_stop_ends_every_session_though_the_rule_cannot_be_removed(machine):
+    with session(machine, "sh", "echo ready; exec sleep 1000") as running, policy_written(machine, STOPPED):
+        machine.root(["chmod", "g+w", "/etc/sudoers.d"], check=True)
+        try:
+            done = machine.root(["pi-agentctl", "apply"])
+        finally:
+            machine.root(["chmod", "g-w", "/etc/sudoers.d"], check=True)
+        assert done.returncode == 71 and b"all sessions are ended, but the sudo rule stays: " in done.stderr, done
+        assert b"done: end the session " in done.stdout and finish(running)[0] == -15, done
+        assert "sudo rule" in apply(machine)

@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from administering import BUSY, NOTHING, USAGE, answer, ctl, said
+from administering import BUSY, NOTHING, SYSTEM_FAILURE, USAGE, answer, ctl, said
 from launching import (
     DEMO, DENIED, INVALID, PLAYING_POLICY, POLICY_FILE, STANDARD_POLICY, owner_and_mode, pi, session, written_policy,
 )  # fmt: skip
@@ -115,6 +115,41 @@ def test_rollback_to_what_the_host_does_not_fit_any_more_writes_nothing(applied)
     assert "there is no user" in said(machine, "rollback", "--yes", status=INVALID)
     assert installed(machine) == STANDARD_POLICY
     machine.root("userdel pi-agent-dave; rm -rf /var/lib/pi-agent/users/dave")
+
+
+def test_rollback_that_cannot_write_one_file_writes_none(applied):
+    """What went before it would else be in force at once: here, a policy with no limit of the network."""
+    machine = applied
+    machine.write(POLICY_FILE, STANDARD_POLICY)
+    machine.root(["mkdir", "-p", "/etc/pi-agent/policy.d"], check=True)
+    machine.write(EXTRA, "network: none\n")
+    apply(machine)
+    machine.root(["rm", EXTRA], check=True)
+    limited = STANDARD_POLICY + "network: none\n"
+    machine.write(POLICY_FILE, limited)
+    apply(machine)
+    machine.root(["mkdir", "-p", f"{EXTRA}.new/in-the-way"], check=True)
+    try:
+        assert "cannot remove" in said(machine, "rollback", "--yes", "--no-canary", status=SYSTEM_FAILURE)
+        assert installed(machine) == limited and machine.root(["test", "-e", POLICY_FILE + ".new"]).returncode == 1
+    finally:
+        machine.root(["rm", "-r", f"{EXTRA}.new"], check=True)
+    said(machine, "rollback", "--yes", "--no-canary")
+    assert installed(machine) == STANDARD_POLICY and machine.read(EXTRA) == b"network: none\n"
+
+
+def test_a_question_keeps_no_apply_waiting(applied):
+    machine = applied
+    machine.write(POLICY_FILE, OTHER)
+    apply(machine)
+    changed = OTHER + "box_notes: false\n"
+    with Shell(machine, user="root", cwd="/", command=["pi-agentctl", "rollback", "--no-canary"]) as shell:
+        shell.expect("Put this policy back, and apply it")
+        machine.write(POLICY_FILE, changed)
+        apply(machine)
+        shell.type("y\n")
+        shell.expect("somebody else has changed or applied the policy meanwhile")
+    assert installed(machine) == changed
 
 
 def test_damage_to_what_is_kept_stops_a_rollback_and_no_apply(applied):

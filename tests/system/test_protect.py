@@ -15,11 +15,11 @@ def repository(machine):
     """repository(script) makes one of alice's, fresh, and does `script` in it; gives its path."""
 
     def make(script="true"):
-        machine.run(f"rm -rf {PLACE}; git init -q -b main {PLACE} && cd {PLACE} && {GIT} commit -q --allow-empty -m one && ({script})", cwd="/home/alice/projects", check=True)
+        machine.run(f"rm -rf {PLACE}; git init -q -b main {PLACE} && cd {PLACE} && {GIT} commit -q --allow-empty -m one && ({script})", cwd="/home/alice/projects", check=True, timeout=300)
         return PLACE
 
     yield make
-    machine.root("cd /home/alice/projects && rm -rf guarded guarded-* library", check=True)
+    machine.root("cd /home/alice/projects && rm -rf guarded guarded-* library", check=True, timeout=300)
 
 
 def policy_with(projects):

@@ -5,6 +5,7 @@ import shlex
 
 import pytest
 from launching import DEMO, DENIED, INVALID, PLAYING_POLICY, place_of
+from machine import MachineError
 
 USAGE = 64
 ENGINES = ("kubernetes", "podman", "quadlet", "systemd", "slurm")
@@ -124,7 +125,8 @@ def test_what_a_list_protects_must_be_there(repository, playing_policy):
 def test_a_grant_that_a_start_refuses_is_not_rendered(repository, playing_policy):
     repository.root(["gpasswd", "--add", "carol", "adm"], check=True)
     try:
-        playing_policy(PLAYING_POLICY.replace('"%devs"', '"%adm"'))
+        with pytest.raises(MachineError, match="is a group that opens the host"):
+            playing_policy(PLAYING_POLICY.replace('"%devs"', '"%adm"'))
         started = repository.run(["pi", "sh", "true"], "carol", cwd="/srv/devs")
         rendered = render(repository, "podman", user="carol", cwd="/srv/devs")
     finally:

@@ -114,10 +114,10 @@ SCENARIOS = [
 @pytest.fixture(scope="module")
 def repository(playing):
     """What makes work for root: something to protect and to mask, a configuration to mirror and settings to merge, tools to show."""
-    settings = "mkdir -p ~/.cargo/bin ~/.cache/pip ~/.pi/agent/skills; echo '{}' >~/.pi/agent/settings.json; touch ~/.pi/agent/skills/a.md"
+    settings = "mv ~/.pi ~/.pi.kept; mkdir -p ~/.cargo/bin ~/.cache/pip ~/.pi/agent/skills; echo '{}' >~/.pi/agent/settings.json; touch ~/.pi/agent/skills/a.md"
     playing.run(f"git init -q; touch .env; {settings}", cwd=DEMO, check=True)
     yield
-    playing.run("rm -rf .git .env ~/.cargo ~/.cache/pip ~/.pi", cwd=DEMO, check=True)
+    playing.run("rm -rf .git .env ~/.cargo ~/.cache/pip ~/.pi && mv ~/.pi.kept ~/.pi", cwd=DEMO, check=True)
 
 
 def test_the_runner_makes_the_listed_system_calls_and_no_other(playing, playing_policy, repository):

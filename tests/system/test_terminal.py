@@ -77,6 +77,11 @@ def test_every_byte_passes_both_ways_in_raw_mode(machine):
         shell.expect(re.escape(PROMPT))
 
 
+def test_the_terminal_by_its_other_name_is_the_same_terminal(machine):
+    with Shell(machine) as shell:
+        assert shell.run("pi sh 'tty; echo ran' </dev/tty")[0].endswith(b"ran\r\n")
+
+
 def test_much_output_comes_through_byte_for_byte(machine):
     piece, count = 1000 * 1000, 200
     with Shell(machine) as shell:

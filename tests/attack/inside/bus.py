@@ -12,6 +12,7 @@ import time
 
 CALL, SIGNAL, NO_REPLY = 1, 4, 1
 MANAGER = "org.freedesktop.systemd1.Manager"
+UNIX_FDS = b"\x09\x01u\0"  # the header's field that tells how many descriptors come along
 
 
 def padded(data, size):
@@ -27,8 +28,9 @@ def field(code, kind, value):
     return padded(bytes([code, 1]) + kind + b"\0" + signature, 8)
 
 
-def message(kind, member, destination, path="/org/freedesktop/systemd1", interface=MANAGER, signature=b"", body=b"", flags=NO_REPLY):
-    fields = field(1, b"o", path.encode()) + field(2, b"s", interface.encode()) + field(3, b"s", member.encode())
+def message(kind, member, destination, path="/org/freedesktop/systemd1", interface=MANAGER, signature=b"", body=b"", flags=NO_REPLY, descriptors=0):
+    fields = UNIX_FDS + struct.pack("<I", descriptors) if descriptors else b""
+    fields += field(1, b"o", path.encode()) + field(2, b"s", interface.encode()) + field(3, b"s", member.encode())
     fields += field(6, b"s", destination.encode()) + (field(8, b"g", signature) if signature else b"")
     # The last one is not padded in its own length, only before the body.
     unpadded = len(fields.rstrip(b"\0")) + 1
@@ -36,11 +38,14 @@ def message(kind, member, destination, path="/org/freedesktop/systemd1", interfa
 
 
 class Bus:
-    def __init__(self):
+    def __init__(self, with_descriptors=False):
         self.socket = socket.socket(socket.AF_UNIX)
         self.socket.connect("/run/dbus/system_bus_socket")
         self.socket.sendall(b"\0AUTH EXTERNAL " + str(os.getuid()).encode().hex().encode() + b"\r\n")
         self.socket.recv(1000)
+        if with_descriptors:
+            self.socket.sendall(b"NEGOTIATE_UNIX_FD\r\n")
+            self.socket.recv(1000)
         self.socket.sendall(b"BEGIN\r\n")
         name = "org.freedesktop.DBus"
         self.socket.sendall(message(CALL, "Hello", name, "/org/freedesktop/DBus", name, flags=0))
@@ -93,6 +98,15 @@ def forge(destination, count, size):
     for number in range(count):
         bus.socket.sendall(job_removed(destination, number, size))
     time.sleep(1)  # a connection that ends takes along what was not delivered yet
+
+
+def hand_over(destination, file):
+    """A signal with a descriptor, which the bus puts into the descriptors of whoever it is addressed to."""
+    bus = Bus(with_descriptors=True)
+    sent = message(SIGNAL, "Take", destination, "/", "of.Eve", b"h", struct.pack("<I", 0), descriptors=1)
+    socket.send_fds(bus.socket, [sent], [file])
+    time.sleep(1)
+    return bus
 
 
 if __name__ == "__main__":

@@ -38,6 +38,8 @@ TEST_CASE("users, groups and roots that the host does not have are errors with t
                    "p.yaml:3:9: users.no-such-user: there is no user 'no-such-user' on this host"));
     CHECK(contains(host_problems(head + "users: {'%no-such-group': {roots: [/srv/a]}}\n"),
                    "p.yaml:3:9: users.%no-such-group: there is no group"));
+    CHECK(contains(host_problems(head + "users: {'%adm': {roots: [/srv/a]}}\n"),
+                   "p.yaml:3:9: users.%adm: 'adm' is a group that opens the host"));
 }
 
 TEST_CASE("roots that their user cannot reach are errors with their place" * doctest::skip(not_root()))

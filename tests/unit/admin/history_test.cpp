@@ -39,7 +39,8 @@ const std::vector<LogEntry> entries = {
     entry(1000, "started", "A"),
     entry(2000, "started", "B", {{"PI_AGENT_USER", "bob"}, {"PI_AGENT_PROJECT", "/srv/apple"}}),
     entry(3000, "ended", "A", {{"PI_AGENT_EXIT_CODE", "0"}, {"PI_AGENT_DURATION_USEC", "1990"}, {"PI_AGENT_CPU_USEC", "7"}}),
-    entry(4000, "denied", "", {{"PI_AGENT_STATUS", "77"}, {"PI_AGENT_REASON", "no\x1b"}, {"_UID", "1000"}}),
+    entry(4000, "denied", "",
+          {{"PI_AGENT_STATUS", "77"}, {"PI_AGENT_REASON", "no\x1b"}, {"_UID", "4000000000"}}), // who calls themselves alice
     entry(5000, "ended", "C", {{"PI_AGENT_EXIT_SIGNAL", "9"}, {"PI_AGENT_DURATION_USEC", "4500"}}),
     entry(6000, "started", "D"),
 };
@@ -68,6 +69,7 @@ TEST_CASE("a refusal in its user's name is told apart from root's, and made harm
     const auto starts = to_history(entries, {}, nobody_lives);
     CHECK(starts[3].denied == 77);
     CHECK_FALSE(starts[3].said_by_root);
+    CHECK(starts[3].user == "4000000000");
     CHECK(starts[3].reason == "no\\x1b");
 }
 
@@ -78,9 +80,9 @@ TEST_CASE("only what is asked for: of a user, in a project by whole names, faile
     CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"B"});
     query.user = "alice";
     query.project = "/srv/app";
-    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "A", "", "D"});
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "A", "D"});
     query.failed = true;
-    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "", "D"});
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "D"});
 }
 
 TEST_CASE("a session is named by as much of its id as no other begins with")

@@ -380,6 +380,7 @@ TEST_CASE("wrong classes and documents are named with their place")
     CHECK(contains(classes("x: 5"), "config.classes.x: must be mirror or seed or agent or never, found the number 5"));
     CHECK(contains(problems_with("config: {classes: [x]}\n"), "config.classes: must be a mapping, found a list"));
     CHECK(contains(problems_with("config: {class: {}}\n"), "did you mean 'classes'?"));
+    CHECK(contains(classes("x: never\n    x/: mirror"), "p.yaml:8:5: config.classes.x/: given twice, with and without a slash at its end"));
     for (const auto *path : {"/etc", "/", "~/x", "'~'", "''"})
         CHECK_MESSAGE(contains(classes(std::string(path) + ": agent"), "is not relative to the config directory"),
                       classes(std::string(path) + ": agent"));

@@ -33,6 +33,36 @@ TEST_CASE("where systemd uses version 1, its own hierarchy names the group")
     CHECK(sibling_in("4:memory:/a/run.scope\n") == "none");
 }
 
+TEST_CASE("a process is in a unit at the unit's whole place below systemd's own group, in each hierarchy that systemd names")
+{
+    const auto is_in = [](const std::string &init, const std::string &own) {
+        std::istringstream of_init(init);
+        std::istringstream of_own(own);
+        return is_in_unit(of_own, read_systemd_tops(of_init), "/a.slice/run.scope");
+    };
+    CHECK(is_in("0::/init.scope\n", "0::/a.slice/run.scope\n"));
+    CHECK(is_in("4:memory:/\n0::/box/payload/init.scope\n", "4:memory:/x\n0::/box/payload/a.slice/run.scope\n"));
+    CHECK(is_in("1:name=systemd:/init.scope\n0::/init.scope\n", "1:name=systemd:/a.slice/run.scope\n0::/a.slice/run.scope\n"));
+    CHECK_FALSE(is_in("1:name=systemd:/init.scope\n0::/init.scope\n", "1:name=systemd:/\n0::/a.slice/run.scope\n"));
+    for (const char *own :
+         {"", "0::/\n", "0::/run.scope\n", "0::/b.slice/run.scope\n", "0::/a.slice/run.scope/x\n", "4:memory:/a.slice/run.scope\n",
+          "0::/user.slice/user@1000.service/a.slice/run.scope\n", "0::/init.scope/a.slice/run.scope\n"})
+        CHECK_FALSE_MESSAGE(is_in("0::/init.scope\n", own), own);
+    CHECK_FALSE(is_in("0::/\n", "0::/a.slice/run.scope\n")); // PID 1 is no systemd
+}
+
+TEST_CASE("the group of a unit is where systemd names it")
+{
+    const auto group = group_of_unit({{"0::", "/box"}}, "/a.slice/b.service");
+    REQUIRE(group.has_value());
+    CHECK(group->path == "/sys/fs/cgroup/box/a.slice/b.service");
+    CHECK(group->is_unified);
+    const auto named = group_of_unit({{"0::", ""}, {"1:name=systemd:", ""}}, "/a.slice/b.service");
+    REQUIRE(named.has_value());
+    CHECK(named->path == "/sys/fs/cgroup/systemd/a.slice/b.service");
+    CHECK_FALSE(group_of_unit({}, "/a.slice/b.service").has_value());
+}
+
 TEST_CASE("a controller's files are in the group itself, and under version 1 at the same path of the controller's hierarchy")
 {
     CHECK(directory_of({"/sys/fs/cgroup/a/agent.service", true}, "memory") == "/sys/fs/cgroup/a/agent.service");

@@ -1,7 +1,11 @@
 // Following paths inside a project as a program in the session would: runner/shown_path.hpp
 #include "runner/shown_path.hpp"
 
+#include "support/failure.hpp"
 #include "support/shown_project.hpp"
+
+#include <fcntl.h>
+#include <sys/resource.h>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -62,6 +66,21 @@ TEST_CASE("does not leave the project")
     CHECK(find_shown(project.tree, "", "up").links == Texts{"up"});
     project.directory.link("round", "round");
     CHECK(find_shown(project.tree, "", "round").kind == Kind::unclear);
+}
+
+TEST_CASE("that no descriptor is left says nothing of what is there")
+{
+    const ShownProject project;
+    project.directory.write("file", "x");
+    const UniqueFd last = UniqueFd::adopt(::open("/dev/null", O_RDONLY | O_CLOEXEC)); // descriptors are the lowest that are free
+    rlimit limit{};
+    REQUIRE(::getrlimit(RLIMIT_NOFILE, &limit) == 0);
+    const rlimit none{static_cast<rlim_t>(last.get()) + 1, limit.rlim_max};
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+    const int error = errno_of([&] { return find_shown(project.tree, "", "file"); });
+    REQUIRE(::setrlimit(RLIMIT_NOFILE, &limit) == 0);
+    CHECK(error == EMFILE);
+    CHECK(find_shown(project.tree, "", "file").kind == Kind::other);
 }
 
 } // namespace shown_path_test

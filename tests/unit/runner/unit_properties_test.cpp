@@ -351,6 +351,7 @@ TEST_CASE("all sessions of one user share one slice, and no two users do")
 {
     CHECK(slice_name(Uid(1000)) == "pi-agent-u1000.slice");
     CHECK(slice_name(Uid(4294967294)) == "pi-agent-u4294967294.slice");
+    CHECK(place_in_slice(Uid(1000), "run.scope") == "/pi.slice/pi-agent.slice/pi-agent-u1000.slice/run.scope");
     CHECK(only<std::string>(scope_properties(Uid(1000)), "Slice") == "pi-agent-u1000.slice");
     CHECK(only<std::string>(scope_properties(Uid(1000)), "CollectMode") == "inactive-or-failed");
 }
