@@ -6,11 +6,11 @@ from bench_main import held
 BENCHES = (
     ("launch", ["--peers", "--runs", "40"], ["--peers", "--runs", "6"]),
     ("idle", [], ["--sessions", "1"]),
-    ("pty", ["--rounds", "10"], ["--rounds", "2", "--megabytes", "50", "--samples", "200"]),
+    ("pty", ["--rounds", "40"], ["--rounds", "2", "--megabytes", "50", "--samples", "200"]),
     ("pipe", ["--runs", "40"], ["--runs", "5"]),
     ("together", ["--runs", "40"], ["--runs", "3"]),
     ("growth", ["--runs", "40"], ["--runs", "6", "--many", "2000"]),
-    ("sync", ["--files", "1000", "--files", "20000"], ["--files", "1000", "--runs", "5", "--launches", "10"]),
+    ("sync", ["--files", "1000", "--files", "20000", "--runs", "40"], ["--files", "1000", "--runs", "5", "--launches", "10"]),
     ("project", [], ["--files", "500", "--mib", "16", "--runs", "2", "--warm-up", "1"]),
 )
 SYNC_BOUND = 0.3
