@@ -165,6 +165,8 @@ def test_damage_to_what_is_kept_stops_a_rollback_and_no_apply(applied):
 
 
 def test_apply_at_the_same_time_is_refused(applied):
+    for policy in (OTHER, STANDARD_POLICY):  # so that there is one to go back to
+        applied.install_policy(policy)
     holder = applied.popen(["flock", "/run/pi-agentctl.lock", "sh", "-c", "echo held; sleep 30"], user="root", cwd="/")
     try:
         assert holder.stdout.readline() == b"held\n"
