@@ -114,7 +114,8 @@ const auto &table()
         {"config.classes", Form::names, "", "{extensions/experimental: never}",
          "Whose a path of the config directory is, with what lies beneath it."},
         {"config.classes.*", Form::choice, "", "never",
-         "`mirror`: the user's, copied at every start. `seed`: copied when there is none or the host's has changed. `agent`: the agent's own. `never`: stays outside.",
+         "`mirror`: the user's, copied at every start. `seed`: copied when there is none or the host's has changed. `agent`: the agent's "
+         "own. `never`: stays outside.",
          "mirror seed agent never"},
         {"settings",
          Form::document,

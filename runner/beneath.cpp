@@ -82,8 +82,7 @@ UniqueFd find_beneath(FdRef top, const std::string &path, int flags) noexcept
 UniqueFd look_beneath(FdRef top, const std::string &path, int flags)
 {
     UniqueFd fd = find_beneath(top, path, flags);
-    if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM) && defence_is_on("look-again"))
-        throw_errno("looking at " + escape_for_display(path));
+    if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM)) throw_errno("looking at " + escape_for_display(path));
     return fd;
 }
 

@@ -69,7 +69,7 @@ TEST_CASE("a refusal in its user's name is told apart from root's, and made harm
     const auto starts = to_history(entries, {}, nobody_lives);
     CHECK(starts[3].denied == 77);
     CHECK_FALSE(starts[3].said_by_root);
-    CHECK(starts[3].user == "4000000000");
+    CHECK(starts[3].user == "uid 4000000000");
     CHECK(starts[3].reason == "no\\x1b");
 }
 
