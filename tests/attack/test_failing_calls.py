@@ -28,7 +28,7 @@ FROM = {
         "getsockname": "ENOBUFS", "getsockopt": "ENOMEM", "ioprio_set": "EPERM", "keyctl": "EDQUOT", "kill": "EPERM", "lseek": "EINVAL",
         "mkdirat": "ENOSPC", "mmap": "ENOMEM", "mount_setattr": "EINVAL", "move_mount": "ENOMEM",
         "mprotect": "ENOMEM", "newfstatat": "EIO", "open_tree": "EPERM", "openat": "EMFILE", "openat2": "EMFILE",
-        "pause": "EINTR", "personality": "EINVAL", "poll": "ENOMEM", "ppoll": "ENOMEM", "prctl": "EPERM", "pread64": "EIO",
+        "personality": "EINVAL", "poll": "ENOMEM", "ppoll": "ENOMEM", "prctl": "EPERM", "pread64": "EIO",
         "prlimit64": "EPERM", "read": "EIO", "readlink": "EIO", "readlinkat": "EIO", "recvmsg": "ENOMEM", "renameat": "EIO",
         "rt_sigaction": "EINVAL", "rt_sigprocmask": "EINVAL", "sched_getaffinity": "EINVAL", "sched_setaffinity": "EPERM",
         "sched_setscheduler": "EPERM", "seccomp": "EINVAL", "sendmsg": "ENOBUFS", "sendto": "ENOBUFS", "set_mempolicy": "EPERM",
@@ -58,11 +58,12 @@ NEVER = {
     **dict.fromkeys(["exit", "exit_group"], "does not return"),
     **dict.fromkeys(["getpid", "getppid", "getsid", "umask"], "cannot fail (their manuals), of the process itself"),
     **dict.fromkeys(["madvise", "munmap"], "memory that is given back, some of it after a second's wait: what comes of it nobody looks at"),
+    "pause": "of a process that does nothing else, and is often killed before it comes to it",
     "ioctl": "with a terminal alone; who sets that up is the wrapper, and what fails there is its user's",
 }
 # Made by a thread of the runner's, or by a child.
 FOLLOWED = (
-    "close_range", "dup2", "dup3", "execve", "getresuid", "mount", "move_mount", "pause", "setfsgid", "setfsuid", "setgroups", "setns", "setresgid",
+    "close_range", "dup2", "dup3", "execve", "getresuid", "mount", "move_mount", "setfsgid", "setfsuid", "setgroups", "setns", "setresgid",
     "setresuid", "unshare",
 )  # fmt: skip
 OFTEN = 12  # of a call that is made often, which one fails: one of so many, drawn for each run and machine; all of them in a full run
