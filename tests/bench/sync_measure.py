@@ -50,9 +50,9 @@ def path_of(number):
     return f"{SOURCE}/dir{number // PER_DIRECTORY // 10}/sub{number // PER_DIRECTORY % 10}/file{number}.md"
 
 
-def write(number, draw):
+def write(number, draw, more=0):
     with open(path_of(number), "wb") as file:
-        file.write(draw.randbytes(draw.choice([200, 500, 1000, 2000, 5000, 12000])))
+        file.write(draw.randbytes(draw.choice([200, 500, 1000, 2000, 5000, 12000]) + more))
     shutil.chown(path_of(number), USER, USER)
 
 
@@ -97,9 +97,9 @@ def measure(count, runs, draw):
     assert_same(place)
     for _ in range(runs["warm"]):
         turn(found["unchanged"], draw, place)
-    for _ in range(runs["warm"]):
+    for number in range(runs["warm"]):
         for changed in draw.sample(range(count), count // 100):
-            write(changed, draw)
+            write(changed, draw, number + 1)  # another size each turn: within a second rsync sees nothing else
         time.sleep(0.1)
         turn(found["1 % changed"], draw, place)
         time.sleep(0.1)
