@@ -47,12 +47,12 @@ AgentsOfUsers agents_of(const Policy &policy, const std::vector<std::string> &na
     for (const auto &name : names) {
         const auto user = find_account(name);
         if (!user) continue; // check has said so
-        try {                // their groups may contradict each other, which is nobody else's matter
+        try {
             const auto access = find_access_rules(policy, *user, policy_path);
             const auto *rules = std::get_if<AccessRules>(&access);
             const auto agent = rules == nullptr ? std::nullopt : find_account(rules->agent_account);
             if (agent) agents.emplace_back(*user, *agent);
-        } catch (const PolicyError &error) {
+        } catch (const PolicyError &error) { // their groups contradict each other, which is nobody else's matter
             tell(faults, error);
         }
     }

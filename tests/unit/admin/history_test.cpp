@@ -83,6 +83,8 @@ TEST_CASE("only what is asked for: of a user, in a project by whole names, faile
     CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "A", "D"});
     query.failed = true;
     CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "D"});
+    query.user = "uid 4000000000"; // who sent it, not whom it names
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{""});
 }
 
 TEST_CASE("a session is named by as much of its id as no other begins with")
