@@ -264,7 +264,7 @@ class Machine:
         process.group = group
         return process
 
-    def run(self, command, user="alice", cwd=None, input=b"", env=None, timeout=60, check=False,
+    def run(self, command, user="alice", cwd=None, input=b"", env=None, timeout=120, check=False,
             stdin=PIPE, stdout=PIPE, stderr=PIPE):  # fmt: skip
         """Runs a command to its end; CompletedProcess with bytes. A death by signal is a negative status."""
         with self.popen(command, user, cwd, env, stdin, stdout, stderr) as process:
