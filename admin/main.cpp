@@ -5,7 +5,9 @@
 #include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/policy_load.hpp"
+#include "common/problems.hpp"
 
+#include <fmt/format.h>
 #include <iostream>
 #include <string_view>
 
@@ -24,10 +26,22 @@ constexpr const char *footer = "Exit status:\n"
                                "  77  denied: only root can do that\n"
                                "  78  the policy or the host is not valid";
 
-Command parse_command_line(int argc, char **argv)
+// What was wrong, and which help answers it: that of the command, or where there is no such command, that of all.
+std::string usage_problem(const CLI::App &app, const CLI::ParseError &error, std::string_view first)
 {
-    CLI::App app("Administers pi-agent: writes and checks its policy, makes the host follow it, and looks after sessions and state.",
-                 "pi-agentctl");
+    const auto chosen = app.get_subcommands();
+    if (!chosen.empty()) return fmt::format("{}; see 'pi-agentctl {} --help'", error.what(), chosen.front()->get_name());
+    if (first.empty() || first.front() == '-') return std::string(error.what()) + "; see 'pi-agentctl --help'";
+    std::vector<std::string> names;
+    for (const auto *command : app.get_subcommands([](const CLI::App * /*any*/) { return true; }))
+        names.push_back(command->get_name());
+    const auto hint = did_you_mean(first, {names.begin(), names.end()});
+    return fmt::format("there is no command {}{}", quote(first), hint.empty() ? "; see 'pi-agentctl --help'" : hint);
+}
+
+// The command looks at options of `app` when it runs.
+Command parse_command_line(CLI::App &app, int argc, char **argv)
+{
     app.set_version_flag("--version", std::string("pi-agentctl ") + build::version);
     app.set_help_all_flag("--help-all", "Print the help of every command and exit");
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
@@ -49,7 +63,7 @@ Command parse_command_line(int argc, char **argv)
     } catch (const CLI::CallForVersion &version) {
         return [text = std::string(version.what())] { std::cout << text << '\n'; };
     } catch (const CLI::ParseError &error) {
-        throw Failure(ExitStatus::usage, std::string(error.what()) + "; see 'pi-agentctl --help'");
+        throw Failure(ExitStatus::usage, usage_problem(app, error, argc > 1 ? argv[1] : ""));
     }
     if (chosen) return chosen;
     std::string names;
@@ -58,34 +72,38 @@ Command parse_command_line(int argc, char **argv)
     throw Failure(ExitStatus::usage, "no command given: one of " + names + "; see 'pi-agentctl --help'");
 }
 
-// Each line of `text` after the name of the program.
-void print_failure(const std::string &text)
+// Each line of `text` after `prefix`, the name of the program.
+void print_failure(const std::string &prefix, const std::string &text)
 {
     std::cout.flush();
-    std::cerr << prefix_lines("pi-agentctl: ", text);
+    std::cerr << prefix_lines(prefix, text);
 }
 
 } // namespace
 
 int main(int argc, char **argv)
 {
+    // `pi --pi-agent-explain` becomes this program, and what it says is pi's.
+    const std::string prefix = argc > 0 && std::string_view(argv[0]) == "pi" ? "pi: " : "pi-agentctl: ";
+    CLI::App app("Administers pi-agent: writes and checks its policy, makes the host follow it, and looks after sessions and state.",
+                 "pi-agentctl");
     try {
-        parse_command_line(argc, argv)();
+        parse_command_line(app, argc, argv)();
         std::cout.flush();
         if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
         return 0;
     } catch (const Nothing &nothing) {
-        print_failure(nothing.what());
+        print_failure(prefix, nothing.what());
         return nothing_status;
     } catch (const PolicyError &error) {
         std::cout.flush();
-        std::cerr << show_problems(error.diagnostics(), "pi-agentctl: ", read_again);
+        std::cerr << show_problems(error.diagnostics(), prefix, read_again);
         return static_cast<int>(error.status());
     } catch (const Failure &failure) {
-        print_failure(failure.what());
+        print_failure(prefix, failure.what());
         return static_cast<int>(failure.status());
     } catch (const std::exception &failure) {
-        print_failure(std::string("a bug of pi-agent: ") + failure.what());
+        print_failure(prefix, std::string("a bug of pi-agent: ") + failure.what());
         return static_cast<int>(ExitStatus::internal);
     }
 }
