@@ -40,7 +40,8 @@ void add_explain(CLI::App &app, Command &chosen)
 {
     const auto all = std::make_shared<DiagnosisOptions>();
     auto *explain = app.add_subcommand("explain", "Explain what the policy grants to a user, and where");
-    const auto *user = explain->add_option("--user", all->user, "Whose access; without it your own")->type_name("NAME");
+    const auto *user =
+        explain->add_option("--user", all->user, "Whose access; without it your own, and for root a list of everybody")->type_name("NAME");
     const auto *directory = explain->add_option("--cwd", all->directory, "The directory to start pi in")->type_name("DIRECTORY");
     explain->add_flag("--json", all->json, "Print JSON");
     on(explain, chosen,

@@ -1,6 +1,7 @@
 // Asking everything that can be asked, and saying all of it at once.
 #include "admin/doctor.hpp"
 
+#include "admin/accounts.hpp"
 #include "admin/check.hpp"
 #include "admin/host_faults.hpp"
 #include "admin/sudo_faults.hpp"
@@ -41,6 +42,22 @@ void look(const char *doing, Faults &faults, const std::function<Faults()> &find
     }
 }
 
+Faults find_missing_accounts(const Policy &policy)
+{
+    const auto missing = find_missing(policy, needed_agent_accounts(policy, group_members));
+    const std::string remedy = policy.agent.create_user ? "sudo pi-agentctl apply" : "create it (agent.create_user is false)";
+    Faults faults;
+    if (missing.group) faults.push_back({"agent-account", "there is no group " + policy.agent.group + ", of the agents", remedy});
+    for (const auto &agent : missing.accounts) {
+        const std::string who = agent.user.empty() ? "" : ", and so " + agent.user + " cannot start pi";
+        faults.push_back({"agent-account", "there is no account " + agent.name + who, remedy});
+    }
+    for (const auto &member : missing.members)
+        faults.push_back({"agent-account", "the account " + member + " is not in the group " + policy.agent.group,
+                          policy.agent.create_user ? remedy : fmt::format("usermod -aG {} {}", policy.agent.group, member)});
+    return faults;
+}
+
 AgentsOfUsers agents_of(const Policy &policy, const std::vector<std::string> &names, Faults &faults)
 {
     AgentsOfUsers agents;
@@ -73,7 +90,10 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     });
     look("looking at accounts", faults, [&] {
         agents = agents_of(policy, users, faults);
-        return find_account_faults(agents);
+        auto found = find_missing_accounts(policy);
+        for (auto &fault : find_account_faults(agents))
+            found.push_back(std::move(fault));
+        return found;
     });
     look("looking for other ways to the agent", faults, [&] { return find_open_programs(root, policy); });
     look("looking at pi-agent's own files", faults, [&] { return find_changed_files(); });

@@ -1,6 +1,7 @@
 // Explaining, with the same functions that decide.
 #include "admin/explain.hpp"
 
+#include "admin/overview.hpp"
 #include "admin/table.hpp"
 #include "common/decision.hpp"
 #include "common/policy_load.hpp"
@@ -93,6 +94,12 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
 void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out)
 {
     const auto observer = Observer::self();
+    if (observer.root() && !user_name && !directory) {
+        const auto lines = list_authorised(load_policy(policy_path), policy_path);
+        if (json) return print_json(to_json(lines), out);
+        out << to_text(lines);
+        return;
+    }
     const auto user = account_to_explain(user_name, observer);
     const auto policy = load_policy(policy_path);
     // The caller's own directory says nothing about another user.

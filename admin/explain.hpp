@@ -69,7 +69,8 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
 std::string to_text(const Explanation &explanation);
 nlohmann::json to_json(const Explanation &explanation);
 
-// The command. Without `user_name` it explains the caller, in the current directory unless `directory` says another.
+// The command. Without `user_name` it explains the caller, in the current directory unless `directory` says another, and to root everybody
+// (admin/overview.hpp).
 void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
 
 } // namespace pi_agent

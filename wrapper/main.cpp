@@ -58,7 +58,7 @@ void hide_arguments(int argc, char **argv)
 
 int explain()
 {
-    execl(build::ctl_path, "pi-agentctl", "explain", static_cast<char *>(nullptr));
+    execl(build::ctl_path, "pi", "explain", static_cast<char *>(nullptr));
     throw_errno(std::string("running ") + build::ctl_path);
 }
 
