@@ -20,9 +20,21 @@ bool is_member(const Account &account, Gid group) noexcept
 }
 
 // What systemd-sysusers takes as a name: no dot, at most 31 bytes.
+constexpr std::size_t creatable_length = 31;
 bool is_creatable(const std::string &name) noexcept
 {
-    return name.size() <= 31 && name.find('.') == std::string::npos;
+    return name.size() <= creatable_length && name.find('.') == std::string::npos;
+}
+
+void check_can_be_made(const AgentAccount &agent, Problems &problems)
+{
+    if (is_creatable(agent.name)) return;
+    const std::string remedy = agent.user.empty() ? "name another account"
+                                                  : fmt::format("give {} an entry of their own with another name (run_as: {})", agent.user,
+                                                                creatable_name(agent.name));
+    problems.add(agent.where, agent.key,
+                 "systemd-sysusers cannot create the account " + quote(agent.name) + ": a dot, or more than 31 characters",
+                 remedy + ", or create the account yourself");
 }
 
 // Users that the policy names or authorises through a group, today. An agent's account in such a group is a problem of its own.
@@ -82,6 +94,12 @@ void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
 
 } // namespace
 
+std::string creatable_name(std::string name)
+{
+    std::replace(name.begin(), name.end(), '.', '_');
+    return name.substr(0, creatable_length);
+}
+
 std::vector<std::string> group_members(const std::string &group_name)
 {
     std::set<std::string> names;
@@ -102,7 +120,9 @@ std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const Memb
 {
     std::vector<AgentAccount> accounts;
     const bool per_user = policy.agent.accounts == Accounts::per_user;
-    if (!per_user) accounts.push_back({policy.agent.user, "", policy.agent.where, "agent.user"});
+    const auto is_named = [](const UserEntry &entry) { return entry.run_as.has_value(); };
+    if (!per_user && !std::all_of(policy.users.begin(), policy.users.end(), is_named))
+        accounts.push_back({policy.agent.user, "", policy.agent.where, "agent.user"});
     std::set<std::string> own_entries;
     for (const auto &entry : policy.users) {
         if (!entry.is_group) own_entries.insert(entry.name);
@@ -135,7 +155,10 @@ void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> 
     }
     const auto users = policy_users(policy, group_members);
     for (const auto &agent : needed) {
-        if (const auto account = find_account(agent.name)) check_account(policy, agent, *account, users, problems);
+        if (const auto account = find_account(agent.name))
+            check_account(policy, agent, *account, users, problems);
+        else if (policy.agent.create_user)
+            check_can_be_made(agent, problems);
     }
     check_program_stays_hidden(policy, users, problems);
 }
@@ -187,11 +210,6 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
         want(policy.agent.where, "agent.group", "there is no group " + policy.agent.group, "create the group " + policy.agent.group);
     for (const auto &agent : missing.accounts) {
         want(agent.where, agent.key, "there is no account " + agent.name, "create the account " + agent.name);
-        if (policy.agent.create_user && !is_creatable(agent.name)) {
-            problems.add(agent.where, agent.key,
-                         "systemd-sysusers cannot create the account " + quote(agent.name) + ": a dot, or more than 31 characters",
-                         "give this user a run_as, or create the account yourself");
-        }
     }
     for (const auto &member : missing.members) {
         want(policy.agent.where, "agent.group", "the account " + member + " is not in the group " + policy.agent.group,

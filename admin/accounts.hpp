@@ -20,6 +20,9 @@ struct AgentAccount {
     std::string key;
 };
 
+// `name` as systemd-sysusers takes it: without dots, at most 31 bytes.
+std::string creatable_name(std::string name);
+
 // Names of the members of a group, primary and supplementary.
 std::vector<std::string> group_members(const std::string &group);
 using MembersOf = std::function<std::vector<std::string>(const std::string &group)>;
@@ -27,7 +30,8 @@ using MembersOf = std::function<std::vector<std::string>(const std::string &grou
 // Every account that an agent may run as under `policy`, each once. Group entries count the members of today.
 std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const MembersOf &members_of);
 
-// Reports accounts that exist but must not be an agent's, and users that could reach the agent's program by its group.
+// Reports accounts that exist but must not be an agent's, those that are missing and cannot be made, and users that could reach the
+// agent's program by its group.
 void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> &needed, Problems &problems);
 
 // What is missing, as input of systemd-sysusers (sysusers.d(5)).

@@ -10,12 +10,15 @@
 #include "common/escape.hpp"
 #include "common/policy_env.hpp"
 #include "common/policy_load.hpp"
+#include "common/policy_paths.hpp"
+#include "common/policy_sources.hpp"
 #include "common/privileged_groups.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/env_files.hpp"
 #include "runner/host_view.hpp"
 #include "runner/search_tools.hpp"
 
+#include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
@@ -157,6 +160,11 @@ void warn(const std::vector<Diagnostic> &found, std::ostream &warnings)
 Policy load_for_check(const std::optional<std::string> &draft)
 {
     if (!draft || is_installed_policy(*draft)) return load_policy(policy_path);
+    const std::string holder = parent_of(std::filesystem::absolute(*draft).lexically_normal());
+    if (holder == directory_of_parts(policy_path) || holder == directory_of_users(policy_path))
+        throw Failure(ExitStatus::usage, escape_for_display(*draft) +
+                                             " is a part of the installed policy, which 'pi-agentctl check' checks as a "
+                                             "whole; 'sudo pi-agentctl edit NAME.yaml' tries a draft of a part");
     return parse_policy({{escape_for_display(*draft), read_draft(*draft)}});
 }
 

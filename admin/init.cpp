@@ -114,7 +114,9 @@ std::string entry_of(const Candidate &candidate)
     for (const auto &root : candidate.roots)
         roots += (roots.empty() ? "" : ", ") + quoted(root);
     if (candidate.roots.empty()) return fmt::format("  # {}:\n  #   roots: [~/projects]\n", candidate.name);
-    return fmt::format("  {}:\n    roots: [{}]\n", candidate.name, roots);
+    const std::string agent = "pi-agent-" + candidate.name; // as the policy would call it
+    const std::string run_as = agent == creatable_name(agent) ? "" : fmt::format("    run_as: {}\n", creatable_name(agent));
+    return fmt::format("  {}:\n    roots: [{}]\n{}", candidate.name, roots, run_as);
 }
 
 // As root only where nobody else could lead it elsewhere.
@@ -209,7 +211,8 @@ std::string init_text(const std::vector<Candidate> &candidates)
     for (const auto &candidate : candidates)
         text += entry_of(candidate);
     text += "# network: none            # full | loopback | none | a list of addresses; full unless it is said\n"
-            "# limits: {memory: 8G, runtime: 12h}\n";
+            "# limits: {memory: 8G, runtime: 12h}\n"
+            "# projects: {scope: project}  # a session sees one repository; without it all of the root\n";
     return text;
 }
 

@@ -244,7 +244,7 @@ def test_one_editor_at_a_time_and_no_change_of_others_is_lost(applied):
         assert "somebody is editing the policy" in said(applied, "edit", status=BUSY)
         applied.write(POLICY_FILE, STANDARD_POLICY + "network: loopback\n")
         shell.type("\n")
-        shell.expect(r"somebody else has changed the policy meanwhile; your draft is /etc/pi-agent/policy.yaml.edit\r\nstatus=75=")
+        shell.expect(r"somebody else has changed the policy meanwhile; your draft is /etc/pi-agent/policy.yaml.edit, and the same command goes on with it\r\nstatus=75=")
     assert installed(applied) == OTHER
     assert b"network: none" in applied.read(DRAFT) and owner_and_mode(applied, DRAFT) == "root:root 600"
     with editing(applied, "true") as shell:
@@ -282,6 +282,19 @@ def test_edit_begins_and_changes_a_file_of_policy_d(applied, parts):
     assert answer(applied, "explain", "--user", "alice")["network"]["mode"] == "none"
 
 
+def test_a_part_is_not_checked_alone(applied, parts):
+    applied.root(f"mkdir {PARTS} && echo 'network: none' >{PART}", check=True)
+    for directory, name in (("/", PART), (PARTS, "net.yaml"), ("/etc/pi-agent", "./policy.d/net.yaml")):
+        done = applied.root(["pi-agentctl", "check", name], cwd=directory)
+        assert done.returncode == USAGE and b"is a part of the installed policy" in done.stderr, done
+    assert "policy is valid" in said(applied, "check")
+
+
+def test_a_word_that_is_no_command_is_told_with_the_next(applied):
+    assert said(applied, "chekc", status=USAGE).endswith("there is no command 'chekc'; did you mean 'check'?\n")
+    assert said(applied, "stop", "--frob", status=USAGE).endswith("see 'pi-agentctl stop --help'\n")
+
+
 def test_what_does_not_fit_the_rest_of_the_policy_is_not_installed(applied, parts):
     for name, script, words in (
         ("net.yaml", 'echo "netwrok: none" >>"$1"', ("net.yaml:2:1: netwrok",)),
@@ -302,7 +315,7 @@ def test_the_lock_and_the_draft_are_those_of_the_whole_policy(applied, parts):
         assert owner_and_mode(applied, PART + ".edit") == "root:root 600"
         applied.write(POLICY_FILE, STANDARD_POLICY + "git_identity: false\n")
         shell.type("\n")
-        shell.expect(rf"somebody else has changed the policy meanwhile; your draft is {PART}.edit\r\nstatus=75=")
+        shell.expect(rf"somebody else has changed the policy meanwhile; your draft is {PART}.edit, and the same command goes on with it\r\nstatus=75=")
     assert applied.root(["pi-agentctl", "check"]).returncode == 0  # a draft is no part of it
     with editing(applied, "true", program="pi-agentctl edit net.yaml") as shell:
         shell.expect(r"k\(eep on with it\), d\(iscard it\), or x \(leave it\)\?")

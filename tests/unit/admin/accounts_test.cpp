@@ -46,6 +46,8 @@ TEST_CASE("shared accounts are one, and those that run_as names")
     const auto policy = parse("version: 1\nagent: {accounts: shared, user: ai}\nusers: {alice: {roots: [/srv/a]}, bob: {roots: [/srv/b], "
                               "run_as: helper}, '%devs': {roots: [/srv/d]}}\n");
     CHECK(names_of(needed_agent_accounts(policy, members)) == "ai helper");
+    const auto named = parse("version: 1\nagent: {accounts: shared, user: ai}\nusers: {bob: {roots: [/srv/b], run_as: helper}}\n");
+    CHECK(names_of(needed_agent_accounts(named, members)) == "helper");
 }
 
 TEST_CASE("per-user accounts are one for each user and each member of a group, agents and root left out")
@@ -88,6 +90,18 @@ TEST_CASE("an agent's account that is in such a group, or has a user's uid, is a
     CHECK(contains(problems_of_accounts(parse("version: 1\nagent: {group: shadow}\nusers: {alice: {roots: [/srv/a]}}\n")),
                    "agent.group: 'shadow' is a group of administrators"));
     CHECK(problems_of_accounts(parse("version: 1\nagent: {user: daemon}\nusers: {bin: {roots: [/srv/a]}}\n")).empty());
+}
+
+TEST_CASE("a missing account that systemd-sysusers cannot make is an error, which tells whose name to choose")
+{
+    const std::string users = "users: {john.doe: {roots: [/srv/a]}, helper: {roots: [/srv/b]}}\n";
+    CHECK(contains(
+        problems_of_accounts(parse("version: 1\nagent: {accounts: per-user}\n" + users)),
+        "systemd-sysusers cannot create the account 'pi-agent-john.doe': a dot, or more than 31 characters; give john.doe an entry "
+        "of their own with another name (run_as: pi-agent-john_doe)"));
+    CHECK(problems_of_accounts(parse("version: 1\nagent: {accounts: per-user, create_user: false}\n" + users)).empty());
+    CHECK(contains(problems_of_accounts(parse("version: 1\nagent: {accounts: shared, user: a.i}\n" + users)), "name another account"));
+    CHECK(creatable_name("pi-agent-" + std::string(30, 'x')).size() == 31);
 }
 
 TEST_CASE("a user in the agents' group could reach the program, unless it is not hidden at all")

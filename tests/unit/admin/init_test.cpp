@@ -32,6 +32,13 @@ TEST_CASE("the text is a policy that gives each user its roots, each agent an ac
     CHECK(policy.agent.accounts == Accounts::per_user);
 }
 
+TEST_CASE("a user whose agent's account could not be made gets another name for it")
+{
+    const auto policy = parse(init_text({{"john.doe", {"~/src"}}, {"alice", {"~/src"}}}));
+    CHECK(policy.users[0].run_as == "pi-agent-john_doe");
+    CHECK_FALSE(policy.users[1].run_as.has_value());
+}
+
 TEST_CASE("users without a directory are named in a comment, and a policy for nobody is none")
 {
     CHECK(init_text({{"alice", {"~/src"}}, {"bob", {}}}).find("  # bob:\n  #   roots: [~/projects]\n") != std::string::npos);
