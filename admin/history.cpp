@@ -196,7 +196,7 @@ void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::o
 
 void run_logs(const std::string &id, std::ostream &out)
 {
-    const auto chosen = choose_session(recorded_sessions(), id);
+    const auto chosen = choose_session(recorded_sessions(), id, "pi-agentctl history");
     const auto entries = read_session_log(chosen);
     if (entries.empty()) throw Nothing("there is no log of the session " + chosen);
     for (const auto &entry : entries)

@@ -4,7 +4,9 @@
 #include "admin/sessions.hpp"
 #include "admin/table.hpp"
 #include "common/error.hpp"
+#include "common/policy_paths.hpp"
 
+#include <filesystem>
 #include <iostream>
 
 namespace pi_agent {
@@ -60,7 +62,8 @@ void add_history(CLI::App &app, Command &chosen)
     history->add_flag("--failed", all->failed, "Only refusals, and sessions that did not end with exit code 0");
     history->add_flag("--json", all->json, "Print JSON");
     on(history, chosen, [=] {
-        HistoryQuery query{given(user, all->user), given(project, all->project), {}, {}, all->failed};
+        HistoryQuery query{given(user, all->user), {}, {}, {}, all->failed};
+        if (project->count() > 0) query.project = without_trailing_slashes(std::filesystem::absolute(all->project).lexically_normal());
         if (since->count() > 0) query.since = parse_time(all->since, now_microseconds());
         if (until->count() > 0) query.until = parse_time(all->until, now_microseconds());
         run_history(query, all->json, std::cout, std::cerr);

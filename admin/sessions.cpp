@@ -86,7 +86,7 @@ std::vector<SessionView> chosen_by(const AsRoot &root, const StopOrder &order)
     std::vector<std::string> ids;
     for (const auto &session : sessions)
         ids.push_back(session.id);
-    const auto id = choose_session(ids, *order.id);
+    const auto id = choose_session(ids, *order.id, "sudo pi-agentctl sessions");
     std::erase_if(sessions, [&](const SessionView &session) { return session.id != id; });
     return sessions;
 }
@@ -113,14 +113,14 @@ std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<s
     return views;
 }
 
-std::string choose_session(const std::vector<std::string> &ids, const std::string &id)
+std::string choose_session(const std::vector<std::string> &ids, const std::string &id, const char *listing)
 {
     std::vector<std::string> fitting;
     for (const auto &known : ids)
         if (!id.empty() && known.compare(0, id.size(), id) == 0) fitting.push_back(known);
     if (fitting.size() == 1) return fitting.front();
     const std::string shown = escape_for_display(id);
-    if (fitting.empty()) throw Nothing("there is no session " + shown + "; see 'pi-agentctl sessions'");
+    if (fitting.empty()) throw Nothing("there is no session " + shown + "; see '" + listing + "'");
     throw Failure(ExitStatus::usage, fmt::format("{} sessions begin with {}; write more of the one that is meant", fitting.size(), shown));
 }
 

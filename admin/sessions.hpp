@@ -27,8 +27,9 @@ struct SessionView {
 // record are harmless (common/record_event.hpp), names are plain.
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user);
 
-// Which of these `id`, a whole one or its beginning, names. Throws Nothing when there is none, Failure(usage) for several.
-std::string choose_session(const std::vector<std::string> &ids, const std::string &id);
+// Which of these `id`, a whole one or its beginning, names. Throws Nothing when there is none, with `listing`, the command that lists them,
+// and Failure(usage) for several.
+std::string choose_session(const std::vector<std::string> &ids, const std::string &id, const char *listing);
 
 // The commands. `user` is a name of the user database, or Failure(usage).
 void run_sessions(const std::optional<std::string> &user, bool json, std::ostream &out);

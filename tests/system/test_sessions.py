@@ -118,7 +118,7 @@ def test_nothing_to_stop_is_said_and_has_its_own_status(playing, method):
     for arguments, words in (
         (["--all"], "there is no session"),
         (["--user", "alice"], "alice has no session"),
-        (["0123"], "there is no session 0123; see 'pi-agentctl sessions'"),
+        (["0123"], "there is no session 0123; see 'sudo pi-agentctl sessions'"),
     ):
         done = ctl(playing, "stop", *arguments)
         assert (done.returncode, done.stdout, done.stderr.decode()) == (NOTHING, b"", f"pi-agentctl: {words}\n"), done
@@ -160,7 +160,8 @@ def test_history_shows_how_each_start_went(playing, method):
     assert refused["state"] == "denied" and refused["reason"] and refused["id"] is None
     assert refused["said_by"] == "user" and good["said_by"] == "root"  # the wrapper refuses first
     assert history(playing, "--since", begun, "--failed") == [bad, killed, refused]
-    assert history(playing, "--since", begun, "--project", "/home/alice") == [good, bad, killed]
+    for directory in ("/home/alice", "/home/alice/", "../home/alice"):  # as shells complete it, and from /root
+        assert history(playing, "--since", begun, "--project", directory) == [good, bad, killed]
     assert history(playing, "--since", begun, "--project", "/home/ali") == []
     assert history(playing, "--until", begun, "--since", begun) == []
     shown = ctl(playing, "history", "--since", begun)

@@ -90,12 +90,12 @@ TEST_CASE("only what is asked for: of a user, in a project by whole names, faile
 TEST_CASE("a session is named by as much of its id as no other begins with")
 {
     const std::vector<std::string> ids = {"0aa", "0ab", "1cc"};
-    CHECK(choose_session(ids, "1") == "1cc");
-    CHECK(choose_session(ids, "0ab") == "0ab");
-    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "0")), Failure);
-    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "2")), Nothing);
-    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "")), Nothing);
-    CHECK_THROWS_AS(static_cast<void>(choose_session({}, "1")), Nothing);
+    CHECK(choose_session(ids, "1", "list") == "1cc");
+    CHECK(choose_session(ids, "0ab", "list") == "0ab");
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "0", "list")), Failure);
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "2", "list")), Nothing);
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "", "list")), Nothing);
+    CHECK_THROWS_AS(static_cast<void>(choose_session({}, "1", "list")), Nothing);
 }
 
 } // namespace history_test
