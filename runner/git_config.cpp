@@ -30,16 +30,16 @@ std::string setting(const char *key, const std::optional<std::string> &value)
 
 } // namespace
 
-std::map<std::string, std::string> read_git_settings(std::string_view output)
+std::vector<std::pair<std::string, std::string>> read_git_settings(std::string_view output)
 {
-    std::map<std::string, std::string> settings;
+    std::vector<std::pair<std::string, std::string>> settings;
     while (!output.empty()) {
         const std::size_t end = output.find('\0');
         if (end == std::string_view::npos) break; // cut off
         const std::string_view entry = output.substr(0, end);
         output.remove_prefix(end + 1);
         const std::size_t newline = entry.find('\n');
-        if (newline != std::string_view::npos) settings[std::string(entry.substr(0, newline))] = entry.substr(newline + 1);
+        if (newline != std::string_view::npos) settings.emplace_back(entry.substr(0, newline), entry.substr(newline + 1));
     }
     return settings;
 }
@@ -50,8 +50,11 @@ std::string git_config_text(const std::string &included, const GitIdentity &iden
     // are not shown look removed. Tracking would be written to a file that cannot be written.
     std::string text = "[core]\n\tcheckStat = minimal\n[gc]\n\tworktreePruneExpire = never\n";
     if (config == RepositoryConfig::protected_) text += "[branch]\n\tautoSetupMerge = false\n";
-    return text + "[include]\n" + setting("path", included) + "[user]\n" + setting("name", identity.name) +
-           setting("email", identity.email);
+    text += "[include]\n" + setting("path", included) + "[user]\n" + setting("name", identity.name) + setting("email", identity.email);
+    if (!identity.safe_directories.empty()) text += "[safe]\n";
+    for (const auto &directory : identity.safe_directories)
+        text += setting("directory", directory);
+    return text;
 }
 
 } // namespace pi_agent

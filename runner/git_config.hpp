@@ -1,27 +1,30 @@
 // Git's own syntax: what `git config -z` writes, and a configuration file that holds values exactly (git-config(1), Syntax).
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace pi_agent {
 
-// The settings in the output of `git config -z --get-regexp`, the last of each name; those without a value are left out.
-std::map<std::string, std::string> read_git_settings(std::string_view output);
+// The settings in the output of `git config -z --get-regexp`, in their order; those without a value are left out.
+std::vector<std::pair<std::string, std::string>> read_git_settings(std::string_view output);
 
 // Who commits; each only where the user has set it, the empty text included. Any bytes but NUL.
 struct GitIdentity {
     std::optional<std::string> name;
     std::optional<std::string> email;
+    std::vector<std::string> safe_directories = {}; // git's safe.directory, as the user trusts repositories of others
 };
 
 // Whether a session's git can write the repository's own configuration.
 enum class RepositoryConfig { writable, protected_ }; // NOLINT(readability-identifier-naming): the word alone is a keyword
 
 // The session's configuration file: what git does better in a session, which each other file may say otherwise; what another file says; who
-// commits; and nothing else, whatever bytes the identity holds. A value with a NUL, which git cannot have, is left out.
+// commits; whose repositories git works in; and nothing else, whatever bytes the identity holds. A value with a NUL, which git cannot have,
+// is left out.
 std::string git_config_text(const std::string &included, const GitIdentity &identity, RepositoryConfig config);
 
 } // namespace pi_agent

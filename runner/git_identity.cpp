@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/fault_point.hpp"
+#include "common/policy_paths.hpp"
 #include "runner/beneath.hpp"
 #include "runner/host_program.hpp"
 #include "runner/whole_file.hpp"
@@ -20,7 +21,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int git_patience_seconds = 2;
-constexpr std::size_t answer_limit = 4096;
+constexpr std::size_t answer_limit = 16UL * 1024;
 constexpr const char *file_inside = "/run/pi-agent/gitconfig";
 // In git's order the lowest: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT win
 // over both.
@@ -45,7 +46,7 @@ std::string problem_of(const ProgramOutput &answer, const std::string &file)
         return "git did not read " + place + " within " + std::to_string(git_patience_seconds) +
                " seconds; is it, or what it includes, or the project's .git/config, a pipe or on a file system that does not answer?";
     case ProgramOutput::End::too_long:
-        return "user.name and user.email in " + place + " are longer than " + std::to_string(answer_limit) + " bytes";
+        return "user.name, user.email and safe.directory in " + place + " are longer than " + std::to_string(answer_limit) + " bytes";
     case ProgramOutput::End::killed:
         return "git was killed while it read " + place;
     case ProgramOutput::End::not_installed:
@@ -65,7 +66,7 @@ std::string encode_found(const FoundIdentity &found)
     Encoder encoder;
     for (const auto &value : {found.identity.name, found.identity.email})
         encoder.number(value ? 1 : 0).text(value.value_or(""));
-    return encoder.text(found.problem).bytes();
+    return encoder.texts(found.identity.safe_directories).text(found.problem).bytes();
 }
 
 FoundIdentity decode_found(std::string_view bytes)
@@ -78,6 +79,7 @@ FoundIdentity decode_found(std::string_view bytes)
         if (text.size() > answer_limit || text.find('\0') != std::string::npos) throw ProtocolError("git's answer is no name or address");
         if (is_set) *value = std::move(text);
     }
+    found.identity.safe_directories = decoder.texts();
     found.problem = decoder.text();
     decoder.end();
     return found;
@@ -88,25 +90,41 @@ void read_identity(const AsUser &user, const Account &account, const OpenedProje
     fault_point("reading-git-id");
     const UniqueFd here = find_beneath(project.shown.directory, project.below, O_PATH | O_DIRECTORY);
     if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
-    send_answer(channel, encode_found(find_git_identity(user, account.home, deadline)));
+    send_answer(channel, encode_found(find_git_identity(user, account.home, project.shown.path(), deadline)));
 }
 
 } // namespace
 
-FoundIdentity find_git_identity(const AsUser &user, const std::string &home, Deadline deadline)
+std::optional<std::string> safe_directory(const std::string &value, const std::string &home, const std::string &shown)
+{
+    if (value.empty() || value == "*") return value;
+    const std::string path = value.starts_with("~/") ? home + value.substr(1) : value;
+    const bool and_below = path.ends_with("/*"); // git 2.46 and newer
+    const std::string directory = without_trailing_slashes(and_below ? path.substr(0, path.size() - 1) : path);
+    if (is_within(directory, shown) || (and_below && is_within(shown, directory))) return path;
+    return std::nullopt;
+}
+
+FoundIdentity find_git_identity(const AsUser &user, const std::string &home, const std::string &shown, Deadline deadline)
 {
     FoundIdentity found;
+    GitIdentity &identity = found.identity;
     // The second wins, as with git, which reads both. By name, because `git config --global` reads only the second when that exists.
     for (const char *name : {"/.config/git/config", "/.gitconfig"}) {
         const std::string file = home + name;
         if (access(file.c_str(), F_OK) != 0 && errno == ENOENT) continue;
-        const ProgramOutput answer =
-            run_host_program(user, {"git", "config", "--file", file, "--includes", "-z", "--get-regexp", "^user\\.(name|email)$"},
-                             environment_for(home), answer_limit, deadline);
+        const ProgramOutput answer = run_host_program(
+            user, {"git", "config", "--file", file, "--includes", "-z", "--get-regexp", "^(user\\.(name|email)|safe\\.directory)$"},
+            environment_for(home), answer_limit, deadline);
         if (std::string problem = problem_of(answer, file); !problem.empty()) return failed(problem);
-        auto settings = read_git_settings(answer.output);
-        if (const auto value = settings.find("user.name"); value != settings.end()) found.identity.name = value->second;
-        if (const auto value = settings.find("user.email"); value != settings.end()) found.identity.email = value->second;
+        for (auto &[key, value] : read_git_settings(answer.output)) {
+            if (key == "user.name")
+                identity.name = std::move(value);
+            else if (key == "user.email")
+                identity.email = std::move(value);
+            else if (auto directory = safe_directory(value, home, shown))
+                identity.safe_directories.push_back(std::move(*directory));
+        }
     }
     return found;
 }

@@ -1,5 +1,5 @@
-// Lets commits of the agent carry the user's name and address, as git on the host has them for this directory, and nothing else of the
-// user's git configuration.
+// Lets commits of the agent carry the user's name and address, as git on the host has them for this directory, and its git work where the
+// user trusts somebody else's repository; nothing else of the user's git configuration gets in.
 #pragma once
 
 #include "common/account.hpp"
@@ -24,8 +24,12 @@ struct FoundIdentity {
 };
 
 // Asks the host's git, in the current directory, about the user's own files below `home`. The repository around is not asked, but decides
-// which conditional includes count.
-FoundIdentity find_git_identity(const AsUser &user, const std::string &home, Deadline deadline);
+// which conditional includes count. Of the directories that the user calls safe, those count that concern `shown` (safe_directory).
+FoundIdentity find_git_identity(const AsUser &user, const std::string &home, const std::string &shown, Deadline deadline);
+
+// A value of git's safe.directory (git-config(1)) as a session has it that shows the directory `shown`: "" (forget those before), "*", and
+// what lies in `shown` or holds it; "~/" is the user's home. Nothing for a directory that is none of the session's business. Pure.
+std::optional<std::string> safe_directory(const std::string &value, const std::string &home, const std::string &shown);
 
 // Names the session's git configuration, in the lowest layer of the environment: each of the others may name another file.
 void name_git_config(EnvironmentInput &environment);

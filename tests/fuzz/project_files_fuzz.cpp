@@ -41,11 +41,11 @@ const GitSetting *last_of(const GitSettings &settings, const std::string &name)
 // What we write for a session's git is that to git's own syntax, whatever bytes a user's name holds.
 void try_identity(const std::string &name, const std::string &email)
 {
-    const GitSettings read = parse_git_settings(git_config_text("/etc/gitconfig", {name, email}, RepositoryConfig::protected_));
+    const GitSettings read = parse_git_settings(git_config_text("/etc/gitconfig", {name, email, {name}}, RepositoryConfig::protected_));
     require(read.is_valid, "a configuration that git would not read");
     const GitSetting *included = last_of(read, "include.path");
     require(included != nullptr && included->value == "/etc/gitconfig", "another file is included");
-    for (const auto &[key, value] : {std::pair("user.name", name), std::pair("user.email", email)}) {
+    for (const auto &[key, value] : {std::pair("user.name", name), std::pair("user.email", email), std::pair("safe.directory", name)}) {
         const GitSetting *setting = last_of(read, key);
         if (value.find('\0') != std::string::npos)
             require(setting == nullptr, "a value that git cannot have");
@@ -61,7 +61,8 @@ void try_listed(const std::string &value)
 {
     if (value.find('\0') != std::string::npos) return;
     const auto settings = read_git_settings(std::string("user.name\nfirst") + '\0' + "user.name\n" + value + '\0' + "user.email\ncut off");
-    require(settings.size() == 1 && settings.at("user.name") == value, "git's list was read otherwise than it was written");
+    require(settings.size() == 2 && settings.back() == std::pair(std::string("user.name"), value),
+            "git's list was read otherwise than it was written");
 }
 
 void try_links(const std::string &text)

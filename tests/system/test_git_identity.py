@@ -76,6 +76,15 @@ def test_nothing_else_of_the_users_configuration_gets_in(machine, host):
     assert set(listed.decode().split("\n")) - {""} == {"system\tinclude.path", "system\tuser.name", "system\tuser.email", "system\tcore.checkstat", "system\tgc.worktreepruneexpire"}
 
 
+def test_git_works_in_somebody_elses_repository_where_the_user_trusts_it(machine, host, repository):
+    machine.root(["chown", "-R", "bob:bob", repository], check=True)
+    machine.root(["chmod", "-R", "a+rX", repository], check=True)
+    assert b"dubious ownership" in pi(machine, "sh", "git status", cwd=repository).stderr
+    host(f"safe.directory={repository}")
+    assert agent_says(machine, "sh", "git status --porcelain; git config --get-all safe.directory", cwd=repository).decode() == f"{repository}\n"
+    assert inside(machine, "safe.directory") is None  # of another project
+
+
 def test_it_is_off_when_the_policy_says_so(machine, host, playing_policy):
     host(*SET)
     playing_policy(PLAYING_POLICY + "git_identity: false\n")
@@ -133,7 +142,7 @@ def test_the_agent_cannot_change_it(machine, host):
         ("mkfifo .gitconfig", "did not read /home/alice/.gitconfig within 2 seconds"),
         ("mkfifo pipe; printf '[include]\\npath = pipe\\n' >.gitconfig", "did not read /home/alice/.gitconfig within 2 seconds"),
         ("printf '[user\\n' >.gitconfig", "bad config line"),
-        ("printf '[user]\\nname = ' >.gitconfig; head -c 9000 /dev/zero | tr '\\0' x >>.gitconfig", "longer than 4096 bytes"),
+        ("printf '[user]\\nname = ' >.gitconfig; head -c 20000 /dev/zero | tr '\\0' x >>.gitconfig", "longer than 16384 bytes"),
         ("mkdir .gitconfig", "git could not read /home/alice/.gitconfig"),
     ],
 )

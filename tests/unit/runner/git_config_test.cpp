@@ -21,8 +21,10 @@ std::string settings_file(const std::string &name)
     return git_config_text("/none", GitIdentity{name, std::nullopt}, RepositoryConfig::writable);
 }
 
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
 // What git makes of it.
-std::map<std::string, std::string> as_git_reads(const std::string &text)
+Settings as_git_reads(const std::string &text)
 {
     const TemporaryDirectory place;
     set_mode(place.path(), 0755);
@@ -32,18 +34,18 @@ std::map<std::string, std::string> as_git_reads(const std::string &text)
                                                       std::size_t{1} << 20U, in_seconds(4));
         return answer.end == ProgramOutput::End::not_installed ? "no git" : answer.output;
     });
-    if (output == "no git") return {{"no git", ""}};
+    if (output == "no git") return {{output, ""}};
     return read_git_settings(output);
 }
 
 } // namespace
 
-TEST_CASE("the settings that git lists are told apart by their NUL, and the last of a name counts")
+TEST_CASE("the settings that git lists are told apart by their NUL, in their order")
 {
     using namespace std::string_literals;
     CHECK(read_git_settings("").empty());
     const auto settings = read_git_settings("user.name\na\nb\0user.email\n\0user.name\nlast \0user.flag\0user.cut\noff"s);
-    CHECK(settings == std::map<std::string, std::string>{{"user.name", "last "}, {"user.email", ""}});
+    CHECK(settings == Settings{{"user.name", "a\nb"}, {"user.email", ""}, {"user.name", "last "}});
 }
 
 TEST_CASE("a value is one quoted line, whatever it holds")
@@ -61,6 +63,8 @@ TEST_CASE("what is not set is not written, and neither is what git cannot have")
           always + "[include]\n\tpath = \"/none\"\n[user]\n\temail = \"\"\n");
     CHECK(git_config_text("/none", {std::string("a\0b", 3), std::nullopt}, RepositoryConfig::writable) ==
           always + "[include]\n\tpath = \"/none\"\n[user]\n");
+    CHECK(git_config_text("/none", {std::nullopt, std::nullopt, {"/a", "", "*"}}, RepositoryConfig::writable) ==
+          always + "[include]\n\tpath = \"/none\"\n[user]\n[safe]\n\tdirectory = \"/a\"\n\tdirectory = \"\"\n\tdirectory = \"*\"\n");
 }
 
 TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
@@ -97,15 +101,17 @@ TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
         names.push_back(name);
     }
     for (const auto &name : names) {
-        const auto settings = as_git_reads(git_config_text("/none", {name, name + "@"}, RepositoryConfig::protected_));
-        if (settings.count("no git") != 0) return skipped("no git here");
+        const auto settings = as_git_reads(git_config_text("/none", {name, name + "@", {name, "*"}}, RepositoryConfig::protected_));
+        if (settings.front().first == "no git") return skipped("no git here");
         CAPTURE(name);
-        CHECK(settings == std::map<std::string, std::string>{{"core.checkstat", "minimal"},
-                                                             {"gc.worktreepruneexpire", "never"},
-                                                             {"branch.autosetupmerge", "false"},
-                                                             {"include.path", "/none"},
-                                                             {"user.name", name},
-                                                             {"user.email", name + "@"}});
+        CHECK(settings == Settings{{"core.checkstat", "minimal"},
+                                   {"gc.worktreepruneexpire", "never"},
+                                   {"branch.autosetupmerge", "false"},
+                                   {"include.path", "/none"},
+                                   {"user.name", name},
+                                   {"user.email", name + "@"},
+                                   {"safe.directory", name},
+                                   {"safe.directory", "*"}});
     }
 }
 

@@ -55,7 +55,7 @@ struct Host {
     {
         return as_user([&](const AsUser &user) {
             if (::chdir(project.c_str()) != 0) return std::string("no directory");
-            const FoundIdentity all = find_git_identity(user, home, Clock::now() + std::chrono::milliseconds(milliseconds));
+            const FoundIdentity all = find_git_identity(user, home, project, Clock::now() + std::chrono::milliseconds(milliseconds));
             return all.identity.name.value_or("-") + "|" + all.identity.email.value_or("-") + "|" + all.problem;
         });
     }
@@ -86,6 +86,35 @@ TEST_CASE("both of the user's files count, ~/.gitconfig more" * doctest::skip(no
     CHECK(host.found() == "low|low@x|");
     host.write("home/.gitconfig", "[user]\n\tname = high\n");
     CHECK(host.found() == "high|low@x|");
+}
+
+TEST_CASE("of the directories that the user calls safe, those of the session are found, in git's order" * doctest::skip(not_root()))
+{
+    if (!has_git()) return;
+    const Host host;
+    host.write("home/.config/git/config", "[safe]\n\tdirectory = /elsewhere\n\tdirectory = " + host.project + "/a\n");
+    host.write("home/.gitconfig", "[safe]\n\tdirectory = \n\tdirectory = " + host.project + "\n\tdirectory = ~/b\n");
+    const auto safe = as_user([&](const AsUser &user) {
+        std::string all;
+        for (const auto &directory : find_git_identity(user, host.home, host.project, in_seconds(4)).identity.safe_directories)
+            all += "<" + directory + ">";
+        return all;
+    });
+    CHECK(safe == "<" + host.project + "/a><><" + host.project + ">");
+}
+
+TEST_CASE("a safe directory counts where it lies in what the session shows, or holds it")
+{
+    const auto of = [](const std::string &value) { return safe_directory(value, "/home/a", "/home/a/p"); };
+    CHECK(of("") == "");
+    CHECK(of("*") == "*");
+    CHECK(of("~/p") == "/home/a/p");
+    CHECK(of("~/p/") == "/home/a/p/");
+    CHECK(of("/home/a/p/b") == "/home/a/p/b");
+    CHECK(of("~/*") == "/home/a/*");
+    CHECK(of("/home/a/p/*") == "/home/a/p/*");
+    for (const char *other : {"/home/a", "~", "~/q", "/home/a/pq", "/home/a/q/*", "p", "%(prefix)/p"})
+        CHECK_MESSAGE(of(other) == std::nullopt, other);
 }
 
 TEST_CASE("includes count, and those for a directory only there; the repository's own name does not" * doctest::skip(not_root()))
@@ -127,8 +156,8 @@ TEST_CASE("a file that git cannot read is told, with git's words" * doctest::ski
     CHECK(contains(host.found(), "Permission denied"));
     CHECK_FALSE(contains(host.found(), "root:"));
     std::filesystem::remove(host.home + "/.gitconfig");
-    host.write("home/.gitconfig", "[user]\n\tname = " + std::string(5000, 'x') + "\n");
-    CHECK(contains(host.found(), "are longer than 4096 bytes"));
+    host.write("home/.gitconfig", "[user]\n\tname = " + std::string(17000, 'x') + "\n");
+    CHECK(contains(host.found(), "are longer than 16384 bytes"));
 }
 
 TEST_CASE("a pipe keeps nobody, be it the file, what it includes or the repository's" * doctest::skip(not_root()))
