@@ -20,7 +20,8 @@ namespace {
 
 constexpr int look_interval_milliseconds = 250;
 constexpr std::size_t notice_limit = 100; // the children keep to fewer
-constexpr int sync_patience_seconds = 60; // in all; each step has the children's own patience
+// In all, for busy disks as well; each step has the children's own patience.
+constexpr int sync_patience_seconds = 300;
 
 // The reader's failure explains the writer's, so it is looked for first.
 void rethrow_reader_failure(Child &reader)
@@ -107,7 +108,7 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
         patience = in_seconds(child_patience_seconds);
         watch.obey(&waits[2]);
         if (Clock::now() >= deadline)
-            throw Failure(ExitStatus::configuration, escape_for_display(config_directory) + " could not be read within " +
+            throw Failure(ExitStatus::configuration, escape_for_display(config_directory) + " could not be copied within " +
                                                          std::to_string(sync_patience_seconds) +
                                                          " seconds; is it on a slow file system, or larger than a configuration?");
         Child &spoke = waits[0].revents != 0 ? reader : writer;
