@@ -57,7 +57,7 @@ UniqueFd as_file(const std::vector<std::string> &arguments)
     const int group_copy = group.get() < 0 ? -1 : fcntl(group.get(), F_DUPFD_CLOEXEC, above_all);
     for (std::size_t index = 0; index < copies.size(); ++index)
         if (dup2(copies[index], static_cast<int>(index)) < 0) _exit(static_cast<int>(ExitStatus::system_failure));
-    if (group_copy >= 0 && enter_group(FdRef(group_copy)) != 0) fail("entering the agent's control group");
+    if (group.get() >= 0 && (group_copy < 0 || enter_group(FdRef(group_copy)) != 0)) fail("entering the agent's control group");
     if (close_range(static_cast<unsigned>(descriptors.size()), ~0U, 0) != 0) fail("closing descriptors");
     if (defence_is_on("bwrap:die-with-parent") && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         fail("asking for the parent-death signal");

@@ -93,9 +93,9 @@ void sweep_program_groups()
 
 [[noreturn]] void refuse_to_stay(const std::string &why)
 {
-    throw Failure(ExitStatus::unavailable, "the runner cannot leave the caller's control group: " + std::string(control_groups) +
-                                               " cannot be written here, and " + why +
-                                               "; give this container a hierarchy that root can write, or delegate no groups to users");
+    throw Failure(ExitStatus::unavailable,
+                  "the runner cannot leave the caller's control group for one of its own below " + std::string(control_groups) + ": " +
+                      why + "; give this container a hierarchy that root alone can write, or delegate no groups to users");
 }
 
 // Whoever may write a group, or one above it, may freeze or move what is in it.
@@ -133,6 +133,8 @@ void require_groups_of_others(Uid user)
 OwnGroup::OwnGroup(const AsRoot & /*root*/, std::string session_id, Uid user) : id_(std::move(session_id))
 {
     if (!defence_is_on("own-group")) return;
+    // A user to whom this container's groups are delegated may have made it first.
+    if (is_version_2() && make_group(top_group) && defence_is_on("top-group-owner")) require_not_owned(control_groups, "/pi-agent", user);
     constexpr int rounds = 10; // another start may sweep a group that nobody has entered yet
     for (int round = 0; is_version_2() && make_group(top_group) && round < rounds; ++round) {
         sweep_groups();

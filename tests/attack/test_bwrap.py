@@ -70,6 +70,24 @@ def test_what_a_killed_runner_leaves_is_removed_without_another_start(prove):
     prove(attack, "session-keeper", quick=True)
 
 
+def test_a_group_that_its_user_made_first_is_none_of_roots(prove):
+    """Who may write a group freezes and kills what is below it (cgroups(7)): in a container whose groups are delegated to alice, say."""
+    group = "/sys/fs/cgroup/pi-agent"
+
+    def attack(target):
+        target.machine.root(f"mkdir -p {group} && chown -R alice {group}", check=True)
+        try:
+            done = target.pi("echo", "ran")
+        finally:
+            target.machine.root(f"chown -R root {group}", check=True)
+        if not done.returncode:
+            return Outcome(True, done.stdout)
+        assert b"belongs to the caller, who could freeze it" in done.stderr, done
+        return Outcome(False, done.stderr)
+
+    prove(attack, "top-group-owner")
+
+
 @pytest.mark.position("host")
 def test_a_session_that_its_runner_removes_is_nobody_elses_to_remove(weak, seen_to_work):
     """It has given up the session's lock by then. Whoever else removes it waits at the same point."""
