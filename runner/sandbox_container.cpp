@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::size_t engine_text_limit = 4096; // of what the engine says
 constexpr int engine_patience_seconds = 10;
+constexpr int status_of_engine = 125; // of its own failures, which are no word about the agent's end (docker-run(1), podman-run(1))
 
 } // namespace
 
@@ -131,6 +132,7 @@ void ContainerSandbox::process()
 SandboxResult ContainerSandbox::result()
 {
     SandboxResult result = SystemdSandbox::result();
+    if (result.code == CLD_EXITED && result.status == status_of_engine) result.code = 0;
     return gave_up_ ? without_own_kill(std::move(result)) : result;
 }
 

@@ -23,7 +23,6 @@ namespace pi_agent {
 namespace {
 
 constexpr int sweep_patience_seconds = 2;
-constexpr int status_of_docker = 125; // docker-run(1)
 
 // Where the unit mounts an empty tmpfs of its own. Left to systemd, it would be made for whoever is there first.
 void make_place_for_docker()
@@ -97,14 +96,6 @@ void DockerSandbox::stop()
     if (door_) forget(door_->fd());
     door_.reset();
     ContainerSandbox::stop();
-}
-
-// docker's own failures, such as the loss of its daemon, are no word about the agent's end.
-SandboxResult DockerSandbox::result()
-{
-    SandboxResult result = ContainerSandbox::result();
-    if (result.code == CLD_EXITED && result.status == status_of_docker) result.code = 0;
-    return result;
 }
 
 void DockerSandbox::process()

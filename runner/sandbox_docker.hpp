@@ -20,7 +20,6 @@ public:
     void leave_callers_group(const std::function<void()> &meanwhile) override;
     void start(const SandboxPlan &plan, FdRef launcher) override;
     void stop() override;
-    SandboxResult result() override;
     void process() override;
     void require_limits_enforced(const LimitsPolicy &limits) override;
 

@@ -6,6 +6,7 @@
 #include "common/trusted_file.hpp"
 #include "runner/limits.hpp"
 #include "runner/mounts.hpp"
+#include "runner/network_file_system.hpp"
 #include "runner/state_directory.hpp"
 
 #include <cerrno>
@@ -66,6 +67,7 @@ UniqueFd make_on_disk(const SessionDirectory &session, const std::string &state_
     const UniqueFd state = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
     const UniqueFd parent =
         ensure_state_directory(state, scratch_parent, defence_is_on("closed-scratch") ? 0700 : 0711, 0, 0, scratch_path);
+    require_own_file_system(parent, scratch_path, "agent.state_dir");
     session.make_link(scratch_link, scratch_path + "/" + name);
     UniqueFd top = make_directory(parent, name, scratch_path + "/" + name);
     require_space(top, scratch_path);
