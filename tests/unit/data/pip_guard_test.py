@@ -169,10 +169,10 @@ class Interactive(Place):
 class Profile(unittest.TestCase):
     def test_a_login_shell_has_the_agents_directories_whatever_etc_profile_says(self):
         for shell in ("dash", "bash"):
-            script = f'PATH=/usr/bin:/bin; . {DATA}/defaults/.profile; . {DATA}/defaults/.profile; echo "$PATH"'
+            script = f'PATH=/usr/bin:/bin; . {DATA}/defaults/.profile.in; . {DATA}/defaults/.profile.in; echo "$PATH"'
             done = subprocess.run([shell, "-eu", "-c", script], env={"HOME": "/h", "PATH": "/usr/bin:/bin"}, capture_output=True, text=True)
             own = "/h/.local/share/mise/shims:/h/.local/bin:/h/.local/share/npm-global/bin:/h/.local/share/cargo/bin"
-            self.assertEqual((done.stdout, done.stderr), (f"{own}:/usr/libexec/pi-agent/shims:/usr/bin:/bin\n", ""))
+            self.assertEqual((done.stdout, done.stderr), (f"{own}:@SHIM_DIR@:/usr/bin:/bin\n", ""))
 
 
 if __name__ == "__main__":
