@@ -56,7 +56,7 @@ std::optional<Place> choose_place(const Policy &policy, const Observer &observer
         auto place = find_place(policy, observer, *name);
         if (!place)
             throw Failure(ExitStatus::usage,
-                          "the policy gives " + quote(*name) + " no root that can be used; see: pi-agentctl explain --user NAME");
+                          "the policy gives " + quote(*name) + " no root that can be used; see: sudo pi-agentctl explain --user " + *name);
         return place;
     }
     for (const auto &user : users_of(policy))
@@ -131,7 +131,10 @@ bool CanaryReport::is_good() const
 std::string to_text(const CanaryReport &report)
 {
     const char *method = to_string(report.method);
-    if (report.user.empty()) return fmt::format("the sandbox ({}) was not tried: no user of the policy has a root that exists", method);
+    if (report.user.empty())
+        return fmt::format(
+            "the sandbox ({}) was not tried: no user of the policy has a root that exists; make one, then: sudo pi-agentctl doctor",
+            method);
     auto text = fmt::format("the sandbox ({}) was tried as {} in {}: ", method, report.user, escape_for_display(report.directory));
     if (report.is_good()) return text + fmt::format("all {} answers are as they are to be", report.answers.size());
     const auto wrong = report.wrong();

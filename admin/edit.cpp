@@ -161,14 +161,16 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
     }
     const auto require_unchanged = [&] {
         if (!are_same(read_policy_sources(policy_path), files))
-            throw Failure(ExitStatus::limit, "somebody else has changed the policy meanwhile; your draft is " + draft.path());
+            throw Failure(ExitStatus::limit, "somebody else has changed the policy meanwhile; your draft is " + draft.path() +
+                                                 ", and the same command goes on with it");
     };
     require_unchanged();
     if (taken_up) {
         out << difference_of(files, with_draft(files, file, text)) << std::flush;
         if (ask("The draft is older than this edit, and the policy may have changed since. Put it in place as shown? y(es), n(o)", "yn") !=
             'y')
-            throw Failure(ExitStatus::limit, "nothing is changed; your draft is " + draft.path());
+            throw Failure(ExitStatus::limit,
+                          "nothing is changed; your draft is " + draft.path() + ", and the same command goes on with it");
         require_unchanged();
     }
     draft.install(text);
@@ -176,7 +178,8 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
     lock.reset();
     out << "the policy is changed\n" << std::flush;
     if (ask("Apply it now? (y or n)", "yn") == 'y') return run_apply({}, out, warnings);
-    out << "it says who may start what from now on; people who were added or removed need 'pi-agentctl apply'\n";
+    out << "it says who may start what from now on; people who were added or removed, and changes of agent, wrapper and run_as, need "
+           "'pi-agentctl apply'\n";
 }
 
 } // namespace pi_agent

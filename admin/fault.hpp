@@ -7,7 +7,7 @@
 namespace pi_agent {
 
 struct Fault {
-    std::string about; // a short stable name: "sudo-rule", "other-pi", …; docs/administration.md lists them
+    std::string about; // a short stable name: "sudo-rule", "other-pi", …; docs/doctor.md lists them
     std::string what;  // escaped for display
     std::string remedy;
 };

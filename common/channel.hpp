@@ -87,8 +87,8 @@ public:
     std::uint64_t number();
     bool flag(); // the number 0 or 1, and no other
     std::string text();
-    std::vector<std::string> texts(std::size_t limit);
-    void end() const; // throws when bytes are left over
+    std::vector<std::string> texts(std::size_t limit = record_limit / 8); // each needs its length, so no record holds more
+    void end() const;                                                     // throws when bytes are left over
 
 private:
     std::string_view rest_;

@@ -88,7 +88,11 @@ private:
         take();
         while (!assignment.name.empty() && is_one_of(assignment.name.back(), blanks))
             assignment.name.pop_back();
-        if (!is_variable_name(assignment.name)) refuse(assignment, "what is before '=' is not the name of a variable");
+        if (!is_variable_name(assignment.name))
+            refuse(assignment,
+                   assignment.name.starts_with("export ")
+                       ? "what is before '=' is not the name of a variable; write NAME=value, without 'export'"
+                       : "what is before '=' is not the name of a variable: letters, digits and '_', and no digit at the start");
         parse_value(assignment);
         check(assignment);
         found_.push_back(std::move(assignment));

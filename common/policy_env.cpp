@@ -86,7 +86,12 @@ bool has_password_in_url(std::string_view value) noexcept
     return at != std::string_view::npos && authority.substr(0, at).find(':') != std::string_view::npos;
 }
 
-void find_in(const Environment &env, const EnvironmentPlaces &places, const std::string &key, std::vector<Diagnostic> &found)
+constexpr const char *for_everybody = "move it into a file that only root can read, and name that file in env_files";
+constexpr const char *for_one_user =
+    "move it into a file of that user's own (host_env_files, ~/.pi/agent/env for one); env_files is for everybody";
+
+void find_in(const Environment &env, const EnvironmentPlaces &places, const std::string &key, const char *remedy,
+             std::vector<Diagnostic> &found)
 {
     for (const auto &[name, value] : env) {
         const bool by_name = has_secret_word(name);
@@ -95,7 +100,7 @@ void find_in(const Environment &env, const EnvironmentPlaces &places, const std:
         found.push_back({place == places.end() ? Position{} : place->second, key + "." + name,
                          by_name ? "looks like a secret, and every user of this host can read the policy"
                                  : "holds a password, and every user of this host can read the policy",
-                         "move it into a file that only root can read, and name that file in env_files"});
+                         remedy});
     }
 }
 
@@ -148,9 +153,9 @@ bool looks_secret(const std::string &name, const std::string &value)
 std::vector<Diagnostic> find_exposed_secrets(const Policy &policy)
 {
     std::vector<Diagnostic> found;
-    find_in(policy.env, policy.env_where, "env", found);
+    find_in(policy.env, policy.env_where, "env", for_everybody, found);
     for (const auto &entry : policy.users)
-        find_in(entry.env, entry.env_where, entry_key(entry) + ".env", found);
+        find_in(entry.env, entry.env_where, entry_key(entry) + ".env", for_one_user, found);
     return found;
 }
 

@@ -33,7 +33,7 @@ void add_source(const std::string &path, std::vector<PolicySource> &sources, Pro
     } catch (const SystemFailure &failure) {
         const bool absent = failure.error_number() == ENOENT;
         problems.add({path}, "", failure.what(),
-                     absent ? "write a policy there (see the examples that come with pi-agent), then run 'pi-agentctl apply'"
+                     absent ? "the administrator writes one: sudo pi-agentctl init, then sudo pi-agentctl apply (on NixOS: m3ta.pi-agent)"
                             : "let root make it readable by all (chmod a+r), and its directory passable (chmod a+rx)");
     } catch (const Failure &failure) {
         problems.add({path}, "", failure.what(), "");

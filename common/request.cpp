@@ -22,7 +22,6 @@ constexpr std::uint64_t continue_type = 9;
 constexpr std::uint64_t preparing_type = 10;
 constexpr std::uint64_t begun_type = 11;
 
-constexpr std::size_t argument_count_limit = 65'536;
 constexpr std::size_t text_limit = 16UL * 1024; // of a message for the user
 
 // pi-contract: what describes the terminal, and nothing that could reach into the agent.
@@ -113,7 +112,7 @@ Request decode_request(std::string_view bytes)
     Decoder decoder(bytes);
     if (decoder.number() != request_type) throw ProtocolError("the first message is not a request");
     Request request;
-    request.arguments = decoder.texts(argument_count_limit);
+    request.arguments = decoder.texts();
     request.presentation = decoder.texts(presentation_names.size() + 32);
     request.umask = static_cast<unsigned>(bounded(decoder, 0777, "umask"));
     for (bool &on_terminal : request.on_terminal)

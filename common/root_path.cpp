@@ -95,7 +95,10 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
     } catch (const Refusal &refusal) {
         return problem(refusal.text);
     } catch (const SystemFailure &failure) {
-        return problem(failure.what());
+        const bool absent = failure.error_number() == ENOENT;
+        return problem(failure.what() + std::string(absent ? "; make that directory, or take it out of the roots: with a root that is not "
+                                                             "there its user starts nowhere"
+                                                           : ""));
     }
 }
 

@@ -54,8 +54,10 @@ void require_harmless_grant(const OpenedProject &project, const Account &caller)
                           "the root " + escape_for_display(tree->root_path) +
                               " is granted by a group that opens the host (root, sudo, docker, …); grant it by user or by another group");
     if (caller.gid.value() == 0)
-        throw Failure(ExitStatus::denied, "denied: the primary group of " + escape_for_display(caller.name) +
-                                              " is root's, and the agent's files would carry it");
+        throw Failure(ExitStatus::denied,
+                      "denied: the primary group of " + escape_for_display(caller.name) +
+                          " is root's, and the agent's files would carry it; the administrator gives them another: usermod -g GROUP " +
+                          escape_for_display(caller.name));
 }
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
@@ -74,16 +76,19 @@ void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy 
     if (count_sessions(root, caller.uid) <= allowed || !defence_is_on("session-limit")) return;
     const std::string place =
         limits.sessions ? "limits.sessions, " + to_string(limits.sessions->where) : "the default of limits.sessions in the policy";
-    throw Failure(ExitStatus::limit, "limit: " + caller.name + " has " + std::to_string(allowed) +
-                                         (allowed == 1 ? " session" : " sessions") + ", and no user may have more at once (" + place +
-                                         "); end one, or look for them with: systemctl list-units 'pi-agent-*.service'");
+    throw Failure(ExitStatus::limit,
+                  "limit: " + caller.name + " has " + std::to_string(allowed) + (allowed == 1 ? " session" : " sessions") +
+                      ", and no user may have more at once (" + place +
+                      "); quit one, or ask the administrator, who lists and ends them: sudo pi-agentctl sessions --user " + caller.name +
+                      ", sudo pi-agentctl stop SESSION");
 }
 
 void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id)
 {
     if (!has_unlocked_session(root, caller.uid, id) || !defence_is_on("locked-sessions")) return;
     throw Failure(ExitStatus::limit, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
-                                         " is from before that; end it, then try again");
+                                         " is from before that; quit it, or ask the administrator (sudo pi-agentctl stop --user " +
+                                         caller.name + "), then try again");
 }
 
 } // namespace pi_agent

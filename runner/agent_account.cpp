@@ -30,7 +30,7 @@ void require_nobodys(const Policy &policy, const AccessRules &rules, const Accou
     const std::string who = "the agent's account " + rules.agent_account + " (" + to_string(rules.where) + ") ";
     const std::string remedy = "; the administrator gives it numbers of its own: usermod -u UID -g GROUP " + rules.agent_account;
     if (agent.uid.value() == 0 || agent.uid == caller.uid || agent.gid.value() == 0)
-        throw Failure(ExitStatus::configuration, who + "must be neither root's nor the caller's own");
+        throw Failure(ExitStatus::configuration, who + "must be neither root's nor the caller's own" + remedy);
     if (!defence_is_on("agents-numbers")) return;
     if (std::find(agent.groups.begin(), agent.groups.end(), caller.gid.value()) != agent.groups.end())
         throw Failure(ExitStatus::configuration, who + "is in the primary group of " + caller.name + remedy);

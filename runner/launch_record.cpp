@@ -13,7 +13,6 @@ constexpr std::uint64_t failed_type = 18;
 constexpr std::uint64_t ended_type = 19;
 constexpr std::uint64_t stdio_type = 20;
 constexpr std::uint64_t stopped_type = 21;
-constexpr std::size_t launch_list_limit = 70'000;
 constexpr std::size_t failure_text_limit = 4096;
 
 } // namespace
@@ -71,8 +70,8 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     if (decoder.number() != launch_type) throw ProtocolError("no launch record came");
     ReceivedLaunch launch;
     launch.record.binary = decoder.text();
-    launch.record.arguments = decoder.texts(launch_list_limit);
-    launch.record.environment = decoder.texts(launch_list_limit);
+    launch.record.arguments = decoder.texts();
+    launch.record.environment = decoder.texts();
     launch.record.project = decoder.text();
     launch.record.below = decoder.text();
     launch.record.cwd_inode = decoder.number();
@@ -82,7 +81,7 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     const std::uint64_t restrictions = decoder.number();
     if (restrictions > static_cast<std::uint64_t>(Restrictions::all)) throw ProtocolError("the launch record has unknown restrictions");
     launch.record.restrictions = static_cast<Restrictions>(restrictions);
-    launch.record.mount_points = decoder.texts(launch_list_limit);
+    launch.record.mount_points = decoder.texts();
     decoder.end();
     if (packet->fds.size() != (has_any(launch.record.on_terminal) ? 1U : 0U)) throw ProtocolError("no launch record came");
     if (!packet->fds.empty()) launch.terminal = std::move(packet->fds[0]);

@@ -23,8 +23,10 @@ using AuxiliaryUnit = sdbus::Struct<std::string, std::vector<BusProperty>>;
 
 [[noreturn]] void refuse(const std::string &action, const sdbus::Error &error)
 {
-    throw Failure(ExitStatus::unavailable, action + " failed: " + escape_for_display(error.getMessage()) +
-                                               "; does this host run systemd and its system bus? see: systemctl status");
+    throw Failure(ExitStatus::unavailable,
+                  action + " failed: " + escape_for_display(error.getMessage()) +
+                      "; does this host run systemd and its system bus? see: systemctl status; where systemd does not run, the policy can "
+                      "say sandbox: {method: bwrap} (man pi-agent-policy)");
 }
 
 // Design rule 2: a newline in a path property was once run as a command by root. No byte outside the alphabet leaves this file.

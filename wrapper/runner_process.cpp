@@ -105,10 +105,14 @@ void RunnerProcess::explain_silence()
     if (code == exec_failed)
         throw EarlyRefusal(
             Failure(ExitStatus::unavailable, std::string(build::sudo_path) + " could not be run; the administrator installs sudo"));
-    if (complaint.find("pi-agent-runner:") != std::string::npos) throw Failure(ExitStatus::denied, "the runner refused" + words);
+    if (complaint.find("pi-agent-runner:") != std::string::npos) { // before it knew its caller, and so with no other way to say it
+        const bool known = code >= static_cast<int>(ExitStatus::usage) && code <= static_cast<int>(ExitStatus::configuration);
+        throw Failure(known ? static_cast<ExitStatus>(code) : ExitStatus::denied, "the runner refused" + words);
+    }
     if (code == 1)
-        throw EarlyRefusal(
-            Failure(ExitStatus::denied, "sudo did not run the runner" + words + "; the administrator runs: pi-agentctl apply"));
+        throw EarlyRefusal(Failure(ExitStatus::denied, "sudo did not run the runner" + words +
+                                                           "; the administrator runs: sudo pi-agentctl apply; and whoever was "
+                                                           "added to a group since their login logs in again"));
     throw Failure(ExitStatus::system_failure,
                   "the runner ended without a word (status " + std::to_string(code) + ")" + words + "; see: journalctl -t pi-agent-runner");
 }

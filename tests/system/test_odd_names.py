@@ -104,7 +104,7 @@ def test_every_byte_but_nul_passes_in_an_argument(machine):
 
 def test_large_and_many_arguments_pass(machine):
     large = os.urandom(60_000).hex().encode()
-    many = [str(number).encode() for number in range(20_000)]
+    many = [str(number).encode() for number in range(100_000)]
     assert arguments_inside(machine, [large, large, large]) == [large] * 3
     assert arguments_inside(machine, many) == many
 

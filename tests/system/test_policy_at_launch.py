@@ -81,7 +81,7 @@ def test_a_drop_in_is_named_as_the_place_of_its_mistakes(machine):
         ("chmod g+w policy.yaml", "is writable by others than root (mode 0664); run: chmod g-w,o-w /etc/pi-agent/policy.yaml"),
         ("chmod o+w .", "/etc/pi-agent is writable by others than root (mode 0757); run: chmod g-w,o-w /etc/pi-agent"),
         ("mv policy.yaml /home/alice/p.yaml; ln -s /home/alice/p.yaml policy.yaml", "/home/alice belongs to uid 1000"),
-        ("rm policy.yaml", "cannot open /etc/pi-agent/policy.yaml: No such file or directory; write a policy there"),
+        ("rm policy.yaml", "cannot open /etc/pi-agent/policy.yaml: No such file or directory; the administrator writes one: sudo pi-agentctl init"),
         ("rm policy.yaml; mkdir policy.yaml", "is not a regular file"),
         ("rm policy.yaml; mkfifo policy.yaml", "is not a regular file"),
         (": >policy.yaml", "must be a mapping"),
@@ -181,7 +181,17 @@ def test_a_user_whom_the_policy_got_without_apply_is_told_what_is_missing(machin
     with written_policy(machine, changed("  bob:\n", "  eve:\n    roots: [~/projects]\n  bob:\n")):
         done = pi(machine, "sh", "echo ran", user="eve", cwd="/home/eve/projects")
     machine.run("rmdir ~/projects", user="eve", check=True)
-    assert_refused(done, DENIED, "sudo did not run the runner", "the administrator runs: pi-agentctl apply")
+    assert_refused(done, DENIED, "sudo did not run the runner", "the administrator runs: sudo pi-agentctl apply")
+
+
+def test_a_runner_that_fails_before_it_knows_its_caller_says_so_with_its_own_status(machine):
+    machine.write("/root/failing-sudo", "#!/bin/sh\necho 'pi-agent-runner: the accounts cannot be read' >&2\nexit 71\n", mode=0o755)
+    machine.root(["mount", "--bind", "/root/failing-sudo", "/usr/bin/sudo"], check=True)
+    try:
+        done = pi(machine, "sh", "echo ran")
+    finally:
+        machine.root(["umount", "/usr/bin/sudo"], check=True)
+    assert_refused(done, 71, "the runner refused: pi-agent-runner: the accounts cannot be read")
 
 
 def test_a_policy_that_takes_a_user_away_takes_effect_without_apply(machine):

@@ -18,6 +18,8 @@ users:
 env: {OPENAI_API_KEY: x, MONKEY: x, dbPassword: x, HTTP_PROXY: "http://u:p@host:1", NO: "http://host/a:b@c", APIKEY: x, TOKENIZER: x}
 )");
     std::vector<std::string> found;
+    CHECK(find_exposed_secrets(policy).front().remedy == "move it into a file that only root can read, and name that file in env_files");
+    CHECK(find_exposed_secrets(policy).back().remedy.find("a file of that user's own") != std::string::npos);
     for (const auto &diagnostic : find_exposed_secrets(policy))
         found.push_back(to_string(diagnostic.where) + " " + diagnostic.key);
     const std::vector<std::string> expected = {"p.yaml:4:110 env.APIKEY", "p.yaml:4:52 env.HTTP_PROXY", "p.yaml:4:7 env.OPENAI_API_KEY",

@@ -69,7 +69,8 @@ TEST_CASE("refuses what is absent or no directory, with the reason")
 {
     const Home home;
     home.directory.write("home/file", "");
-    CHECK(contains(home.problem_of("~/absent"), "/home/absent: No such file or directory"));
+    CHECK(
+        contains(home.problem_of("~/absent"), "/home/absent: No such file or directory; make that directory, or take it out of the roots"));
     CHECK(contains(home.problem_of("~/file"), "it is not a directory"));
     CHECK(contains(home.problem_of("~/file/below"), "Not a directory"));
     CHECK(contains(home.problem_of("~/../x"), "'..'"));
