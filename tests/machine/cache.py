@@ -198,7 +198,8 @@ def node_modules(name):
 
 # How the product is built for what, as keywords of Build.
 PRODUCT = {"options": ("-Ddebug=false",)}  # optimised as it is for users; the debug information took a third of the time to make
-SANITIZED = {"variant": "sanitized", "options": ("-Doptimization=0", "-Ddebug=false", "-Db_sanitize=address,undefined", "-Db_lundef=false")}
+SANITIZERS = ("-Db_sanitize=address,undefined", "-Dcpp_args=-fno-sanitize-recover=all", "-Db_lundef=false")  # by itself what is undefined is told and goes on
+SANITIZED = {"variant": "sanitized", "options": ("-Doptimization=0", "-Ddebug=false", *SANITIZERS)}
 # A test can take a defence out of it. Two files know; all others come out of the compiler's cache once the product is built.
 WITH_SEAMS = {"variant": "weak", "options": (*PRODUCT["options"], "-Dtest_seams=true")}
 # Each file by itself: it includes what it uses.
