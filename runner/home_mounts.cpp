@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 #include "common/path_walk.hpp"
 #include "common/policy_paths.hpp"
 #include "common/toolchains.hpp"
@@ -71,6 +72,7 @@ std::vector<std::string> make_mount_points(const AsRoot &root, const Account &ag
                                            const std::vector<std::string> &places, std::size_t looked_at)
 {
     Child child(root, "maker of mount points", agent, {agent_home.get(), defaults.get()}, [&](const AsUser & /*self*/, FdRef channel) {
+        fault_point("making-mounts");
         std::vector<std::string> filled;
         for (std::size_t index = 0; index < places.size(); ++index) {
             const UniqueFd made = ensure_directory_beneath(agent_home, places[index]);

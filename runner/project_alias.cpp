@@ -2,6 +2,7 @@
 #include "runner/project_alias.hpp"
 
 #include "common/error.hpp"
+#include "common/fault_point.hpp"
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
 
@@ -77,6 +78,7 @@ std::string link_alias(const AsUser & /*agent*/, FdRef home, const std::string &
 void make_alias_directory(const AsRoot &root, const Account &agent, FdRef home, const std::string &alias)
 {
     Child child(root, "maker of the project's place", agent, {home.get()}, [&](const AsUser & /*self*/, FdRef channel) {
+        fault_point("making-place");
         ensure_directory_beneath(home, std::string(alias_directory) + "/" + alias);
         send_answer(channel, "");
     });

@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/fault_point.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -110,6 +111,7 @@ std::string make_user_tmpdir(const AsRoot &root, const Account &caller, const Op
     const UniqueFd &top = project.shown.directory;
     std::string place = place_of_tmpdir(request.tmpdir, project.shown.path(), project.below);
     Child child(root, "maker of the temporary directory", caller, {top.get()}, [&](const AsUser & /*user*/, FdRef channel) {
+        fault_point("making-tmpdir");
         make_directories(caller, top, place, request.umask);
         send_answer(channel, "");
     });

@@ -20,7 +20,8 @@ REACH_SECONDS = 20
 END_SECONDS = 60
 CLEAN_SECONDS = 10
 # Leaves something that only its account can remove.
-AGENT = ["pi", "sh", "-c", "mkdir $TMPDIR/left && echo x >$TMPDIR/left/file; echo ran"]
+AGENT = ["sh", "-c", "mkdir $TMPDIR/left && echo x >$TMPDIR/left/file; echo ran"]
+OPTIONS = {"making-tmpdir": ["--pi-agent-tmpdir=made/tmp"]}  # of `pi`, without which nobody comes there
 BEFORE_THE_UNIT = ("authenticated", "in-its-scope", "half-made", "directory-made", "state-locked", "holding-id-map", "tree-built")
 RUNNER = (
     *BEFORE_THE_UNIT, "unit-asked-for", "syncing", "start-recorded", "late-mounted", "giving-up", "handed-over", "end-unrecorded", "releasing",
@@ -28,7 +29,7 @@ RUNNER = (
 )  # fmt: skip
 CHILDREN = (
     "request-read", "handing-stdio", "listed", "writing", "finding-paths", "reading-env", "reading-certs", "reading-ssh", "reading-git-id", "reading-etc",
-    "migrating", "emptying", "unplacing",
+    "migrating", "emptying", "unplacing", "making-mounts with a cache", "making-place with an alias", "making-tmpdir",
 )  # fmt: skip
 LAUNCHER = ("launcher-ready", "restricted", "agent-started", "agent-over")
 WRAPPER = ("asking", "asked", "told")
@@ -46,7 +47,12 @@ POINTS = (*WRAPPER, *BESIDE_THE_WRAPPER, *RUNNER, *CHILDREN, *LAUNCHER, *AFTER_A
 REMOVED_BY_THE_NEXT_START = ("half-made", "directory-made", "state-locked", "holding-id-map", "tree-built", *AFTER_A_KILLED_RUNNER)
 
 # What is said of a point that is come to under a policy of its own.
-UNDER = {" under bwrap": "sandbox: {method: bwrap}", " with a network": "network: loopback", " with a cache": "toolchains: {caches: [~/.cache/pip]}"}
+UNDER = {
+    " under bwrap": "sandbox: {method: bwrap}",
+    " with a network": "network: loopback",
+    " with a cache": "toolchains: {caches: [~/.cache/pip]}",
+    " with an alias": "projects: {paths: alias}",
+}
 POLICIES = {"keeper-cleans": UNDER[" under bwrap"], **{point: f"sandbox: {named_method(method)}" for point, method in ENGINES.items()}}
 KEY = "-----BEGIN OPENSSH PRIVATE KEY-----\nbm9uZQ==\n-----END OPENSSH PRIVATE KEY-----\n"
 HOOK = "/usr/share/pi-agent/migrations/0.0.2-fault.sh"
@@ -86,6 +92,15 @@ def a_newer_version(target):
 
 
 @contextlib.contextmanager
+def without_what_was_made(target):
+    """What stays in the project of a directory for TMPDIR that alice named."""
+    try:
+        yield
+    finally:
+        target.machine.run(["rm", "-rf", "made"], cwd=DEMO, check=True)
+
+
+@contextlib.contextmanager
 def an_ssh_key(target):
     with given(target, "/home/alice/.ssh/id_agent", KEY):
         target.machine.write("/etc/pi-agent/policy.yaml", ATTACK_POLICY.read_text().replace("alice:\n", "alice:\n    ssh: {key: .ssh/id_agent}\n"))
@@ -101,6 +116,8 @@ def what_brings_somebody_to(target, point):
         return given(target, "/home/alice/.pi/agent/env", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt\n")
     if point == "reading-ssh":
         return an_ssh_key(target)
+    if point == "making-tmpdir":
+        return without_what_was_made(target)
     if point == "migrating":
         return a_newer_version(target)
     if point.endswith(" with a cache"):
@@ -148,7 +165,7 @@ def begin(target, point):
     """A start of alice's that comes to the point, or whose runner is killed for somebody to come there."""
     if point not in AFTER_A_KILLED_RUNNER:
         target.machine.write(WAIT_AT, name_of(point) + "\n")
-        return target.machine.popen(AGENT, cwd=DEMO)
+        return target.machine.popen(["pi", *OPTIONS.get(point, []), *AGENT], cwd=DEMO)
     wrapper = target.machine.popen(["pi", "sh", "-c", "echo ready; exec sleep 60"], cwd=DEMO)
     assert read_line(wrapper) == b"ready\n"
     target.machine.write(WAIT_AT, name_of(point) + "\n")
