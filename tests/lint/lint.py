@@ -75,6 +75,28 @@ def check_named_tests(files):
                               f"{match.group()} is no test of {where}; name the one that holds it now, or say that there is none")
 
 
+def block_at(code, opening):
+    """What is between the brace there and the one that closes it."""
+    depth = 0
+    for match in re.compile("[{}]").finditer(code, opening):
+        depth += 1 if match.group() == "{" else -1
+        if depth == 0:
+            return code[opening : match.end()]
+    return code[opening:]
+
+
+def check_children(files):
+    """A task that a forked child runs, and neither it nor a function that it calls itself has a point at which faults are tried."""
+    runner = [file for file in files if file.kind == "cpp" and file.top_directory == "runner"]
+    stopping = {match.group(1) for file in runner for match in rules.FUNCTION.finditer(file.code) if rules.FAULT_POINT.search(block_at(file.code, match.end() - 1))}
+    for file in runner:
+        for match in rules.CHILD_TASK.finditer(file.code):
+            task = block_at(file.code, match.end() - 1)
+            if not rules.FAULT_POINT.search(task) and not stopping & set(re.findall(r"(?<![\w.>:])\w+(?=\()", task)):
+                yield Finding(file.path, line_of(file.code, match.start()), "fault-point",
+                              "what this child runs has no fault_point(): add one, and what brings somebody to it to tests/attack/points.py")
+
+
 def anchors_of(text):
     """What a link may say after '#': the page's headings, as they are written in addresses."""
     headings = re.findall(r"^#+ +(.*?) *$", text, re.MULTILINE)
@@ -143,7 +165,7 @@ EACH_FILE = (check_forbidden_in_cpp, check_words, check_purpose, check_length, c
 
 
 def check_all(files):
-    findings = [*check_homes(files), *check_module_map(files), *check_named_tests(files), *check_links(files)]
+    findings = [*check_homes(files), *check_module_map(files), *check_named_tests(files), *check_links(files), *check_children(files)]
     for file in files:
         for check in EACH_FILE:
             findings.extend(check(file))

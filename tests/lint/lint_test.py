@@ -154,6 +154,23 @@ class NamedTests(unittest.TestCase):
         self.assertEqual(self.found("`test_gone::test_gone`", "tests/attack/notes.md"), [])
 
 
+class Children(unittest.TestCase):
+    CHILD = 'Child child(root, "a", user, {}, [&](const AsUser & /*self*/, FdRef channel) {\n    if (a) { b(); }\n%s\n});'
+    OTHER = cpp('void serve(int a,\n           int b) noexcept\n{\n    if (a) { b(); }\n    fault_point("here");\n}\nvoid Other::look()\n{\n    fault_point("here");\n}', "runner/b.cpp")
+
+    def found(self, code, path="runner/a.cpp"):
+        return [(finding.path, finding.line, finding.rule) for finding in lint.check_children([self.OTHER, cpp("int a;\n" + self.CHILD % code, path)])]
+
+    def test_a_child_with_a_point_is_accepted(self):
+        for code in ('fault_point("here");', "serve(1, 2);"):
+            self.assertEqual(self.found(code), [], code)
+
+    def test_a_child_without_one_is_found(self):
+        for code in ("work();", '// fault_point("here");', "other.serve(1, 2);", "look();", '}); fault_point("here"); call([&] {'):
+            self.assertEqual(self.found(code), [("runner/a.cpp", 3, "fault-point")], code)
+        self.assertEqual(self.found("work();", "admin/a.cpp"), [])
+
+
 class Links(unittest.TestCase):
     OTHERS = [SourceFile("docs/other.md", "# The other\n\n## What it `can`, and how\n"), SourceFile("docs/picture.svg", "<svg/>")]
 

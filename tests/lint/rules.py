@@ -74,6 +74,11 @@ FORBIDDEN_WORDS = (
      "which package registry is used is the administrator's choice; name the tool, not the host"),
 )
 
+# A function that is given to a Child (runner/child.hpp), by its signature; one that is no member; and a point at which faults are tried.
+CHILD_TASK = re.compile(r"\]\s*\(\s*const AsUser &[^,()]*,\s*FdRef[^,()]*\)\s*(?:mutable\s*)?\{")
+FUNCTION = re.compile(r"^[\w:<>,&* ]*?(?<![\w:])(\w+)\([^{};]*\)\s*(?:const\s*)?(?:noexcept\s*)?\{", re.MULTILINE)
+FAULT_POINT = re.compile(r"\bfault_point\s*\(")
+
 # The page that names every source file of the product (its stem in backquotes), so that a newcomer finds them.
 MODULE_MAP = "docs/architecture.md"
 
