@@ -145,7 +145,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t *data, std::size_t s
     const auto keys = policy_keys();
     const PolicyKey &key = keys[seed / 4 % keys.size()];
     const auto depth = static_cast<std::size_t>(std::count(key.path.begin(), key.path.end(), '.'));
-    const std::string_view value = seed % 8 == 0 ? key.example : key.standard;
+    const std::string_view value = seed / 4 / keys.size() % 2 == 0 ? key.example : key.standard; // of every key both
     const std::string line = std::string(2 * depth, ' ') + std::string(last_part(key)) + ": " + std::string(value) + "\n";
     if (size + line.size() > max_size) return LLVMFuzzerMutate(data, size, max_size);
     const std::string_view text(reinterpret_cast<const char *>(data), size);
