@@ -1,6 +1,7 @@
 """The control group in which sudo leaves the runner belongs to the caller: they kill it or freeze it before the runner has left, and after."""
 
 import json
+import os
 import time
 
 import pytest
@@ -52,11 +53,11 @@ class Group:
 """
 
 KILLING = IN_A_GROUP + """
-caught = 0
+caught, draw = 0, random.Random(sys.argv[2])
 for turn in range(int(sys.argv[1])):
     group = Group(f"of-alice-{turn}")
     wrapper = group.start(["pi", "true"])
-    delay = random.uniform(0, 0.004)
+    delay = draw.uniform(0, 0.004)
     while wrapper.poll() is None and not list(group.runners()):
         pass
     time.sleep(delay)
@@ -90,9 +91,10 @@ def test_a_runner_ends_a_session_in_order_though_its_callers_control_group_is_ki
 
 def test_nothing_is_left_of_starts_whose_callers_control_group_is_killed_before_they_have_left_it(product):
     traces = product.quiet_traces()
-    done = product.machine.root(["python3", "-c", KILLING, str(ROUNDS)], timeout=120, check=True)
+    seed = os.environ.get("PI_AGENT_SEED", "0")
+    done = product.machine.root(["python3", "-c", KILLING, str(ROUNDS), seed], timeout=120, check=True)
     caught = json.loads(done.stdout)
-    assert caught >= ROUNDS // 4, f"only {caught} of {ROUNDS} runners were killed before they had left"
+    assert caught >= ROUNDS // 4, f"seed {seed}: only {caught} of {ROUNDS} runners were killed before they had left"
     product.pi("true", user="bob", cwd="/home/bob/work/demo", check=True)  # sweeps
     product.expect_traces(traces, CLEAN_SECONDS)
 
