@@ -13,7 +13,7 @@ HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "machine"))
 
 from cache import Build  # noqa: E402
-from launch_ratio import ratio  # noqa: E402
+from launch_ratio import ratio, summary  # noqa: E402
 from machine import Machine  # noqa: E402
 from recipes import MACHINES  # noqa: E402
 
@@ -52,6 +52,16 @@ def held(what, found, bound=None):
 
 def compared(what, ours, theirs, options, bound=None):
     return held(what, ratio(ours, theirs, options.seed), bound)
+
+
+def absolute(what, numbers, unit="ms"):
+    """One line of a result: the median of a summary (launch_ratio.py), and the times that a tenth lies below and above."""
+    return {"what": what, "value": numbers["median"], "unit": f"{unit} ({numbers['p10']:.1f} to {numbers['p90']:.1f})", "bound": None}
+
+
+def in_milliseconds(times, prefix=""):
+    """Such a line for each series of {name: [ms]}."""
+    return [absolute(f"{prefix}{name}", summary(series)) for name, series in times.items()]
 
 
 def text_of(line):

@@ -1,6 +1,6 @@
 """Every bench of tests/bench/all: how it is run, and which lines of what it says go into the table."""
 
-from bench_main import held
+from bench_main import absolute, held
 
 # Each: the program, its options for a whole run, and for a quick one.
 BENCHES = (
@@ -14,6 +14,7 @@ BENCHES = (
     ("project", [], ["--files", "500", "--mib", "16", "--runs", "2", "--warm-up", "1"]),
 )
 SYNC_BOUND = 0.3
+TITLES = {"text": "terminal, time for text", "echo": "terminal, echo", "p99": "terminal, slowest hundredth of echoes"}
 PTY_BOUNDS = {("text", "script"): 1.0, ("text", "systemd-run"): 0.5, ("p99", "script"): 1.1}
 
 
@@ -24,18 +25,20 @@ def turned(found):
 
 def lines_of(bench, answer):
     """The lines of one machine's answer, in the form that tests/bench/bench_main.py has."""
-    if bench == "sync":
-        return [held(f"sync, {case}: ours / rsync -a --delete", seen["ratio"], SYNC_BOUND if case == "20000 files, unchanged" else None)
-                for case, seen in answer["cases"].items()]  # fmt: skip
-    if bench == "project":
-        return [held(f"project, {case}: inside / outside", turned(seen["ratio"])) for case, seen in answer["cases"].items()]
+    lines = []
+    if bench in ("sync", "project"):
+        for case, seen in answer["cases"].items():
+            lines += [absolute(f"{bench}, {case}: {side}", numbers) for side, numbers in seen["ms"].items()]
+            if bench == "sync":
+                lines.append(held(f"sync, {case}: ours / rsync -a --delete", seen["ratio"], SYNC_BOUND if case == "20000 files, unchanged" else None))
+            else:
+                lines.append(held(f"project, {case}: inside / outside", turned(seen["ratio"])))
+        return lines
     if bench == "pty":
-        lines = []
         for name, row in answer["report"].items():
-            for kind, key in (("text", "pi_text_time_ratio"), ("echo", "pi_echo_time_ratio"), ("p99", "pi_echo_p99_ratio")):
-                if key in row:
-                    found = {"median": row[key]["ratio"], "low": row[key]["low"], "high": row[key]["high"]}
-                    title = {"text": "terminal, time for text", "echo": "terminal, echo", "p99": "terminal, slowest hundredth of echoes"}[kind]
-                    lines.append(held(f"{title}: pi / {name}", found, PTY_BOUNDS.get((kind, name))))
+            lines += [absolute(f"{TITLES['text']}: {name}", row["text_ms"]), absolute(f"{TITLES['echo']}: {name}", row["echo_us"], "µs")]
+            lines.append({"what": f"{TITLES['p99']}: {name}", "value": row["echo_p99_us"], "unit": "µs", "bound": None})
+            for kind, found in row.get("pi_ratios", {}).items():
+                lines.append(held(f"{TITLES[kind]}: pi / {name}", found, PTY_BOUNDS.get((kind, name))))
         return lines
     return answer["lines"]
