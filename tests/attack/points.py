@@ -19,6 +19,8 @@ READY_SECONDS = 20
 REACH_SECONDS = 20
 END_SECONDS = 60
 CLEAN_SECONDS = 10
+TRACE = "/run/attack-trace"
+ATTACH_SECONDS = 10
 # Leaves something that only its account can remove.
 AGENT = ["sh", "-c", "mkdir $TMPDIR/left && echo x >$TMPDIR/left/file; echo ran"]
 OPTIONS = {"making-tmpdir": ["--pi-agent-tmpdir=made/tmp"]}  # of `pi`, without which nobody comes there
@@ -46,7 +48,10 @@ POINTS = (*WRAPPER, *BESIDE_THE_WRAPPER, *RUNNER, *CHILDREN, *LAUNCHER, *AFTER_A
 # yet, or who removes what a runner left. That nothing runs any more is everybody's.
 REMOVED_BY_THE_NEXT_START = ("half-made", "directory-made", "state-locked", "holding-id-map", "tree-built", *AFTER_A_KILLED_RUNNER)
 
-# What is said of a point that is come to under a policy of its own.
+# What is said of a point that is come to under a policy of its own, or from a terminal.
+WITH_TERMINAL = " with a terminal"
+# Not script(1): it types the end of its input, and sometimes it has no status of its command.
+ON_TERMINAL = ["python3", "-c", "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"]
 UNDER = {
     " under bwrap": "sandbox: {method: bwrap}",
     " with a network": "network: loopback",
@@ -149,7 +154,7 @@ class Reached:
             self.wrapper.send_signal(signal.SIGCONT)
             try:
                 out, said = self.wrapper.communicate(timeout=0.5)
-                return self.wrapper.returncode, out, said
+                return self.wrapper.returncode, out.replace(b"\r\n", b"\n"), said or out  # on a terminal it is all one
             except subprocess.TimeoutExpired:
                 assert time.monotonic() < until, "the start does not end"
 
@@ -165,7 +170,8 @@ def begin(target, point):
     """A start of alice's that comes to the point, or whose runner is killed for somebody to come there."""
     if point not in AFTER_A_KILLED_RUNNER:
         target.machine.write(WAIT_AT, name_of(point) + "\n")
-        return target.machine.popen(["pi", *OPTIONS.get(point, []), *AGENT], cwd=DEMO)
+        command = ["pi", *OPTIONS.get(point, []), *AGENT]
+        return target.machine.popen([*(ON_TERMINAL if point.endswith(WITH_TERMINAL) else []), *command], cwd=DEMO)
     wrapper = target.machine.popen(["pi", "sh", "-c", "echo ready; exec sleep 60"], cwd=DEMO)
     assert read_line(wrapper) == b"ready\n"
     target.machine.write(WAIT_AT, name_of(point) + "\n")
@@ -190,6 +196,25 @@ def waiting_at(target, point):
                 wrapper.wait()
                 for stream in (wrapper.stdout, wrapper.stderr):
                     stream.close()
+
+
+@contextlib.contextmanager
+def traced(reached, *arguments):
+    """strace at the process that waits; what it writes into TRACE has the path of each descriptor. The process has to end meanwhile."""
+    tracer = reached.machine.popen(["strace", "-qq", "-y", "-o", TRACE, *arguments, "-p", str(reached.pid)], user="root")
+    try:
+        until = time.monotonic() + ATTACH_SECONDS
+        while b"TracerPid:\t0\n" in reached.machine.read(f"/proc/{reached.pid}/status"):
+            assert time.monotonic() < until and tracer.poll() is None, f"strace does not trace: {tracer.poll()}"
+            time.sleep(0.02)
+        yield
+    finally:
+        tracer.send_signal(signal.SIGTERM)
+        try:
+            tracer.communicate(timeout=5)  # it ends with what it traces
+        except subprocess.TimeoutExpired:
+            tracer.kill_all()
+            tracer.communicate()
 
 
 def wait_for_process(target, point, wrapper):

@@ -3,20 +3,16 @@
 import os
 import random
 import re
-import signal
-import subprocess
-import time
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from points import Before, require_in_words, waiting_at
+from points import TRACE, Before, require_in_words, traced, waiting_at
 
 pytestmark = pytest.mark.position("host")
 
 PAGE = Path(__file__).resolve().parents[2] / "docs/system-calls.md"
 FULL = bool(os.environ.get("PI_AGENT_FULL"))
-ATTACH_SECONDS = 10
-TRACE = "/run/attack-trace"
 # Where the failures begin, and the calls that the runner, or a child of it as root, makes from there to its end (docs/system-calls.md), each with an
 # error that the kernel has for it, or with what a broken one could say.
 FROM = {
@@ -50,6 +46,7 @@ FROM = {
         "pidfd_send_signal": "EPERM", "pipe2": "EMFILE", "pwrite64": "EIO", "rmdir": "EBUSY",
     },
     "start-recorded with a network": {"bpf": "EPERM"},
+    "authenticated with a terminal": {"fchown": "EPERM", "ioctl": "EIO"},
     "authenticated with a cache": {"mount": "EPERM", "setfsgid": "EPERM", "setfsuid": "EPERM"},
 }  # fmt: skip
 # What is on the page and fails nowhere, and why.
@@ -59,14 +56,14 @@ NEVER = {
     **dict.fromkeys(["getpid", "getppid", "getsid", "umask"], "cannot fail (their manuals), of the process itself"),
     **dict.fromkeys(["madvise", "munmap"], "memory that is given back, some of it after a second's wait: what comes of it nobody looks at"),
     "pause": "of a process that does nothing else, and is often killed before it comes to it",
-    "ioctl": "with a terminal alone; who sets that up is the wrapper, and what fails there is its user's",
 }
 # Made by a thread of the runner's, or by a child.
 FOLLOWED = (
     "close_range", "dup2", "dup3", "execve", "getresuid", "mount", "move_mount", "setfsgid", "setfsuid", "setgroups", "setns", "setresgid",
     "setresuid", "unshare",
 )  # fmt: skip
-OFTEN = 12  # of a call that is made often, which one fails: one of so many, drawn for each run and machine; all of them in a full run
+# Of a call that is made often, which one fails: one of so many, drawn for each run and machine; in a full run all of them, and a few of the later ones.
+OFTEN, LATER = 12, 3
 # What is the tests' own in a build with seams: reading which defence is out, the waiting, and the name meanwhile. The first ones after it are known.
 SEAM = re.compile(rb"/etc/pi-agent/test-|PR_[GS]ET_NAME")
 TAKEN_BY_THE_WAIT = {"openat": 1, "prctl": 1}
@@ -84,43 +81,47 @@ def test_every_call_of_the_page_fails_somewhere_or_is_excused():
     assert not failed & set(NEVER)
 
 
-def which(point, call, machine_name):
-    """One that is drawn, and the first, for where there are not so many; in a full run one after the other."""
+def which(point, call, machine_name, often):
+    """One that is drawn, and the first, for where there are not so many; in a full run one after the other. `often`: how often the call is made, for that."""
     first = TAKEN_BY_THE_WAIT.get(call, 0) + 1
-    if FULL:
-        return list(range(first, first + OFTEN))
     draw = random.Random(f"{os.environ.get('PI_AGENT_SEED', '')} {machine_name} {point} {call}")
+    if FULL:
+        later = range(first + OFTEN, often(point, call) + 1)
+        return [*range(first, first + OFTEN), *sorted(draw.sample(later, min(LATER, len(later))))]
     return [*([first + draw.randint(1, OFTEN)] if draw.random() < 0.5 else []), first]
 
 
-def inject(reached, call, error, when):
-    """strace at the stopped runner; with the path of each descriptor."""
-    command = ["strace", *(["-f"] if call in FOLLOWED else []), "-qq", "-y", "-o", TRACE, f"--trace={call}", f"--inject={call}:error={error}:when={when}", "-p", str(reached.pid)]
-    tracer = reached.machine.popen(command, user="root")
-    until = time.monotonic() + ATTACH_SECONDS
-    while b"TracerPid:\t0\n" in reached.machine.read(f"/proc/{reached.pid}/status"):
-        assert time.monotonic() < until and tracer.poll() is None, f"strace does not trace: {tracer.poll()}"
-        time.sleep(0.02)
-    return tracer
+def run_traced(target, point, *arguments):
+    """The lines of strace at a start from the point on."""
+    with waiting_at(target, point) as reached:
+        reached.signal("STOP")
+        reached.release()
+        with traced(reached, *arguments):
+            reached.signal("CONT")
+            require_in_words(reached.end())
+    return target.machine.read(TRACE).splitlines()
+
+
+@pytest.fixture(scope="module")
+def often(weak):
+    """often(point, call): how many of them the runner makes from there on, or of those that are followed, one process or thread."""
+    counts = {}
+
+    def count(point, call):
+        key = point, call in FOLLOWED
+        if key not in counts:
+            calls = [re.match(rb"(\d+ +)?(\w+)\(", line) for line in run_traced(weak, point, *(["-f"] if key[1] else []))]
+            counts[key] = Counter(found.groups() for found in calls if found)
+        return max((number for (_, name), number in counts[key].items() if name == call.encode()), default=0)
+
+    return count
 
 
 def run_failing(target, point, call, when):
     """The lines of strace that show what it made fail."""
-    with waiting_at(target, point) as reached:
-        reached.signal("STOP")
-        reached.release()
-        tracer = inject(reached, call, FROM[point][call], when)
-        reached.signal("CONT")
-        try:
-            require_in_words(reached.end())
-        finally:
-            tracer.send_signal(signal.SIGTERM)
-            try:
-                tracer.communicate(timeout=5)  # it ends with the runner
-            except subprocess.TimeoutExpired:
-                tracer.kill_all()
-                tracer.communicate()
-    return [line for line in target.machine.read(TRACE).splitlines() if b"(INJECTED)" in line]
+    following = ["-f"] if call in FOLLOWED else []
+    lines = run_traced(target, point, *following, f"--trace={call}", f"--inject={call}:error={FROM[point][call]}:when={when}")
+    return [line for line in lines if b"(INJECTED)" in line]
 
 
 def fail_one(target, point, call, when):
@@ -137,9 +138,9 @@ def fail_one(target, point, call, when):
 
 
 @pytest.mark.parametrize(("point", "call"), CASES, ids=[f"{call} from {point}" for point, call in CASES])
-def test_a_session_runs_or_ends_in_words_though_one_call_fails(point, call, weak, machine_name, control_seen):
+def test_a_session_runs_or_ends_in_words_though_one_call_fails(point, call, weak, machine_name, often, control_seen):
     seen = []
-    for when in which(point, call, machine_name):
+    for when in which(point, call, machine_name, often):
         if seen and when <= seen[-1]:
             continue
         if turn := fail_one(weak, point, call, when):
