@@ -79,15 +79,17 @@ def test_the_agent_keeps_nobody_from_starting_with_settings_that_are(kind, prove
 
 @pytest.mark.parametrize("name", ["models.json", "auth.json", "mcp-auth.json"])
 @pytest.mark.parametrize("kind", ["a list a hundred thousand deep", "a hundred megabytes", "half a surrogate pair", "a number beyond all"])
-def test_nor_with_another_document(name, kind, product):
+def test_nor_with_another_document(name, kind, product, control_seen):
     leave(product, name, BROKEN[kind])
+    assert int(product.machine.root(["stat", "-c", "%s", f"{STATE}/{name}"], check=True).stdout) == len(eval(BROKEN[kind]))
+    control_seen("the broken document lay there when the start began")
     done, seconds = next_start(product)
     product.machine.root(f"rm -f {STATE}/{name}*", check=True)
     assert done.returncode == 0 and MARKER in done.stdout and seconds < SECONDS, done
 
 
 @pytest.mark.parametrize("kind", ODD)
-def test_the_agents_odd_settings_are_merged_and_the_policys_stay_with(kind, product):
+def test_the_agents_odd_settings_are_merged_and_the_policys_stay_with(kind, product, control_seen):
     """Those with many objects ended the next start before nesting was looked at first: the parser compared each with all before it."""
     leave(product, "settings.json", ODD[kind])
     done, seconds = next_start(product)
@@ -95,11 +97,12 @@ def test_the_agents_odd_settings_are_merged_and_the_policys_stay_with(kind, prod
     assert done.returncode == 0 and seconds < SECONDS, (done.returncode, done.stderr, seconds)
     merged = json.loads(done.stdout)
     assert merged["managedMarker"] == MARKER.decode() and "own" in merged
+    control_seen("the agent's own key is in what was merged")
 
 
 @pytest.mark.position("user")
 @pytest.mark.parametrize("kind", BROKEN)
-def test_a_users_settings_end_that_users_start_in_words_when_they_are(kind, product):
+def test_a_users_settings_end_that_users_start_in_words_when_they_are(kind, product, control_seen):
     before = product.machine.read(f"{CONFIG}/settings.json")
     product.machine.write(f"{CONFIG}/settings.json", eval(BROKEN[kind]), owner="alice")
     try:
@@ -109,6 +112,8 @@ def test_a_users_settings_end_that_users_start_in_words_when_they_are(kind, prod
         product.machine.write(f"{CONFIG}/settings.json", before, owner="alice")
     assert done.returncode == INVALID and b"settings.json" in done.stderr and seconds < SECONDS, (done.returncode, done.stderr, seconds)
     assert len(done.stderr) < 1000 and other.returncode == 0, (done.stderr, other)
+    assert next_start(product)[0].returncode == 0
+    control_seen("with her settings as they were she starts")
 
 
 def explosion():
@@ -135,7 +140,7 @@ POLICIES = {
 
 @pytest.mark.position("host")
 @pytest.mark.parametrize("kind", POLICIES)
-def test_a_policy_lets_nobody_in_and_keeps_nobody_waiting_that_is(kind, product):
+def test_a_policy_lets_nobody_in_and_keeps_nobody_waiting_that_is(kind, product, control_seen):
     text, said = POLICIES[kind]
     product.machine.write("/etc/pi-agent/policy.yaml", text)
     try:
@@ -146,7 +151,8 @@ def test_a_policy_lets_nobody_in_and_keeps_nobody_waiting_that_is(kind, product)
         product.machine.write("/etc/pi-agent/policy.yaml", ATTACK_POLICY.read_text())
     assert answer["ended"] is None and answer["status"] == INVALID and seconds < SECONDS, (answer, seconds)
     assert "policy.yaml" in answer["said"] and said in answer["said"] and len(answer["said"]) < 4000, answer
-    assert product.play("tell(call(lambda c, s: ask(c, s, ['true'])))")["ended"] == 0  # so it was that policy
+    assert product.play("tell(call(lambda c, s: ask(c, s, ['true'])))")["ended"] == 0
+    control_seen("with the policy as it was the same call runs an agent")
 
 
 def test_a_package_json_of_many_objects_hides_no_door_that_a_session_opened(product):

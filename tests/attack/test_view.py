@@ -31,6 +31,8 @@ HOST_ONLY = {
     "/root": {"secret"},
     "/run/user": {"1002"},
     "/srv": {"devs"},
+    "/mnt": {"planted"},
+    "/media": {"planted"},
     "/run": {"dbus", "scripted-model"},
     "/var": {"log", "cache"},
     "/var/lib": {"dpkg", "systemd"},
@@ -41,12 +43,12 @@ HOST_ONLY = {
 def things_to_find(product, weak):
     """Directories that anybody could write or read on the host."""
     made = f"install -d -m 0777 {' '.join(OPEN_ON_HOST)}; touch /opt/open/file; chmod 666 /opt/open/file"
-    made += "; chmod 755 /root; touch /root/secret; install -d -m 0777 /run/user/1002"
+    made += "; chmod 755 /root; touch /root/secret /mnt/planted /media/planted; install -d -m 0777 /run/user/1002"
     for target in (product, weak):
         target.machine.root(made, check=True)
     yield
     for target in (product, weak):
-        target.machine.root(f"rm -rf {' '.join(OPEN_ON_HOST)} /root/secret /run/user/1002; chmod 700 /root", check=True)
+        target.machine.root(f"rm -rf {' '.join(OPEN_ON_HOST)} /root/secret /mnt/planted /media/planted /run/user/1002; chmod 700 /root", check=True)
 
 
 def test_nothing_is_writable_but_state_temporary_directories_and_the_project(prove):
@@ -93,7 +95,7 @@ def test_other_homes_are_not_there(place, prove):
     prove(seen_in(place, "homes"), "unit:RootDirectory", "unit:ProtectHome", "unit:TemporaryFileSystem", "unit:BindReadOnlyPaths")
 
 
-@pytest.mark.parametrize("place", ["/srv", "/run", "/var", "/var/lib"])
+@pytest.mark.parametrize("place", ["/srv", "/mnt", "/media", "/run", "/var", "/var/lib"])
 def test_other_places_of_the_host_are_not_there(place, prove):
     prove(seen_in(place, "places of the host"), "unit:RootDirectory", "unit:BindReadOnlyPaths")
 
