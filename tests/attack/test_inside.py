@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from target import INSIDE, Outcome
+from target import DEMO, INSIDE, PRELUDE, Outcome
 
 pytestmark = pytest.mark.position("agent")
 
@@ -14,6 +14,7 @@ ALL_FILTERS = FILTERS + tuple(
     ("RestrictNamespaces", "RestrictRealtime", "RestrictSUIDSGID", "RestrictAddressFamilies", "LockPersonality", "ProtectClock",
      "ProtectHostname", "ProtectKernelModules", "ProtectKernelLogs", "PrivateDevices", "SystemCallArchitectures")
 )  # fmt: skip
+MORE_RIGHTS = (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock", "nosuid-clones", "minimal-view")
 NO_SUID_BITS = (*FILTERS, "unit:RestrictSUIDSGID")
 AS_ROOT = (*ALL_FILTERS, "unit:User", "unit:Group", "unit:CapabilityBoundingSet", "unit:AmbientCapabilities", "unit:PrivateUsers")
 CAPABILITY_SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
@@ -37,7 +38,7 @@ GROUPS = (
     # Those that need a capability: the kernel's own answer shows only to an agent that has all of them.
     (AS_ROOT, "EPERM", (
         "reboot", "init_module", "finit_module", "delete_module", "kexec_load", "acct", "swapon", "swapoff", "sethostname",
-        "setdomainname", "chroot", "pivot_root", "fsopen", "fsmount", "move_mount", "mount_setattr", "kernel log", "ioperm", "iopl")),
+        "setdomainname", "chroot", "pivot_root", "fsopen", "fsmount", "move_mount", "mount_setattr", "kernel log", "ioperm", "iopl", "mknod of a device")),
     (AS_ROOT, NO_CAPABILITY, ("CapPrm", "CapEff")),
     (("unit:CapabilityBoundingSet",), NO_CAPABILITY, ("CapBnd",)),
     ((*ALL_FILTERS, "unit:NoNewPrivileges", "landlock"), "1", ("NoNewPrivs",)),
@@ -121,13 +122,39 @@ def test_all_five_capability_sets_are_empty_and_no_group_came_along(prove):
     assert len(set(shown["Uid"].split())) == 1 and shown["Groups"] not in ("", "0")
 
 
-@pytest.mark.parametrize(
-    "command", ["su -c id", "mount -t tmpfs none /tmp", "umount /tmp", "sg root -c id", "chsh -s /bin/sh", "cat /etc/shadow"]
-)
-def test_the_hosts_setuid_commands_fail(command, product):
-    done = product.pi("sh", "-c", f"{command} </dev/null; printf '\\nstatus %s\\n' $?; id -u")
-    *_, status, uid = done.stdout.decode().split("\n")[:-1]
-    assert status.startswith("status ") and status != "status 0" and uid != "0", done
+# The host's own programs with a setuid or setgid bit, which tell every account of its line in /etc/shadow: what is in it alone, and what they need.
+OF_SHADOW = {
+    "passwd (setuid)": ("passwd -S", b" L ", MORE_RIGHTS),
+    "chage (setgid)": ("chage -l $(id -un)", b"Last password change", (*MORE_RIGHTS, "unit:PrivateUsers", "unit:CapabilityBoundingSet")),
+}
+
+
+@pytest.mark.parametrize("program", OF_SHADOW)
+def test_the_hosts_programs_with_more_rights_than_the_agent_read_nothing_for_it(program, prove):
+    command, told, defences = OF_SHADOW[program]
+
+    def attack(target):
+        done = target.pi("sh", "-c", command)
+        return Outcome(told in done.stdout, done)
+
+    prove(attack, *defences)
+
+
+def test_pi_starts_no_session_inside_of_one(product, weak, control_seen):
+    nested = ["/usr/bin/pi", "echo", "ran"]
+    done = product.pi(*nested)
+    assert (done.returncode, done.stdout) == (69, b"") and b"no_new_privs" in done.stderr, done
+    with weak.without(*MORE_RIGHTS):  # then it is the account that is refused
+        done = weak.pi(*nested)
+    assert (done.returncode, done.stdout) == (77, b"") and b"an agent's own" in done.stderr, done
+    assert product.machine.run(nested, cwd=DEMO).stdout == b"ran\n"
+    control_seen("outside of one the same command starts one")
+
+
+@pytest.mark.parametrize("uid", ["os.getuid()", "1000"])
+def test_the_runner_does_nothing_for_an_agent_that_runs_it(uid, product, right_call_seen):
+    answer = product.python(PRELUDE + f"tell(call(lambda c, s: ask(c, s, ['true']), argv=DIRECT, env={{'SUDO_UID': str({uid})}}))")
+    assert answer["ended"] is None and answer["status"] == 77 and "works only as root" in answer["said"], answer
 
 
 def test_a_namespace_that_systemd_forgot_to_refuse_is_refused_all_the_same(weak, seen_to_work):
