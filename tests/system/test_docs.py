@@ -82,7 +82,6 @@ def host(packaged):
     machine.write("/etc/sudoers.d/eve", "eve ALL=(ALL:ALL) NOPASSWD: ALL\n", mode=0o440)
     machine.root(["usermod", "--append", "--groups", "systemd-journal", "eve"], check=True)
     machine.run("mkdir ~/projects/app && cp README.md ~/projects/app", cwd=DEMO, check=True)
-    machine.write("/var/log/pi-agent/record.jsonl", '{"PI_AGENT_EVENT":"denied"}\n', mode=0o600)
     yield packaged
     made = "/etc/sudoers.d/eve ~alice/projects/app ~alice/.ssh/id_agent* ~alice/pi-agent-policy.json /var/log/pi-agent"
     machine.root(f"rm -rf {made}; gpasswd -d eve systemd-journal", check=True)
@@ -103,6 +102,7 @@ def test_no_command_of_a_page_fails(host, page):
     if not host.has("/usr/bin/pi"):
         host.install()
     machine.install_policy(STANDARD_POLICY)
+    machine.write("/var/log/pi-agent/record.jsonl", '{"PI_AGENT_EVENT":"denied"}\n', mode=0o600)  # a page purges the package
     if any("pi-agentctl init" in command.text for command in COMMANDS[page]):
         machine.root(["rm", "/etc/pi-agent/policy.yaml"], check=True)
     failed = []

@@ -44,7 +44,7 @@ FAULTS = {
     "a crontab": (
         "mkdir -p /var/spool/cron/crontabs; echo '* * * * * true' >/var/spool/cron/crontabs/pi-agent-alice", "rm /var/spool/cron/crontabs/pi-agent-alice",
         "outside-sessions", "a crontab"),
-    "a member without an account": ("usermod -aG devs eve", "gpasswd -d eve devs", "agent-account", "eve cannot start pi"),
+    "a member without an account": ("useradd -m -G devs -s /bin/bash fay", "userdel -r fay", "agent-account", "fay cannot start pi"),
     "linger": ("mkdir -p /var/lib/systemd/linger; touch /var/lib/systemd/linger/pi-agent-alice", "rm /var/lib/systemd/linger/pi-agent-alice", "outside-sessions", "lingering"),
     "a stray process": ("setsid setpriv --reuid pi-agent-alice --clear-groups sleep 300 >/dev/null 2>&1 &", "pkill -u pi-agent-alice sleep", "outside-sessions", "(sleep)"),
     "a session that is gone": (
