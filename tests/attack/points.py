@@ -127,6 +127,8 @@ def what_brings_somebody_to(target, point):
         return a_newer_version(target)
     if point.endswith(" with a cache"):
         target.machine.run(["mkdir", "-p", ".cache/pip"], check=True)
+    if point.endswith(" with a sudo that waits"):
+        return target.sudo_that_waits()
     policy = UNDER.get(point.removeprefix(name_of(point)), POLICIES.get(point))
     return target.policy_with(policy) if policy else contextlib.nullcontext()
 

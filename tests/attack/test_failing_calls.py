@@ -29,7 +29,7 @@ FROM = {
         "rt_sigaction": "EINVAL", "rt_sigprocmask": "EINVAL", "sched_getaffinity": "EINVAL", "sched_setaffinity": "EPERM",
         "sched_setscheduler": "EPERM", "seccomp": "EINVAL", "sendmsg": "ENOBUFS", "sendto": "ENOBUFS", "set_mempolicy": "EPERM",
         "setgroups": "EPERM", "setitimer": "EINVAL", "setpriority": "EPERM", "setresgid": "EAGAIN",
-        "setresuid": "EAGAIN", "setsid": "EPERM", "setsockopt": "ENOBUFS", "signalfd4": "EMFILE", "socket": "EMFILE", "socketpair": "EMFILE",
+        "setresuid": "EAGAIN", "setsockopt": "ENOBUFS", "signalfd4": "EMFILE", "socket": "EMFILE", "socketpair": "EMFILE",
         "statfs": "EIO", "statx": "EIO", "symlinkat": "ENOSPC", "sysinfo": "EFAULT", "unshare": "EPERM", "wait4": "ECHILD", "write": "ENOSPC",
     },
     "start-recorded": {
@@ -38,9 +38,10 @@ FROM = {
         "setresuid": "EAGAIN", "unshare": "EPERM", "wait4": "ECHILD",
     },
     "end-unrecorded": {
-        "flock": "ENOLCK", "openat": "EMFILE", "openat2": "EMFILE", "read": "EIO", "sendmsg": "ENOBUFS",
-        "sendto": "ENOBUFS", "setgroups": "EPERM", "socket": "EMFILE", "umount2": "EBUSY", "unlinkat": "EIO", "wait4": "ECHILD", "write": "EIO",
+        "flock": "ENOLCK", "openat": "EMFILE", "openat2": "EMFILE", "sendmsg": "ENOBUFS", "sendto": "ENOBUFS", "socket": "EMFILE", "umount2": "EBUSY", "unlinkat": "EIO", "wait4": "ECHILD", "write": "EIO",
     },
+    "removing": {"read": "EIO"},
+    "authenticated with a sudo that waits": {"setsid": "EPERM"},
     "authenticated under bwrap": {
         "dup3": "EBUSY", "epoll_create1": "EMFILE", "epoll_ctl": "ENOMEM", "getresuid": "EFAULT", "memfd_create": "EMFILE", "mkdir": "ENOSPC", "pidfd_open": "EMFILE",
         "pidfd_send_signal": "EPERM", "pipe2": "EMFILE", "pwrite64": "EIO", "rmdir": "EBUSY",
@@ -66,6 +67,9 @@ FOLLOWED = (
 OFTEN, LATER = 12, 3
 # What is the tests' own in a build with seams: reading which defence is out, the waiting, and the name meanwhile. The first ones after it are known.
 SEAM = re.compile(rb"/etc/pi-agent/test-|PR_[GS]ET_NAME")
+# What is left where one of these fails, which are made in the session's own directory, goes with the next start at the latest: while that directory is
+# half made nobody else knows what it is. After every other call nothing is left.
+OF_ITS_DIRECTORY = re.compile(rb"/run/pi-agent/sessions\b")
 TAKEN_BY_THE_WAIT = {"openat": 1, "prctl": 1}
 SEAM_STEPS = (0, 1, 2, 3, 4, 7, 10, 13, 16, 19, 22)  # between many of the seam's, every other one is not
 CASES = [(point, call) for point, calls in FROM.items() for call in calls]
@@ -129,7 +133,7 @@ def fail_one(target, point, call, when):
     for turn in (when + step for step in SEAM_STEPS):
         before = Before(target, point)
         failed = run_failing(target, point, call, turn)
-        before.require_sound(removed_by_the_next_start=True)
+        before.require_sound(removed_by_the_next_start=any(map(OF_ITS_DIRECTORY.search, failed)))
         if not failed:
             return None
         if not all(SEAM.search(line) for line in failed):
