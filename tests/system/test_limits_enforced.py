@@ -81,6 +81,12 @@ def only_message(done):
     return message
 
 
+def used_processor(done):
+    """Seconds, by the word of BUSY."""
+    assert (done.returncode, done.stderr) == (0, b""), done
+    return float(done.stdout.split()[0])
+
+
 def times_throttled(legacy):
     """How often the kernel held a session back that would use six seconds of processors in three; however busy the host is."""
     with session(legacy, "sh", f"echo ready; {BUSY} >/dev/null; cat") as process:
@@ -128,6 +134,7 @@ def test_the_limits_hold_a_container(legacy, limited, method):
         done = pi(legacy, "sh", BOMB)
         assert done.returncode == 0 and int(done.stdout) < 100 and "limits.tasks" in only_message(done), done
         limited(f"{{cpu: 30%}}\nsandbox: {named_method(method)}")
+        assert used_processor(pi(legacy, "sh", BUSY)) < 1.5  # of six seconds; that the limit held it, and no busy host, is what the kernel says:
         assert times_throttled(legacy) > 5
         wait_until_empty(lambda: left(legacy))
         # Of version 1 docker makes groups in hierarchies that systemd does not look after.
