@@ -51,6 +51,7 @@ void take_end(PastStart &start, const LogEntry &entry)
 bool is_asked_for(const PastStart &start, const HistoryQuery &query)
 {
     if (query.user && start.user != escape_for_display(*query.user)) return false;
+    if (query.until && start.first_usec() > *query.until) return false;
     if (query.project && !is_within(start.project, escape_for_display(*query.project))) return false;
     return !query.failed || start.has_failed();
 }
@@ -178,7 +179,7 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes)
 {
     const auto is_live = asker_for_live(); // before the record: what ends in between has its end there
-    const auto starts = to_history(read_record(query.since, query.until), query, is_live);
+    const auto starts = to_history(read_record(query.since), query, is_live);
     if (::geteuid() != 0)
         notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
     if (json) {

@@ -32,11 +32,12 @@ struct PastStart {
 struct HistoryQuery {
     std::optional<std::string> user;
     std::optional<std::string> project; // it, and what is in it; as in the record
-    std::optional<std::uint64_t> since, until;
+    std::optional<std::uint64_t> since; // what was recorded then or later is looked at
+    std::optional<std::uint64_t> until; // what began later is left out; what began before and ended later has its end
     bool failed = false;
 };
 
-// Joins entries to starts, oldest first, and leaves out what the query does not ask for (its times are the reader's business).
+// Joins entries to starts, oldest first, and leaves out what the query does not ask for (`since` is the reader's business).
 std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const HistoryQuery &query,
                                   const std::function<bool(const std::string &id)> &is_live);
 

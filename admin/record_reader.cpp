@@ -58,7 +58,7 @@ public:
     void begin_alternative() { check(sd_journal_add_disjunction(journal_.get()), "choosing entries"); }
 
     // Those that are wanted. Anybody writes to the journal, so of the others nothing is kept.
-    std::vector<LogEntry> read(std::optional<std::uint64_t> since, std::optional<std::uint64_t> until, bool (*is_wanted)(const LogEntry &))
+    std::vector<LogEntry> read(std::optional<std::uint64_t> since, bool (*is_wanted)(const LogEntry &))
     {
         std::vector<LogEntry> entries;
         check(since ? sd_journal_seek_realtime_usec(journal_.get(), *since) : sd_journal_seek_head(journal_.get()),
@@ -68,7 +68,7 @@ public:
             check(more, "going on");
             if (more == 0) return entries;
             LogEntry entry = read_entry();
-            if (until && entry.time_usec > *until) continue; // a clock that was set back wrote earlier ones after it
+            // A clock that was set back wrote earlier ones after it.
             if ((!since || entry.time_usec >= *since) && is_wanted(entry)) entries.push_back(std::move(entry));
         }
     }
@@ -110,7 +110,7 @@ private:
 };
 
 // Only root can look at the file; others hear of what the journal has.
-std::vector<LogEntry> read_file(std::optional<std::uint64_t> since, std::optional<std::uint64_t> until)
+std::vector<LogEntry> read_file(std::optional<std::uint64_t> since)
 {
     std::vector<LogEntry> entries;
     if (::geteuid() != 0) return entries;
@@ -121,7 +121,7 @@ std::vector<LogEntry> read_file(std::optional<std::uint64_t> since, std::optiona
         for (const auto &[name, value] : json.items())
             if (value.is_string()) entry.fields[name] = value.get<std::string>();
         entry.time_usec = entry.number("__REALTIME_TIMESTAMP").value_or(0);
-        if ((!since || entry.time_usec >= *since) && (!until || entry.time_usec <= *until)) entries.push_back(std::move(entry));
+        if (!since || entry.time_usec >= *since) entries.push_back(std::move(entry));
     });
     return entries;
 }
@@ -176,15 +176,15 @@ bool LogEntry::is_roots() const
     return field("_UID") == "0";
 }
 
-std::vector<LogEntry> read_record(std::optional<std::uint64_t> since, std::optional<std::uint64_t> until)
+std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)
 {
     require_readable();
     Journal journal;
     for (const auto *event : {"denied", "started", "ended"})
         journal.match("MESSAGE_ID", message_id_of(event));
     const auto is_wanted = [](const LogEntry &entry) { return counts(entry) && is_of_record(entry); };
-    auto entries = journal.read(since, until, is_wanted);
-    auto kept = read_file(since, until);
+    auto entries = journal.read(since, is_wanted);
+    auto kept = read_file(since);
     std::erase_if(kept, [&](const LogEntry &entry) { return !is_wanted(entry); });
     add_sorted(entries, std::move(kept));
     return entries;
@@ -203,8 +203,8 @@ std::vector<LogEntry> read_session_log(const std::string &id)
         journal.match("UNIT", unit);
         journal.match("_PID", "1");
     }
-    auto entries = journal.read({}, {}, [](const LogEntry &) { return true; }); // root's and systemd's, by what is matched
-    auto kept = read_file({}, {});
+    auto entries = journal.read({}, [](const LogEntry &) { return true; }); // root's and systemd's, by what is matched
+    auto kept = read_file({});
     std::erase_if(kept, [&](const LogEntry &entry) { return entry.field("PI_AGENT_SESSION") != id; });
     add_sorted(entries, std::move(kept));
     return entries;
@@ -214,7 +214,7 @@ std::vector<std::string> recorded_sessions()
 {
     require_readable();
     auto ids = Journal().values_of("PI_AGENT_SESSION", [](const std::string &id) { return is_session_id(id); });
-    for (const auto &entry : read_file({}, {}))
+    for (const auto &entry : read_file({}))
         ids.insert(entry.field("PI_AGENT_SESSION"));
     std::erase_if(ids, [](const std::string &id) { return !is_session_id(id); });
     return {ids.begin(), ids.end()};

@@ -57,7 +57,7 @@ void add_history(CLI::App &app, Command &chosen)
     auto *history = app.add_subcommand("history", "List past sessions and refusals from the record");
     const auto *user = history->add_option("--user", all->user, "Only of this user")->type_name("NAME");
     const auto *since = history->add_option("--since", all->since, "'2026-03-01 12:00', today, yesterday, 2h (ago)")->type_name("TIME");
-    const auto *until = history->add_option("--until", all->until, "The same")->type_name("TIME");
+    const auto *until = history->add_option("--until", all->until, "The same; what began later is left out")->type_name("TIME");
     const auto *project = history->add_option("--project", all->project, "Only in this directory")->type_name("DIRECTORY");
     history->add_flag("--failed", all->failed, "Only refusals, and sessions that did not end with exit code 0");
     history->add_flag("--json", all->json, "Print JSON");

@@ -87,6 +87,17 @@ TEST_CASE("only what is asked for: of a user, in a project by whole names, faile
     CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{""});
 }
 
+TEST_CASE("until a time: what began later is left out, and what began before has its end all the same")
+{
+    HistoryQuery query;
+    query.until = 2000;
+    const auto starts = to_history(entries, query, nobody_lives);
+    CHECK(ids_of(starts) == std::vector<std::string>{"C", "A", "B"});
+    CHECK(starts[1].ended_usec == 3000);
+    query.failed = true;
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "B"});
+}
+
 TEST_CASE("a session is named by as much of its id as no other begins with")
 {
     const std::vector<std::string> ids = {"0aa", "0ab", "1cc"};
