@@ -68,13 +68,10 @@ private:
         }
     }
 
-    // A backslash at its end continues a comment.
+    // To the end of its line, also after a backslash, as systemd does since 254.
     void skip_comment()
     {
-        while (!at_end()) {
-            const char byte = take();
-            if (is_one_of(byte, newlines)) return;
-            if (byte == '\\' && !at_end()) take();
+        while (!at_end() && !is_one_of(take(), newlines)) {
         }
     }
 

@@ -36,7 +36,7 @@ TEST_CASE("assignments are read as systemd reads them")
         {"A=", "A=[]"},
         {"  A = x y  \n", "A=[x y]"},
         {"# c\n; c\nA=1\n", "A=[1]"},
-        {"# goes on \\\nA=1\nB=2\n", "B=[2]"},
+        {"# never goes on \\\nA=1\nB=2\n", "A=[1]B=[2]"},
         {"A=x # no comment\n", "A=[x # no comment]"},
         {"A='one two' \n", "A=[one two]"},
         {"A=\"one\ntwo\"\n", "A=[one\ntwo]"},
