@@ -1,6 +1,7 @@
 // Looking for people and for where they keep their projects, and writing that down with comments.
 #include "admin/init.hpp"
 
+#include "admin/accounts.hpp"
 #include "admin/check.hpp"
 #include "admin/system_managed.hpp"
 #include "common/error.hpp"
@@ -130,7 +131,10 @@ UniqueFd open_holder(const std::string &directory, bool is_policys)
     if (is_policys) {
         const auto [above, below] = split_last(directory);
         const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
-        if (::mkdirat(parent.get(), below.c_str(), 0755) != 0 && errno != EEXIST) throw_errno("cannot create " + directory);
+        const bool is_made = ::mkdirat(parent.get(), below.c_str(), 0755) == 0;
+        if (!is_made && errno != EEXIST) throw_errno("cannot create " + directory);
+        // pi reads the policy as its user, whatever the umask.
+        if (is_made && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
     }
     return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
 }
