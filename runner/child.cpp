@@ -3,14 +3,17 @@
 
 #include "common/defence.hpp"
 #include "common/process_handle.hpp"
+#include "runner/patience.hpp"
 
 #include <algorithm>
 #include <csignal>
 #include <exception>
 #include <linux/close_range.h>
 #include <poll.h>
+#include <sched.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -22,7 +25,10 @@ constexpr char answer_tag = 'A';
 constexpr char progress_tag = 'P';
 constexpr char failure_tag = 'F';
 constexpr int hang_up_patience_seconds = 2;
-constexpr rlim_t child_cpu_seconds = 60;
+// The parent may be busy with another child for as long as a config sync takes. When it is gone, so is this child.
+constexpr int parent_patience_seconds = launch_patience_seconds;
+constexpr rlim_t child_cpu_seconds = sync_patience_seconds;
+constexpr auto look_interval = std::chrono::milliseconds(250);
 constexpr rlim_t child_file_bytes = rlim_t{300} << 20U;
 
 void close_all_but(std::vector<int> keep)
@@ -61,16 +67,35 @@ void send_failure(FdRef channel, ExitStatus status, const std::string &text) noe
     try {
         Encoder encoder;
         encoder.number(static_cast<std::uint64_t>(status)).text(std::string_view(text).substr(0, packet_limit / 2));
-        send_packet(channel, failure_tag + encoder.bytes(), {}, in_seconds(child_patience_seconds));
+        send_packet(channel, failure_tag + encoder.bytes(), {}, in_seconds(parent_patience_seconds));
     } catch (...) { // NOLINT(bugprone-empty-catch): the parent sees a child that died without a word
     }
 }
 
+// What the parent is called in a PID namespace that it is not in.
+constexpr pid_t outside = 0;
+
+pid_t fork_into_own_pid_namespace()
+{
+    // As fork(2), and as clone(2) says of CLONE_NEWPID. The library's own record of the thread's number, which is wrong afterwards, is of
+    // no matter to one thread.
+    const auto pid = static_cast<pid_t>(syscall(SYS_clone, CLONE_NEWPID | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
+    if (pid < 0 && (errno == ENOSPC || errno == EUSERS))
+        throw SystemFailure(errno, "making a PID namespace, of which root needs one: is user.max_pid_namespaces 0?");
+    return pid;
+}
+
+bool has_hung_up(FdRef channel)
+{
+    pollfd wait{channel.get(), POLLIN, 0};
+    return poll(&wait, 1, 0) > 0 && (wait.revents & (POLLHUP | POLLERR)) != 0;
+}
+
 // The kernel forgets the parent-death signal when the uid changes, so it is asked for afterwards, and the parent is looked for once more.
-void die_with_parent(pid_t parent)
+void die_with_parent(pid_t parent, FdRef channel)
 {
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
-    if (getppid() != parent) _exit(1);
+    if (getppid() != parent || (parent == outside && has_hung_up(channel))) _exit(1);
 }
 
 [[noreturn]] void run_child(AsRoot root, pid_t parent, const Account &identity, const std::vector<int> &keep, FdRef channel,
@@ -82,7 +107,7 @@ void die_with_parent(pid_t parent)
         close_all_but(std::move(descriptors));
         limit_child();
         const AsUser user = become_user(std::move(root), identity);
-        die_with_parent(parent);
+        die_with_parent(parent, channel);
         // --- not root from here: identity is final, and nothing is thrown past this function ---
         task(user, channel);
         _exit(0);
@@ -112,12 +137,13 @@ bool reap(pid_t pid, Deadline deadline) noexcept
 } // namespace
 
 Child::Child(const AsRoot &root, const std::string &name, const Account &identity, const std::vector<int> &keep,
-             const std::function<void(const AsUser &, FdRef)> &task)
+             const std::function<void(const AsUser &, FdRef)> &task, Descendants descendants)
     : name_(name)
 {
     auto ends = make_channel(); // this process's, and the child's
-    const pid_t parent = getpid();
-    pid_ = fork();
+    const bool apart = descendants == Descendants::end_with_it && defence_is_on("program-namespace");
+    const pid_t parent = apart ? outside : getpid();
+    pid_ = apart ? fork_into_own_pid_namespace() : fork();
     if (pid_ < 0) throw_errno("starting the " + name);
     if (pid_ == 0) run_child(root.for_child(), parent, identity, keep, ends.second, task);
     channel_ = std::move(ends.first);
@@ -167,12 +193,16 @@ Packet Child::receive()
         if (std::optional<Packet> packet = receive_one()) return std::move(*packet);
 }
 
-std::string Child::receive_long(int patience_seconds)
+std::string Child::receive_long(int patience_seconds, const std::function<void()> &meanwhile)
 {
     const Deadline deadline = in_seconds(patience_seconds);
-    std::optional<Packet> head = receive_one(deadline, patience_seconds);
-    while (!head)
-        head = receive_one(deadline, patience_seconds);
+    std::optional<Packet> head;
+    while (!head) {
+        if (meanwhile && !wait_for_input(channel_, std::min(deadline, Clock::now() + look_interval)) && Clock::now() < deadline)
+            meanwhile();
+        else
+            head = receive_one(deadline, patience_seconds);
+    }
     Decoder decoder(head->bytes);
     const std::uint64_t size = decoder.number();
     decoder.end();
@@ -187,7 +217,7 @@ std::string Child::receive_long(int patience_seconds)
 
 void send_answer(FdRef channel, std::string_view bytes, const std::vector<int> &fds)
 {
-    send_packet(channel, std::string(1, answer_tag).append(bytes), fds, in_seconds(child_patience_seconds));
+    send_packet(channel, std::string(1, answer_tag).append(bytes), fds, in_seconds(parent_patience_seconds));
 }
 
 void send_long_answer(FdRef channel, std::string_view bytes)
@@ -200,7 +230,7 @@ void send_long_answer(FdRef channel, std::string_view bytes)
 
 void send_progress(FdRef channel, std::string_view doing)
 {
-    send_packet(channel, std::string(1, progress_tag).append(doing), {}, in_seconds(child_patience_seconds));
+    send_packet(channel, std::string(1, progress_tag).append(doing), {}, in_seconds(parent_patience_seconds));
 }
 
 } // namespace pi_agent

@@ -6,6 +6,7 @@
 #include "common/escape.hpp"
 #include "common/fault_point.hpp"
 #include "runner/child.hpp"
+#include "runner/patience.hpp"
 #include "runner/project_alias.hpp"
 #include "runner/provider_keys.hpp"
 #include "runner/seed_defaults.hpp"
@@ -20,8 +21,6 @@ namespace {
 
 constexpr int look_interval_milliseconds = 250;
 constexpr std::size_t notice_limit = 100; // the children keep to fewer
-// In all, for busy disks as well; each step has the children's own patience.
-constexpr int sync_patience_seconds = 300;
 
 // The reader's failure explains the writer's, so it is looked for first.
 void rethrow_reader_failure(Child &reader)
@@ -57,8 +56,9 @@ SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account
     if (!plan.writing.managed_providers.empty()) plan.writing.documents["models.json"]; // it may hold keys
     for (const auto &[name, managed_text] : policy.documents)
         plan.writing.documents[name].managed = managed_text;
-    for (const auto &document : plan.writing.documents)
-        plan.reading.documents.push_back(document.first);
+    // What does not count is not read, whatever it may be. Of settings.json the host's lastChangelogVersion counts in any class.
+    for (const auto &[name, rule] : plan.writing.documents)
+        if (name == "settings.json" || is_copied(policy.config_classes.of(name))) plan.reading.documents.push_back(name);
     return plan;
 }
 

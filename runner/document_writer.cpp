@@ -111,8 +111,20 @@ void DocumentWriter::take_host(const std::string &name, const std::string &place
 {
     if (!plan_.documents.contains(name)) throw ProtocolError("the reader of the config sent a document that nobody merges");
     places_[name] = place;
-    json &host = hosts_[name] = json::object();
-    if (file.get() >= 0) host = read_document(file, name, escape_for_display(place), channel_);
+    if (file.get() >= 0) hosts_[name] = read_document(file, name, escape_for_display(place), channel_);
+}
+
+std::string DocumentWriter::name_of(const std::string &path)
+{
+    const auto [directory, name] = split_last(path);
+    return directory == agent_directory ? name : "";
+}
+
+bool DocumentWriter::merges(const std::string &name) const
+{
+    if (name == "settings.json" || is_credentials(name) || hosts_.contains(name)) return true;
+    const auto rule = plan_.documents.find(name);
+    return rule != plan_.documents.end() && rule->second.managed != DocumentRule{}.managed;
 }
 
 DocumentWriter::Merged DocumentWriter::merge(const std::string &name, const DocumentVersions &versions) const
@@ -130,7 +142,7 @@ DocumentWriter::Merged DocumentWriter::merge(const std::string &name, const Docu
 void DocumentWriter::write(FdRef directory, FdRef staging, Manifest &manifest)
 {
     for (const auto &document : plan_.documents)
-        write_one(document.first, directory, staging, manifest);
+        if (merges(document.first)) write_one(document.first, directory, staging, manifest);
 }
 
 void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef staging, Manifest &manifest)
@@ -158,7 +170,8 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
 
     InsideDocument inside = read_inside(directory, name);
     Merged merged = merge_with(inside);
-    const bool is_wanted = inside.document || !merged.document.empty() || name == "settings.json";
+    const bool is_to_mend = inside.is_broken && is_credentials(name); // the agent cannot log in over one that does not parse
+    const bool is_wanted = inside.document || is_to_mend || !merged.document.empty() || name == "settings.json";
     if (is_wanted && (!inside.document || *inside.document != merged.document)) {
         const AgentLock lock(directory, name, channel_);
         inside = read_inside(directory, name);

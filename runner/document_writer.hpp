@@ -17,7 +17,13 @@ public:
     // when it is not valid and does not become so while it is read again: the agent on the host rewrites its files in place.
     void take_host(const std::string &name, const std::string &place, FdRef file);
 
-    // All documents, into `directory`; `staging` as for Replacement. Only after every take_host.
+    // Of a path in the agent's home what may be a document's name; empty for any other.
+    static std::string name_of(const std::string &path);
+    // Whether there is a document of this name that is merged. What neither the host has nor the policy sets is a file as any other, the
+    // agent's own or what the host had before.
+    [[nodiscard]] bool merges(const std::string &name) const;
+
+    // All that are merged, into `directory`; `staging` as for Replacement. Only after every take_host.
     void write(FdRef directory, FdRef staging, Manifest &manifest);
 
 private:
@@ -33,7 +39,7 @@ private:
     const WritingPlan &plan_;
     FdRef locked_settings_;
     FdRef channel_;
-    std::map<std::string, nlohmann::json> hosts_;
+    std::map<std::string, nlohmann::json> hosts_; // of those that the host has
     std::map<std::string, std::string> places_;
     std::set<std::string> managed_providers_;
 };

@@ -79,6 +79,21 @@ json merge_three_ways(const json &host, const json &inside, const json *base_hos
     return merged;
 }
 
+// The inside without what is as the host had it at the last sync, key by key.
+json without_the_hosts(const json &inside, const json *was_host)
+{
+    json own = json::object();
+    for (const auto &[key, value] : inside.items()) {
+        const json *was = member(was_host, key);
+        if (value.is_object() && is_object(was)) {
+            if (json rest = without_the_hosts(value, was); !rest.empty()) own[key] = std::move(rest);
+        } else if (was == nullptr || value != *was) {
+            own[key] = value;
+        }
+    }
+    return own;
+}
+
 // "1.10.2" as numbers; anything else as none, which is less than all.
 std::vector<unsigned> version_numbers(const json *value)
 {
@@ -135,6 +150,7 @@ json merge_document(const std::string &name, FileClass file_class, const Documen
         merged =
             without_managed(versions.inside.value_or(json::object()), pointer_to(versions.base_chosen), pointer_to(versions.base_written));
         if (file_class == FileClass::seed) merged = merge_three_ways(versions.host, merged, pointer_to(versions.base_host));
+        if (file_class == FileClass::never) merged = without_the_hosts(merged, pointer_to(versions.base_host));
     }
     if (name == "settings.json") keep_the_agents_own(versions, merged);
     return merged;
@@ -148,9 +164,10 @@ json merge_credentials(const std::string &name, FileClass file_class, const Docu
         if (name == "auth.json" && managed_providers.contains(provider)) continue;
         const json *of_host = member(&versions.host, provider);
         const json *of_inside = member(pointer_to(versions.inside), provider);
+        const json *was_host = member(pointer_to(versions.base_host), provider);
         const json *chosen = is_copied(file_class) ? of_host : of_inside;
-        if (file_class == FileClass::seed)
-            chosen = choose_credential(of_host, of_inside, member(pointer_to(versions.base_host), provider), name == "mcp-auth.json");
+        if (file_class == FileClass::seed) chosen = choose_credential(of_host, of_inside, was_host, name == "mcp-auth.json");
+        if (file_class == FileClass::never && are_same(of_inside, was_host)) chosen = nullptr;
         if (chosen != nullptr) merged[provider] = *chosen;
     }
     return merged;

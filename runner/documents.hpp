@@ -21,14 +21,14 @@ struct DocumentVersions {
 };
 
 // settings.json and, where they are managed, models.json, keybindings.json and mcp.json, before their managed values: what was changed only
-// inside (class seed; all of it for agent and never; nothing for mirror) < host, key by key. Of settings.json the agent's own keys stay in
-// any class: lastChangelogVersion, the larger of both, trackingId and deviceId.
+// inside (class seed; all of it for agent, for never but what the host once had; nothing for mirror) < host, key by key. Of settings.json
+// the agent's own keys stay in any class: lastChangelogVersion, the larger of both, trackingId and deviceId.
 nlohmann::json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions);
 
 // auth.json and mcp-auth.json, entry by entry: an api_key is the host's. An OAuth entry is the agent's once there is one inside (each
 // refresh rotates the token, and the host's copy goes stale), until a new login changes the host's. When the host has an entry no longer,
-// it goes inside too, unless it was changed there. With mirror all are the host's, with agent and never those inside stay. What of
-// `managed_providers` is, goes. Of mcp-auth.json every entry counts as OAuth.
+// it goes inside too, unless it was changed there. With mirror all are the host's, with agent those inside stay, with never those among
+// them that are not as the host had them. What of `managed_providers` is, goes. Of mcp-auth.json every entry counts as OAuth.
 nlohmann::json merge_credentials(const std::string &name, FileClass file_class, const DocumentVersions &versions,
                                  const std::set<std::string> &managed_providers);
 

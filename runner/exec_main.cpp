@@ -7,6 +7,7 @@
 #include "runner/agent_process.hpp"
 #include "runner/landlock.hpp"
 #include "runner/launch_record.hpp"
+#include "runner/patience.hpp"
 #include "runner/seccomp_filter.hpp"
 
 #include <charconv>
@@ -28,7 +29,6 @@ namespace {
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
 
 constexpr int patience_seconds = 30;
-constexpr int launch_patience_seconds = 120; // the runner reads the user's configuration meanwhile, which may take a minute
 
 // Every signal waits: systemd's TERM is for the agent, and a helper that died of it would cut the agent's last output off.
 void block_signals()

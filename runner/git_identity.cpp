@@ -139,8 +139,14 @@ GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, co
     if (!wanted) return;
     const Deadline deadline = in_seconds(defence_is_on("git-deadline") ? git_patience_seconds : 600);
     deadline_ = deadline + std::chrono::seconds(1); // the child gives up first, and says why
-    child_.emplace(root, "reader of the git identity", user, std::vector<int>{project.shown.directory.get()},
-                   [&, deadline](const AsUser &self, FdRef channel) { read_identity(self, user, project, deadline, channel); });
+    try {
+        child_.emplace(
+            root, "reader of the git identity", user, std::vector<int>{project.shown.directory.get()},
+            [&, deadline](const AsUser &self, FdRef channel) { read_identity(self, user, project, deadline, channel); },
+            Descendants::end_with_it);
+    } catch (const SystemFailure &failure) { // no reason to refuse a session
+        problem_ = failure.what();
+    }
 }
 
 // Looks at least once: the config sync may have taken longer than git was given, and the answer is there.
@@ -169,7 +175,7 @@ FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
 
 std::vector<std::string> GitIdentityReader::show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config)
 {
-    const FoundIdentity found = child_ ? receive(watch) : FoundIdentity{};
+    const FoundIdentity found = child_ ? receive(watch) : failed(problem_);
     child_.reset();
     session.make_directory("run/pi-agent");
     write_whole(session.make_file("run/pi-agent/gitconfig"), git_config_text("/etc/gitconfig", found.identity, config), file_inside);

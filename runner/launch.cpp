@@ -185,6 +185,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     if (config_first) bring_config_in();
     const UniqueFd scratch = make_scratch(root, session, policy.scratch, policy.agent.state_dir, id, agent);
     if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
+    guards.wait_for_search([&] {
+        watch.check();
+        progress.show("looking for what is protected and masked in the project");
+    });
     RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
     HomeMounts home_mounts(root, session, view, std::move(user_home), policy, tree);
     // Launch. While the sandbox is built, the user's config is brought into the agent's home: what is started there waits for the launch

@@ -153,11 +153,12 @@ ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const Open
     });
 }
 
-void ProjectGuards::receive_all()
+void ProjectGuards::wait_for_search(const std::function<void()> &meanwhile)
 {
+    if (!child_ || !found_.empty()) return;
     try {
         while (found_.size() < paths_.size())
-            found_.push_back(decode_guarded_paths(child_->receive_long(search_patience_seconds)));
+            found_.push_back(decode_guarded_paths(child_->receive_long(search_patience_seconds, meanwhile)));
     } catch (const Failure &) { // its user can kill it
         if (defence_is_on("finder-required")) throw;
         found_.resize(paths_.size());
@@ -177,7 +178,7 @@ std::vector<std::string> ProjectGuards::make_placeholders(std::size_t index)
 void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, const ShownTree &tree, const DetachedMount &mount)
 {
     if (!child_) return;
-    if (found_.empty()) receive_all();
+    wait_for_search({});
     const auto index = static_cast<std::size_t>(std::find(paths_.begin(), paths_.end(), tree.path()) - paths_.begin());
     if (index == paths_.size()) throw Failure(ExitStatus::internal, "a tree of the project was not searched for what is protected");
     const GuardedPaths &found = found_[index];

@@ -10,6 +10,7 @@
 #include "runner/protected_paths.hpp"
 #include "runner/session_directory.hpp"
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -26,12 +27,14 @@ std::map<std::string, PointKind> plan_points(const std::vector<std::string> &rea
 
 class ProjectGuards {
 public:
-    // Starts the search. Nothing is waited for until apply().
+    // Starts the search. Nothing is waited for until wait_for_search() or apply().
     ProjectGuards(const AsRoot &root, const Account &user, const OpenedProject &project, const ProjectsPolicy &policy);
 
     // Mounts over what is protected and masked in one tree of the project. `mount` shows it somewhere already, with what hides its
     // submounts. Throws what the search found wrong, and Failure(system_failure) when the tree changes meanwhile.
     void apply(const AsRoot &root, const SessionDirectory &session, const ShownTree &tree, const DetachedMount &mount);
+    // Waits for the search, which apply() does as well, and throws what it found wrong. `meanwhile` is called now and then.
+    void wait_for_search(const std::function<void()> &meanwhile);
 
     // When all trees are mounted over: ends the child, which takes a moment.
     void end_search() noexcept { child_.reset(); }
@@ -43,7 +46,6 @@ public:
     [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return notices_; }
 
 private:
-    void receive_all();
     std::vector<std::string> make_placeholders(std::size_t index);
 
     std::vector<std::string> paths_; // of the trees, the project first

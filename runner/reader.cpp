@@ -8,6 +8,7 @@
 #include "common/fault_point.hpp"
 #include "runner/child.hpp"
 #include "runner/host_file.hpp"
+#include "runner/patience.hpp"
 #include "runner/sync_messages.hpp"
 
 #include <algorithm>
@@ -26,7 +27,6 @@ constexpr std::size_t entry_limit = 200'000;
 constexpr std::size_t notice_limit = 20;
 constexpr std::uint64_t file_limit = std::uint64_t{256} << 20U;
 constexpr std::uint64_t total_limit = std::uint64_t{2} << 30U;
-constexpr int transfer_patience_seconds = 300; // the writer may be busy with a large file; the runner watches both
 constexpr int lock_patience_milliseconds = 1000;
 
 // A writer that has ended told the runner why, and the runner ends us: a word of ours about the closed channel would only hide that.
@@ -39,7 +39,7 @@ constexpr int lock_patience_milliseconds = 1000;
 void send_to_writer(FdRef transfer, const SyncMessage &message, const std::vector<int> &fds = {})
 {
     try {
-        send_packet(transfer, encode(message), fds, in_seconds(transfer_patience_seconds));
+        send_packet(transfer, encode(message), fds, in_seconds(sync_patience_seconds));
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != EPIPE && failure.error_number() != ECONNRESET) throw;
         wait_for_the_end();
@@ -96,7 +96,7 @@ public:
     void serve()
     {
         for (;;) {
-            const std::optional<Packet> packet = receive_packet(transfer_, in_seconds(transfer_patience_seconds));
+            const std::optional<Packet> packet = receive_packet(transfer_, in_seconds(sync_patience_seconds));
             if (!packet) wait_for_the_end();
             const std::vector<std::uint64_t> numbers = decode_wanted(packet->bytes);
             if (numbers.empty()) break;

@@ -8,6 +8,7 @@
 #include "runner/document_writer.hpp"
 #include "runner/inside_view.hpp"
 #include "runner/manifest.hpp"
+#include "runner/patience.hpp"
 #include "runner/removal.hpp"
 #include "runner/replacement.hpp"
 #include "runner/sync_decision.hpp"
@@ -25,7 +26,6 @@ const char *const agent_directory = ".pi/agent";
 
 namespace {
 
-constexpr int reader_patience_seconds = 300; // the runner watches both and stops them earlier
 constexpr std::size_t notice_limit = 20;
 
 // A file that is to be brought in, or only compared with what is inside.
@@ -79,7 +79,7 @@ public:
 private:
     Packet receive()
     {
-        std::optional<Packet> packet = receive_packet(transfer_, in_seconds(reader_patience_seconds));
+        std::optional<Packet> packet = receive_packet(transfer_, in_seconds(sync_patience_seconds));
         // The reader died: it says why itself, and what was written so far is whole.
         if (!packet) throw Failure(ExitStatus::system_failure, "the reader of the config ended before it was done");
         return std::move(*packet);
@@ -92,16 +92,11 @@ private:
         return is_config ? plan_.classes.of(std::string_view(path).substr(top.size() + 1)) : FileClass::mirror;
     }
 
-    [[nodiscard]] bool is_document(const std::string &path) const
-    {
-        const auto [directory, name] = split_last(path);
-        return directory == agent_directory && plan_.documents.contains(name);
-    }
-
     void take(const ListedEntry &entry)
     {
         if (entry.kind == EntryKind::unreadable) return unreadable_.push_back(entry.path);
-        if (is_document(entry.path)) throw ProtocolError("the reader of the config listed a document as a file");
+        if (plan_.documents.contains(DocumentWriter::name_of(entry.path)))
+            throw ProtocolError("the reader of the config listed a document as a file");
         if (entry.kind == EntryKind::file) return take_file(entry);
         ManifestEntry *known = manifest_.find(entry.path);
         if (known != nullptr) known->was_seen = known->is_directory;
@@ -137,7 +132,7 @@ private:
             manifest_.set(entry.path, ManifestEntry{false, entry.facts, {}, wall_clock_nanoseconds(), true});
         std::vector<std::string> gone;
         for (const auto &[path, entry] : manifest_.entries())
-            if (!entry.was_seen && !is_document(path) && !is_unreadable(path)) gone.push_back(path);
+            if (!entry.was_seen && !documents_.merges(DocumentWriter::name_of(path)) && !is_unreadable(path)) gone.push_back(path);
         // What lies in a directory comes after it by name, so this order empties a directory before it meets it.
         std::sort(gone.begin(), gone.end(), std::greater<>());
         LastDirectory emptied(places_.home);
@@ -209,7 +204,7 @@ private:
             send_progress(channel_,
                           "copying your configuration (" + std::to_string(done) + " of " + std::to_string(wanted_.size()) + " files)");
         }
-        send_packet(transfer_, encode_wanted({}), {}, in_seconds(reader_patience_seconds));
+        send_packet(transfer_, encode_wanted({}), {}, in_seconds(sync_patience_seconds));
     }
 
     std::size_t ask(std::size_t from)
@@ -218,7 +213,7 @@ private:
         std::vector<std::uint64_t> numbers;
         for (std::size_t index = from; index < until; ++index)
             numbers.push_back(wanted_[index].number);
-        if (!numbers.empty()) send_packet(transfer_, encode_wanted(numbers), {}, in_seconds(reader_patience_seconds));
+        if (!numbers.empty()) send_packet(transfer_, encode_wanted(numbers), {}, in_seconds(sync_patience_seconds));
         return until;
     }
 

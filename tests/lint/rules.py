@@ -45,7 +45,7 @@ HOMES = (
     ("mount(2)", _call("mount", "chroot"), ("runner/mounts.cpp",),
      "as for mounting; the word is too common to forbid without its bracket"),
     ("namespaces", _call("setns", "unshare"), ("runner/canary.cpp", "runner/mounts.cpp"),
-     "everything of ours stays in the namespaces that it was started in, but for one thread that mounts what nobody is to see"),
+     "everything of ours stays in the namespaces that it was started in, but for one thread that mounts what nobody is to see, and the child that asks git (clone)"),
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
     ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/bwrap_process.cpp", "runner/canary.cpp", "runner/child.cpp",
       "runner/session_keeper.cpp", "runner/hook_process.cpp", "runner/agent_process.cpp", "runner/host_program.cpp", "runner/id_map.cpp",

@@ -1,5 +1,7 @@
 """The user's config directory: what of it the agent sees, and what happens when it is not what it should be."""
 
+import time
+
 import pytest
 from launching import DEMO, INVALID, PLAYING_POLICY, STATE, agent_says, assert_refused, messages, pi, picture
 
@@ -210,3 +212,23 @@ def test_config_and_state_are_apart_for_every_user(machine):
     assert b"AGENTS.md" not in done.stdout and b"models.json" in done.stdout, done
     assert b"of alice" not in done.stdout and done.returncode != 0
     assert DEMO not in done.stdout.decode()
+
+
+def test_a_configuration_that_takes_long_is_waited_for_by_all_that_the_start_does_beside(machine):
+    """Other children of the runner have more to say than a socket holds, and are not listened to meanwhile."""
+    seconds = 9  # more than a child waits for another
+    in_config(machine, """echo '{"openai": {"type": "api_key", "key": "1"}}' >auth.json""")
+    agent_says(machine, "sh", "true")
+    in_config(machine, """echo '{"openai": {"type": "api_key", "key": "2"}}' >auth.json""")
+    machine.root("cp -a /etc/bash.bashrc /etc/bash.bashrc-kept; yes '# much' | head -c 900000 >>/etc/bash.bashrc", check=True)
+    lock = f"{INSIDE}/auth.json.lock"
+    held = machine.popen(["sh", "-c", f"mkdir {lock}; chown pi-agent-alice {lock}; echo held; sleep {seconds}; rmdir {lock}"], user="root")
+    try:
+        assert held.stdout.readline() == b"held\n"
+        begun = time.monotonic()
+        assert agent_says(machine, "sh", "wc -c </etc/bash.bashrc; grep -o '\"2\"' $PI_CODING_AGENT_DIR/auth.json").split()[1] == b'"2"'
+        assert time.monotonic() - begun > seconds - 2
+    finally:
+        held.kill_all()
+        held.wait()
+        machine.root("mv /etc/bash.bashrc-kept /etc/bash.bashrc", check=True)

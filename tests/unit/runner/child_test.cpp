@@ -92,6 +92,34 @@ std::string destroy_child_stuck_in(const std::string &point)
     return std::string(::kill(pid, 0) == 0 ? "stuck, " : "ended, ") + (in_time ? "given up in time" : "waited for");
 }
 
+struct Pipe {
+    Pipe()
+    {
+        std::array<int, 2> ends{};
+        REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);
+        reading = UniqueFd::adopt(ends[0]);
+        writing = UniqueFd::adopt(ends[1]);
+    }
+    UniqueFd reading;
+    UniqueFd writing;
+};
+
+// Leaves a process behind that is nobody's child and nobody's group's, as a program may whose user traces it, and waits. The answer is its
+// number. All that is left of it for others is its end of a pipe.
+void leave_a_process_and_wait(FdRef channel)
+{
+    if (::fork() == 0) {
+        ::setsid();
+        if (::fork() != 0) ::_exit(0);
+        send_answer(channel, std::to_string(::getpid()));
+        for (;;)
+            ::pause();
+    }
+    ::wait(nullptr);
+    for (;;)
+        ::pause();
+}
+
 std::string own_descriptors()
 {
     std::string list;
@@ -308,6 +336,61 @@ TEST_CASE("a child does not outlive its parent, even when that one is killed" * 
     CHECK(is_gone_soon(std::stoi(pid)));
 }
 
+TEST_CASE("what a child starts ends with it where that is asked for, whoever ends it" * doctest::skip(not_root()))
+{
+    const AsRoot root = AsRoot::claim();
+    const auto is_over = [](FdRef reading, int seconds) { return wait_for_input(reading, in_seconds(seconds)); }; // the end of the pipe
+    const auto task = [](const AsUser &, FdRef channel) { leave_a_process_and_wait(channel); };
+    {
+        Pipe pipe;
+        std::optional<Child> child(std::in_place, root, "helper", user_account(), std::vector<int>{pipe.writing.get()}, task,
+                                   Descendants::end_with_it);
+        pipe.writing.reset();
+        static_cast<void>(child->receive());
+        CHECK_FALSE(is_over(pipe.reading, 1));
+        child.reset();
+        CHECK(is_over(pipe.reading, 5));
+    }
+    {
+        Pipe pipe;
+        const std::string said = in_child([&] {
+            // Never destroyed: this process ends as if it had been killed.
+            auto *child = new Child(AsRoot::claim(), "helper", user_account(), {pipe.writing.get()}, task, Descendants::end_with_it);
+            return child->receive().bytes;
+        });
+        pipe.writing.reset();
+        CHECK(said == "3"); // in that namespace, after the child and the one that is gone
+        CHECK(is_over(pipe.reading, 5));
+    }
+    {
+        // Otherwise it does outlive the others.
+        Pipe pipe;
+        std::optional<Child> child(std::in_place, root, "helper", user_account(), std::vector<int>{pipe.writing.get()}, task);
+        pipe.writing.reset();
+        const pid_t left = std::stoi(child->receive().bytes);
+        child.reset();
+        CHECK_FALSE(is_over(pipe.reading, 1));
+        CHECK(::kill(left, SIGKILL) == 0);
+        CHECK(is_over(pipe.reading, 5));
+    }
+}
+
+TEST_CASE("a child whose parent is busy elsewhere waits for it, and a parent is told that it waits" * doctest::skip(not_root()))
+{
+    const AsRoot root = AsRoot::claim();
+    const std::string much(1'000'000, 'x'); // more than a socket holds
+    Child child(root, "helper", user_account(), {}, [&](const AsUser &, FdRef channel) {
+        send_long_answer(channel, much);
+        std::this_thread::sleep_for(std::chrono::milliseconds(800));
+        send_long_answer(channel, "more");
+    });
+    std::this_thread::sleep_for(std::chrono::seconds(child_patience_seconds + 1));
+    CHECK((child.receive_long(child_patience_seconds) == much));
+    int waits = 0;
+    CHECK(child.receive_long(child_patience_seconds, [&] { ++waits; }) == "more");
+    CHECK(waits >= 1);
+}
+
 TEST_CASE("a child's processor time is bounded" * doctest::skip(not_root()))
 {
     const AsRoot root = AsRoot::claim();
@@ -316,7 +399,7 @@ TEST_CASE("a child's processor time is bounded" * doctest::skip(not_root()))
         ::getrlimit(RLIMIT_CPU, &limit);
         send_answer(channel, std::to_string(limit.rlim_cur) + " " + std::to_string(limit.rlim_max));
     });
-    CHECK(child.receive().bytes == "60 60");
+    CHECK(child.receive().bytes == "300 300"); // as long as a config sync may take
 }
 
 TEST_CASE("a child may do less where the host allows less, though its parent may raise no limit any more" * doctest::skip(not_root()))

@@ -63,6 +63,10 @@ TEST_CASE("credentials that do not parse are kept aside, and what was known of t
     CHECK(has(notices[0], "the agent's auth.json was not valid; it is kept beside it as auth.json.kept-"));
     CHECK(both.json_inside("auth.json") == login("R1"));
     CHECK(both.sync().empty());
+    // The agent could not log in over one that does not parse.
+    both.write_inside("mcp-auth.json", "{ torn");
+    CHECK(both.sync().size() == 1);
+    CHECK(both.json_inside("mcp-auth.json").empty());
 }
 
 TEST_CASE("a login refreshed inside survives ten starts, a new one on the host wins once, a managed key beats both" *
@@ -116,6 +120,44 @@ TEST_CASE("models are merged while they are managed, and are the host's file aga
     fs::remove(both.config + "/models.json");
     CHECK(both.sync_with(Policy()).empty());
     CHECK_FALSE(fs::exists(both.path_inside("models.json")));
+}
+
+TEST_CASE("where only a key is managed, models that the host does not have are the agent's, and go where the host deletes its own" *
+          doctest::skip(not_root()))
+{
+    const Both both;
+    Policy policy;
+    policy.env["OPENAI_API_KEY"] = "managed";
+    CHECK(both.sync_with(policy).empty());
+    CHECK_FALSE(fs::exists(both.path_inside("models.json")));
+    const std::string own = "{ // the agent's\n \"providers\": {}}";
+    both.write_inside("models.json", own);
+    for (int start = 0; start < 3; ++start) {
+        CHECK(both.sync_with(policy).empty());
+        CHECK(both.inside("models.json") == own);
+    }
+    both.write("models.json", R"({"providers": {"openai": {"apiKey": "host's"}}})");
+    CHECK(both.sync_with(policy).empty());
+    CHECK(both.json_inside("models.json") == json::parse(R"({"providers": {"openai": {}}})"));
+    fs::remove(both.config + "/models.json");
+    CHECK(both.sync_with(policy).empty());
+    CHECK_FALSE(fs::exists(both.path_inside("models.json")));
+}
+
+TEST_CASE("what does not count is not read, and spoils no start" * doctest::skip(not_root()))
+{
+    const Both both;
+    Policy policy;
+    CHECK(both.sync_with(policy).empty());
+    policy.documents["keybindings.json"] = R"({"managed": true})";
+    for (const std::string name : {"auth.json", "mcp-auth.json", "keybindings.json"}) {
+        both.write(name, "{ torn");
+        policy.config_classes.set(name, name == "auth.json" ? FileClass::agent : FileClass::never);
+    }
+    both.write_inside("auth.json", login("R1").dump());
+    CHECK(both.sync_with(policy).empty());
+    CHECK(both.json_inside("auth.json") == login("R1"));
+    CHECK(both.json_inside("keybindings.json") == json{{"managed", true}});
 }
 
 TEST_CASE("a managed document that the host does not have goes when it is managed no longer" * doctest::skip(not_root()))

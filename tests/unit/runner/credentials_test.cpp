@@ -206,16 +206,20 @@ TEST_CASE("the class of credentials is obeyed")
     CHECK(auth.next(5) == login("R1"));
 
     Credentials never;
-    never.host = {{"p", login("H1")}};
+    never.host = {{"p", login("H1")}, {"r", login("H1")}, {"k", key("host's")}};
     never.sync();
     (*never.inside)["own"] = login("own");
     never.file_class = FileClass::never;
-    const json expected = *never.inside;
+    (*never.inside)["r"] = login("R1");
+    const json expected = {{"own", login("own")},
+                           {"r", login("R1")}}; // what came from the host goes, what was refreshed inside is no more that
     never.host = {{"p", login("H2")}};
     for (int start = 0; start < 3; ++start)
         CHECK(never.sync() == expected);
     never.file_class = FileClass::seed;
-    CHECK(never.sync() == expected); // a login inside counts more than one that is new
+    json all = expected; // a login inside counts more than one that is new
+    all["p"] = login("H2");
+    CHECK(never.sync() == all);
 }
 
 TEST_CASE("entries of odd shapes cost nothing but themselves")

@@ -172,6 +172,18 @@ TEST_CASE("a document that is the agent's stays as it is, start after start, und
     CHECK(document.sync() == json{{"a", 2}, {"c", 3}});
 }
 
+TEST_CASE("with class never what came from the host goes, and what was changed inside stays")
+{
+    Document document;
+    document.host = json::parse(R"({"a": 1, "b": 1, "o": {"x": 1, "y": 1}, "all": {"z": 1}})");
+    document.sync();
+    document.file_class = FileClass::never;
+    document.inside = json::parse(R"({"a": 1, "b": 2, "own": 1, "o": {"x": 1, "y": 2, "own": 1}, "all": {"z": 1}})");
+    const json expected = json::parse(R"({"b": 2, "own": 1, "o": {"y": 2, "own": 1}})");
+    for (int round = 0; round < 3; ++round)
+        CHECK(document.sync() == expected);
+}
+
 TEST_CASE("a host that was not copied is new when it is copied again")
 {
     for (const auto file_class : {FileClass::agent, FileClass::never}) {
