@@ -80,13 +80,15 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
 {
     const Deadline deadline = in_seconds(1); // for other users' file systems, too, which need not answer
     for (const auto &orphan : find_orphans(root)) {
-        // Held until it is removed: a start that has just made its directory waits for this lock, and then finds itself without one.
         const UniqueFd session = try_open_session(open_sessions(), orphan);
-        const bool is_held = session && flock(session.get(), LOCK_EX | LOCK_NB) != 0 && defence_is_on("sweep-lock");
-        if (!session || is_held) continue;
+        if (!session) continue;
         bool is_known = false;
         try { // one user's leftover must not be another's refusal
+            // Asked before it is locked: who holds that lock counts as a session, and this one may only be in the middle of its end.
             if (sandbox.may_live(orphan)) continue;
+            // Held until it is removed: a start that has just made its directory waits for this lock, and then finds itself without one.
+            const bool is_held = flock(session.get(), LOCK_EX | LOCK_NB) != 0 && defence_is_on("sweep-lock");
+            if (is_held) continue;
             is_known = true;
             // What lies on disk has no session then, and ScratchSweep finds it.
             record_end_of_killed(root, orphan);

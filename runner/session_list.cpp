@@ -102,7 +102,8 @@ std::vector<std::string> find_orphans(const AsRoot & /*root*/)
     for (const auto &name : names_in(sessions)) {
         if (!is_session_id(name)) continue;
         const UniqueFd session = try_open_session(sessions, name);
-        if (session && flock(session.get(), LOCK_EX | LOCK_NB) == 0) orphans.push_back(name);
+        // Shared: whoever counts at this moment would take another lock for its runner's.
+        if (session && flock(session.get(), LOCK_SH | LOCK_NB) == 0) orphans.push_back(name);
     }
     return orphans;
 }

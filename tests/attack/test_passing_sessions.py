@@ -78,6 +78,29 @@ def test_a_user_who_starts_and_fails_all_the_time_keeps_apply_and_the_emergency_
     assert failed > TURNS, f"only {failed} starts failed meanwhile"
 
 
+# A session whose unit is there and whose runner is not, or has told its end.
+ENDING = "4" * 32
+MANY_STARTS = "n=0; while test $n -lt 25; do pi true </dev/null || exit; n=$((n + 1)); done"
+
+
+def test_a_session_in_the_middle_of_its_end_takes_the_place_of_no_other(product):
+    """Each start looks whether something was left of it, and holds nothing of it while it asks systemd."""
+    begin = f"systemd-run -q --collect --unit=pi-agent-{ENDING} sleep 600; mkdir -m 700 {SESSIONS}/{ENDING}; ln -s $(id -u alice) {SESSIONS}/{ENDING}/user"
+    with product.policy_with("limits: {sessions: 1}"):
+        product.machine.run("pi true", cwd="/home/alice/projects/demo", check=True)
+        product.machine.root(f"rm -f /tmp/enough /tmp/failed; {begin}", check=True)
+        loops = [product.machine.popen(FAILING, user="bob", cwd=WORK) for _ in range(3)]
+        try:
+            done = product.machine.run(MANY_STARTS, cwd="/home/alice/projects/demo", timeout=120)
+        finally:
+            product.machine.root(f"touch /tmp/enough; systemctl stop pi-agent-{ENDING}; rm -rf {SESSIONS}/{ENDING}", check=True)
+            for loop in loops:
+                loop.communicate(timeout=30)
+    looked = int(product.machine.root("wc -l </tmp/failed; rm -f /tmp/failed /tmp/enough", check=True).stdout)
+    assert looked > TURNS, f"only {looked} starts looked at it meanwhile"
+    assert done.returncode == 0 and done.stderr == b"", done
+
+
 # As root: a session that is over and takes long to remove, and a start whose directory is there before it is locked. The kernel lists the
 # newest first. When the sweep is at the one, the start comes to locking the other.
 OVERTAKING = f"""

@@ -3,12 +3,14 @@
 #include "runner/session_list.hpp"
 
 #include "common/escape.hpp"
+#include "support/descriptors.hpp"
 #include "support/failure.hpp"
 #include "support/private_run.hpp"
 #include "support/skipped.hpp"
 
 #include <filesystem>
 #include <set>
+#include <sys/file.h>
 #include <sys/stat.h>
 
 using namespace pi_agent;
@@ -176,6 +178,9 @@ TEST_CASE("only a directory that nobody holds, and that has the name of a sessio
             const auto session = SessionDirectory::create(root, held, Uid(1000));
             static_cast<void>(SessionDirectory::create(root, left, Uid(1000)));
             std::filesystem::create_directory(std::string(sessions_directory) + "/not-an-id");
+            // One that counts sessions at this moment looks at it, and holds nothing.
+            const UniqueFd counting = open_path(std::string(sessions_directory) + "/" + left, O_RDONLY | O_DIRECTORY);
+            if (::flock(counting.get(), LOCK_SH | LOCK_NB) != 0) return std::string("it is held");
             const auto orphans = find_orphans(root);
             if (orphans.size() != 1) return std::to_string(orphans.size()) + " found";
             return std::string(orphans[0] == left ? "the one" : "another");
