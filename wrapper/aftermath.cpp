@@ -7,6 +7,7 @@
 #include "common/fault_point.hpp"
 #include "common/idle_memory.hpp"
 #include "wrapper/aftermath_notice.hpp"
+#include "wrapper/progress_line.hpp"
 
 #include <array>
 #include <csignal>
@@ -30,6 +31,7 @@ namespace {
 constexpr int look_patience_seconds = aftermath_seconds + 2; // and for the record
 constexpr int first_look_niceness = 10;
 constexpr int writing_patience_milliseconds = 1000;
+constexpr auto silence = std::chrono::milliseconds(500); // longer, and the terminal says what is waited for
 
 bool has_input_now(FdRef fd)
 {
@@ -98,6 +100,15 @@ UniqueFd watch_impatience()
     return UniqueFd::adopt(signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
+// False when nothing has come by then.
+bool wait_for_either(std::array<pollfd, 2> &waits, Deadline deadline)
+{
+    for (;;) {
+        const int ready = poll(waits.data(), waits.size(), milliseconds_left(deadline));
+        if (ready >= 0 || errno != EINTR) return ready > 0;
+    }
+}
+
 // A reader that does not read keeps nobody. The text is short enough for a pipe to take it at once or not at all.
 void write_to_user(const std::string &text)
 {
@@ -142,7 +153,10 @@ void Aftermath::tell(const std::string &session)
         send_packet(channel_, session, {}, in_seconds(1));
         const Deadline deadline = in_seconds(look_patience_seconds);
         std::array<pollfd, 2> waits = {pollfd{channel_.get(), POLLIN, 0}, pollfd{impatience.get(), POLLIN, 0}};
-        while (poll(waits.data(), waits.size(), milliseconds_left(deadline)) < 0 && errno == EINTR) {
+        ProgressLine progress(ProgressLine::Place::behind_output); // gone before anything else is written
+        if (!wait_for_either(waits, Clock::now() + silence)) {
+            if (isatty(STDOUT_FILENO) == 1) progress.show("looking at what this session left"); // a pager may have the screen
+            wait_for_either(waits, deadline);
         }
         if (waits[1].revents != 0) return;
         if (const auto answer = receive_record(channel_, deadline))

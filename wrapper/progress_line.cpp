@@ -10,7 +10,13 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *erase_line = "\r\x1b[K"; // ECMA-48, EL
+// ECMA-48 (EL); DECSC, DECRC and DECAWM as the VT100 has them. A text that is wider than the terminal stays in its line, which is all that
+// can be erased.
+constexpr const char *erase_line = "\r\x1b[K";
+constexpr const char *keep_place = "\0337";
+constexpr const char *erase_from_there = "\0338\x1b[K";
+constexpr const char *wrap_off = "\x1b[?7l";
+constexpr const char *wrap_on = "\x1b[?7h";
 
 bool can_erase() noexcept
 {
@@ -23,13 +29,15 @@ bool can_erase() noexcept
 void ProgressLine::show(const std::string &text)
 {
     if (!can_erase()) return;
-    std::fprintf(stderr, "%spi: %s", erase_line, text.c_str());
+    const bool is_behind = place_ == Place::behind_output;
+    if (is_behind) clear();
+    std::fprintf(stderr, "%s%spi: %s%s", is_behind ? keep_place : erase_line, wrap_off, text.c_str(), wrap_on);
     is_shown_ = true;
 }
 
 void ProgressLine::clear()
 {
-    if (is_shown_) std::fputs(erase_line, stderr);
+    if (is_shown_) std::fputs(place_ == Place::behind_output ? erase_from_there : erase_line, stderr);
     is_shown_ = false;
 }
 

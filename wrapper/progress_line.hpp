@@ -1,4 +1,4 @@
-// One line of the terminal behind standard error that says what is being done, and is gone before anything else is written.
+// A text on the terminal behind standard error that says what is being done, and is gone before anything else is written.
 #pragma once
 
 #include <string>
@@ -7,7 +7,9 @@ namespace pi_agent {
 
 class ProgressLine {
 public:
-    ProgressLine() = default;
+    // On a line of its own, or behind what an agent wrote, which may have ended in the middle of a line.
+    enum class Place { own_line, behind_output };
+    explicit ProgressLine(Place place = Place::own_line) noexcept : place_(place) {}
     ProgressLine(const ProgressLine &) = delete;
     ProgressLine &operator=(const ProgressLine &) = delete;
     ProgressLine(ProgressLine &&) = delete;
@@ -19,6 +21,7 @@ public:
     void clear();
 
 private:
+    Place place_;
     bool is_shown_ = false;
 };
 

@@ -3,8 +3,10 @@
 
 #include "common/error.hpp"
 
+#include <algorithm>
 #include <csignal>
 #include <fcntl.h>
+#include <iterator>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -25,6 +27,12 @@ dev_t device_of(int terminal, const struct stat &facts)
 {
     unsigned device = 0;
     return ioctl(terminal, TIOCGDEV, &device) == 0 ? device : facts.st_rdev;
+}
+
+bool are_same(const termios &one, const termios &other) noexcept
+{
+    return one.c_iflag == other.c_iflag && one.c_oflag == other.c_oflag && one.c_cflag == other.c_cflag && one.c_lflag == other.c_lflag &&
+           std::equal(std::begin(one.c_cc), std::end(one.c_cc), std::begin(other.c_cc));
 }
 
 // EIO: it has hung up, which the loop learns from poll(2).
@@ -90,12 +98,15 @@ void UserTerminal::make_raw()
     if (!on_terminal_[1]) raw.c_oflag = settings_.c_oflag;
     if (tcsetattr(fd_.get(), TCSANOW, &raw) != 0) return throw_unless_hung_up("putting the terminal into raw mode");
     raw_ = true;
+    if (tcgetattr(fd_.get(), &raw_settings_) != 0) throw_unless_hung_up("reading the terminal's settings"); // it may take a part of them
 }
 
 void UserTerminal::restore() noexcept
 {
     if (!raw_) return;
     raw_ = false;
+    termios now{};
+    if (!on_terminal_[1] && tcgetattr(fd_.get(), &now) == 0 && !are_same(now, raw_settings_)) return;
     // From the background this would stop us half-way through the end: TTOU is blocked for the moment of the call.
     sigset_t output_stop;
     sigset_t before;

@@ -33,7 +33,8 @@ public:
     // Hands bytes through untouched. Where other programs of a pipeline write to the terminal too, it keeps its output processing for them,
     // and the pty's is switched off instead.
     void make_raw();
-    // Back to what it was before make_raw. Safe to call in any state.
+    // Back to what it was before make_raw. Safe to call in any state. Where the output goes to another program of a pipeline, which may use
+    // the terminal as well (a pager), what that has set since stays.
     void restore() noexcept;
     [[nodiscard]] bool is_raw() const noexcept { return raw_; }
     // The pty begins with the user's own settings (erase character, UTF-8, …). `master` works on its other end.
@@ -46,7 +47,8 @@ private:
     UniqueFd fd_;
     bool own_ = false;
     bool raw_ = false;
-    termios settings_{};
+    termios settings_{}; // before make_raw
+    termios raw_settings_{};
 };
 
 } // namespace pi_agent

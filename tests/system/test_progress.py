@@ -11,7 +11,8 @@ from shells import PROMPT, Shell
 pytestmark = pytest.mark.usefixtures("playing")
 
 LOCK = f"{STATE}/alice/meta/lock"
-WAITING = b"\r\x1b[Kpi: waiting for another start of your agent"
+SHOWN = b"\r\x1b[K\x1b[?7lpi: "  # an erased line, in which what is too long stays
+WAITING = SHOWN + b"waiting for another start of your agent\x1b[?7h"
 
 
 @contextlib.contextmanager
@@ -32,7 +33,7 @@ def test_a_start_that_waits_says_so_and_takes_it_back(machine):
         said, status = shell.run("pi sh 'echo here'")
     assert status == 0
     assert WAITING in said
-    assert re.search(rb"agent\r\x1b\[K[^\r\n]*here\r\n", said), said
+    assert re.search(rb"agent\x1b\[\?7h\r\x1b\[K[^\r\n]*here\r\n", said), said
 
 
 @pytest.mark.parametrize("prefix", ["TERM=dumb", "TERM="])
@@ -89,3 +90,15 @@ def test_a_pipe_gets_the_refusal_alone(machine):
     with held_lock(machine, 20):
         done = pi(machine, "sh", "echo here")
     assert done.returncode == 75 and len(messages(done)) == 1
+
+
+def test_a_long_look_at_what_is_left_says_so_and_takes_it_back(machine):
+    with Shell(machine) as shell:
+        shell.enter("pi sh 'echo here; read x; printf over'")
+        shell.expect("here")
+        looking = machine.root("pgrep -n -x -u alice pi", check=True).stdout.decode().strip()  # the wrapper's child
+        machine.root(["kill", "-STOP", looking], check=True)
+        shell.type("\r")
+        shell.expect(re.escape(b"over\x1b7\x1b[?7lpi: looking at what this session left\x1b[?7h"))  # behind a line that is not over
+        machine.root(["kill", "-CONT", looking], check=True)
+        shell.expect(re.escape(b"\x1b8\x1b[K") + rb"[^\r\n]*" + re.escape(PROMPT), seconds=5)

@@ -183,6 +183,16 @@ def test_stop_and_continue_fifty_times_leaves_the_shell_its_terminal_each_time(m
         assert shell.modes_left() == (set(), set(), 0)
 
 
+def test_a_pager_that_is_over_before_the_agent_leaves_the_shell_its_terminal(machine):
+    """What the terminal was when the agent began is the pager's mode; at its end it is the shell's again."""
+    pager = "old=$(stty -g </dev/tty); stty -icanon -echo </dev/tty; sleep 1; stty $old </dev/tty; cat"
+    with Shell(machine) as shell:
+        before = shell.settings()
+        said, status = shell.run(f"pi sh 'sleep 2; echo here' | sh -c '{pager}'", seconds=20)
+        assert (said, status) == (b"here\r\n", 0)
+        assert shell.settings()[:4] == before[:4]
+
+
 def test_a_stopped_pipeline_is_one_job(machine):
     with Shell(machine) as shell:
         shell.enter("pi ticks | cat")
