@@ -177,9 +177,11 @@ pid_t start_agent(const ReceivedLaunch &launch)
     if (length == 0) return agent; // closed by a successful exec
     int status = 0;
     waitpid(agent, &status, 0);
-    throw Failure(ExitStatus::configuration, "the agent " + launch.record.binary +
-                                                 " cannot be run: " + SystemFailure(problem, "execve").what() +
-                                                 "; the policy's agent.binary must be an executable that the agent's group may run");
+    const char *remedy = problem == E2BIG
+                             ? "; its arguments and variables are more than Linux takes (execve(2)): pass less, for example in a file"
+                             : "; the policy's agent.binary must be an executable that the agent's group may run";
+    throw Failure(ExitStatus::configuration,
+                  "the agent " + launch.record.binary + " cannot be run: " + SystemFailure(problem, "execve").what() + remedy);
 }
 
 ExecEnded wait_for_agent(pid_t agent, FdRef control)

@@ -188,8 +188,8 @@ void wait_until_inside(const std::string &place, Deadline deadline)
 
 void reset_process_state(const AsRoot & /*root*/)
 {
+    reset_limits(); // first: a failure here is recorded, and XFSZ would end that
     reset_signals();
-    reset_limits();
     reset_scheduling();
     reset_memory_and_keys();
     leave_session();
