@@ -163,13 +163,15 @@ std::vector<pid_t> processes_in(const ControlGroup &group)
 
 void remove_empty_groups(const ControlGroup &group)
 {
-    if (group.is_unified) return;
-    std::error_code problem;
-    for (std::filesystem::directory_iterator entry(control_groups, problem), end; !problem && entry != end; entry.increment(problem)) {
-        std::vector<std::string> groups = groups_below(entry->path().string() + place_in_hierarchy(group));
+    const auto remove_at = [](const std::string &path) {
+        const std::vector<std::string> groups = groups_below(path);
         for (auto one = groups.rbegin(); one != groups.rend(); ++one)
             rmdir(one->c_str()); // best_effort: it is not there, or not empty
-    }
+    };
+    if (group.is_unified) return remove_at(group.path);
+    std::error_code problem;
+    for (std::filesystem::directory_iterator entry(control_groups, problem), end; !problem && entry != end; entry.increment(problem))
+        remove_at(entry->path().string() + place_in_hierarchy(group));
 }
 
 } // namespace pi_agent

@@ -51,8 +51,8 @@ void kill_group(const ControlGroup &group);
 // Returns when nobody is in it any more, or it is gone. Throws Failure(system_failure) at the deadline.
 void empty_group(const ControlGroup &group, Deadline deadline);
 
-// Removes what an engine left in hierarchies of version 1 that systemd does not look after: groups of the same path, empty ones.
-// best_effort: one that is left keeps nobody.
+// Removes what an engine left, empty groups at this path and below it: in hierarchies of version 1 that systemd does not look after, and in
+// systemd's own, which systemd leaves when a group of the engine's is still in it. best_effort: one that is left keeps nobody.
 void remove_empty_groups(const ControlGroup &group);
 
 // Who is in it now, or in a group below it; one that has just ended may be among them.

@@ -115,6 +115,17 @@ def an_ssh_key(target):
             target.machine.write("/etc/pi-agent/policy.yaml", ATTACK_POLICY.read_text())
 
 
+@contextlib.contextmanager
+def a_cache(target):
+    """Other tests have none: of a home with a cache more is made, and by more processes."""
+    target.machine.run(["mkdir", "-p", ".cache/pip"], check=True)
+    try:
+        with target.policy_with(UNDER[" with a cache"]):
+            yield
+    finally:
+        target.machine.root("rm -rf /home/alice/.cache/pip; rmdir --ignore-fail-on-non-empty /home/alice/.cache", check=True)
+
+
 def what_brings_somebody_to(target, point):
     """The policy and the files without which nobody comes there."""
     if point == "reading-certs":
@@ -126,7 +137,7 @@ def what_brings_somebody_to(target, point):
     if point == "migrating":
         return a_newer_version(target)
     if point.endswith(" with a cache"):
-        target.machine.run(["mkdir", "-p", ".cache/pip"], check=True)
+        return a_cache(target)
     if point.endswith(" with a sudo that waits"):
         return target.sudo_that_waits()
     policy = UNDER.get(point.removeprefix(name_of(point)), POLICIES.get(point))

@@ -82,6 +82,12 @@ def findings_in_form(entry):
     return [f"an entry {text}: {entry}" for text in found]
 
 
+def told(entry):
+    """When, by whom and why, for messages; without a process it is of the file."""
+    names = ("__REALTIME_TIMESTAMP", "_COMM", "_PID", "PI_AGENT_EXIT_CODE", "PI_AGENT_EXIT_SIGNAL", "PI_AGENT_REASON", "PI_AGENT_PROJECT")
+    return ", ".join(str(entry[name]) for name in names if name in entry)
+
+
 def findings_in_sessions(entries, boot, living):
     """What is wrong between entries: each session has one started and one ended, a refused one neither."""
     found = []
@@ -89,7 +95,9 @@ def findings_in_sessions(entries, boot, living):
     session_of = lambda entry: entry.get("PI_AGENT_SESSION")  # noqa: E731
     for event in ("started", "ended", "denied"):
         counts = Counter(session_of(entry) for entry in by_event[event] if session_of(entry))
-        found += [f"session {session} has {count} {event}" for session, count in counts.items() if count > 1]
+        for session in (session for session, count in counts.items() if count > 1):
+            which = [told(entry) for entry in by_event[event] if session_of(entry) == session]
+            found.append(f"session {session} has {len(which)} {event}: {'; '.join(which)}")
     started = {session_of(entry): entry for entry in by_event["started"]}
     ended = {session_of(entry): entry for entry in by_event["ended"]}
     denied = {session_of(entry) for entry in by_event["denied"]}
