@@ -84,10 +84,10 @@ void print_failure(const std::string &prefix, const std::string &text)
 int main(int argc, char **argv)
 {
     // `pi --pi-agent-explain` becomes this program, and what it says is pi's.
-    const std::string prefix = argc > 0 && std::string_view(argv[0]) == "pi" ? "pi: " : "pi-agentctl: ";
-    CLI::App app("Administers pi-agent: writes and checks its policy, makes the host follow it, and looks after sessions and state.",
-                 "pi-agentctl");
+    const char *prefix = argc > 0 && std::string_view(argv[0]) == "pi" ? "pi: " : "pi-agentctl: ";
     try {
+        CLI::App app("Administers pi-agent: writes and checks its policy, makes the host follow it, and looks after sessions and state.",
+                     "pi-agentctl");
         parse_command_line(app, argc, argv)();
         std::cout.flush();
         if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");

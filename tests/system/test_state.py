@@ -16,6 +16,7 @@ def emptied(playing):
     """alice's agent as before its first start, before and after."""
     said(playing, "state", "reset", "--user", "alice", "--yes") if playing.root(["test", "-d", HOME]).returncode == 0 else None
     yield playing
+    assert ctl(playing, "stop", "--user", "alice").returncode in (0, NOTHING)  # whose wrapper was killed ends a moment later
     said(playing, "state", "reset", "--user", "alice", "--yes")
 
 
