@@ -157,7 +157,8 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
         }
         PastStart &start = known == sessions.end() ? starts.back() : starts[known->second];
         if (event == "ended") {
-            take_end(start, entry);
+            // Of two ends (docs/record.md, "Exactly once") the second is of who did not hear of the first.
+            if (!start.ended_usec) take_end(start, entry);
             continue;
         }
         take_subject(start, entry);

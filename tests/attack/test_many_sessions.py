@@ -115,6 +115,7 @@ def test_many_sessions_one_after_another_leave_nothing(method, product, figures)
 def test_sessions_of_which_processes_are_killed_at_random_leave_nothing(product, figures):
     traces = product.quiet_traces()
     before = census(product)
+    product.machine.recorders_killed = True
     seed = os.environ.get("PI_AGENT_SEED", "0")
     done = product.machine.root(["python3", f"{INSIDE}/killing.py", str(KILLED), seed], check=True, timeout=60 + 3 * KILLED)
     seen = json.loads(done.stdout)

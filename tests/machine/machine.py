@@ -94,6 +94,7 @@ class Machine:
         self._nspawn = None
         self._lock = None
         self._count = 0
+        self.recorders_killed = False  # root's own processes were, at any moment, again and again: for record_check.py
         self.refusals = []  # what pi has told its users: (user, reason), for record_check.py
 
     def __enter__(self):

@@ -68,8 +68,8 @@ class Form(unittest.TestCase):
 
 
 class Sessions(unittest.TestCase):
-    def found(self, *entries, living=()):
-        return findings_in_sessions(entries, BOOT, living)
+    def found(self, *entries, living=(), killed=False):
+        return findings_in_sessions(entries, BOOT, living, killed)
 
     def test_one_started_and_one_ended_is_right_and_a_refusal_is_neither(self):
         pair = entry("started"), entry("ended")
@@ -85,6 +85,15 @@ class Sessions(unittest.TestCase):
         self.assertIn("has 2 denied", self.found(entry("denied"), entry("denied", _PID="8"))[0])
         self.assertIn("process 7 has 2 denied", self.found(entry("denied"), entry("denied", OTHER))[0])
         self.assertIn("was refused, and started", self.found(entry("started"), entry("ended"), entry("denied"))[0])
+
+    def test_a_second_end_is_right_only_of_another_process_that_does_not_know_how_and_where_the_first_was_killed(self):
+        first, other = entry("ended"), {"_PID": "8", "PI_AGENT_EXIT_CODE": None}
+        second = entry("ended", PI_AGENT_REASON="its runner did not record how: it was killed", **other)
+        self.assertEqual(self.found(entry("started"), first, second, killed=True), [])
+        self.assertIn("has 2 ended", self.found(entry("started"), first, second)[0])
+        self.assertIn("has 2 ended", self.found(entry("started"), second, second, killed=True)[0])
+        self.assertIn("has 2 ended", self.found(entry("started"), first, entry("ended", PI_AGENT_REASON="so", **other), killed=True)[0])
+        self.assertIn("has 3 ended", self.found(entry("started"), first, second, second, killed=True)[0])
 
     def test_the_end_is_of_the_same_session(self):
         self.assertIn("another PI_AGENT_USER", self.found(entry("started"), entry("ended", PI_AGENT_USER="bob"))[0])

@@ -64,6 +64,16 @@ TEST_CASE("what is recorded of one session is one start, in the order in which t
     CHECK_FALSE(starts[4].has_failed());
 }
 
+TEST_CASE("of two ends the first is the session's: the second is of who did not hear of it")
+{
+    std::vector<LogEntry> twice = entries;
+    twice.push_back(entry(3500, "ended", "A", {{"PI_AGENT_REASON", "its runner did not record how"}, {"PI_AGENT_DURATION_USEC", "2490"}}));
+    const auto starts = to_history(twice, {}, nobody_lives);
+    CHECK(starts[1].exit_code == 0);
+    CHECK(starts[1].ended_usec == 3000);
+    CHECK_FALSE(starts[1].has_failed());
+}
+
 TEST_CASE("a refusal in its user's name is told apart from root's, and made harmless")
 {
     const auto starts = to_history(entries, {}, nobody_lives);
