@@ -3,6 +3,7 @@
 #include "admin/state.hpp"
 #include "admin/state_export.hpp"
 #include "admin/state_removal.hpp"
+#include "common/error.hpp"
 
 #include <fmt/format.h>
 #include <iostream>
