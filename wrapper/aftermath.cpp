@@ -133,9 +133,13 @@ Aftermath::Aftermath(const std::function<LookPlan()> &plan, const std::string &c
     if (pid_ < 0) throw_errno("starting the look at what the session will leave");
     if (pid_ == 0) run_child(parent, plan, start, cwd, theirs.get());
     channel_ = std::move(own);
+    has_screen_ = isatty(STDOUT_FILENO) == 1; // while it is open
 }
 
-Aftermath::Aftermath(Aftermath &&other) noexcept : channel_(std::move(other.channel_)), pid_(std::exchange(other.pid_, -1)) {}
+Aftermath::Aftermath(Aftermath &&other) noexcept
+    : channel_(std::move(other.channel_)), pid_(std::exchange(other.pid_, -1)), has_screen_(other.has_screen_)
+{
+}
 
 Aftermath::~Aftermath()
 {
@@ -155,7 +159,7 @@ void Aftermath::tell(const std::string &session)
         std::array<pollfd, 2> waits = {pollfd{channel_.get(), POLLIN, 0}, pollfd{impatience.get(), POLLIN, 0}};
         ProgressLine progress(ProgressLine::Place::behind_output); // gone before anything else is written
         if (!wait_for_either(waits, Clock::now() + silence)) {
-            if (isatty(STDOUT_FILENO) == 1) progress.show("looking at what this session left"); // a pager may have the screen
+            if (has_screen_) progress.show("looking at what this session left");
             wait_for_either(waits, deadline);
         }
         if (waits[1].revents != 0) return;

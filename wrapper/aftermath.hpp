@@ -32,6 +32,7 @@ public:
 private:
     UniqueFd channel_;
     pid_t pid_ = -1;
+    bool has_screen_ = false; // standard output is a terminal: no pager's
 };
 
 } // namespace pi_agent
