@@ -83,6 +83,17 @@ def endless_git_config(product, weak):
         target.machine.root(f"pkill -KILL -u alice -x git; rm {GIT_CONFIG}; test ! -e {GIT_CONFIG}-kept || mv {GIT_CONFIG}-kept {GIT_CONFIG}", check=True)
 
 
+def git_that_is_left(target, traces):
+    """What a session left, in words; a git that is the reason is ended. Empty where it left nothing."""
+    try:
+        target.expect_traces(traces, CLEAN_SECONDS)
+    except AssertionError as left:
+        target.machine.root("pkill -KILL -u alice -x git", check=True)
+        target.expect_traces(traces, CLEAN_SECONDS)
+        return str(left)
+    return ""
+
+
 def test_nothing_is_left_when_the_user_kills_the_reader_of_their_git_identity(prove, endless_git_config):
     """A program of the host's works for it; left alone it would keep the runner's scope."""
 
@@ -90,13 +101,8 @@ def test_nothing_is_left_when_the_user_kills_the_reader_of_their_git_identity(pr
         traces = target.quiet_traces()
         answer = killing(target, "identity_reader", "echo ran")
         assert answer["out"] == "ran\n" and "name and address" in answer["said"], f"a session without a name for commits is one: {answer}"
-        try:
-            target.expect_traces(traces, CLEAN_SECONDS)
-        except AssertionError as left:
-            target.machine.root("pkill -KILL -u alice -x git", check=True)
-            target.expect_traces(traces, CLEAN_SECONDS)
-            return Outcome(True, str(left))
-        return Outcome(False, answer)
+        left = git_that_is_left(target, traces)
+        return Outcome(bool(left), left or answer)
 
     prove(attack, "program-end", "program-namespace")
 
@@ -184,12 +190,7 @@ def test_a_process_that_its_user_makes_the_git_of_the_runner_start_ends_with_it(
         if answer["refused"]:
             pytest.skip(f"no user can trace a process of their own here: {answer['refused']}")
         assert answer["planted"] and answer["out"] == "ran\n", f"nothing was planted, so this shows nothing: {answer}"
-        try:
-            target.expect_traces(traces, CLEAN_SECONDS)
-        except AssertionError as left:
-            target.machine.root("pkill -KILL -u alice -x git", check=True)
-            target.expect_traces(traces, CLEAN_SECONDS)
-            return Outcome(True, str(left))
-        return Outcome(False, answer)
+        left = git_that_is_left(target, traces)
+        return Outcome(bool(left), left or answer)
 
     prove(attack, "program-namespace")
