@@ -129,7 +129,7 @@ def call_again(pid, number):
     trace(GETREGS, pid, ctypes.byref(registers))
     was = registers.orig_rax
     registers.rip -= SYSCALL_LENGTH
-    registers.rax = was if number is None else number
+    registers.rax = number
     registers.orig_rax = ctypes.c_ulong(-1).value
     trace(SETREGS, pid, ctypes.byref(registers))
     return was
@@ -165,11 +165,7 @@ try:
     trace(DETACH, child.value)
     trace(SYSCALL, git)  # to the end of its fork, whose result would come over the registers
     os.waitpid(git, WALL)
-    registers = Registers()
-    trace(GETREGS, git, ctypes.byref(registers))
-    registers.rip -= SYSCALL_LENGTH
-    registers.rax, registers.orig_rax = was, ctypes.c_ulong(-1).value
-    trace(SETREGS, git, ctypes.byref(registers))
+    call_again(git, was)
     trace(DETACH, git)
     planted = child.value
 except OSError as error:
