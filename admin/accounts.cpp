@@ -3,6 +3,7 @@
 
 #include "admin/program.hpp"
 #include "common/privileged_groups.hpp"
+#include "common/remedy.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -64,7 +65,8 @@ void check_account(const Policy &policy, const AgentAccount &agent, const Accoun
     }
     for (const auto &group : forbidden_groups_of(policy, account)) {
         problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " is in the group " + quote(group),
-                     fmt::format("take it out (gpasswd -d {} {}), or name another account", agent.name, group));
+                     command_about(agent.name, {"gpasswd", "-d", agent.name, group}, "take it out of the group") +
+                         ", or name another account");
     }
 }
 
@@ -77,7 +79,8 @@ void check_program_stays_hidden(const Policy &policy, const std::vector<Account>
         problems.add(policy.agent.where, "agent.group",
                      "the user " + quote(user.name) + " is in the group " + quote(policy.agent.group) +
                          " and can reach the agent's program",
-                     fmt::format("take the user out (gpasswd -d {} {}), or use a group of its own", user.name, policy.agent.group));
+                     command_about(policy.agent.group, {"gpasswd", "-d", user.name, policy.agent.group}, "take the user out of the group") +
+                         ", or use a group of its own");
     }
 }
 

@@ -13,6 +13,7 @@
 #include "common/policy_paths.hpp"
 #include "common/policy_sources.hpp"
 #include "common/privileged_groups.hpp"
+#include "common/remedy.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/env_files.hpp"
 #include "runner/host_view.hpp"
@@ -75,12 +76,12 @@ bool is_installed_policy(const std::string &path)
 }
 
 // The wrapper reads the policy with its user's rights, so a file that only root can read stops everybody.
-void check_readable_by_all(const std::string &path, mode_t needed, const char *remedy, Problems &problems)
+void check_readable_by_all(const std::string &path, mode_t needed, const char *rights, Problems &problems)
 {
     struct stat status {};
     if (::stat(path.c_str(), &status) != 0 || (status.st_mode & needed) == needed) return; // absent: load_policy has said so
     problems.add({path}, "", fmt::format("not readable by all (mode {:04o}), and pi reads it as its user", status.st_mode & 07777U),
-                 remedy + path);
+                 command_on(std::string("chmod ") + rights, path, "let all users read what it leads to"));
 }
 
 void check_env_files(const Policy &policy, const Observer &observer, Problems &problems, Unverified &unverified)
@@ -121,13 +122,13 @@ void check_installed_files(Problems &problems)
 {
     const std::string main_file = policy_path;
     const auto directory = main_file.substr(0, main_file.rfind('/'));
-    check_readable_by_all(directory, S_IROTH | S_IXOTH, "chmod a+rx ", problems);
-    check_readable_by_all(main_file, S_IROTH, "chmod a+r ", problems);
-    check_readable_by_all(directory_of_parts(main_file), S_IROTH | S_IXOTH, "chmod a+rx ", problems);
-    check_readable_by_all(directory_of_users(main_file), S_IXOTH, "chmod a+x ", problems);
+    check_readable_by_all(directory, S_IROTH | S_IXOTH, "a+rx", problems);
+    check_readable_by_all(main_file, S_IROTH, "a+r", problems);
+    check_readable_by_all(directory_of_parts(main_file), S_IROTH | S_IXOTH, "a+rx", problems);
+    check_readable_by_all(directory_of_users(main_file), S_IXOTH, "a+x", problems);
     for (const auto &files : {directory_of_parts(main_file), directory_of_users(main_file)})
         for (const auto &name : list_trusted_directory(files, ".yaml", "policy directory"))
-            check_readable_by_all(files + "/" + name, S_IROTH, "chmod a+r ", problems);
+            check_readable_by_all(files + "/" + name, S_IROTH, "a+r", problems);
 }
 
 Unverified check_host(const Policy &policy, const Observer &observer, Problems &problems)

@@ -11,6 +11,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
+#include "common/remedy.hpp"
 
 #include <fmt/format.h>
 #include <functional>
@@ -54,7 +55,9 @@ Faults find_missing_accounts(const Policy &policy)
     }
     for (const auto &member : missing.members)
         faults.push_back({"agent-account", "the account " + member + " is not in the group " + policy.agent.group,
-                          policy.agent.create_user ? remedy : fmt::format("usermod -aG {} {}", policy.agent.group, member)});
+                          policy.agent.create_user
+                              ? remedy
+                              : command_about(member, {"usermod", "-aG", policy.agent.group, member}, "make it a member of the group")});
     return faults;
 }
 

@@ -9,6 +9,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
+#include "common/remedy.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
@@ -30,6 +31,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 #include <thread>
+#include <tuple>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -163,7 +165,7 @@ Faults find_open_programs(const AsRoot &root, const Policy &policy)
             {"other-pi",
              "npm installed the agent for everybody in " + install.path + (install.why_left.empty() ? "" : " (" + install.why_left + ")"),
              can_be_hidden ? apply
-                           : (install.why_left.empty() ? "npm uninstall -g it, or chmod o-rwx the directory"
+                           : (install.why_left.empty() ? "npm uninstall -g it, or close the directory to all but root"
                                                        : "npm uninstall -g it, or let only root change the way to it, without links") +
                                  ("; the policy's agent is " + agent)});
     }
@@ -203,14 +205,17 @@ Faults find_account_faults(const AgentsOfUsers &agents)
             faults.push_back({"shared-account",
                               joined(names) + " share the account " + account + ": what one's agent has, the others' can read and change",
                               "agent: {accounts: per-user} in the policy, or run_as for each"});
-        const std::vector<std::pair<std::string, const char *>> places = {{"/var/spool/cron/crontabs/" + account, "a crontab"},
-                                                                          {"/var/spool/cron/" + account, "a crontab"},
-                                                                          {"/var/lib/systemd/linger/" + account, "lingering services"}};
-        for (const auto &[path, what] : places) {
+        const std::vector<std::string> no_crontab = {"crontab", "-r", "-u", account};
+        const std::vector<std::string> no_lingering = {"loginctl", "disable-linger", account};
+        const std::vector<std::tuple<std::string, const char *, std::vector<std::string>>> places = {
+            {"/var/spool/cron/crontabs/" + account, "a crontab", no_crontab},
+            {"/var/spool/cron/" + account, "a crontab", no_crontab},
+            {"/var/lib/systemd/linger/" + account, "lingering services", no_lingering}};
+        for (const auto &[path, what, removal] : places) {
             struct stat facts {};
             if (lstat(path.c_str(), &facts) == 0 && !S_ISDIR(facts.st_mode))
                 faults.push_back({"outside-sessions", account + " has " + what + " (" + path + "): it runs outside of every sandbox",
-                                  "remove it; crontab -r -u " + account + ", or loginctl disable-linger " + account});
+                                  command_about(account, removal, "remove it, or give the agent an account of its own")});
         }
         const auto strays = stray_processes(uids.at(account));
         if (!strays.empty())

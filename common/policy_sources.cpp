@@ -34,7 +34,7 @@ void add_source(const std::string &path, std::vector<PolicySource> &sources, Pro
         const bool absent = failure.error_number() == ENOENT;
         problems.add({path}, "", failure.what(),
                      absent ? "the administrator writes one: sudo pi-agentctl init, then sudo pi-agentctl apply (on NixOS: m3ta.pi-agent)"
-                            : "let root make it readable by all (chmod a+r), and its directory passable (chmod a+rx)");
+                            : "the administrator makes it readable by all: sudo pi-agentctl check says how");
     } catch (const Failure &failure) {
         problems.add({path}, "", failure.what(), "");
     }

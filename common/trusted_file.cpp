@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/path_walk.hpp"
+#include "common/remedy.hpp"
 
 #include <algorithm>
 #include <dirent.h>
@@ -18,12 +19,13 @@ namespace pi_agent {
 
 namespace {
 
+// Whoever could write there may have: making it root's alone would bless what they wrote, so somebody looks first.
 [[noreturn]] void refuse(const std::string &what, const std::string &wanted, const PathStep &step, const std::string &why,
-                         const std::string &remedy)
+                         const std::string &command)
 {
     const auto subject = step.path == wanted ? "" : "; " + escape_for_display(step.path);
-    throw Failure(ExitStatus::configuration, fmt::format("the {} {} cannot be trusted{} {}; run: {} {}", what, escape_for_display(wanted),
-                                                         subject.empty() ? ": it" : subject, why, remedy, escape_for_display(step.path)));
+    throw Failure(ExitStatus::configuration, fmt::format("the {} {} cannot be trusted{} {}; for the administrator: {}", what,
+                                                         escape_for_display(wanted), subject.empty() ? ": it" : subject, why, command));
 }
 
 // The Nix store is writable by the group of its build users and sticky: they can add to it, but neither change nor replace root's entries.
@@ -36,12 +38,13 @@ void require_only_root_can_change(const std::string &what, const std::string &wa
 {
     if (!defence_is_on("trusted-files")) return;
     if (step.status.st_uid != 0) {
-        refuse(what, wanted, step, fmt::format("belongs to uid {}, not to root", step.status.st_uid), "chown -h root");
+        refuse(what, wanted, step, fmt::format("belongs to uid {}, not to root", step.status.st_uid),
+               "look at what is there, then " + command_on("chown root", step.path, "put it where root owns everything on the way"));
     }
     if (S_ISLNK(step.status.st_mode)) return; // a link's own mode says nothing; its directory was judged before it
     if ((step.status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !is_nix_store(step)) {
         refuse(what, wanted, step, fmt::format("is writable by others than root (mode {:04o})", step.status.st_mode & 07777U),
-               "chmod g-w,o-w");
+               "look at what is there, then " + command_on("chmod g-w,o-w", step.path, "put it where only root can write"));
     }
 }
 

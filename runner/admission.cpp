@@ -56,8 +56,7 @@ void require_harmless_grant(const OpenedProject &project, const Account &caller)
     if (caller.gid.value() == 0)
         throw Failure(ExitStatus::denied,
                       "denied: the primary group of " + escape_for_display(caller.name) +
-                          " is root's, and the agent's files would carry it; the administrator gives them another: usermod -g GROUP " +
-                          escape_for_display(caller.name));
+                          " is root's, and the agent's files would carry it; the administrator gives that account another primary group");
 }
 
 OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,

@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/privileged_groups.hpp"
+#include "common/remedy.hpp"
 
 #include <algorithm>
 
@@ -28,7 +29,7 @@ Account find_existing(const AccessRules &rules, const Account &caller)
 void require_nobodys(const Policy &policy, const AccessRules &rules, const Account &agent, const Account &caller)
 {
     const std::string who = "the agent's account " + rules.agent_account + " (" + to_string(rules.where) + ") ";
-    const std::string remedy = "; the administrator gives it numbers of its own: usermod -u UID -g GROUP " + rules.agent_account;
+    const std::string remedy = "; the administrator gives it a uid and a primary group of its own, or names another account";
     if (agent.uid.value() == 0 || agent.uid == caller.uid || agent.gid.value() == 0)
         throw Failure(ExitStatus::configuration, who + "must be neither root's nor the caller's own" + remedy);
     if (!defence_is_on("agents-numbers")) return;
@@ -45,10 +46,11 @@ void require_nobodys(const Policy &policy, const AccessRules &rules, const Accou
 
 [[noreturn]] void refuse_group(const AccessRules &rules, const std::string &group)
 {
-    throw Failure(ExitStatus::configuration,
-                  "the agent's account " + rules.agent_account + " is in the group " + group +
-                      ", which opens the host or a user's files to it; the administrator removes it: gpasswd -d " + rules.agent_account +
-                      " " + group);
+    const std::string command = command_about(rules.agent_account, {"gpasswd", "-d", rules.agent_account, group}, "");
+    throw Failure(ExitStatus::configuration, "the agent's account " + rules.agent_account + " is in the group " + group +
+                                                 ", which opens the host or a user's files to it; the administrator takes it out of that "
+                                                 "group" +
+                                                 (command.empty() ? "" : " (" + command + ")") + ", or names another account");
 }
 
 void require_caller_is_no_agent(const Policy &policy, const Account &caller)

@@ -82,9 +82,10 @@ gid_t require_docker_socket(const AsRoot & /*root*/)
     const bool is_roots = S_ISSOCK(facts.st_mode) && facts.st_uid == 0 && (facts.st_mode & S_IWOTH) == 0 &&
                           (!groups || group_name(Gid(facts.st_gid)) == "docker");
     if (!is_roots && defence_is_on("docker:socket-of-root"))
-        throw Failure(ExitStatus::configuration, std::string(docker_socket) +
-                                                     " is no socket that only root and the group docker can write to: who can is root on "
-                                                     "this host; chown root:docker it and chmod 0660 it, or choose another method");
+        throw Failure(ExitStatus::configuration,
+                      std::string(docker_socket) +
+                          " is no socket that only root and the group docker can write to: who can is root on "
+                          "this host; give it to root and the group docker with mode 0660, or choose another method");
     return groups ? facts.st_gid : 0;
 }
 

@@ -6,6 +6,7 @@
 #include "common/escape.hpp"
 #include "common/fault_point.hpp"
 #include "common/policy_env.hpp"
+#include "common/remedy.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/child.hpp"
 #include "runner/host_file.hpp"
@@ -68,9 +69,11 @@ std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> 
         if (!S_ISREG(facts.st_mode))
             throw Failure(ExitStatus::configuration, file.path + " (" + to_string(file.where) + ") is no regular file");
         if ((facts.st_mode & 077U) != 0 && defence_is_on("env-file-mode"))
-            throw Failure(ExitStatus::configuration, file.path + " (" + to_string(file.where) +
-                                                         ") can be read by others than root, and such files hold secrets; chmod 600 " +
-                                                         file.path + ", or put what is no secret under 'env'");
+            throw Failure(ExitStatus::configuration,
+                          escape_for_display(file.path) + " (" + to_string(file.where) +
+                              ") can be read by others than root, and such files hold secrets; " +
+                              command_on("chmod 600", file.path, "put them into a file of their own in /etc/pi-agent, mode 0600") +
+                              ", or put what is no secret under 'env'");
         auto assignments = parse_env_file(read_whole(fd, env_file_limit, file.path), file.path);
         for (const auto &assignment : assignments)
             if (const auto problem = problem_of_env_name(assignment.name))

@@ -31,7 +31,7 @@ bool is_there(const GuardedTree &tree, const std::string &path)
     throw Failure(ExitStatus::configuration,
                   escape_for_display(join_path(tree.path, path)) +
                       " belongs to git and cannot be read, so what it leads to cannot be protected (projects.protect); "
-                      "give yourself the rights (chmod u+rwX), or remove it");
+                      "its owner makes it readable to you, or removes it");
 }
 
 bool is_directory(const GuardedTree &tree, const std::string &path)

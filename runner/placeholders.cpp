@@ -102,7 +102,7 @@ bool make_placeholder(FdRef top, const std::string &path, Standin standin)
         throw Failure(ExitStatus::configuration,
                       escape_for_display(split_last(path).first) +
                           " in the project is not writable to you, so the agent, who could change that, cannot be kept from making " +
-                          escape_for_display(name) + " there (projects.protect); give yourself the rights (chmod u+rwx)");
+                          escape_for_display(name) + " there (projects.protect); give yourself the right to write there");
     return false;
 }
 

@@ -74,7 +74,7 @@ private:
         throw Failure(ExitStatus::configuration,
                       escape_for_display(join_path(tree_.path, path)) +
                           " is yours and may not be entered, so what is in it cannot be protected (projects.protect), and inside "
-                          "the agent could give itself the rights; give them to yourself (chmod u+rwX), or remove it");
+                          "the agent could give itself the rights; give them to yourself, or remove it");
     }
 
     static void add_once(std::vector<std::string> &paths, const std::string &path)

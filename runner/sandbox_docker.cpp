@@ -40,7 +40,7 @@ void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
         std::find(plan.account_groups.begin(), plan.account_groups.end(), group) == plan.account_groups.end())
         return;
     throw Failure(ExitStatus::denied, "denied: the agent would be in the group docker (" + std::to_string(group) +
-                                          "), whose members are root on this host; remove its account from it (gpasswd -d)");
+                                          "), whose members are root on this host; the administrator takes its account out of it");
 }
 
 } // namespace

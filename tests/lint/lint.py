@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import rules
-from sources import line_of, read_sources
+from sources import line_of, read_sources, strings_of
 
 
 @dataclass(frozen=True)
@@ -130,6 +130,21 @@ def check_forbidden_in_cpp(file):
             yield Finding(file.path, line_of(file.code, match.start()), name.replace(" ", "-"), remedy)
 
 
+def check_remedies(file):
+    """A command in a message that does not go through what decides whether it may be said."""
+    if file.kind != "cpp" or file.top_directory not in rules.PRODUCT_DIRECTORIES:
+        return
+    for offset, content in strings_of(file.text):
+        for match in rules.COMMAND.finditer(content):
+            name, arguments = match.group("name", "arguments")
+            if name in rules.COMMANDS_THAT_ARE_WORDS and not arguments.startswith("-"):
+                continue
+            if rules.BEFORE_COMMAND.search(file.text[:offset]) and "/" not in arguments:
+                continue
+            yield Finding(file.path, line_of(file.text, offset), "remedy",
+                          f"{match.group()!r} in a message: command_on() and command_about() (common/remedy.hpp) say what can do no harm; else say it in words")
+
+
 def check_words(file):
     for name, pattern, remedy in rules.FORBIDDEN_WORDS:
         for match in pattern.finditer(file.text):
@@ -161,7 +176,7 @@ def check_encoding(file):
         yield Finding(file.path, line_of(file.text, file.text.index("\ufffd")), "encoding", "not valid UTF-8")
 
 
-EACH_FILE = (check_forbidden_in_cpp, check_words, check_purpose, check_length, check_name, check_encoding)
+EACH_FILE = (check_forbidden_in_cpp, check_remedies, check_words, check_purpose, check_length, check_name, check_encoding)
 
 
 def check_all(files):

@@ -45,6 +45,28 @@ WORDS = {
     "registry host": ["https://regis" + "try.example.org/x", "from py" + "pi.org"],
 }
 
+REMEDIES = [
+    'throw Failure(file + "; chmod 600 " + file);',
+    'problems.add(where, "", "no", fmt::format("run: chown -h {} {}", user, path));',
+    'say("the administrator runs: " "rm -r " + path);',
+    'say("use /bin/mv {} away (sudo mv {} {}.old)");',
+    'say("make it root\'s (chown root:root /etc/passwd)");',
+    'say("sudo setfacl -b ~/.pi");',
+    'say(R"(ln -sfn /etc/passwd x)");',
+    'say(command_on("chmod 600", path, "or chmod 600 " + path));',
+    'say(command_on("chmod 600 /etc/passwd", path, "no"));',
+    'say("take it out: gpasswd -d {} {}"); say("crontab -r -u " + account);',
+    'say("install -d /x");',
+]
+NO_REMEDIES = [
+    'say(command_on("chmod 600", path, "let root alone read it"));',
+    'say(command_on(std::string("chmod ") + rights, path, "no") + command_about(account, {"gpasswd", "-d", account, group}, "no"));',
+    'run({"chmod", "600", path}); const char *names[] = {"chmod", "rm", "mount"};',
+    '// chmod 600 /etc/passwd\nsay("a farm of links, from here to form");',
+    'say("install the agent again"); say("kill the session"); say("mount what is needed");',
+    'unit << "ExecStart=/usr/bin/mount --bind a b\\nExecStop=/usr/bin/umount b\\n";',
+]
+
 HARMLESS = [
     "// mount(2), setuid, fork() and #include <yaml-cpp/yaml.h> in a comment",
     "/* system(\n fork() */",
@@ -196,6 +218,15 @@ class EachFile(unittest.TestCase):
                 for path in ("runner/sample.cpp", "tests/unit/sample.cpp"):
                     with self.subTest(snippet=snippet, path=path):
                         self.assertEqual(names_of(each_file(cpp(snippet, path))), {name.replace(" ", "-")})
+
+    def test_a_command_in_a_message_is_found_unless_the_one_place_decides_on_it(self):
+        for snippet in REMEDIES:
+            with self.subTest(snippet=snippet):
+                self.assertEqual(names_of(each_file(cpp(snippet))), {"remedy"})
+                self.assertEqual(each_file(cpp(snippet, "tests/unit/sample.cpp")), [])
+        for snippet in NO_REMEDIES:
+            with self.subTest(snippet=snippet):
+                self.assertEqual(each_file(cpp(snippet)), [])
 
     def test_forbidden_words_are_found_in_code_and_documents(self):
         self.assertEqual(set(WORDS), {row[0] for row in rules.FORBIDDEN_WORDS})

@@ -79,6 +79,15 @@ CHILD_TASK = re.compile(r"\]\s*\(\s*const AsUser &[^,()]*,\s*FdRef[^,()]*\)\s*(?
 FUNCTION = re.compile(r"^[\w:<>,&* ]*?(?<![\w:])(\w+)\([^{};]*\)\s*(?:const\s*)?(?:noexcept\s*)?\{", re.MULTILINE)
 FAULT_POINT = re.compile(r"\bfault_point\s*\(")
 
+# A command with its arguments, in what a message says. Somebody will paste it as root, so common/remedy.hpp decides whether it may be said: it
+# stands nowhere but as the first argument of command_on(), which adds the path. Units that we write are documents, no messages.
+COMMAND = re.compile(
+    r"(?<!ExecStart=)(?<!ExecStop=)(?<![\w./-])(?:/(?:usr/)?s?bin/)?"
+    r"(?P<name>ch(?:mod|own|grp|attr|age|sh)|setfacl|rm|rmdir|mv|ln|cp|dd|mkdir|truncate|install|kill|pkill|umount|mount|mkfs\S*|user(?:mod|add|del)"
+    r"|group(?:mod|add|del)|gpasswd|passwd|crontab|loginctl|semanage|restorecon)\s+(?P<arguments>[-+./~0-7a-z{$][^;,()\n]*)")
+COMMANDS_THAT_ARE_WORDS = {"install", "kill", "mount", "passwd", "truncate"}  # only with an option
+BEFORE_COMMAND = re.compile(r"\bcommand_on\(\s*(?:std::string\(\s*)?$")
+
 # The page that names every source file of the product (its stem in backquotes), so that a newcomer finds them.
 MODULE_MAP = "docs/architecture.md"
 

@@ -33,6 +33,22 @@ def code_of(text):
     return _NOT_CODE.sub(blank, text)
 
 
+def strings_of(text):
+    """(offset, content) of each string of a C++ text; literals with nothing but blanks between them are one string."""
+    joined = []
+    end = None
+    for match in _NOT_CODE.finditer(text):
+        if match.group()[0] not in '"R':
+            continue
+        content = match.group()[1:-1] if match.group()[0] == '"' else match.group().partition("(")[2].rpartition(")")[0]
+        if joined and not text[end : match.start()].strip():
+            joined[-1] = (joined[-1][0], joined[-1][1] + content)
+        else:
+            joined.append((match.start(), content))
+        end = match.end()
+    return joined
+
+
 def line_of(text, offset):
     return text.count("\n", 0, offset) + 1
 

@@ -102,7 +102,7 @@ def test_an_image_that_brings_more_than_files(docker, change, words):
 def test_a_socket_that_others_may_write(docker):
     for wrong, right in ((f"chmod 0666 {SOCKET}", f"chmod 0660 {SOCKET}"), (f"chgrp users {SOCKET}", f"chgrp docker {SOCKET}")):
         docker.root(wrong, check=True)
-        refused(docker, 78, "/run/docker.sock is no socket that only root and the group docker can write to", "chmod 0660")
+        refused(docker, 78, "/run/docker.sock is no socket that only root and the group docker can write to", "mode 0660")
         docker.root(right, check=True)
 
 

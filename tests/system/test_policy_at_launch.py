@@ -77,9 +77,9 @@ def test_a_drop_in_is_named_as_the_place_of_its_mistakes(machine):
 @pytest.mark.parametrize(
     ("script", "words"),
     [
-        ("chown alice policy.yaml", "belongs to uid 1000, not to root; run: chown -h root /etc/pi-agent/policy.yaml"),
-        ("chmod g+w policy.yaml", "is writable by others than root (mode 0664); run: chmod g-w,o-w /etc/pi-agent/policy.yaml"),
-        ("chmod o+w .", "/etc/pi-agent is writable by others than root (mode 0757); run: chmod g-w,o-w /etc/pi-agent"),
+        ("chown alice policy.yaml", "belongs to uid 1000, not to root; for the administrator: look at what is there, then run: chown root /etc/pi-agent/policy.yaml"),
+        ("chmod g+w policy.yaml", "is writable by others than root (mode 0664); for the administrator: look at what is there, then run: chmod g-w,o-w /etc/pi-agent/policy.yaml"),
+        ("chmod o+w .", "/etc/pi-agent is writable by others than root (mode 0757); for the administrator: look at what is there, then run: chmod g-w,o-w /etc/pi-agent"),
         ("mv policy.yaml /home/alice/p.yaml; ln -s /home/alice/p.yaml policy.yaml", "/home/alice belongs to uid 1000"),
         ("rm policy.yaml", "cannot open /etc/pi-agent/policy.yaml: No such file or directory; the administrator writes one: sudo pi-agentctl init"),
         ("rm policy.yaml; mkdir policy.yaml", "is not a regular file"),

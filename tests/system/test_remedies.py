@@ -1,0 +1,88 @@
+"""What an administrator pastes from a message harms nothing, whatever path or account a policy, a link or a user brought into it."""
+
+import re
+
+import pytest
+from launching import PLAYING_AGENT, PLAYING_POLICY, POLICY_FILE, pi, written_policy
+
+ETC = "/etc/pi-agent"
+OWN = re.compile(r"(?:/etc|/usr/lib|/usr/libexec|/usr/share|/var/lib|/var/log)/pi-agent(?:/[\w.-]+)*")
+# A command that changes something, with what it is to change.
+COMMAND = re.compile(r"\b(?:chmod|chown|chgrp|setfacl|rm|mv|ln|cp|usermod|userdel|groupdel|gpasswd|crontab|loginctl)\s+[^;,()\n]+")
+VICTIMS = ["/", "/etc", "/etc/passwd", "/etc/shadow", "/home", "/home/eve", "/home/eve/file", "/root", "/root/policy.yaml", "/run/keep"]
+FILE_OF_EVE = "install -o eve -m 644 /dev/null /home/eve/file; echo A=1 >/home/eve/file"
+POLICY_OF_EVE = f"install -o eve -m 644 {POLICY_FILE} /home/eve/file"
+
+
+def env_file(path):
+    return PLAYING_POLICY + f"env_files: [{path!r}]\n"
+
+
+# {what it is: (a policy, what root or somebody else did before, words that must be said)}
+CASES = {
+    "a file of the system": (env_file("/etc/passwd"), "true", "/etc/passwd"),
+    "a link to one": (env_file(f"{ETC}/link"), f"ln -s /etc/passwd {ETC}/link", "hold secrets"),
+    "a second name of one": (env_file(f"{ETC}/second"), f"ln /etc/passwd {ETC}/second", "hold secrets"),
+    "a link above it": (env_file(f"{ETC}/up/passwd"), f"ln -s /etc {ETC}/up", "hold secrets"),
+    "a file of a user": (env_file("/home/eve/file"), FILE_OF_EVE, "cannot be trusted"),
+    "a link to a user's": (env_file(f"{ETC}/link"), f"{FILE_OF_EVE}; ln -s /home/eve/file {ETC}/link", "cannot be trusted"),
+    "a user's own link": (env_file(f"{ETC}/link"), f"ln -s /root {ETC}/link; chown -h eve {ETC}/link", "cannot be trusted"),
+    "a name for a shell": (env_file(f"{ETC}/a;rm -r $HOME"), f"install -m 644 /dev/null '{ETC}/a;rm -r $HOME'", "hold secrets"),
+    "a policy behind a user's link": (PLAYING_POLICY, f"{POLICY_OF_EVE}; ln -sf /home/eve/file {POLICY_FILE}; chown -h eve {POLICY_FILE}", "cannot be trusted"),
+    "a policy of a user": (PLAYING_POLICY, f"{POLICY_OF_EVE}; ln -sf /home/eve/file {POLICY_FILE}", "cannot be trusted"),
+    "a policy in root's home": (PLAYING_POLICY, f"install -m 600 {POLICY_FILE} /root/policy.yaml; ln -sf /root/policy.yaml {POLICY_FILE}", "readable"),
+    "an account of the system": (
+        PLAYING_POLICY.replace("  accounts: per-user\n", "").replace("agent:\n", "agent:\n  user: games\n  create_user: false\n"),
+        "gpasswd -a games disk", "games"),
+}  # fmt: skip
+HARMLESS = {
+    "a file of ours": (env_file(f"{ETC}/our.env"), f"install -m 644 /dev/null {ETC}/our.env", f"run: chmod 600 {ETC}/our.env"),
+    "a policy of somebody": (PLAYING_POLICY, f"chown eve {POLICY_FILE}", f"run: chown root {POLICY_FILE}"),
+    "a policy for root alone": (PLAYING_POLICY, f"chmod 600 {POLICY_FILE}", f"run: chmod a+r {POLICY_FILE}"),
+}
+PUT_BACK = f"""
+cd {ETC} && rm -rf link second up our.env 'a;rm -r $HOME' policy.yaml /home/eve/file /root/policy.yaml
+gpasswd -d games disk >/dev/null 2>&1; true"""
+
+
+def states(machine):
+    return machine.root(["stat", "--format=%n %u:%g %a %F", "--", *VICTIMS], check=False).stdout
+
+
+def everything_said(machine):
+    """By whoever meets the fault: the administrator's check and doctor, and the user."""
+    asked = [machine.root(["pi-agentctl", *words]) for words in (["check"], ["check", "--json"], ["doctor"], ["apply", "--dry-run"], ["apply", "--no-canary"])]
+    asked += [pi(machine, "sh", "true"), machine.run(["unshare", "-Ur", "pi"], cwd="/home/alice/projects/demo")]
+    return "\n".join((done.stdout + done.stderr).decode() for done in asked)
+
+
+@pytest.fixture
+def faulty(playing):
+    """faulty(policy, script) brings a fault about; afterwards nothing of it is left."""
+    playing.root("echo kept >/run/keep", check=True)
+    with written_policy(playing, PLAYING_POLICY):
+
+        def bring_about(policy, script):
+            playing.write(POLICY_FILE, policy)
+            playing.root(script, check=True)
+            return playing
+
+        yield bring_about
+        playing.root(PUT_BACK, check=True)
+
+
+@pytest.mark.parametrize("case", [*CASES, *HARMLESS])
+def test_a_command_in_a_message_can_be_pasted(faulty, case):
+    policy, script, words = {**CASES, **HARMLESS}[case]
+    machine = faulty(policy, script)
+    said = everything_said(machine)
+    assert words in said, said
+    before = states(machine)
+    commands = {match.group().strip().rstrip('".') for match in COMMAND.finditer(said)}
+    assert bool(commands) == (case in HARMLESS), commands
+    for command in commands:
+        assert f"run: {command}" in said, said
+        changed = command.split()[-1]
+        assert OWN.fullmatch(changed), command
+        machine.root(command)
+    assert states(machine) == before
