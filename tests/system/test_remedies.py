@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from launching import PLAYING_AGENT, PLAYING_POLICY, POLICY_FILE, pi, written_policy
+from launching import DEMO, PLAYING_POLICY, POLICY_FILE, pi, written_policy
 
 ETC = "/etc/pi-agent"
 OWN = re.compile(r"(?:/etc|/usr/lib|/usr/libexec|/usr/share|/var/lib|/var/log)/pi-agent(?:/[\w.-]+)*")
@@ -27,10 +27,11 @@ CASES = {
     "a file of a user": (env_file("/home/eve/file"), FILE_OF_EVE, "cannot be trusted"),
     "a link to a user's": (env_file(f"{ETC}/link"), f"{FILE_OF_EVE}; ln -s /home/eve/file {ETC}/link", "cannot be trusted"),
     "a user's own link": (env_file(f"{ETC}/link"), f"ln -s /root {ETC}/link; chown -h eve {ETC}/link", "cannot be trusted"),
-    "a name for a shell": (env_file(f"{ETC}/a;rm -r $HOME"), f"install -m 644 /dev/null '{ETC}/a;rm -r $HOME'", "hold secrets"),
+    "a name for a shell": (env_file(f"{ETC}/a;reboot $(id)"), f"install -m 644 /dev/null '{ETC}/a;reboot $(id)'", "hold secrets"),
     "a policy behind a user's link": (PLAYING_POLICY, f"{POLICY_OF_EVE}; ln -sf /home/eve/file {POLICY_FILE}; chown -h eve {POLICY_FILE}", "cannot be trusted"),
     "a policy of a user": (PLAYING_POLICY, f"{POLICY_OF_EVE}; ln -sf /home/eve/file {POLICY_FILE}", "cannot be trusted"),
     "a policy in root's home": (PLAYING_POLICY, f"install -m 600 {POLICY_FILE} /root/policy.yaml; ln -sf /root/policy.yaml {POLICY_FILE}", "readable"),
+    "where root is nobody": (PLAYING_POLICY, "true", "/ belongs to uid 65534"),
     "an account of the system": (
         PLAYING_POLICY.replace("  accounts: per-user\n", "").replace("agent:\n", "agent:\n  user: games\n  create_user: false\n"),
         "gpasswd -a games disk", "games"),
@@ -41,7 +42,7 @@ HARMLESS = {
     "a policy for root alone": (PLAYING_POLICY, f"chmod 600 {POLICY_FILE}", f"run: chmod a+r {POLICY_FILE}"),
 }
 PUT_BACK = f"""
-cd {ETC} && rm -rf link second up our.env 'a;rm -r $HOME' policy.yaml /home/eve/file /root/policy.yaml
+cd {ETC} && rm -rf link second up our.env 'a;reboot $(id)' policy.yaml /home/eve/file /root/policy.yaml
 gpasswd -d games disk >/dev/null 2>&1; true"""
 
 
@@ -52,7 +53,8 @@ def states(machine):
 def everything_said(machine):
     """By whoever meets the fault: the administrator's check and doctor, and the user."""
     asked = [machine.root(["pi-agentctl", *words]) for words in (["check"], ["check", "--json"], ["doctor"], ["apply", "--dry-run"], ["apply", "--no-canary"])]
-    asked += [pi(machine, "sh", "true"), machine.run(["unshare", "-Ur", "pi"], cwd="/home/alice/projects/demo")]
+    # In a user namespace of the caller's own every file of root's seems to be nobody's.
+    asked += [pi(machine, "sh", "true"), machine.run(["unshare", "--user", "--map-current-user", "pi"], cwd=DEMO)]
     return "\n".join((done.stdout + done.stderr).decode() for done in asked)
 
 
