@@ -10,9 +10,11 @@
       forEach = make: nixpkgs.lib.genAttrs systems (system: make nixpkgs.legacyPackages.${system});
     in
     {
-      overlays.default = final: previous: { pi-agent = final.callPackage ./nix/package.nix { }; };
+      # `prev` by this name: `nix flake check` wants it.
+      overlays.default = final: prev: { pi-agent = final.callPackage ./nix/package.nix { }; };
 
-      nixosModules.default = ./nix/module.nix;
+      # By its path, so that a system that imports it twice has it once.
+      nixosModules.default = { imports = [ ./nix/module.nix ]; };
 
       packages = forEach (pkgs: { default = pkgs.callPackage ./nix/package.nix { }; });
 

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -27,6 +28,32 @@ def nix(*arguments):
     if done.returncode != 0:
         raise EvaluationError(done.stderr)
     return json.loads(done.stdout)
+
+
+def flake_check(library, place, change=None):
+    """`nix flake check --no-build` of the flake, with a stand-in for nixpkgs that has this library, all of it below `place`.
+
+    `change` is a text of flake.nix, and what is to stand there instead."""
+    flake = place / "flake"
+    shutil.copytree(SOURCE / "nix", flake / "nix")
+    shutil.copy(SOURCE / "meson.build", flake)
+    text = (SOURCE / "flake.nix").read_text()
+    if change:
+        assert text.count(change[0]) == 1, change
+        text = text.replace(*change)
+    (flake / "flake.nix").write_text(text)
+    nixpkgs = place / "nixpkgs"
+    nixpkgs.mkdir()
+    shutil.copy(STAND_IN.with_name("flake.nix"), nixpkgs)
+    if library.is_dir():
+        shutil.copytree(library, nixpkgs / "lib")
+    else:
+        (nixpkgs / "lib").mkdir()
+        shutil.copy(library, nixpkgs / "lib/default.nix")
+    command = ["nix", "--extra-experimental-features", "nix-command flakes", "--store", place / "store", "flake", "check", "--no-build",
+               "--no-use-registries", "--option", "build-users-group", "", "--override-input", "nixpkgs", f"path:{nixpkgs}", f"path:{flake}"]  # fmt: skip
+    environment = {**os.environ, "HOME": str(place), "XDG_CACHE_HOME": str(place / "cache")}
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
 
 
 def evaluate_modules(modules, wanted, library=STAND_IN):

@@ -4,7 +4,7 @@ import subprocess
 
 import pytest
 from cache import NIXOS_PREFIX, NIXOS_PROGRAMS, NIXOS_SETTINGS
-from evaluating import LIBRARIES, SOURCE, nix
+from evaluating import LIBRARIES, SOURCE, flake_check, nix
 
 FILES = [SOURCE / "flake.nix", *SOURCE.glob("nix/**/*.nix"), *SOURCE.glob("tests/nix/**/*.nix")]
 
@@ -37,3 +37,23 @@ def test_the_flake_has_package_overlay_module_shell_and_checks(library):
     assert machine["failed"] == [] and machine["sudo"][0]["users"] == ["alice"]
     assert '"defaultModel": "ours"' in machine["draft"]
     compile(flake["testScript"], "testScript", "exec")
+
+
+def test_nix_flake_check_accepts_the_flake(library, tmp_path):
+    done = flake_check(library, tmp_path)
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "words"),
+    [
+        ("overlays.default = final: prev:", "overlays.default = final: previous:", "overlay does not take an argument named 'prev'"),
+        ("{ imports = [ ./nix/module.nix ]; }", "./nix/module.nix", "module must be a function or an attribute set"),
+        ("{ default = pkgs.callPackage ./nix/package.nix { }; }", '{ default = "pi-agent"; }', "flake attribute 'packages.x86_64-linux.default' is not a derivation"),
+        ("./nix/test-vm.nix", "./nix/gone.nix", "nix/gone.nix"),
+        ("packages = [ pkgs.clang-tools pkgs.shellcheck ];", "packages = [ pkgs.clang-tool ];", "attribute 'clang-tool' missing"),
+    ],
+)
+def test_nix_flake_check_finds_what_is_wrong(right, wrong, words, tmp_path):
+    done = flake_check(LIBRARIES["stand-in"], tmp_path, (right, wrong))
+    assert done.returncode != 0 and words in done.stderr, done.stderr
