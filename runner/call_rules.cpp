@@ -115,6 +115,15 @@ void add_terminal_injection(std::vector<CallDenial> &denials)
         denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
 }
 
+// Who holds a lease on a file is asked before anybody opens it otherwise, and may keep them waiting (fcntl(2): 45 s): the user, whose files
+// those of the project are, and every program of theirs. A delegation (Linux 6.19) is one that directories have as well.
+void add_leases(std::vector<CallDenial> &denials)
+{
+    constexpr std::uint64_t set_delegation = 1040; // F_SETDELEG, newer than our headers
+    for (const std::uint64_t command : {std::uint64_t{F_SETLEASE}, set_delegation})
+        denials.push_back({"fcntl", {{1, low_half, command}}, EPERM});
+}
+
 // No namespace; and sockets of root's too, whose account database may be asked anywhere (nsswitch.conf(5)).
 std::vector<CallAllowance> shared_allowances()
 {
@@ -144,6 +153,7 @@ std::vector<CallDenial> call_denials()
     add_mode_bits(denials);
     add_namespaces(denials);
     add_terminal_injection(denials);
+    add_leases(denials);
     return denials;
 }
 

@@ -33,7 +33,7 @@ GROUPS = (
     (("unit:LockPersonality",), "EPERM", ("personality",)),
     (("unit:RestrictRealtime",), "EPERM", ("real-time scheduling",)),
     (("unit:RestrictAddressFamilies",), "EAFNOSUPPORT", ("AF_NETLINK", "AF_PACKET", "AF_VSOCK")),
-    (("seccomp-filter",), "EPERM", ("TIOCSTI", "TIOCSTI with high bits", "TIOCLINUX")),
+    (("seccomp-filter",), "EPERM", ("TIOCSTI", "TIOCSTI with high bits", "TIOCLINUX", "write lease", "read lease", "lease with high bits", "delegation")),
     (("seccomp-filter", "unit:SystemCallArchitectures"), "killed by SIGSYS", ("32-bit call", "x32 call")),
     # Those that need a capability: the kernel's own answer shows only to an agent that has all of them.
     (AS_ROOT, "EPERM", (

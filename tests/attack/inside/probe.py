@@ -22,6 +22,8 @@ AT_FDCWD = -100
 BAD = 1  # an address that can never be read
 CLONE_NEWNS, CLONE_NEWUSER = 0x20000, 0x10000000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
+F_SETLEASE, F_SETDELEG = 1024, 1040
+F_RDLCK, F_WRLCK = 0, 1
 PROCESS_KEYRING = -2
 
 
@@ -356,6 +358,18 @@ SERVICES = {
 }
 
 
+def lease(command, kind):
+    """Of a file that was just made, which nobody else has open."""
+
+    def attempt():
+        path = f"/tmp/.leased-{os.getpid()}"
+        descriptor = os.open(path, os.O_CREAT | (os.O_RDWR if kind == F_WRLCK else os.O_RDONLY), 0o600)
+        os.unlink(path)
+        return outcome(system_call(72, descriptor, command, kind))
+
+    return attempt
+
+
 def run_setuid_program():
     done = os.popen("/usr/local/lib/attack/setuid-id -u; /usr/local/lib/attack/setuid-id -g").read().split()
     return "done" if "0" in done else f"uid and gid {done}"
@@ -367,6 +381,10 @@ OTHERS = {
     "TIOCSTI": type_into_terminal(TIOCSTI),
     "TIOCSTI with high bits": type_into_terminal(0xDEAD << 32 | TIOCSTI),
     "TIOCLINUX": type_into_terminal(TIOCLINUX),
+    "write lease": lease(F_SETLEASE, F_WRLCK),
+    "read lease": lease(F_SETLEASE, F_RDLCK),
+    "lease with high bits": lease(0xDEAD << 32 | F_SETLEASE, F_WRLCK),
+    "delegation": lease(F_SETDELEG, BAD),
     "setuid program": run_setuid_program,
     "homes": lambda: {path: listing(path) for path in ("/home", "/home/alice", "/root", "/run/user", "/home/bob", "/home/eve")},
     "places of the host": lambda: {path: listing(path) for path in ("/srv", "/mnt", "/media", "/run", "/var", "/var/lib", "/boot")},

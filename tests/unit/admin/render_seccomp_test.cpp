@@ -160,6 +160,14 @@ TEST_CASE("of all requests of terminals only the two that type are refused")
             REQUIRE(passes_conditions(calls, "ioctl", {0, request | upper, 0, 0, 0, 0}) == (request != TIOCSTI && request != TIOCLINUX));
 }
 
+TEST_CASE("of all commands for descriptors only those that lease are refused")
+{
+    const auto calls = passing_calls();
+    for (std::uint64_t command = 0; command < 0x1000; ++command)
+        for (const std::uint64_t upper : {std::uint64_t{0}, std::uint64_t{0xffffffff} << 32U})
+            REQUIRE(passes_conditions(calls, "fcntl", {0, command | upper, 0, 0, 0, 0}) == (command != F_SETLEASE && command != 1040));
+}
+
 TEST_CASE("under the exported profile programs work")
 {
     const TemporaryDirectory directory;
