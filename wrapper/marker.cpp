@@ -76,6 +76,13 @@ void Marker::part(const std::string &path, const std::string &what, const struct
     add(path, what, std::move(mark));
 }
 
+void Marker::other_names(const std::string &path, const std::string &what)
+{
+    const auto facts = tree_.look(path, Links::follow);
+    if (facts && S_ISREG(facts->st_mode) && facts->st_nlink > 1)
+        part(path, what + " with another name (a hard link)", *facts, std::to_string(facts->st_nlink));
+}
+
 void Marker::whole(const std::string &path, const std::string &what, const struct stat &facts)
 {
     add(path, what, mark_of(facts));

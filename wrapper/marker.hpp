@@ -23,6 +23,8 @@ public:
     // Something in that file, whose facts are given: equal contents are no change.
     void part(const std::string &path, const std::string &what, const struct stat &facts, std::string content,
               Appearing appearing = Appearing::counts);
+    // A file with several names (hard links): by another one it is changed later, whatever protects this one.
+    void other_names(const std::string &path, const std::string &what);
     // Something that cannot be looked into, or is too large for it: any change counts.
     void whole(const std::string &path, const std::string &what, const struct stat &facts);
     // What can be run in a directory that programs are taken from, or is read by a shell (`activate`); not what is below.

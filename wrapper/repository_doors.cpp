@@ -38,6 +38,22 @@ bool is_part_of_a_repository(const std::string &gitdir)
     return git != std::string::npos && (path.compare(git, 16, "/.git/worktrees/") == 0 || path.compare(git, 14, "/.git/modules/") == 0);
 }
 
+// The lines with which git runs a program, as it finds them.
+std::string commands_of_todo(const std::string &text)
+{
+    constexpr const char *blank = " \t\r";
+    std::string commands;
+    for (std::size_t start = 0; start < text.size();) {
+        const std::size_t end = std::min(text.find('\n', start), text.size());
+        const std::string line = text.substr(start, end - start);
+        start = end + 1;
+        const std::size_t begin = std::min(line.find_first_not_of(blank), line.size());
+        const std::string word = line.substr(begin, line.find_first_of(blank, begin) - begin);
+        if (word == "exec" || word == "x") commands += line.substr(begin) + "\n";
+    }
+    return commands;
+}
+
 } // namespace
 
 // A path as git's configuration and files write it, where it lies in the tree.
@@ -63,6 +79,7 @@ void RepositoryDoors::git_file(const std::string &path, const std::string &direc
     const std::string named = path_in_git_file(marker_.tree().read(path, small_limit).value_or(""));
     const auto gitdir = beneath(named, directory);
     if (!gitdir || !is_part_of_a_repository(*gitdir)) marker_.file(path, ".git file that points elsewhere");
+    marker_.other_names(path, ".git file");
     if (gitdir) repository(*gitdir, directory, 0);
 }
 
@@ -88,11 +105,32 @@ void RepositoryDoors::repository(const std::string &gitdir, const std::optional<
     }
     const std::string attributes = join_path(gitdir, "info/attributes");
     if (marker_.tree().read(attributes, small_limit).value_or("") != placeholder_comment) marker_.file(attributes, "git attributes");
+    marker_.other_names(attributes, "git attributes");
     const std::string common = join_path(gitdir, "commondir");
     const std::string leads_to = marker_.tree().read(common, small_limit).value_or("");
     if (trimmed(leads_to) != "../.." && leads_to != placeholder_commondir) marker_.file(common, "commondir that points elsewhere");
+    marker_.other_names(common, "commondir");
+    unfinished(gitdir);
     modules(join_path(gitdir, "modules"), depth + 1);
     linked_worktrees(join_path(gitdir, "worktrees"), depth + 1);
+}
+
+// What a command that goes on with something takes up: `exec` in the list of a rebase (git-rebase(1)), and paths of a bisection, which
+// git's script gave to a shell for long.
+void RepositoryDoors::unfinished(const std::string &gitdir)
+{
+    for (const char *name : {"rebase-merge/git-rebase-todo", "sequencer/todo", "rebase-apply/git-rebase-todo"}) {
+        const std::string path = join_path(gitdir, name);
+        const auto facts = marker_.tree().look(path, Links::refuse);
+        if (!facts) continue;
+        if (S_ISLNK(facts->st_mode)) marker_.file(path, "list of an unfinished rebase that is a link");
+        if (static_cast<std::size_t>(facts->st_size) > settings_limit) marker_.whole(path, "list of an unfinished rebase", *facts);
+        const std::string commands = commands_of_todo(marker_.tree().read(path, settings_limit).value_or(""));
+        if (!commands.empty()) marker_.part(path, "command in the list of an unfinished rebase", *facts, commands);
+    }
+    const std::string bisection = join_path(gitdir, "BISECT_NAMES");
+    if (!trimmed(marker_.tree().read(bisection, small_limit).value_or("")).empty())
+        marker_.file(bisection, "paths of an unfinished bisection");
 }
 
 // Marks the settings that run code, and those of files in the tree that it includes. Returns core.hooksPath.
@@ -108,6 +146,7 @@ std::string RepositoryDoors::configuration(const std::string &path, unsigned dep
         marker_.whole(path, "git configuration that cannot be read", *behind);
         return "";
     }
+    marker_.other_names(path, "git configuration");
     const GitSettings settings = parse_git_settings(*text);
     if (!settings.is_valid) marker_.part(path, "git configuration with a mistake", *behind, *text);
     const std::string directory = path.find('/') == std::string::npos ? "" : path.substr(0, path.rfind('/'));
@@ -146,6 +185,7 @@ void RepositoryDoors::hooks(const std::string &directory, unsigned depth)
             if (depth == 0) hooks(path, 1); // pre-commit.d, husky's _
         } else if (!entry.name.ends_with(".sample")) {
             marker_.file(path, "git hook");
+            marker_.other_names(path, "git hook");
         }
     }
 }

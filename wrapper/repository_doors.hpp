@@ -26,6 +26,7 @@ private:
     std::string configuration(const std::string &path, unsigned depth);
     void hooks(const std::string &directory, unsigned depth);
     void hook_managers(const std::string &hooks, const std::string &worktree);
+    void unfinished(const std::string &gitdir);
     void modules(const std::string &directory, unsigned depth);
     void linked_worktrees(const std::string &directory, unsigned depth);
     void git_file(const std::string &path, const std::string &directory);

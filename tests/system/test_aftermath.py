@@ -109,6 +109,17 @@ DOORS = {
     "an embedded bare repository": ("git init -q --bare sub/deep/docs", "sub/deep/docs: embedded bare repository"),
     "an embedded repository with a common directory": (
         "mkdir sub/c; echo 'ref: refs/heads/x' >sub/c/HEAD; echo ../../tools >sub/c/commondir", "sub/c: embedded bare repository"),
+    "a second name of the configuration": ("ln .git/config tools/c", ".git/config: git configuration with another name (a hard link)"),
+    "a second name of a hook": (
+        f"{PROGRAM.format('.git/hooks/pre-commit')}; ln .git/hooks/pre-commit x", ".git/hooks/pre-commit: git hook with another name (a hard link)"),
+    "a rebase that runs something": written(
+        ".git/rebase-merge/git-rebase-todo", "command in the list of an unfinished rebase", "pick 1234567 one\n exec ./x"),
+    "a rebase that runs something, in short": written(
+        ".git/worktrees/tree/rebase-merge/git-rebase-todo", "command in the list of an unfinished rebase", "x ./x"),
+    "a list of a rebase that is a link": (
+        "mkdir .git/rebase-merge; ln -s /tmp/x .git/rebase-merge/git-rebase-todo",
+        ".git/rebase-merge/git-rebase-todo: list of an unfinished rebase that is a link"),
+    "a bisection's paths": written(".git/BISECT_NAMES", "paths of an unfinished bisection", "$(./x)"),
     ".envrc": written("sub/.envrc", SHELL),
     "mise.toml": written("mise.toml", SHELL, '[hooks]\nenter = "x"'),
     ".tool-versions": written(".tool-versions", SHELL, "nodejs path:./tools"),
@@ -188,6 +199,7 @@ def test_a_door_that_was_open_is_told_when_it_changes(machine, project):
 CLEAN = {
     "git": "git checkout -qb b; echo y >>file; git commit -qam two; git stash -q 2>/dev/null; git checkout -q main; echo z >new; git add new;"
     " git commit -qm three; git rebase -q main b; git tag t; git notes add -m n; git gc -q; git remote add o https://example.org/x;"
+    " GIT_SEQUENCE_EDITOR='sed -i s/^pick/edit/' git rebase -qi HEAD~1; test -e .git/rebase-merge/git-rebase-todo; git bisect start;"
     " git config user.name X; git branch --set-upstream-to=main b 2>/dev/null; git fsck --no-progress",
     "a clone": "git clone -q . $TMPDIR/c; git clone -q $TMPDIR/c copy; cd copy; git fetch -q; git checkout -qb x; git push -q origin x",
     "worktrees": "git worktree add -q wt -b wt; cd wt; echo 1 >a; git add a; git commit -qm wt; git config extensions.worktreeConfig true;"
