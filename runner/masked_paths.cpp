@@ -36,12 +36,8 @@ public:
 
     MaskedPaths run()
     {
-        std::vector<std::string> ahead{""};
-        while (!ahead.empty()) {
-            const std::string path = std::move(ahead.back());
-            ahead.pop_back();
-            look_into(path, ahead);
-        }
+        walk({""}, Pass::patterns);
+        if (defence_is_on("mask-other-names")) mask_other_names();
         for (const auto &closed : closed_)
             found_.notices.push_back("masked with all that is in it, because it may not be searched: " +
                                      escape_for_display(join_path(tree_.path, closed)));
@@ -52,6 +48,29 @@ public:
     }
 
 private:
+    enum class Pass { patterns, inside_masked, other_names };
+
+    void walk(std::vector<std::string> ahead, Pass pass)
+    {
+        pass_ = pass;
+        while (!ahead.empty()) {
+            const std::string path = std::move(ahead.back());
+            ahead.pop_back();
+            look_into(path, ahead);
+        }
+    }
+
+    // A file is read by each of its names (hard links), also by one in `.git`. Most projects have none, and are walked once.
+    void mask_other_names()
+    {
+        const std::vector<std::string> masked = found_.paths;
+        walk(directories_, Pass::inside_masked);
+        if (!linked_.empty()) walk({""}, Pass::other_names);
+        for (std::size_t index = masked.size(); index < std::min(found_.paths.size(), masked.size() + links_named); ++index)
+            found_.notices.push_back("masked too, because it is another name (a hard link) of a masked file: " +
+                                     escape_for_display(join_path(tree_.path, found_.paths[index])));
+    }
+
     [[noreturn]] void give_up(const std::string &why) const
     {
         throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree_.path) +
@@ -71,9 +90,12 @@ private:
         if (!stream) throw_errno("searching what to mask");
         while (const dirent *entry = stream.next()) {
             const std::string name = entry->d_name;
-            if (name == ".git") continue;
+            if (name == ".git" && pass_ == Pass::patterns) continue;
             if (++entries_ > mask_search_limit) give_up("it has more than " + std::to_string(mask_search_limit) + " entries");
-            judge(stream.fd(), path, name, entry->d_type, ahead);
+            if (pass_ == Pass::patterns)
+                judge(stream.fd(), path, name, entry->d_type, ahead);
+            else
+                judge_name(stream.fd(), path, name, ahead);
         }
         if (errno != 0) give_up(escape_for_display(path) + " cannot be listed (" + SystemFailure(errno, "readdir").what() + ")");
         if (Clock::now() > deadline_) give_up("that takes longer than " + std::to_string(mask_search_seconds) + " seconds");
@@ -83,6 +105,7 @@ private:
     // next. What is closed by somebody else stays so.
     void close(const std::string &path)
     {
+        if (pass_ == Pass::inside_masked) return;
         const bool lets_pass = find_beneath(tree_.top, path, O_PATH).is_open();
         if (!lets_pass && errno != EACCES) return;
         const std::string closed = lets_pass ? path : split_last(path).first; // which lets itself be read, and not passed
@@ -117,11 +140,45 @@ private:
             if (++links_ <= links_named)
                 found_.notices.push_back("not masked, because it is a symbolic link: " + escape_for_display(join_path(tree_.path, path)));
         } else if (masked) {
-            if (found_.paths.size() == guard_limit) give_up("it has more than " + std::to_string(guard_limit) + " entries that match");
-            found_.paths.push_back(path);
+            add(path);
+            if (type == DT_DIR) directories_.push_back(path);
+            struct stat facts {};
+            if (type != DT_DIR && fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0)
+                remember_names(facts);
         } else if (type == DT_DIR) {
             ahead.push_back(path);
         }
+    }
+
+    void add(const std::string &path)
+    {
+        if (found_.paths.size() == guard_limit) give_up("it has more than " + std::to_string(guard_limit) + " entries that match");
+        found_.paths.push_back(path);
+    }
+
+    void remember_names(const struct stat &facts)
+    {
+        if (S_ISREG(facts.st_mode) && facts.st_nlink > 1) linked_.insert({facts.st_dev, facts.st_ino});
+    }
+
+    void judge_name(FdRef directory, const std::string &above, const std::string &name, std::vector<std::string> &ahead)
+    {
+        const std::string path = join_path(above, name);
+        struct stat facts {};
+        if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0)
+            return errno == EACCES ? close(path) : void();
+        if (S_ISDIR(facts.st_mode)) {
+            if (pass_ == Pass::inside_masked || !is_masked(path)) ahead.push_back(path);
+        } else if (pass_ == Pass::inside_masked) {
+            remember_names(facts);
+        } else if (linked_.contains({facts.st_dev, facts.st_ino}) && !is_masked(path)) {
+            add(path);
+        }
+    }
+
+    [[nodiscard]] bool is_masked(const std::string &path) const
+    {
+        return std::find(found_.paths.begin(), found_.paths.end(), path) != found_.paths.end();
     }
 
     const GuardedTree &tree_;
@@ -130,7 +187,10 @@ private:
     Deadline deadline_;
     std::size_t entries_ = 0;
     std::size_t links_ = 0;
-    std::set<std::string> closed_; // masked as a whole
+    Pass pass_ = Pass::patterns;
+    std::vector<std::string> directories_;     // that are masked
+    std::set<std::pair<dev_t, ino_t>> linked_; // masked files with several names
+    std::set<std::string> closed_;             // masked as a whole
     MaskedPaths found_;
 };
 

@@ -12,6 +12,7 @@
 #include "runner/limits.hpp"
 #include "runner/masked_paths.hpp"
 #include "runner/placeholders.hpp"
+#include "runner/single_names.hpp"
 
 #include <algorithm>
 #include <poll.h>
@@ -35,7 +36,7 @@ struct FoundPaths {
 
 class Finder {
 public:
-    explicit Finder(const GuardedTree &tree) : tree_(tree) {}
+    explicit Finder(const GuardedTree &tree) : tree_(tree), names_(tree) {}
 
     void add(const GuardedPath &wanted)
     {
@@ -66,7 +67,12 @@ public:
         }
     }
 
-    FoundPaths take() { return std::move(found_); }
+    FoundPaths take()
+    {
+        for (auto &notice : names_.notices())
+            found_.guarded.notices.push_back(std::move(notice));
+        return std::move(found_);
+    }
 
 private:
     [[noreturn]] void refuse_closed(const std::string &path) const
@@ -92,6 +98,7 @@ private:
 
     void add_existing(const std::string &path, const GuardedPath &wanted)
     {
+        names_.require(path); // also of another session's placeholder
         const std::string base = wanted.base.empty() ? "" : wanted.base + "/";
         const bool may_be_ours = wanted.standin != Standin::none && path.compare(0, base.size(), base) == 0;
         for (std::size_t slash = path.find('/', base.size()); may_be_ours && slash != std::string::npos; slash = path.find('/', slash + 1))
@@ -125,6 +132,7 @@ private:
     }
 
     const GuardedTree &tree_;
+    SingleNames names_;
     FoundPaths found_;
 };
 

@@ -53,6 +53,21 @@ TEST_CASE("finds files and directories, and neither follows links nor enters a g
     CHECK(search(project, {}).paths.empty());
 }
 
+TEST_CASE("finds other names of what is masked, in a git directory too")
+{
+    const ShownProject project;
+    project.directory.make("keys/deep");
+    project.directory.make(".git");
+    const std::string env = project.directory.write(".env", "x");
+    const std::string key = project.directory.write("keys/deep/key", "x");
+    project.directory.write("other", "x");
+    for (const auto &[file, name] : {std::pair(env, ".git/a"), std::pair(key, "b"), std::pair(key, "keys/c"), std::pair(env, ".env.too")})
+        REQUIRE(::link(file.c_str(), (project.directory / name).c_str()) == 0);
+    const MaskedPaths found = search(project, {".env", ".env.too", "keys"});
+    CHECK(found.paths == Texts{".env", ".env.too", ".git/a", "b", "keys"});
+    CHECK(found.notices.size() == 2);
+}
+
 TEST_CASE("refuses what it cannot search to the end")
 {
     const ShownProject project;
