@@ -22,6 +22,7 @@ constexpr std::uint64_t continue_type = 9;
 constexpr std::uint64_t preparing_type = 10;
 constexpr std::uint64_t begun_type = 11;
 
+constexpr std::uint64_t signal_limit = 64;
 constexpr std::size_t text_limit = 16UL * 1024; // of a message for the user
 
 // pi-contract: what describes the terminal, and nothing that could reach into the agent.
@@ -164,8 +165,10 @@ std::string encode(const RunnerMessage &message)
         encoder.number(begun_type).text(begun->id);
     else if (const auto *ended = std::get_if<AgentEnded>(&message))
         encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
+    else if (const auto *stopped = std::get_if<AgentStopped>(&message))
+        encoder.number(stopped_type).number(static_cast<std::uint64_t>(stopped->number));
     else
-        encoder.number(std::holds_alternative<TerminalOpened>(message) ? terminal_opened_type : stopped_type);
+        encoder.number(terminal_opened_type);
     return encoder.bytes();
 }
 
@@ -197,13 +200,18 @@ RunnerMessage decode_runner_message(std::string_view bytes)
     case terminal_opened_type:
         break;
     case stopped_type:
-        message = AgentStopped{};
+        message = AgentStopped{static_cast<int>(bounded(decoder, signal_limit, "signal"))};
         break;
     default:
         throw ProtocolError("the runner sent an unknown message");
     }
     decoder.end();
     return message;
+}
+
+bool asks_for_terminal(const AgentStopped &stopped) noexcept
+{
+    return stopped.number == SIGTTIN || stopped.number == SIGTTOU;
 }
 
 bool is_forwarded_signal(int number) noexcept
@@ -227,9 +235,11 @@ std::string encode(const WrapperMessage &message)
 {
     Encoder encoder;
     if (const auto *signal = std::get_if<ForwardSignal>(&message))
-        encoder.number(signal_type).number(static_cast<std::uint64_t>(signal->number));
+        encoder.number(signal_type).number(static_cast<std::uint64_t>(signal->number)).number(signal->from_keyboard ? 1 : 0);
+    else if (const auto *ready = std::get_if<TerminalReady>(&message))
+        encoder.number(terminal_ready_type).number(ready->with_keyboard ? 1 : 0);
     else
-        encoder.number(std::holds_alternative<TerminalReady>(message) ? terminal_ready_type : continue_type);
+        encoder.number(continue_type).number(std::get<ContinueAgent>(message).with_keyboard ? 1 : 0);
     return encoder.bytes();
 }
 
@@ -239,16 +249,17 @@ WrapperMessage decode_wrapper_message(std::string_view bytes)
     WrapperMessage message = TerminalReady{};
     switch (decoder.number()) {
     case signal_type: {
-        const int number = static_cast<int>(bounded(decoder, 64, "signal"));
+        const int number = static_cast<int>(bounded(decoder, signal_limit, "signal"));
         if (!is_forwarded_signal(number) && defence_is_on("forwarded-signals"))
             throw ProtocolError("this signal is not passed on to the agent");
-        message = ForwardSignal{number};
+        message = ForwardSignal{number, decoder.flag()};
         break;
     }
     case terminal_ready_type:
+        message = TerminalReady{decoder.flag()};
         break;
     case continue_type:
-        message = ContinueAgent{};
+        message = ContinueAgent{decoder.flag()};
         break;
     default:
         throw ProtocolError("only signals and terminal messages may follow a request");

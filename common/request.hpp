@@ -78,7 +78,11 @@ struct SessionBegun { // the agent is about to run
     std::string id;
 };
 struct TerminalOpened {}; // carries one descriptor, the master of the session's pty
-struct AgentStopped {};   // by a signal such as TSTP, until ContinueAgent
+// Until ContinueAgent. TTIN and TTOU say that it asked for the terminal: to read a key, or to change settings.
+struct AgentStopped {
+    int number; // the signal
+};
+[[nodiscard]] bool asks_for_terminal(const AgentStopped &stopped) noexcept;
 struct AgentEnded {
     bool by_signal; // value is then the signal's number, else the exit code
     int value;
@@ -90,10 +94,16 @@ RunnerMessage decode_runner_message(std::string_view bytes);
 
 // Wrapper to runner, and runner to pi-agent-exec.
 struct ForwardSignal {
-    int number; // is_forwarded_signal
+    int number;                 // is_forwarded_signal
+    bool from_keyboard = false; // for the whole job, as the kernel sends it, and not for one process
 };
-struct TerminalReady {}; // the wrapper has set the pty up: the agent may start
-struct ContinueAgent {}; // into the foreground, and on
+// The wrapper has set the pty up: the agent may start, with the keyboard or, as what runs in the background, without.
+struct TerminalReady {
+    bool with_keyboard = false;
+};
+struct ContinueAgent {
+    bool with_keyboard = false;
+};
 using WrapperMessage = std::variant<ForwardSignal, TerminalReady, ContinueAgent>;
 std::string encode(const WrapperMessage &message);
 WrapperMessage decode_wrapper_message(std::string_view bytes); // throws ProtocolError for a signal that is never forwarded

@@ -58,16 +58,37 @@ ExecEnded decode_status(int status)
     return ExecEnded{false, WEXITSTATUS(status)};
 }
 
-// Makes the agent's process group the foreground of the session's terminal. TTOU is blocked here, so this works from the background too.
-void give_foreground(pid_t agent)
-{
-    const UniqueFd terminal = UniqueFd::adopt(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY));
-    if (terminal) tcsetpgrp(terminal.get(), agent); // best_effort: an agent without a terminal has no foreground
-}
+// Who is in the foreground of the session's terminal. In the background the kernel stops what reads from a terminal or changes its
+// settings (TTIN, TTOU): so the agent is there until it asks in that way, and the wrapper, which hears of the stop, takes no key before.
+class Foreground {
+public:
+    explicit Foreground(pid_t agent) noexcept : agent_(agent), agents_(agent) {}
+
+    // All signals are blocked here, TTOU too: so both work from the background. best_effort: an agent without a terminal has no foreground.
+    void give()
+    {
+        const UniqueFd terminal = open_terminal();
+        if (!terminal || tcgetpgrp(terminal.get()) != getpgrp()) return;
+        if (tcsetpgrp(terminal.get(), agents_) != 0) tcsetpgrp(terminal.get(), agent_); // the other group has ended
+    }
+    void take()
+    {
+        const UniqueFd terminal = open_terminal();
+        const pid_t now = terminal ? tcgetpgrp(terminal.get()) : -1;
+        if (now <= 0 || now == getpgrp()) return;
+        agents_ = now;
+        tcsetpgrp(terminal.get(), getpgrp());
+    }
+
+private:
+    static UniqueFd open_terminal() { return UniqueFd::adopt(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)); }
+    pid_t agent_;
+    pid_t agents_; // the group that is in the foreground when the agent's side is: a shell inside puts others there
+};
 
 enum class Change { none, stopped, ended };
 
-Change reap(pid_t agent, ExecEnded &ended)
+Change reap(pid_t agent, ExecEnded &ended, int &stop_signal)
 {
     Change change = Change::none;
     int status = 0;
@@ -75,6 +96,7 @@ Change reap(pid_t agent, ExecEnded &ended)
         if (pid != agent) continue;
         if (WIFSTOPPED(status)) {
             change = Change::stopped;
+            stop_signal = WSTOPSIG(status);
             continue;
         }
         ended = decode_status(status);
@@ -83,15 +105,18 @@ Change reap(pid_t agent, ExecEnded &ended)
     return change;
 }
 
-// The whole foreground job, as the keyboard would: the agent leads its group.
-void obey(const WrapperMessage &message, pid_t agent)
+// For the whole job where the keyboard is meant: the agent leads its group.
+void obey(const WrapperMessage &message, pid_t agent, Foreground &foreground)
 {
     if (const auto *signal = std::get_if<ForwardSignal>(&message)) {
-        kill(signal->number == SIGTSTP ? -agent : agent, signal->number);
+        kill(signal->number == SIGTSTP || signal->from_keyboard ? -agent : agent, signal->number);
         // A stopped agent would not hear it before it is killed. systemd.kill(5) does the same.
         if (signal->number == SIGTERM || signal->number == SIGHUP) kill(-agent, SIGCONT);
-    } else if (std::holds_alternative<ContinueAgent>(message)) {
-        give_foreground(agent);
+    } else if (const auto *on = std::get_if<ContinueAgent>(&message)) {
+        if (on->with_keyboard)
+            foreground.give();
+        else
+            foreground.take();
         kill(-agent, SIGCONT);
     }
 }
@@ -156,7 +181,6 @@ pid_t start_agent(const ReceivedLaunch &launch)
         int report_now = to_parent.get();
         try {
             if (setpgid(0, 0) != 0) throw_errno("making the agent's process group");
-            if (launch.terminal) give_foreground(getpid());
             restore_signals();
             take_descriptors(launch.stdio, report_now);
             umask(launch.record.umask);
@@ -189,24 +213,27 @@ ExecEnded wait_for_agent(pid_t agent, FdRef control)
     sigset_t watched;
     sigemptyset(&watched);
     sigaddset(&watched, SIGCHLD);
-    const UniqueFd children = UniqueFd::adopt(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!children) throw_errno("watching the agent");
+    sigaddset(&watched, SIGWINCH);
+    const UniqueFd signals = UniqueFd::adopt(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals) throw_errno("watching the agent");
     ExecEnded ended{false, 0};
+    Foreground foreground(agent);
     bool connected = true;
     for (;;) {
-        const Change change = reap(agent, ended);
+        int stop_signal = 0;
+        const Change change = reap(agent, ended, stop_signal);
         if (change == Change::ended) return ended;
-        if (change == Change::stopped && connected) send_packet(control, encode(ExecMessage(ExecStopped{})), {}, in_seconds(1));
-        std::array<pollfd, 2> waits{pollfd{children.get(), POLLIN, 0}, pollfd{connected ? control.get() : -1, POLLIN, 0}};
+        if (change == Change::stopped && connected) send_packet(control, encode(ExecMessage(ExecStopped{stop_signal})), {}, in_seconds(1));
+        std::array<pollfd, 2> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{connected ? control.get() : -1, POLLIN, 0}};
         if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) throw_errno("waiting for the agent");
         signalfd_siginfo information{};
-        while (read(children.get(), &information, sizeof information) > 0) {
-        }
+        while (read(signals.get(), &information, sizeof information) > 0) // a resize is told to the foreground, which may be this process
+            if (information.ssi_signo == SIGWINCH) kill(-agent, SIGWINCH);
         if (waits[1].revents == 0) continue;
         const std::optional<Packet> packet = receive_packet(control, in_seconds(1));
         connected = packet.has_value();
         if (packet)
-            obey(decode_wrapper_message(packet->bytes), agent);
+            obey(decode_wrapper_message(packet->bytes), agent, foreground);
         else if (defence_is_on("runner-eof"))
             throw Failure(ExitStatus::system_failure, "the runner is gone"); // our end is the unit's: systemd kills what is left
     }

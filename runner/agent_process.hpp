@@ -18,7 +18,7 @@ void enter_working_directory(const LaunchRecord &record);
 // Makes the session's pty the controlling terminal of this process's session, where the launch has one.
 void take_terminal(const ReceivedLaunch &launch);
 
-// Starts the agent, in a process group of its own and in the foreground of its terminal, with exactly the three descriptors of `launch`.
+// Starts the agent, in a process group of its own and in the background of its terminal, with exactly the three descriptors of `launch`.
 // Throws Failure when the binary cannot be run.
 pid_t start_agent(const ReceivedLaunch &launch);
 

@@ -13,6 +13,7 @@ constexpr std::uint64_t failed_type = 18;
 constexpr std::uint64_t ended_type = 19;
 constexpr std::uint64_t stdio_type = 20;
 constexpr std::uint64_t stopped_type = 21;
+constexpr std::uint64_t signal_limit = 64;
 constexpr std::size_t failure_text_limit = 4096;
 
 } // namespace
@@ -99,7 +100,7 @@ std::string encode(const ExecMessage &message)
     else if (const auto *ended = std::get_if<ExecEnded>(&message))
         encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
     else
-        encoder.number(stopped_type);
+        encoder.number(stopped_type).number(static_cast<std::uint64_t>(std::get<ExecStopped>(message).number));
     return encoder.bytes();
 }
 
@@ -118,8 +119,10 @@ ExecMessage decode_exec_message(std::string_view bytes)
         return failed;
     }
     if (type == stopped_type) {
+        const std::uint64_t number = decoder.number();
         decoder.end();
-        return ExecStopped{};
+        if (number > signal_limit) throw ProtocolError("pi-agent-exec sent an impossible signal");
+        return ExecStopped{static_cast<int>(number)};
     }
     if (type != ended_type) throw ProtocolError("pi-agent-exec sent an unknown message");
     const bool by_signal = decoder.flag();

@@ -52,7 +52,9 @@ struct ExecReady {};
 struct ExecFailed {
     std::string text;
 };
-struct ExecStopped {}; // the agent, by a signal
+struct ExecStopped { // the agent
+    int number;      // by this signal
+};
 struct ExecEnded {
     bool by_signal;
     int value;

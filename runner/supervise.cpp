@@ -81,8 +81,8 @@ private:
             const ExecMessage message = decode_exec_message(packet->bytes);
             if (std::holds_alternative<ExecReady>(message))
                 launcher_ready_ = true;
-            else if (std::holds_alternative<ExecStopped>(message))
-                tell_wrapper(AgentStopped{});
+            else if (const auto *stopped = std::get_if<ExecStopped>(&message))
+                tell_wrapper(AgentStopped{stopped->number});
             else if (const auto *failed = std::get_if<ExecFailed>(&message))
                 problem_ = failed->text;
             else if (const auto *ended = std::get_if<ExecEnded>(&message))
@@ -122,6 +122,7 @@ private:
             send_launch(session_.control, session_.record, terminal_, in_seconds(handover_patience_seconds));
             for (const int number : early_signals_)
                 send_packet(session_.control, encode(WrapperMessage(ForwardSignal{number})), {}, in_seconds(1));
+            if (with_keyboard_) send_packet(session_.control, encode(WrapperMessage(ContinueAgent{true})), {}, in_seconds(1));
             launched_ = true;
             if (!stopping_) deadline_.reset();
         });
@@ -166,8 +167,9 @@ private:
 
     void obey(const WrapperMessage &message)
     {
-        if (std::holds_alternative<TerminalReady>(message)) {
+        if (const auto *ready = std::get_if<TerminalReady>(&message)) {
             terminal_ready_ = true;
+            with_keyboard_ = ready->with_keyboard;
             hand_over_when_ready();
         } else if (launched_) {
             if (control_open_) send_packet(session_.control, encode(message), {}, in_seconds(1));
@@ -241,6 +243,7 @@ private:
     std::set<int> early_signals_; // that came before there was an agent
     bool launcher_ready_ = false;
     bool terminal_ready_ = false;
+    bool with_keyboard_ = false;
     std::optional<ExecEnded> said_;
     bool handing_over_ = false;
     bool launched_ = false;

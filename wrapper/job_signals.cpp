@@ -41,13 +41,13 @@ JobSignals::JobSignals()
     if (!fd_) throw_errno("watching signals");
 }
 
-int JobSignals::next()
+JobSignals::Signal JobSignals::next()
 {
     for (;;) {
         signalfd_siginfo information{};
-        if (read(fd_.get(), &information, sizeof information) != static_cast<ssize_t>(sizeof information)) return 0;
+        if (read(fd_.get(), &information, sizeof information) != static_cast<ssize_t>(sizeof information)) return {0, false};
         const int number = static_cast<int>(information.ssi_signo);
-        if (!is_survived(number) || is_forwarded_signal(number)) return number;
+        if (!is_survived(number) || is_forwarded_signal(number)) return {number, information.ssi_code == SI_KERNEL};
     }
 }
 

@@ -13,8 +13,12 @@ public:
     JobSignals();
 
     [[nodiscard]] FdRef fd() const noexcept { return fd_; }
-    // The next pending signal that means something, or 0.
-    int next();
+    struct Signal {
+        int number;         // 0: none
+        bool from_keyboard; // the kernel's, for the whole job: a key, or a terminal that hung up
+    };
+    // The next pending one that means something.
+    Signal next();
     // Something for the agent is pending: it is passed on before the job is stopped.
     [[nodiscard]] bool are_waiting() const;
     // Stops the whole job with `number` (TSTP, TTOU), as the terminal would, and returns when it is continued. False when nothing stopped:

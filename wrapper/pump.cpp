@@ -17,6 +17,29 @@ Pump::Outcome Pump::fill(FdRef source)
     return Outcome::moved;
 }
 
+bool Pump::fill_further(FdRef source)
+{
+    if (end_ == buffer_.size()) return false;
+    const ssize_t count = read(source.get(), buffer_.data() + end_, buffer_.size() - end_);
+    if (count > 0) end_ += static_cast<std::size_t>(count);
+    return count > 0;
+}
+
+void Pump::drop_before(char first, char second) noexcept
+{
+    const auto end = buffer_.begin() + static_cast<std::ptrdiff_t>(end_);
+    auto from = buffer_.begin() + static_cast<std::ptrdiff_t>(begin_);
+    auto to = from;
+    while (from != end) {
+        auto found = std::find(from, end, second);
+        const bool is_pair = found != end && found != from && *(found - 1) == first;
+        to = std::copy(from, is_pair ? found - 1 : found, to);
+        from = found;
+        if (from != end) *to++ = *from++;
+    }
+    end_ = static_cast<std::size_t>(to - buffer_.begin());
+}
+
 Pump::Outcome Pump::drain(FdRef sink, std::size_t at_once)
 {
     if (begin_ == end_) return Outcome::moved;

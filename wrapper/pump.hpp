@@ -18,6 +18,11 @@ public:
     [[nodiscard]] std::string_view fresh() const noexcept { return {buffer_.data() + begin_, end_ - begin_}; }
     // Writes what it can; `at_once` bounds a single write, for a sink that may block.
     Outcome drain(FdRef sink, std::size_t at_once);
+    // Reads once more, behind what is there. False when nothing came, or there is no room.
+    bool fill_further(FdRef source);
+    [[nodiscard]] bool ends_with(char byte) const noexcept { return begin_ != end_ && buffer_[end_ - 1] == byte; }
+    // Takes out each `first` that is directly before a `second`.
+    void drop_before(char first, char second) noexcept;
     void discard() noexcept { begin_ = end_; }
 
 private:

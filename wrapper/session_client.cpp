@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -61,6 +62,8 @@ public:
 private:
     void step()
     {
+        while (asked_by_ != 0 && !signals_.are_waiting()) // what is for the agent comes first: it may be to end
+            answer_agent();
         std::vector<pollfd> waits = link_ ? link_->waits() : std::vector<pollfd>(2, pollfd{-1, 0, 0});
         waits.push_back(pollfd{ended_ ? -1 : runner_.channel().get(), POLLIN, 0});
         waits.push_back(pollfd{signals_.fd().get(), POLLIN, 0});
@@ -73,6 +76,7 @@ private:
         if (link_) link_->serve(waits);
         if (waits[3].revents != 0) hear_signals();
         if (!ended_ && waits[2].revents != 0) hear_runner();
+        if (link_ && !ended_ && input_.terminal->in_foreground() && link_->keyboard_was_taken()) give_keyboard();
         watch_terminal();
     }
 
@@ -80,7 +84,7 @@ private:
     {
         std::optional<Packet> packet = receive_packet(runner_.channel(), in_seconds(1));
         const RunnerMessage message = packet ? decode_runner_message(packet->bytes) : RunnerMessage(Notice{});
-        if (const auto *preparing = std::get_if<Preparing>(&message)) return progress_.show(preparing->doing);
+        if (const auto *preparing = std::get_if<Preparing>(&message)) return show_progress(preparing->doing);
         if (const auto *begun = std::get_if<SessionBegun>(&message)) {
             session_ = begun->id;
             memory_.wait_begins();
@@ -98,35 +102,48 @@ private:
             ended_ = *ended;
             deadline_.reset();
             if (link_) link_->finish();
-        } else if (std::holds_alternative<AgentStopped>(message)) {
-            stop_with_agent(SIGTSTP);
+        } else if (const auto *stopped = std::get_if<AgentStopped>(&message)) {
+            if (link_ && asks_for_terminal(*stopped))
+                asked_by_ = stopped->number;
+            else
+                stop_with_agent(SIGTSTP);
         } else if (std::holds_alternative<TerminalOpened>(message) && input_.terminal && !link_ && packet->fds.size() == 1) {
             link_.emplace(*input_.terminal, std::move(packet->fds[0]));
-            tell_runner(TerminalReady{});
+            // A shell is for somebody at the keyboard, and shows and asks more in the foreground.
+            const bool at_once =
+                input_.request.program == Program::shell && input_.terminal->has_input() && input_.terminal->in_foreground();
+            if (at_once) link_->give_keyboard();
+            tell_runner(TerminalReady{at_once});
         }
+    }
+
+    // Nobody waits for what runs in the background, and the line there is the shell's.
+    void show_progress(const std::string &doing)
+    {
+        if (!input_.terminal || input_.terminal->in_foreground()) progress_.show(doing);
     }
 
     void show(const std::string &text)
     {
-        const bool raw = input_.terminal && input_.terminal->is_raw() && input_.terminal->on_terminal()[2];
+        const bool raw = input_.terminal && input_.terminal->is_output_raw() && input_.terminal->on_terminal()[2];
         // Root's words: names in them are escaped already.
         std::fprintf(stderr, "pi: %s%s", text.c_str(), raw ? "\r\n" : "\n");
     }
 
     void hear_signals()
     {
-        for (int number = signals_.next(); number != 0; number = signals_.next()) {
-            if (number == SIGCHLD) {
+        for (JobSignals::Signal signal = signals_.next(); signal.number != 0; signal = signals_.next()) {
+            if (signal.number == SIGCHLD) {
                 runner_.reap();
                 if (runner_.has_ended() && !ended_) leave();
-            } else if (number == SIGWINCH) {
+            } else if (signal.number == SIGWINCH) {
                 if (link_) link_->resize();
-            } else if (number == SIGCONT) {
+            } else if (signal.number == SIGCONT) {
                 come_back();
             } else {
                 if (ended_ && link_) return link_.reset(); // only a terminal that nobody reads is still waited for: the user has had enough
-                stop_asked_ = stop_asked_ || number == SIGTSTP;
-                tell_runner(ForwardSignal{number});
+                stop_asked_ = stop_asked_ || signal.number == SIGTSTP;
+                tell_runner(ForwardSignal{signal.number, signal.from_keyboard});
             }
         }
     }
@@ -150,31 +167,42 @@ private:
         come_back();
     }
 
-    // In the background a program that reads keys is stopped when it touches the terminal; a printing one goes on. True when it was.
-    bool stop_if_out_of_place()
+    // The agent was stopped in the background of its terminal, as what wants to read or to change settings is. It is where the job is: in
+    // the foreground it gets the keyboard; elsewhere the job is stopped in the same way, until the user brings it there.
+    void answer_agent()
     {
-        bool stopped = false;
-        while (link_ && !link_->is_dead() && !input_.terminal->in_foreground() && link_->agent_reads_keys() && !signals_.are_waiting()) {
-            if (!signals_.stop_job(SIGTTOU)) break;
-            stopped = true;
+        const int number = std::exchange(asked_by_, 0);
+        if (!link_ || link_->is_dead()) return;
+        if (!input_.terminal->in_foreground()) {
+            link_->suspend();
+            if (signals_.stop_job(number)) {
+                asked_by_ = number; // continued, perhaps in the background again
+                return;
+            }
+            // No shell would continue it: it waits for keys that never come.
         }
-        return stopped;
+        give_keyboard();
     }
 
-    // True when this process was stopped, so that what was waited for is out of date.
+    void give_keyboard()
+    {
+        asked_by_ = 0;
+        link_->give_keyboard();
+        tell_runner(ContinueAgent{true});
+    }
+
+    // True when the keys are to be read again.
     bool watch_background()
     {
-        const bool stopped = stop_if_out_of_place();
-        link_->resume();
-        if (stopped) tell_runner(ContinueAgent{}); // it draws its screen again
-        return stopped;
+        if (!input_.terminal->in_foreground()) return false;
+        give_keyboard();
+        return true;
     }
 
     void come_back()
     {
-        stop_if_out_of_place();
         if (link_) link_->resume();
-        tell_runner(ContinueAgent{});
+        tell_runner(ContinueAgent{link_ && link_->has_keyboard() && input_.terminal->in_foreground()});
     }
 
     // A dead terminal ends the session: HUP first, then our silence.
@@ -219,6 +247,7 @@ private:
     std::optional<AgentEnded> ended_;
     std::optional<Deadline> deadline_;
     StartUpMemory memory_;
+    int asked_by_ = 0; // the signal that stopped an agent which asked for the terminal, until it is answered
     bool stop_asked_ = false;
     bool leaving_ = false;
     bool hung_up_ = false;

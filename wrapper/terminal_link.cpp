@@ -16,16 +16,33 @@ namespace {
 constexpr std::size_t careful_write = 256;                        // what a terminal always takes once poll(2) says that it takes something
 constexpr auto quiet_at_the_end = std::chrono::milliseconds(100); // the kernel hands over what was written in the background
 constexpr std::size_t kernels_buffer = 1024UL * 1024;             // more than a pty holds
+constexpr int pair_patience_milliseconds = 5;                     // the kernel hands both bytes over in one write, or at once
 constexpr int flush_patience_seconds = 1;                         // for a terminal that is paused (Ctrl-S) or read by nobody
+
+// The group in the foreground of the agent's end.
+pid_t group_of(FdRef master) noexcept
+{
+    pid_t group = 0;
+    return ioctl(master.get(), TIOCGPGRP, &group) == 0 ? group : 0;
+}
 
 } // namespace
 
 TerminalLink::TerminalLink(UserTerminal &terminal, UniqueFd master) : terminal_(terminal), master_(std::move(master))
 {
     if (fcntl(master_.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("setting up the session's terminal");
-    terminal_.copy_settings_to(master_);
+    copy_settings();
     resize();
-    if (terminal_.in_foreground()) terminal_.make_raw();
+}
+
+// The pty begins with the user's own settings (erase character, UTF-8, …).
+void TerminalLink::copy_settings()
+{
+    termios settings = terminal_.settings();
+    // A background job that writes is stopped where its user wants that. One in the foreground is not, though its agent has not asked yet.
+    if (terminal_.in_foreground()) settings.c_lflag &= ~static_cast<tcflag_t>(TOSTOP);
+    if (tcsetattr(master_.get(), TCSANOW, &settings) != 0 || tcgetattr(master_.get(), &initial_) != 0)
+        throw_errno("setting up the session's terminal");
 }
 
 TerminalLink::~TerminalLink()
@@ -66,6 +83,12 @@ void TerminalLink::serve_master(short events)
     if ((events & POLLOUT) != 0 && input_.drain(master_, std::numeric_limits<std::size_t>::max()) == Pump::Outcome::sink_ended)
         input_.discard();
     if ((events & (POLLIN | POLLHUP | POLLERR)) == 0 || !output_.wants_input()) return;
+    read_master();
+    write_out(); // most often it takes all at once, and no further poll is needed
+}
+
+void TerminalLink::read_master()
+{
     const Pump::Outcome outcome = output_.fill(master_);
     if (outcome == Pump::Outcome::source_ended) {
         master_ended_ = true;
@@ -77,8 +100,25 @@ void TerminalLink::serve_master(short events)
         if (output_.fresh().size() >= still_taken_) master_ended_ = true;
         still_taken_ -= std::min(still_taken_, output_.fresh().size());
     }
+    leave_output_processing_to_terminal();
     modes_.watch(output_.fresh());
-    write_out(); // most often it takes all at once, and no further poll is needed
+}
+
+// The user's terminal processes output (it puts a carriage return before each newline) for everybody who writes to it, as long as the
+// agent leaves its own as it was. The pty has done that already: here it is undone, and both together are as one.
+void TerminalLink::leave_output_processing_to_terminal()
+{
+    if (terminal_.is_output_raw()) return;
+    termios now{};
+    if (tcgetattr(master_.get(), &now) != 0) now = initial_;          // the agent is gone
+    if (now.c_oflag != initial_.c_oflag) terminal_.make_output_raw(); // for good: what is on the way may be of either kind
+    constexpr tcflag_t both = OPOST | ONLCR;
+    if (terminal_.is_output_raw() || (now.c_oflag & both) != both) return;
+    // A pair may be cut in two.
+    pollfd more{master_.get(), POLLIN, 0};
+    while (output_.ends_with('\r') && poll(&more, 1, pair_patience_milliseconds) > 0 && output_.fill_further(master_)) {
+    }
+    output_.drop_before('\r', '\n');
 }
 
 void TerminalLink::write_out()
@@ -112,10 +152,23 @@ void TerminalLink::resize()
     ioctl(master_.get(), TIOCSWINSZ, &size); // best_effort: a pty whose agent is gone needs no size
 }
 
-bool TerminalLink::agent_reads_keys() const noexcept
+void TerminalLink::give_keyboard()
 {
-    termios settings{};
-    return tcgetattr(master_.get(), &settings) == 0 && (settings.c_lflag & static_cast<tcflag_t>(ICANON)) == 0;
+    has_keyboard_ = true;
+    termios now{};
+    // In the background the terminal was as another program had it, an editor or a shell's prompt.
+    if (terminal_.in_foreground() && !terminal_.is_raw() && tcgetattr(master_.get(), &now) == 0 && are_same(now, initial_)) copy_settings();
+    resume();
+}
+
+bool TerminalLink::keyboard_was_taken()
+{
+    if (has_keyboard_ || master_ended_ || finishing_) return false;
+    termios now{};
+    if (tcgetattr(master_.get(), &now) != 0) return false;
+    const pid_t group = group_of(master_);
+    if (initial_group_ == 0) initial_group_ = group; // of pi-agent-exec, which is there before any output
+    return now.c_lflag != initial_.c_lflag || now.c_iflag != initial_.c_iflag || group != initial_group_;
 }
 
 void TerminalLink::suspend()
@@ -127,8 +180,9 @@ void TerminalLink::suspend()
             pollfd entry{terminal_.fd().get(), POLLOUT, 0};
             if (poll(&entry, 1, 100) > 0) serve_terminal(entry.revents);
         }
-        if (!output_.wants_input() || output_.fill(master_) != Pump::Outcome::moved) break;
-        modes_.watch(output_.fresh());
+        if (!output_.wants_input() || master_ended_) break;
+        read_master();
+        if (output_.wants_input()) break;
     }
     write_now(modes_.leave_sequence());
     terminal_.restore();
@@ -137,8 +191,8 @@ void TerminalLink::suspend()
 
 void TerminalLink::resume()
 {
-    if (!terminal_.in_foreground()) return;
-    terminal_.make_raw();
+    if (!terminal_.in_foreground()) return terminal_.restore();
+    if (has_keyboard_) terminal_.make_raw();
     if (suspended_) write_now(modes_.enter_sequence());
     suspended_ = false;
     resize();

@@ -14,7 +14,7 @@ namespace pi_agent {
 
 class TerminalLink {
 public:
-    // Sets the pty up like the user's terminal and goes raw, unless the job is in the background.
+    // Sets the pty up like the user's terminal, which stays as it is.
     TerminalLink(UserTerminal &terminal, UniqueFd master);
     TerminalLink(const TerminalLink &) = delete;
     TerminalLink &operator=(const TerminalLink &) = delete;
@@ -33,31 +33,42 @@ public:
     [[nodiscard]] bool is_drained() const noexcept { return master_ended_ && output_.wants_input(); }
     // The user's terminal is gone (hang-up).
     [[nodiscard]] bool is_dead() const noexcept { return terminal_ended_; }
-    // The agent reads single keys, as a full-screen program does.
-    [[nodiscard]] bool agent_reads_keys() const noexcept;
+    // From now on the user's keys are the agent's, whenever the job is in the foreground. Before, no key is read: what was typed ahead is
+    // the shell's.
+    void give_keyboard();
+    [[nodiscard]] bool has_keyboard() const noexcept { return has_keyboard_; }
+    // True once where the agent took the keyboard without a word: it has changed its terminal from the background, or put another group
+    // into the foreground.
+    bool keyboard_was_taken();
     // What the agent has written so far goes out, then the terminal is as the shell left it.
     void suspend();
     // After a stop, or when the job came into the foreground. In the background nothing happens.
     void resume();
-    // In the background: keys are not read, and output appears as other background jobs' does.
+    // The keys are the agent's, but it is in the background: none is read, and output appears as other background jobs' does.
     [[nodiscard]] bool is_waiting_for_foreground() const noexcept
     {
-        return terminal_.has_input() && !terminal_.is_raw() && !terminal_ended_ && !master_ended_;
+        return has_keyboard_ && !terminal_.is_raw() && !terminal_ended_ && !master_ended_;
     }
 
 private:
     void serve_terminal(short events);
     void serve_master(short events);
+    void read_master();
+    void leave_output_processing_to_terminal();
     void write_out();
     void write_now(std::string_view bytes) noexcept;
+    void copy_settings();
 
     UserTerminal &terminal_;
     UniqueFd master_;
     Pump input_;  // keyboard to agent
     Pump output_; // agent to screen
     TerminalModes modes_;
+    termios initial_{}; // what the pty got at first
+    pid_t initial_group_ = 0;
     bool master_ended_ = false;
     bool terminal_ended_ = false;
+    bool has_keyboard_ = false;
     bool suspended_ = false;
     bool finishing_ = false;
     Deadline last_output_{};      // of finishing: then, or when something came last

@@ -9,6 +9,7 @@
 #include <iterator>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -29,10 +30,29 @@ dev_t device_of(int terminal, const struct stat &facts)
     return ioctl(terminal, TIOCGDEV, &device) == 0 ? device : facts.st_rdev;
 }
 
-bool are_same(const termios &one, const termios &other) noexcept
+// A terminal that another wrapper made raw before this one looked, as a shell would have it: what is lost is what its user had switched
+// off.
+void make_sane(termios &settings) noexcept
 {
-    return one.c_iflag == other.c_iflag && one.c_oflag == other.c_oflag && one.c_cflag == other.c_cflag && one.c_lflag == other.c_lflag &&
-           std::equal(std::begin(one.c_cc), std::end(one.c_cc), std::begin(other.c_cc));
+    constexpr tcflag_t input = ICRNL | IXON;
+    constexpr tcflag_t local = ISIG | ICANON | ECHO | ECHOE | ECHOK | IEXTEN;
+    if ((settings.c_lflag & static_cast<tcflag_t>(ICANON)) != 0) return;
+    settings.c_iflag |= input;
+    settings.c_lflag |= local;
+    settings.c_oflag |= OPOST;
+}
+
+// The terminal itself, and not /dev/tty, which is one file for all terminals and anybody's to lock.
+UniqueFd open_for_lock(dev_t device)
+{
+    for (const std::string &name : {std::string("/proc/self/fd/0"), std::string("/proc/self/fd/1"), std::string("/proc/self/fd/2"),
+                                    "/dev/pts/" + std::to_string(minor(device))}) {
+        struct stat facts {};
+        if (stat(name.c_str(), &facts) != 0 || !S_ISCHR(facts.st_mode) || facts.st_rdev != device) continue;
+        UniqueFd fd = UniqueFd::adopt(open(name.c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+        if (fd) return fd;
+    }
+    return UniqueFd();
 }
 
 // EIO: it has hung up, which the loop learns from poll(2).
@@ -42,6 +62,12 @@ void throw_unless_hung_up(const char *action)
 }
 
 } // namespace
+
+bool are_same(const termios &one, const termios &other) noexcept
+{
+    return one.c_iflag == other.c_iflag && one.c_oflag == other.c_oflag && one.c_cflag == other.c_cflag && one.c_lflag == other.c_lflag &&
+           std::equal(std::begin(one.c_cc), std::end(one.c_cc), std::begin(other.c_cc));
+}
 
 std::optional<UserTerminal> UserTerminal::find()
 {
@@ -66,6 +92,7 @@ std::optional<UserTerminal> UserTerminal::find()
     terminal.fd_ = UniqueFd::adopt(open(("/proc/self/fd/" + std::to_string(*first)).c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
     terminal.own_ = terminal.fd_.is_open();
     if (!terminal.own_) terminal.fd_ = UniqueFd::adopt(fcntl(*first, F_DUPFD_CLOEXEC, 3));
+    if (terminal.own_) terminal.lock_ = open_for_lock(device);
     if (!terminal.fd_ || tcgetattr(terminal.fd_.get(), &terminal.settings_) != 0) throw_errno("reading the terminal's settings");
     return terminal;
 }
@@ -88,41 +115,82 @@ bool UserTerminal::in_foreground() const noexcept
     return group < 0 || group == getpgrp(); // not our controlling terminal: no job control to respect
 }
 
+// Of the wrappers that want the terminal raw each holds a lock on one byte of its device, so that two of one job, which share the
+// foreground, find each other. One that is stopped in another job does not count.
+bool UserTerminal::is_raw_for_another() const noexcept
+{
+    struct flock other {};
+    for (off_t start = 0;; start = other.l_start + 1) {
+        other = {};
+        other.l_type = F_WRLCK;
+        other.l_whence = SEEK_SET;
+        other.l_start = start;
+        if (!lock_ || fcntl(lock_.get(), F_GETLK, &other) != 0 || other.l_type == F_UNLCK) return false;
+        if (getpgid(other.l_pid) == getpgrp()) return true;
+    }
+}
+
+void UserTerminal::tell_others(bool wants_it_raw) const noexcept
+{
+    struct flock own {};
+    own.l_type = wants_it_raw ? F_RDLCK : F_UNLCK;
+    own.l_whence = SEEK_SET;
+    own.l_start = getpid();
+    own.l_len = 1;
+    if (lock_)
+        fcntl(lock_.get(), F_SETLK, &own); // best_effort: without it, two of one job are as two programs that know nothing of each other
+}
+
+void UserTerminal::change_to(const termios &settings)
+{
+    if (tcsetattr(fd_.get(), TCSANOW, &settings) != 0) return throw_unless_hung_up("putting the terminal into raw mode");
+    if (tcgetattr(fd_.get(), &raw_settings_) != 0) throw_unless_hung_up("reading the terminal's settings"); // it may take a part of them
+}
+
 void UserTerminal::make_raw()
 {
-    if (!has_input()) return; // without input from it, its signals are for the whole pipeline and stay the terminal's business
     // Done again even when it was: a shell may have changed them while this process was stopped.
-    if (!raw_ && tcgetattr(fd_.get(), &settings_) != 0) return throw_unless_hung_up("reading the terminal's settings");
+    if (!raw_) {
+        tell_others(true); // before the look: of two at once at least one sees the other
+        if (is_raw_for_another())
+            make_sane(settings_); // they may be that one's
+        else if (tcgetattr(fd_.get(), &settings_) != 0)
+            return throw_unless_hung_up("reading the terminal's settings");
+    }
     termios raw = settings_;
     cfmakeraw(&raw);
-    if (!on_terminal_[1]) raw.c_oflag = settings_.c_oflag;
-    if (tcsetattr(fd_.get(), TCSANOW, &raw) != 0) return throw_unless_hung_up("putting the terminal into raw mode");
+    if (!output_raw_) raw.c_oflag = settings_.c_oflag;
+    change_to(raw);
     raw_ = true;
-    if (tcgetattr(fd_.get(), &raw_settings_) != 0) throw_unless_hung_up("reading the terminal's settings"); // it may take a part of them
+}
+
+void UserTerminal::make_output_raw()
+{
+    if (!raw_ || output_raw_ || !on_terminal_[1]) return;
+    output_raw_ = true;
+    make_raw();
 }
 
 void UserTerminal::restore() noexcept
 {
     if (!raw_) return;
     raw_ = false;
+    tell_others(false);
+    if (is_raw_for_another() || !in_foreground()) return; // who is in the foreground has it as they want it
     termios now{};
     if (!on_terminal_[1] && tcgetattr(fd_.get(), &now) == 0 && !are_same(now, raw_settings_)) return;
-    // From the background this would stop us half-way through the end: TTOU is blocked for the moment of the call.
-    sigset_t output_stop;
-    sigset_t before;
-    sigemptyset(&output_stop);
-    sigaddset(&output_stop, SIGTTOU);
-    sigprocmask(SIG_BLOCK, &output_stop, &before);
     tcsetattr(fd_.get(), TCSANOW, &settings_); // best_effort: a terminal that is gone needs no restoring
-    sigprocmask(SIG_SETMASK, &before, nullptr);
 }
 
-void UserTerminal::copy_settings_to(FdRef master) const
+termios UserTerminal::settings() const
 {
-    termios settings = settings_;
-    const bool processes_output_itself = has_input() && on_terminal_[1];
-    if (!processes_output_itself) settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);
-    if (tcsetattr(master.get(), TCSANOW, &settings) != 0) throw_errno("setting up the session's terminal");
+    termios now = settings_;
+    if (is_raw_for_another()) {
+        make_sane(now);
+        return now;
+    }
+    if (tcgetattr(fd_.get(), &now) != 0) throw_unless_hung_up("reading the terminal's settings");
+    return now;
 }
 
 } // namespace pi_agent

@@ -1,4 +1,5 @@
-// The user's terminal: which of the standard descriptors it is, its settings, raw mode and back, its size.
+// The user's terminal: which of the standard descriptors it is, its settings, raw mode and back, its size. Nothing here changes it before
+// the agent asks for keys.
 #pragma once
 
 #include "common/fd.hpp"
@@ -9,6 +10,8 @@
 #include <termios.h>
 
 namespace pi_agent {
+
+[[nodiscard]] bool are_same(const termios &one, const termios &other) noexcept;
 
 class UserTerminal {
 public:
@@ -30,24 +33,33 @@ public:
     // Nobody may touch a terminal's settings or read from it in the background: the kernel would stop the reader.
     [[nodiscard]] bool in_foreground() const noexcept;
 
-    // Hands bytes through untouched. Where other programs of a pipeline write to the terminal too, it keeps its output processing for them,
-    // and the pty's is switched off instead.
+    // Only in the foreground. Each key comes as it is pressed, and is neither shown nor obeyed. Output stays as it is, for others who write
+    // to the terminal.
     void make_raw();
-    // Back to what it was before make_raw. Safe to call in any state. Where the output goes to another program of a pipeline, which may use
-    // the terminal as well (a pager), what that has set since stays.
+    // For what is written to come through untouched as well. Not where the output goes to another program of a pipeline.
+    void make_output_raw();
+    // Back to what it was before make_raw, unless another wrapper still needs it raw, or this one is in the background now. Safe to call in
+    // any state. Where the output goes to another program of a pipeline, which may use the terminal as well (a pager), what that has set
+    // since stays.
     void restore() noexcept;
     [[nodiscard]] bool is_raw() const noexcept { return raw_; }
-    // The pty begins with the user's own settings (erase character, UTF-8, …). `master` works on its other end.
-    void copy_settings_to(FdRef master) const;
+    [[nodiscard]] bool is_output_raw() const noexcept { return raw_ && output_raw_; }
+    // What the user's programs find now.
+    [[nodiscard]] termios settings() const;
 
 private:
     explicit UserTerminal(const std::array<bool, 3> &on_terminal) : on_terminal_(on_terminal) {}
+    void change_to(const termios &settings);
+    [[nodiscard]] bool is_raw_for_another() const noexcept;
+    void tell_others(bool wants_it_raw) const noexcept;
 
     std::array<bool, 3> on_terminal_;
     UniqueFd fd_;
+    UniqueFd lock_; // the terminal's device, for locks; none where it has no name of its own, or is somebody else's
     bool own_ = false;
     bool raw_ = false;
-    termios settings_{}; // before make_raw
+    bool output_raw_ = false;
+    termios settings_{}; // the shell's
     termios raw_settings_{};
 };
 

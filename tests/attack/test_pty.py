@@ -99,7 +99,7 @@ FORGED = {"a signal that opens a debugger": 10, "a signal that the kernel takes 
 @pytest.mark.position("user")
 @pytest.mark.parametrize("kind", FORGED)
 def test_a_signal_that_is_not_passed_on_ends_the_session_instead(kind, prove):
-    conversation = f"(ask(c, s, ['sleep', '1000']), wait_for_agent('sleep'), send(c, number(SIGNAL) + number({FORGED[kind]})))"
+    conversation = f"(ask(c, s, ['sleep', '1000']), wait_for_agent('sleep'), send(c, number(SIGNAL) + number({FORGED[kind]}) + number(0)))"
     on, _ = prove(saying(conversation, success=lambda answer: answer["ended"] == -FORGED[kind]), "forwarded-signals")
     assert on.seen["ended"] == -15
 
@@ -108,8 +108,8 @@ BROKEN = {
     "not a message": "send(c, b'x')",
     "a message of the runner's": "send(c, number(STOPPED))",
     "a second request": "send(c, request())",
-    "a message that goes on": "send(c, number(CONTINUE) + b'x')",
-    "a message with a descriptor": "send(c, number(CONTINUE), [0])",
+    "a message that goes on": "send(c, number(CONTINUE) + number(0) + b'x')",
+    "a message with a descriptor": "send(c, number(CONTINUE) + number(0), [0])",
     "an empty answer to nothing": "send(c, number(99))",
 }
 
@@ -124,7 +124,7 @@ def test_after_the_request_comes_nothing_but_signals_and_words_on_the_terminal(k
 
 @pytest.mark.position("user")
 def test_words_on_a_terminal_that_was_not_asked_for_change_nothing(product):
-    words = "[send(c, number(READY)), send(c, number(CONTINUE)), send(c, number(SIGNAL) + number(20)), send(c, number(CONTINUE))]"
+    words = "[send(c, number(word) + tail) for word, tail in ((READY, number(0)), (CONTINUE, number(0)), (SIGNAL, number(20) + number(0)), (CONTINUE, number(1)))]"
     answer = product.play(f"tell(call(lambda c, s: (ask(c, s, ['sh', '-c', 'test ! -t 0; echo $?; sleep 1; exit 7']), {words})))")
     assert (answer["ended"], answer["out"]) == (7, "0\n"), answer
 

@@ -293,7 +293,12 @@ TEST_CASE("what the runner says arrives at the wrapper")
         CHECK(std::get<AgentEnded>(ended).value == value);
     }
     CHECK(std::holds_alternative<TerminalOpened>(decode_runner_message(encode(RunnerMessage(TerminalOpened{})))));
-    CHECK(std::holds_alternative<AgentStopped>(decode_runner_message(encode(RunnerMessage(AgentStopped{})))));
+    for (const int number : {SIGTSTP, SIGTTIN, SIGTTOU, 64}) {
+        const auto stopped = decode_runner_message(encode(AgentStopped{number}));
+        REQUIRE(std::holds_alternative<AgentStopped>(stopped));
+        CHECK(std::get<AgentStopped>(stopped).number == number);
+        CHECK(asks_for_terminal(std::get<AgentStopped>(stopped)) == (number == SIGTTIN || number == SIGTTOU));
+    }
 }
 
 TEST_CASE("a text that would not fit into a packet is cut")
@@ -326,7 +331,9 @@ TEST_CASE("a message of the runner that is not one is refused")
         encode(AgentEnded{false, 0}) + "x",
         encode(FailureReport{ExitStatus::denied, "x"}) + "x",
         encode(RunnerMessage(TerminalOpened{})) + "x",
-        encode(RunnerMessage(AgentStopped{})) + "x",
+        encode(RunnerMessage(AgentStopped{SIGTSTP})) + "x",
+        Encoder().number(7).bytes(),
+        Encoder().number(7).number(65).bytes(),
     };
     for (const auto &bytes : rows)
         CHECK_THROWS_AS(static_cast<void>(decode_runner_message(bytes)), ProtocolError);
@@ -340,17 +347,21 @@ TEST_CASE("only six signals are ever forwarded, and not the one that opens a deb
             number == SIGINT || number == SIGQUIT || number == SIGTERM || number == SIGHUP || number == SIGUSR2 || number == SIGTSTP;
         CHECK(is_forwarded_signal(number) == forwarded);
         const std::string bytes = encode(WrapperMessage(ForwardSignal{number}));
-        if (forwarded)
+        if (forwarded) {
             CHECK(std::get<ForwardSignal>(decode_wrapper_message(bytes)).number == number);
-        else
+            CHECK_FALSE(std::get<ForwardSignal>(decode_wrapper_message(bytes)).from_keyboard);
+        } else
             CHECK_THROWS_AS(static_cast<void>(decode_wrapper_message(bytes)), ProtocolError);
     }
 }
 
 TEST_CASE("what the wrapper says after its request is short and arrives")
 {
-    CHECK(std::holds_alternative<TerminalReady>(decode_wrapper_message(encode(WrapperMessage(TerminalReady{})))));
-    CHECK(std::holds_alternative<ContinueAgent>(decode_wrapper_message(encode(WrapperMessage(ContinueAgent{})))));
+    for (const bool with_keyboard : {false, true}) {
+        CHECK(std::get<TerminalReady>(decode_wrapper_message(encode(TerminalReady{with_keyboard}))).with_keyboard == with_keyboard);
+        CHECK(std::get<ContinueAgent>(decode_wrapper_message(encode(ContinueAgent{with_keyboard}))).with_keyboard == with_keyboard);
+        CHECK(std::get<ForwardSignal>(decode_wrapper_message(encode(ForwardSignal{SIGINT, with_keyboard}))).from_keyboard == with_keyboard);
+    }
     for (const WrapperMessage &message : {WrapperMessage(TerminalReady{}), WrapperMessage(ForwardSignal{SIGTERM})})
         CHECK(encode(message).size() <= small_message_limit);
 }
@@ -368,7 +379,10 @@ TEST_CASE("a message of the wrapper that is not one is refused")
         term + "x",
         encode(WrapperMessage(TerminalReady{})) + "x",
         encode(WrapperMessage(ContinueAgent{})) + "x",
-        Encoder().number(5).number((std::uint64_t{1} << 32U) + SIGTERM).bytes(), // SIGTERM after a careless cast
+        Encoder().number(5).number((std::uint64_t{1} << 32U) + SIGTERM).number(0).bytes(), // SIGTERM after a careless cast
+        Encoder().number(5).number(SIGTERM).bytes(),
+        Encoder().number(5).number(SIGTERM).number(2).bytes(),
+        Encoder().number(9).bytes(),
     };
     for (const auto &bytes : rows)
         CHECK_THROWS_AS(static_cast<void>(decode_wrapper_message(bytes)), ProtocolError);

@@ -234,13 +234,13 @@ TEST_CASE("an agent that stops is told, and goes on when it is continued")
               std::string heard = "nothing";
               std::thread runner([&heard, channel = FdRef(theirs)] {
                   const auto packet = receive_packet(channel, in_seconds(10));
-                  if (packet && std::holds_alternative<ExecStopped>(decode_exec_message(packet->bytes))) heard = "stopped";
+                  if (packet) heard = "stopped by " + std::to_string(std::get<ExecStopped>(decode_exec_message(packet->bytes)).number);
                   send_packet(channel, encode(WrapperMessage(ContinueAgent{})), {}, in_seconds(1));
               });
               const ExecEnded ended = wait_for_agent(start_agent(launch), own);
               runner.join();
               return heard + (ended.by_signal ? ", signal " : ", exit ") + std::to_string(ended.value);
-          }) == "stopped, exit 4");
+          }) == "stopped by " + std::to_string(SIGSTOP) + ", exit 4");
 }
 
 TEST_CASE("an agent that cannot be run is the configuration's mistake, with its path and the reason")

@@ -4,6 +4,7 @@
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
 
+#include <csignal>
 #include <limits>
 #include <thread>
 
@@ -152,7 +153,7 @@ TEST_CASE("the umask is nine bits, whatever was sent")
 TEST_CASE("what pi-agent-exec says arrives")
 {
     CHECK(std::holds_alternative<ExecReady>(decode_exec_message(encode(ExecMessage(ExecReady{})))));
-    CHECK(std::holds_alternative<ExecStopped>(decode_exec_message(encode(ExecMessage(ExecStopped{})))));
+    CHECK(std::get<ExecStopped>(decode_exec_message(encode(ExecMessage(ExecStopped{SIGTTIN})))).number == SIGTTIN);
     const auto failed = decode_exec_message(encode(ExecMessage(ExecFailed{"why\n\xff"})));
     REQUIRE(std::holds_alternative<ExecFailed>(failed));
     CHECK(std::get<ExecFailed>(failed).text == "why\n\xff");
@@ -184,7 +185,9 @@ TEST_CASE("a message of pi-agent-exec that is not one is refused")
         Encoder().number(19).number(2).number(0).bytes(),
         Encoder().number(19).number(1).number(std::numeric_limits<std::uint64_t>::max()).bytes(),
         encode(ExecMessage(ExecReady{})) + "x",
-        encode(ExecMessage(ExecStopped{})) + "x",
+        encode(ExecMessage(ExecStopped{SIGTSTP})) + "x",
+        Encoder().number(21).bytes(),
+        Encoder().number(21).number(65).bytes(),
         encode(ExecMessage(ExecFailed{"x"})) + "x",
         encode(ExecMessage(ExecEnded{false, 0})) + "x",
     };

@@ -56,6 +56,20 @@ TEST_CASE("nothing is read before what was read is written")
     CHECK(to.take() == "one");
 }
 
+TEST_CASE("what is read further comes behind, and one byte of each pair is taken out")
+{
+    const Pipe from;
+    Pump pump;
+    from.put("a\r");
+    CHECK(pump.fill(from.out) == Pump::Outcome::moved);
+    CHECK(pump.ends_with('\r'));
+    CHECK_FALSE(pump.fill_further(from.out));
+    from.put("\nb\r\r\n\r\n\nc\rd\r");
+    CHECK(pump.fill_further(from.out));
+    pump.drop_before('\r', '\n');
+    CHECK(pump.fresh() == "a\nb\r\n\n\nc\rd\r");
+}
+
 TEST_CASE("an empty source and a full sink are waited for, and nothing is lost")
 {
     const Pipe from;

@@ -78,7 +78,7 @@ std::string on_terminal(const Pty &user, const std::function<std::string()> &tas
 
 } // namespace
 
-TEST_CASE("the session's terminal begins with the user's settings and size, and the user's becomes raw until the end")
+TEST_CASE("the session's terminal begins with the user's settings and size, and the user's becomes raw with the keyboard, until the end")
 {
     const Pty user;
     const Pty session;
@@ -94,7 +94,10 @@ TEST_CASE("the session's terminal begins with the user's settings and size, and 
                   winsize size{};
                   ::ioctl(session.slave.get(), TIOCGWINSZ, &size);
                   expect(size.ws_row == 33 && size.ws_col == 101 && size.ws_xpixel == 7 && size.ws_ypixel == 9, "the size was not copied");
+                  expect(same(settings_of(user.slave), odd), "the terminal was changed before the agent asked");
+                  link.give_keyboard();
                   expect((settings_of(user.slave).c_lflag & static_cast<tcflag_t>(ICANON | ISIG | ECHO)) == 0, "the terminal is not raw");
+                  expect(settings_of(user.slave).c_oflag == odd.c_oflag, "others who write to the terminal find it changed");
               }
               return std::string(same(settings_of(user.slave), odd) ? "as before" : "changed");
           }) == "as before");
@@ -110,6 +113,7 @@ TEST_CASE("bytes go both ways, and at the end what the agent switched on is swit
               std::optional<UserTerminal> terminal = UserTerminal::find();
               {
                   TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+                  link.give_keyboard();
                   expect(::tcsetattr(session.slave.get(), TCSANOW, &raw) == 0, "stty");
                   expect(::write(user.master.get(), "\x03key", 4) == 4, "typing");
                   serve_once(link);
@@ -130,6 +134,7 @@ TEST_CASE("after the agent's end, whoever still holds its end of the pty gets no
               std::optional<UserTerminal> terminal = UserTerminal::find();
               TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
               expect(::write(session.slave.get(), "last words", 10) == 10, "writing");
+              link.give_keyboard();
               link.finish();
               expect(::write(user.master.get(), "password\r", 9) == 9, "typing");
               const Deadline deadline = in_seconds(5);
@@ -215,6 +220,73 @@ TEST_CASE("after the agent's end, somebody who goes on writing is not listened t
               }
               return std::string("done");
           }) == "done");
+}
+
+TEST_CASE("what the agent writes is processed once: by the user's terminal, or by its own where it has changed that")
+{
+    const Pty user;
+    const Pty session;
+    CHECK(on_terminal(user, [&] {
+              std::optional<UserTerminal> terminal = UserTerminal::find();
+              TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+              const auto shown = [&](const std::string &text) {
+                  expect(::write(session.slave.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()), "writing");
+                  serve_once(link);
+                  return read_some(user.master);
+              };
+              for (const bool has_keyboard : {false, true}) {
+                  if (has_keyboard) link.give_keyboard();
+                  for (const std::string text : {"\n", "a\n", "a\n\nb\n", "a\r\nb", "\r\r\n", "50 %\r", "\n", "a"}) {
+                      ::write(user.slave.get(), text.data(), text.size());
+                      const std::string alone = read_some(user.master);
+                      expect(shown(text) == alone, "it was shown otherwise than that of the agent alone");
+                  }
+              }
+              termios raw = settings_of(session.slave);
+              ::cfmakeraw(&raw);
+              expect(::tcsetattr(session.slave.get(), TCSANOW, &raw) == 0, "stty");
+              return shown("a\nb\r\nc\r\r\n");
+          }) == "a\nb\r\nc\r\r\n");
+}
+
+TEST_CASE("what is typed before the agent asks for the keyboard is left for the shell")
+{
+    const Pty user;
+    const Pty session;
+    CHECK(on_terminal(user, [&] {
+              {
+                  std::optional<UserTerminal> terminal = UserTerminal::find();
+                  TerminalLink link(*terminal, UniqueFd::adopt(::fcntl(session.master.get(), F_DUPFD_CLOEXEC, 3)));
+                  expect(::write(user.master.get(), "ls\n", 3) == 3, "typing");
+                  expect(::write(session.slave.get(), "said", 4) == 4, "writing");
+                  serve_once(link);
+                  expect(!link.has_keyboard() && !link.keyboard_was_taken(), "it was asked for");
+                  termios silent = settings_of(session.slave);
+                  silent.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+                  expect(::tcsetattr(session.slave.get(), TCSANOW, &silent) == 0 && link.keyboard_was_taken(), "a change is not noticed");
+              }
+              return read_some(user.slave);
+          }) == "ls\n");
+}
+
+TEST_CASE("of two that have one terminal raw, the last gives it back as the first found it")
+{
+    const Pty user;
+    const Pty session;
+    CHECK(on_terminal(user, [&] {
+              const termios before = settings_of(user.slave);
+              std::optional<UserTerminal> first = UserTerminal::find();
+              first->make_raw();
+              const std::string second = in_child([&] { // locks are a process's
+                  std::optional<UserTerminal> terminal = UserTerminal::find();
+                  expect(same(terminal->settings(), before), "the shell's settings are not known");
+                  terminal->make_raw();
+                  terminal.reset();
+                  return std::string((settings_of(user.slave).c_lflag & static_cast<tcflag_t>(ICANON)) == 0 ? "raw" : "restored");
+              });
+              first.reset();
+              return second + ", then " + (same(settings_of(user.slave), before) ? "as before" : "changed");
+          }) == "raw, then as before");
 }
 
 TEST_CASE("two different terminals are refused with what to do")
