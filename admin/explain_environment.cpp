@@ -17,24 +17,24 @@ namespace pi_agent {
 
 namespace {
 
-HostVariables look_at_host_files(const Policy &policy, const Observer &observer, const Account &user)
+HostVariables look_at_host_files(const Policy &policy, const Observer &observer, const Account &user, const AgentPlaces &agents)
 {
     if (!observer.can_look_for(user)) return {{}, {"only root or " + user.name + " can read the user's own files"}};
-    if (observer.root()) return ask_host_env_files(*observer.root(), user, policy.host_env_files);
-    return read_host_env_files(policy.host_env_files, user.home);
+    if (observer.root()) return ask_host_env_files(*observer.root(), user, policy.host_env_files, agents);
+    return read_host_env_files(UserPaths(agents), policy.host_env_files, user.home);
 }
 
 // The project's own directory is not known here: a file in it counts as one that is copied.
 CertificateFiles look_at_certificates(const std::vector<CertificateVariable> &variables, const Observer &observer, const Account &user,
-                                      const Policy &policy, const std::string &home)
+                                      const Policy &policy, const std::string &home, const AgentPlaces &agents)
 {
     if (!observer.can_look_for(user)) return {};
     HostView places{policy.view, {}, {}};
     for (const auto &path : policy.view_paths)
         places.trees.insert(path.path);
     const ShownPlaces shown{places, home, home};
-    if (observer.root()) return ask_certificate_files(*observer.root(), user, variables, shown);
-    return read_certificate_files(variables, shown);
+    if (observer.root()) return ask_certificate_files(*observer.root(), user, variables, shown, agents);
+    return read_certificate_files(UserPaths(agents), variables, shown);
 }
 
 // A file that makes a start fail is a note of the explanation.
@@ -55,8 +55,10 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
 {
     ExplainedEnvironment environment;
     EnvironmentInput input{{}, {}, policy.env, {}, rules.env, home, rules.agent_account, policy.agent.binary, "ID"};
+    AgentPlaces agents;
     note_failure(environment, [&] {
-        HostVariables variables = look_at_host_files(policy, observer, user);
+        if (observer.can_look_for(user)) agents = observer.agent_places(policy, rules, user);
+        HostVariables variables = look_at_host_files(policy, observer, user, agents);
         input.host_files = std::move(variables.assignments);
         environment.notes = std::move(variables.notices);
     });
@@ -68,7 +70,7 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
     name_git_config(input);
     if (rules.ssh_key) name_ssh_command(input);
     keep_from_downloading(input, policy.network, missing_search_tools());
-    CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy, home);
+    CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy, home, agents);
     input.certificates_inside = std::move(certificates.renamed);
     environment.notes.insert(environment.notes.end(), certificates.notices.begin(), certificates.notices.end());
     for (const auto &[name, variable] : layer_environment(input)) {

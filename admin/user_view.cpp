@@ -111,6 +111,25 @@ Finding Observer::resolve_directory(const std::string &path, const Account &user
     return ask(*this, user, {[&path] { return find_directory(path); }}).front();
 }
 
+AgentPlaces Observer::agent_places(const Policy &policy, const AccessRules &rules, const Account &user) const
+{
+    if (!root_) return find_agent_places(policy, rules, user);
+    AgentPlaces places = places_of_state(policy);
+    Child child(*root_, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
+        for (const auto &root : find_roots(rules, user))
+            send_answer(channel, Encoder().text(root.path).number(root.device).number(root.inode).bytes());
+        send_answer(channel, Encoder().text("").bytes());
+    });
+    for (;;) {
+        const Packet packet = child.receive();
+        Decoder answer(packet.bytes);
+        std::string path = answer.text();
+        if (path.empty()) return places;
+        places.places.push_back({std::move(path), answer.number(), answer.number()});
+        answer.end();
+    }
+}
+
 OpenedHome Observer::find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const
 {
     if (!root_) return pi_agent::find_home_directories(user, toolchains);

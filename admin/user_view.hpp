@@ -3,6 +3,7 @@
 
 #include "common/access_rules.hpp"
 #include "common/account.hpp"
+#include "common/agent_places.hpp"
 #include "common/identity.hpp"
 #include "common/policy.hpp"
 #include "runner/home_directories.hpp"
@@ -34,6 +35,8 @@ public:
     [[nodiscard]] std::vector<Finding> resolve_roots(const AccessRules &rules, const Account &user) const;
     // The canonical path of a directory, as `user` reaches it.
     [[nodiscard]] Finding resolve_directory(const std::string &path, const Account &user) const;
+    // Where agents of `user` write. Throws Failure when it cannot be found out; only where can_look_for(user).
+    [[nodiscard]] AgentPlaces agent_places(const Policy &policy, const AccessRules &rules, const Account &user) const;
     // What a session would find of the lists in the home. Throws Failure when it cannot be found out; only where can_look_for(user).
     [[nodiscard]] OpenedHome find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const;
 

@@ -5,7 +5,6 @@
 #include "common/escape.hpp"
 #include "common/policy_paths.hpp"
 #include "common/toolchains.hpp"
-#include "runner/masked_paths.hpp"
 #include "runner/project_alias.hpp"
 
 #include <algorithm>

@@ -18,18 +18,6 @@ namespace {
 
 constexpr int most_links = 40; // as the kernel's own limit
 
-std::deque<std::string> components_of(std::string_view path)
-{
-    std::deque<std::string> parts;
-    while (!path.empty()) {
-        const auto length = std::min(path.find('/'), path.size());
-        const auto part = path.substr(0, length);
-        if (!part.empty() && part != ".") parts.emplace_back(part);
-        path.remove_prefix(std::min(length + 1, path.size()));
-    }
-    return parts;
-}
-
 std::string path_of_entry(const std::string &directory, const std::string &name)
 {
     if (name == "..") {
@@ -61,13 +49,25 @@ std::string kernel_path(FdRef fd)
     return std::string(text.data(), static_cast<std::size_t>(length));
 }
 
-std::string link_target(const PathStep &link)
+std::vector<std::string> path_components(std::string_view path)
+{
+    std::vector<std::string> parts;
+    while (!path.empty()) {
+        const auto length = std::min(path.find('/'), path.size());
+        const auto part = path.substr(0, length);
+        if (!part.empty() && part != ".") parts.emplace_back(part);
+        path.remove_prefix(std::min(length + 1, path.size()));
+    }
+    return parts;
+}
+
+std::string link_target(FdRef fd, const std::string &path)
 {
     std::vector<char> target(PATH_MAX);
-    const auto length = ::readlinkat(link.fd.get(), "", target.data(), target.size());
-    if (length < 0) throw_errno("cannot read the symbolic link " + escape_for_display(link.path));
+    const auto length = ::readlinkat(fd.get(), "", target.data(), target.size());
+    if (length < 0) throw_errno("cannot read the symbolic link " + escape_for_display(path));
     if (length == 0 || static_cast<std::size_t>(length) >= target.size()) {
-        throw SystemFailure(ENAMETOOLONG, "cannot read the symbolic link " + escape_for_display(link.path));
+        throw SystemFailure(ENAMETOOLONG, "cannot read the symbolic link " + escape_for_display(path));
     }
     return {target.data(), static_cast<std::size_t>(length)};
 }
@@ -79,7 +79,8 @@ PathStep walk_path(const std::string &path, const StepJudge &judge)
     }
     auto current = open_step(AT_FDCWD, "/", "/");
     judge(current, current);
-    auto pending = components_of(path);
+    const auto names = path_components(path);
+    std::deque<std::string> pending(names.begin(), names.end());
     int links = 0;
     while (!pending.empty()) {
         const auto name = std::move(pending.front());
@@ -91,8 +92,8 @@ PathStep walk_path(const std::string &path, const StepJudge &judge)
             continue;
         }
         if (++links > most_links) throw SystemFailure(ELOOP, "cannot open " + escape_for_display(path));
-        const auto target = link_target(entry);
-        const auto parts = components_of(target);
+        const auto target = link_target(entry.fd, entry.path);
+        const auto parts = path_components(target);
         pending.insert(pending.begin(), parts.begin(), parts.end());
         if (target.front() == '/') current = open_step(AT_FDCWD, "/", "/");
     }

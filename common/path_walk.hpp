@@ -5,7 +5,9 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <sys/stat.h>
+#include <vector>
 
 namespace pi_agent {
 
@@ -20,8 +22,11 @@ struct PathStep {
 // namespace.
 std::string kernel_path(FdRef fd);
 
-// The text of a symbolic link. Throws SystemFailure.
-std::string link_target(const PathStep &link);
+// The text of a symbolic link, which `fd` is open on (O_PATH); `path` is for messages. Never empty. Throws SystemFailure.
+std::string link_target(FdRef fd, const std::string &path);
+
+// The names in a path, ".." too, without empty ones and ".".
+std::vector<std::string> path_components(std::string_view path);
 
 // Sees `entry` and the directory that holds it ("/" is its own holder) before the walk goes on. Refuses by throwing.
 using StepJudge = std::function<void(const PathStep &holder, const PathStep &entry)>;

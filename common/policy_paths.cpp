@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fnmatch.h>
 #include <string_view>
 
 namespace pi_agent {
@@ -154,6 +155,12 @@ std::optional<PathProblem> problem_of_binary(const std::string &path)
     if (path.rfind('/') == 0) return PathProblem{"is no program in a directory of its own", "name the program, e.g. /opt/pi/bin/pi"};
     if (lies_in_one(path, unshown)) return PathProblem{"is kept from every session", "install the agent below /usr, /opt or /srv"};
     return std::nullopt;
+}
+
+bool is_masked_by(const std::string &pattern, const std::string &path)
+{
+    const std::string name = pattern.find('/') == std::string::npos ? path.substr(path.rfind('/') + 1) : path;
+    return fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0;
 }
 
 } // namespace pi_agent

@@ -43,6 +43,10 @@ std::optional<PathProblem> problem_of_config_directory(const std::string &path);
 // A path inside the config directory, relative to it.
 std::optional<PathProblem> problem_of_config_path(const std::string &path);
 
+// What `projects.mask` says of a path below the top of a project. A pattern without '/' is held against each name, another one against the
+// path; fnmatch(3), and only the '/' of a pattern matches a '/'.
+bool is_masked_by(const std::string &pattern, const std::string &path);
+
 // A path inside a project, or a pattern of such paths, relative to it.
 std::optional<PathProblem> problem_of_project_path(const std::string &path);
 

@@ -78,7 +78,7 @@ ResolvedPath resolve_trusted(const std::string &path, const std::string &what)
     ResolvedPath resolved;
     const auto step = walk_path(path, [&](const PathStep &, const PathStep &entry) {
         require_only_root_can_change(what, path, entry);
-        if (S_ISLNK(entry.status.st_mode)) resolved.links[entry.path] = link_target(entry);
+        if (S_ISLNK(entry.status.st_mode)) resolved.links[entry.path] = link_target(entry.fd, entry.path);
     });
     resolved.canonical = step.path;
     resolved.is_directory = S_ISDIR(step.status.st_mode);

@@ -12,9 +12,6 @@
 
 #include <algorithm>
 #include <array>
-#include <climits>
-#include <cstdlib>
-#include <fcntl.h>
 #include <optional>
 #include <string_view>
 #include <sys/stat.h>
@@ -61,13 +58,6 @@ bool is_shown(const std::string &path, const ShownPlaces &shown)
     return is_shown(shown.view, path) || is_within(path, shown.project) || is_within(path, shown.home);
 }
 
-// Where a path leads to, or "" (errno says why).
-std::string resolve(const std::string &path)
-{
-    std::array<char, PATH_MAX> real{};
-    return realpath(path.c_str(), real.data()) == nullptr ? "" : real.data();
-}
-
 // Not a defence: it keeps people's mistakes from the agent.
 void require_certificates(const std::string &content)
 {
@@ -78,19 +68,27 @@ void require_certificates(const std::string &content)
         throw Failure(ExitStatus::configuration, "it holds no certificate in PEM format (-----BEGIN CERTIFICATE-----)");
 }
 
+// Where a path leads to; none where the user may not look, and the view shows it: the agent's home.
+std::optional<UserPlacePtr> find_place(const UserPaths &paths, const std::string &path, const ShownPlaces &shown)
+{
+    try {
+        return paths.follow(path);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == EACCES && is_shown(path, shown)) return std::nullopt;
+        throw SystemFailure(failure.error_number(), "looking for it");
+    }
+}
+
 // The content, or none where the view shows the file under this name. Throws Failure where it can do neither.
-std::optional<std::string> read_certificates(const std::string &path, const ShownPlaces &shown, std::size_t limit)
+std::optional<std::string> read_certificates(const UserPaths &paths, const std::string &path, const ShownPlaces &shown, std::size_t limit)
 {
     if (path.front() != '/') throw Failure(ExitStatus::configuration, "it is no absolute path");
-    const std::string real = resolve(path);
-    if (real.empty() && errno == EACCES && is_shown(path, shown)) return std::nullopt; // the agent's home
-    if (real.empty()) throw SystemFailure(errno, "looking for it");
-    if (is_shown(path, shown) && is_shown(real, shown)) return std::nullopt;
-    struct stat facts {};
-    if (stat(real.c_str(), &facts) == 0 && S_ISDIR(facts.st_mode))
+    const std::optional<UserPlacePtr> place = find_place(paths, path, shown);
+    if (!place || (is_shown(path, shown) && is_shown((*place)->path, shown))) return std::nullopt;
+    if (S_ISDIR((*place)->facts.st_mode))
         throw Failure(ExitStatus::configuration, "it is a directory, and only files are copied for the agent");
-    const HostFile file = open_host_file(FdRef(AT_FDCWD), real);
-    if (!file.fd) throw Failure(ExitStatus::configuration, file.problem == "no longer a file" ? "it is no regular file" : file.problem);
+    const HostFile file = open_host_file(paths, path);
+    if (!file.fd) throw Failure(ExitStatus::configuration, file.problem);
     if (file.facts.size > limit)
         throw Failure(ExitStatus::configuration,
                       "it, or all such files together, are larger than " + std::to_string(certificates_limit / 1024) + " KiB");
@@ -162,7 +160,7 @@ std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInp
     return found;
 }
 
-CertificateFiles read_certificate_files(const std::vector<CertificateVariable> &variables, const ShownPlaces &shown)
+CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables, const ShownPlaces &shown)
 {
     CertificateFiles files;
     std::map<std::string, std::string> known; // the same file is often named by several
@@ -174,7 +172,7 @@ CertificateFiles read_certificate_files(const std::vector<CertificateVariable> &
         }
         try {
             if (known.find(variable.path) == known.end()) {
-                auto content = read_certificates(variable.path, shown, left);
+                auto content = read_certificates(paths, variable.path, shown, left);
                 if (!content) continue;
                 left -= content->size();
                 files.contents.push_back(std::move(*content));
@@ -189,13 +187,13 @@ CertificateFiles read_certificate_files(const std::vector<CertificateVariable> &
 }
 
 CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, const std::vector<CertificateVariable> &variables,
-                                       const ShownPlaces &shown)
+                                       const ShownPlaces &shown, const AgentPlaces &agents)
 {
     if (variables.empty()) return {};
     try {
         Child child(root, "reader of certificates", user, {}, [&](const AsUser &, FdRef channel) {
             fault_point("reading-certs");
-            send_long_answer(channel, encode(read_certificate_files(variables, shown)));
+            send_long_answer(channel, encode(read_certificate_files(UserPaths(agents), variables, shown)));
         });
         return decode(child.receive_long(child_patience_seconds), variables);
     } catch (const Failure &failure) { // no reason to refuse a session

@@ -3,6 +3,7 @@
 
 #include "common/account.hpp"
 #include "common/identity.hpp"
+#include "common/user_paths.hpp"
 #include "runner/environment.hpp"
 #include "runner/host_view.hpp"
 #include "runner/session_directory.hpp"
@@ -40,11 +41,12 @@ std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInp
 
 // For a process of the user's. What lies in `shown` places is left alone;
 // what is no file of certificates, or cannot be read, is left alone and told.
-CertificateFiles read_certificate_files(const std::vector<CertificateVariable> &variables, const ShownPlaces &shown);
+CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables,
+                                        const ShownPlaces &shown);
 
 // The same from root, in a child that became the user, whoever set the variable: root reads nothing for the agent that its user may not.
 CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, const std::vector<CertificateVariable> &variables,
-                                       const ShownPlaces &shown);
+                                       const ShownPlaces &shown, const AgentPlaces &agents);
 
 // Writes them into the session's /run, where the agent cannot change them.
 void show_certificate_files(const SessionDirectory &session, const CertificateFiles &files);

@@ -44,11 +44,13 @@ void link_project(const AsUser &agent, FdRef home, const SyncPlan &plan, FdRef c
 
 } // namespace
 
-SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed)
+SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed,
+                   const AgentPlaces &agents)
 {
     SyncPlan plan;
     plan.reading.sources = {ConfigSource{rules.config_directory, agent_directory, true},
                             ConfigSource{user.home + "/.agents/skills", ".agents/skills", false}};
+    plan.reading.agents = agents;
     plan.reading.classes = plan.writing.classes = policy.config_classes;
     plan.writing.managed_providers = providers_with_keys(managed);
     for (const char *name : {"settings.json", "auth.json", "mcp-auth.json"})

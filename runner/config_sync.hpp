@@ -26,7 +26,8 @@ struct SyncPlan {
     std::string project_path;   // where it leads
 };
 // `managed`: the variables that the policy sets, files included.
-SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed);
+SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed,
+                   const AgentPlaces &agents);
 
 // Called now and then while it goes on, with what is being done.
 using ShowProgress = std::function<void(const std::string &)>;

@@ -8,6 +8,7 @@
 #include "common/policy_env.hpp"
 #include "common/remedy.hpp"
 #include "common/trusted_file.hpp"
+#include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/host_file.hpp"
 #include "runner/whole_file.hpp"
@@ -57,6 +58,40 @@ HostVariables decode(std::string_view bytes)
     return variables;
 }
 
+// Whether neither it nor a directory that could hold it is there; a link to nothing is there.
+bool is_missing(const UserPaths &paths, const std::string &path)
+{
+    const auto [directory, name] = split_last(path);
+    try {
+        const UserPlacePtr holder = paths.follow(directory.empty() ? "/" : directory);
+        return faccessat(holder->fd.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && (errno == ENOENT || errno == ENOTDIR);
+    } catch (const SystemFailure &failure) {
+        return failure.error_number() == ENOENT || failure.error_number() == ENOTDIR;
+    } catch (const NotFollowed &) { // told by who opens it
+        return false;
+    }
+}
+
+void read_host_env_file(const UserPaths &paths, const std::string &path, HostVariables &variables)
+{
+    if (is_missing(paths, path)) return;
+    const std::string name = escape_for_display(path);
+    const HostFile file = open_host_file(paths, path);
+    try {
+        if (!file.fd)
+            throw Failure(ExitStatus::configuration, name + " is not a file that you can read (" + file.problem + "); correct it");
+        for (auto &assignment : parse_env_file(read_whole(file.fd, env_file_limit, name), name)) {
+            if (const auto problem = problem_of_host_env_name(assignment.name))
+                variables.notices.push_back(assignment.where + ": " + assignment.name + " is left out: it " + *problem);
+            else
+                variables.assignments.push_back(std::move(assignment));
+        }
+    } catch (const Failure &failure) {
+        if (!file.by_agents) throw; // what agents can write keeps nobody from starting one
+        variables.notices.push_back("variables are left out: " + std::string(failure.what()));
+    }
+}
+
 } // namespace
 
 std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> &files)
@@ -83,31 +118,20 @@ std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> 
     return all;
 }
 
-HostVariables read_host_env_files(const std::vector<std::string> &files, const std::string &home)
+HostVariables read_host_env_files(const UserPaths &paths, const std::vector<std::string> &files, const std::string &home)
 {
     HostVariables variables;
-    for (const auto &file : files) {
-        const std::string path = file.front() == '/' ? file : home + "/" + file;
-        if (access(path.c_str(), F_OK) != 0 && errno == ENOTDIR) continue; // nor is there a directory that could hold it
-        const UniqueFd fd = open_document(FdRef(AT_FDCWD), path, path);
-        if (!fd) continue;
-        const std::string name = escape_for_display(path);
-        for (auto &assignment : parse_env_file(read_whole(fd, env_file_limit, name), name)) {
-            if (const auto problem = problem_of_host_env_name(assignment.name))
-                variables.notices.push_back(assignment.where + ": " + assignment.name + " is left out: it " + *problem);
-            else
-                variables.assignments.push_back(std::move(assignment));
-        }
-    }
+    for (const auto &file : files)
+        read_host_env_file(paths, file.front() == '/' ? file : home + "/" + file, variables);
     return variables;
 }
 
-HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files)
+HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files, const AgentPlaces &agents)
 {
     if (files.empty()) return {};
     Child child(root, "reader of the user's variables", user, {}, [&](const AsUser &, FdRef channel) {
         fault_point("reading-env");
-        send_long_answer(channel, encode(read_host_env_files(files, user.home)));
+        send_long_answer(channel, encode(read_host_env_files(UserPaths(agents), files, user.home)));
     });
     return decode(child.receive_long(child_patience_seconds));
 }

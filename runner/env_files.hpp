@@ -6,6 +6,7 @@
 #include "common/env_file.hpp"
 #include "common/identity.hpp"
 #include "common/policy.hpp"
+#include "common/user_paths.hpp"
 
 #include <string>
 #include <vector>
@@ -23,10 +24,10 @@ struct HostVariables {
 std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> &files);
 
 // For a process of the user's. A file that is missing says nothing; what is no file, cannot be read, is larger than env_file_limit or is
-// not in the syntax of one is Failure(configuration).
-HostVariables read_host_env_files(const std::vector<std::string> &files, const std::string &home);
+// not in the syntax of one is Failure(configuration); where agents can have made it so, it is left out, and `notices` say so.
+HostVariables read_host_env_files(const UserPaths &paths, const std::vector<std::string> &files, const std::string &home);
 
 // The same from root, in a child that became the user. Throws as above, and when the files do not come within some seconds.
-HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files);
+HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files, const AgentPlaces &agents);
 
 } // namespace pi_agent

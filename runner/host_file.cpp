@@ -4,11 +4,16 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/policy_paths.hpp"
 #include "runner/agent_lock.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <fcntl.h>
+#include <functional>
 #include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <thread>
 #include <unistd.h>
@@ -18,9 +23,10 @@ namespace pi_agent {
 namespace {
 
 // Opening a FIFO would wait and opening a device may act, so the type is looked at first, through a descriptor that does neither.
-UniqueFd reopen(FdRef place)
+UniqueFd reopen(FdRef place, int flags = 0)
 {
-    return UniqueFd::adopt(open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    return UniqueFd::adopt(
+        open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags));
 }
 
 // The first component of a path that is a link to nothing, or "". Such a link is a mistake; nothing at all is a new user. Keeps no errno
@@ -53,26 +59,78 @@ bool is_kernels(FdRef place)
     return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
 }
 
-HostFile open_host_file(FdRef directory, const std::string &path)
+namespace {
+
+// `place` is open on what was found (O_PATH).
+HostFile open_found(FdRef place, bool by_agents)
 {
-    const UniqueFd place = UniqueFd::adopt(openat(directory.get(), path.c_str(), O_PATH | O_CLOEXEC));
-    if (!place) return {{}, {}, SystemFailure(errno, "opening").what()};
+    const auto without = [&](const std::string &problem) { return HostFile{{}, {}, problem, by_agents, false}; };
     struct stat facts {};
-    if (fstat(place.get(), &facts) != 0) return {{}, {}, SystemFailure(errno, "examining").what()};
-    if (!S_ISREG(facts.st_mode)) return {{}, {}, "no longer a file"};
-    if (is_kernels(place)) return {{}, {}, "a file of the kernel's"};
-    HostFile file{reopen(place), {}, {}};
-    if (!file.fd) return {{}, {}, SystemFailure(errno, "opening").what()};
-    if (fstat(file.fd.get(), &facts) != 0) return {{}, {}, SystemFailure(errno, "examining").what()};
+    if (fstat(place.get(), &facts) != 0) return without(SystemFailure(errno, "examining").what());
+    if (!S_ISREG(facts.st_mode)) return without(no_regular_file);
+    if (is_kernels(place)) return without("a file of the kernel's");
+    HostFile file{reopen(place), {}, {}, by_agents, false};
+    if (!file.fd) return without(SystemFailure(errno, "opening").what());
+    if (fstat(file.fd.get(), &facts) != 0) return without(SystemFailure(errno, "examining").what());
     file.facts = facts_of(facts);
     return file;
 }
 
-UniqueFd open_source_directory(const std::string &path, const std::string &what)
+HostFile open_followed(const std::function<UserPlacePtr()> &follow)
 {
-    UniqueFd top = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
-    if (top) return top;
-    const int problem = errno;
+    try {
+        const UserPlacePtr place = follow();
+        return open_found(place->fd, place->written_by != nullptr);
+    } catch (const NotFollowed &refusal) {
+        return {{}, {}, refusal.what(), true, refusal.leads_out()};
+    } catch (const SystemFailure &failure) {
+        return {{}, {}, SystemFailure(failure.error_number(), "opening").what(), false, false};
+    }
+}
+
+// Most files lie in the config directory itself, as directories and files alone: one call finds them. None where a link or a mount point is
+// on the way, or agents write in or below `from`.
+UniqueFd open_without_links(const UserPaths &paths, const UserPlace &from, const std::string &path)
+{
+    const auto &places = paths.places().places;
+    const auto is_below = [&](const AgentPlace &place) { return is_within(place.path, from.path); };
+    if (from.written_by != nullptr || std::any_of(places.begin(), places.end(), is_below)) return UniqueFd();
+    open_how how{};
+    how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+    UniqueFd fd = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, from.fd.get(), path.c_str(), &how, sizeof how)));
+    struct stat facts {};
+    if (fd && (fstat(fd.get(), &facts) != 0 || S_ISLNK(facts.st_mode))) fd.reset();
+    return fd;
+}
+
+} // namespace
+
+HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path)
+{
+    if (const UniqueFd plain = open_without_links(paths, *from, path)) return open_found(plain, false);
+    return open_followed([&] { return paths.follow(from, path); });
+}
+
+HostFile open_host_file(const UserPaths &paths, const std::string &path)
+{
+    return open_followed([&] { return paths.follow(path); });
+}
+
+UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &path, const std::string &what, std::string &left_out)
+{
+    int problem = 0;
+    try {
+        UserPlacePtr top = paths.follow(path);
+        if (open_to_list(*top)) return top;
+        problem = errno;
+        if (top->written_by != nullptr) throw NotFollowed(SystemFailure(problem, "opening " + escape_for_display(top->path)).what(), false);
+    } catch (const NotFollowed &refusal) {
+        left_out = what + " " + escape_for_display(path) + " is left out: " + refusal.what();
+        return nullptr;
+    } catch (const SystemFailure &failure) {
+        problem = failure.error_number();
+    }
     const std::string dangling = problem == ENOENT ? find_dangling_link(path) : "";
     if (!dangling.empty())
         throw Failure(ExitStatus::configuration,
@@ -82,13 +140,23 @@ UniqueFd open_source_directory(const std::string &path, const std::string &what)
         throw Failure(ExitStatus::configuration,
                       what + " cannot be used: " + std::string(SystemFailure(problem, "opening " + escape_for_display(path)).what()) +
                           "; make it a directory that you can read, or ask the administrator to set users.*.config");
-    return UniqueFd();
+    return nullptr;
 }
 
-UniqueFd open_document(FdRef directory, const std::string &name, const std::string &place)
+UniqueFd open_to_list(const UserPlace &directory)
 {
-    if (faccessat(directory.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return UniqueFd();
-    HostFile file = open_host_file(directory, name);
+    return reopen(directory.fd, O_DIRECTORY);
+}
+
+UniqueFd open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
+                       std::string &left_out)
+{
+    if (faccessat(directory->fd.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return UniqueFd();
+    HostFile file = open_host_file(paths, directory, name);
+    if (!file.fd && file.by_agents) {
+        left_out = escape_for_display(place) + " is left out: " + file.problem;
+        return UniqueFd();
+    }
     if (!file.fd)
         throw Failure(ExitStatus::configuration, escape_for_display(place) + " is not a file that you can read (" + file.problem +
                                                      "); correct it, nothing was changed");

@@ -139,6 +139,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view, policy.projects);
     OpenedHome user_home = receive_home_directories(receiver.child());
     ProjectGuards guards(root, caller, project, policy.projects); // searches while this goes on
+    AgentPlaces agents = places_of_state(policy);
+    agents.places.insert(agents.places.end(), project.roots.begin(), project.roots.end());
     const std::string tmpdir = make_user_tmpdir(root, caller, project, request);
 
     // Prepare what the sandbox needs.
@@ -168,14 +170,15 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const auto show = [&](const std::string &doing) { progress.show(doing); };
     migrate_home(root, worker, state, {watch, notify, show});
     const auto bring_config_in = [&] {
-        SyncPlan plan = plan_sync(policy, rules, caller, managed_environment(environment));
+        SyncPlan plan = plan_sync(policy, rules, caller, managed_environment(environment), agents);
         plan.defaults = defaults;
         if (policy.projects.paths == ProjectPaths::host) plan.project_alias = alias_of(project_path);
         plan.project_path = project_path;
         const std::vector<std::string> notices = sync_config(root, caller, worker, plan, state, locked_settings, watch, show);
         state.lock.reset();
         tell_all(wrapper, notices);
-        HostVariables variables = ask_host_env_files(root, caller, policy.host_env_files); // often of the same directory: it had its say
+        HostVariables variables =
+            ask_host_env_files(root, caller, policy.host_env_files, agents); // often of the same directory: it had its say
         environment.host_files = std::move(variables.assignments);
         tell_all(wrapper, variables.notices);
     };
@@ -214,11 +217,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
         show_accounts(session, view, caller, agent, state.home_path, project.shown.by_group);
         tell_all(wrapper, host_files.show(session, sandbox->own_files()));
         CertificateFiles certificates =
-            ask_certificate_files(root, caller, find_certificate_variables(environment), {view, project_path, state.home_path});
+            ask_certificate_files(root, caller, find_certificate_variables(environment), {view, project_path, state.home_path}, agents);
         show_certificate_files(session, certificates);
         tell_all(wrapper, certificates.notices);
         environment.certificates_inside = std::move(certificates.renamed);
-        const SshFiles ssh = ask_ssh_files(root, caller, rules);
+        const SshFiles ssh = ask_ssh_files(root, caller, rules, agents);
         show_ssh_files(root, session, agent, ssh);
         if (!ssh.key.empty()) name_ssh_command(environment);
         tell_all(wrapper, ssh.notices);

@@ -16,7 +16,6 @@
 #include <cstdint>
 #include <dirent.h>
 #include <fcntl.h>
-#include <fnmatch.h>
 #include <set>
 #include <sys/stat.h>
 #include <utility>
@@ -195,12 +194,6 @@ private:
 };
 
 } // namespace
-
-bool is_masked_by(const std::string &pattern, const std::string &path)
-{
-    const std::string name = pattern.find('/') == std::string::npos ? split_last(path).second : path;
-    return fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0;
-}
 
 MaskedPaths find_masked(const GuardedTree &tree, const std::vector<PolicyPath> &patterns)
 {

@@ -14,9 +14,6 @@ struct MaskedPaths {
     std::vector<std::string> notices;
 };
 
-// A pattern without '/' is held against each name, another one against the path; fnmatch(3), and only the '/' of a pattern matches a '/'.
-bool is_masked_by(const std::string &pattern, const std::string &path);
-
 // Links are neither masked nor followed, `.git` is not entered. A directory of the user's that the user may not search is masked whole.
 // Throws Failure(limit) when the project is too large to be searched, or too much is found: never an incomplete answer.
 MaskedPaths find_masked(const GuardedTree &tree, const std::vector<PolicyPath> &patterns);

@@ -203,7 +203,9 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
             throw PolicyError({Diagnostic{problem->where, rules.entry + ".roots", problem->text, ""}});
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
-        send_answer(channel, Encoder().number(place_of(root.fd).mount).bytes(), {root.fd.get()});
+        struct stat facts {};
+        if (fstat(root.fd.get(), &facts) != 0) throw_errno("examining a root");
+        send_answer(channel, Encoder().number(place_of(root.fd).mount).number(facts.st_dev).number(facts.st_ino).bytes(), {root.fd.get()});
     }
     send_repository(channel, find_repository(cwd));
 }
@@ -223,8 +225,10 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
     for (const auto &granted : rules.roots) {
         Packet packet = child.receive();
         roots.descriptors.push_back(only_descriptor(packet));
-        roots.mounts.push_back(Decoder(packet.bytes).number());
+        Decoder facts(packet.bytes);
+        roots.mounts.push_back(facts.number());
         roots.candidates.push_back(RootCandidate{path_of(roots.descriptors.back()), granted.by_group, granted.spec.where});
+        project.roots.push_back({roots.candidates.back().path, facts.number(), facts.number()});
     }
     std::optional<Repository> repository = receive_repository(child);
     // The paths come from the descriptors, not from the child: what is decided on is what will be mounted.

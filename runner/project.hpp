@@ -1,6 +1,7 @@
 // Opens the working directory and the roots again as the caller, and decides on what was opened (design rules 6 and 7).
 #pragma once
 
+#include "common/agent_places.hpp"
 #include "common/decision.hpp"
 #include "common/fd.hpp"
 #include "runner/child.hpp"
@@ -32,6 +33,7 @@ struct OpenedProject {
     std::optional<std::string> repository;  // the nearest beneath `shown` that holds the working directory; "" for all of it
     std::vector<ShownTree> git_directories; // of that repository, where they lie in another place, and another root
     std::vector<std::string> notices;       // of git directories that are not shown, and why
+    std::vector<AgentPlace> roots;          // all of the caller's
     // The project first. As long as this one lives and is not changed.
     [[nodiscard]] std::vector<const ShownTree *> trees() const;
 };

@@ -8,6 +8,7 @@
 #include "common/fault_point.hpp"
 #include "runner/child.hpp"
 #include "runner/host_file.hpp"
+#include "runner/listed_amount.hpp"
 #include "runner/patience.hpp"
 #include "runner/sync_messages.hpp"
 
@@ -23,10 +24,8 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t listing_depth_limit = 128;
-constexpr std::size_t entry_limit = 200'000;
 constexpr std::size_t notice_limit = 20;
 constexpr std::uint64_t file_limit = std::uint64_t{256} << 20U;
-constexpr std::uint64_t total_limit = std::uint64_t{2} << 30U;
 constexpr int lock_patience_milliseconds = 1000;
 
 // A writer that has ended told the runner why, and the runner ends us: a word of ours about the closed channel would only hide that.
@@ -60,13 +59,19 @@ struct ListedFile {
 // Lists the sources, and opens what is asked for by number.
 class Reading {
 public:
-    Reading(const ReadingPlan &plan, FdRef transfer, FdRef channel) : plan_(plan), transfer_(transfer), channel_(channel) {}
+    Reading(const ReadingPlan &plan, FdRef transfer, FdRef channel)
+        : plan_(plan), paths_(plan.agents), transfer_(transfer), channel_(channel)
+    {
+    }
 
     void open_sources()
     {
-        for (const auto &source : plan_.sources)
-            tops_.push_back(
-                open_source_directory(source.directory, source.is_config ? "your config directory" : "your directory of skills"));
+        for (const auto &source : plan_.sources) {
+            std::string left_out;
+            tops_.push_back(open_source_directory(paths_, source.directory,
+                                                  source.is_config ? "your config directory" : "your directory of skills", left_out));
+            if (!left_out.empty()) send_answer(channel_, "config: " + left_out);
+        }
     }
 
     void send_documents()
@@ -83,11 +88,7 @@ public:
     {
         for (source_ = 0; source_ < tops_.size(); ++source_) {
             if (!tops_[source_]) continue;
-            struct stat facts {};
-            if (fstat(tops_[source_].get(), &facts) != 0) throw_errno("examining " + shown(""));
-            UniqueFd top = UniqueFd::adopt(openat(tops_[source_].get(), ".", O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
-            if (!top) throw_errno("opening " + shown(""));
-            enter(std::move(top), facts, "");
+            enter(tops_[source_], "");
         }
         flush();
         send_to_writer(transfer_, SyncMessage{SyncStep::end_of_listing, {}, {}, {}, {}});
@@ -114,30 +115,33 @@ private:
         return escape_for_display(path.empty() ? source().directory : source().directory + "/" + path);
     }
 
-    void send_document(FdRef directory, const std::string &name, const std::string &place)
+    void send_document(const UserPlacePtr &directory, const std::string &name, const std::string &place)
     {
         UniqueFd file;
-        if (directory.get() >= 0) {
-            wait_for_lock(directory, name, lock_patience_milliseconds);
-            file = open_document(directory, name, place);
+        if (directory) {
+            wait_for_lock(directory->fd, name, lock_patience_milliseconds);
+            std::string left_out;
+            file = open_document(paths_, directory, name, place, left_out);
+            if (!left_out.empty()) send_answer(channel_, "config: " + left_out);
         }
         SyncMessage message{SyncStep::document, name, place, {}, {}};
         send_to_writer(transfer_, message, file ? std::vector<int>{file.get()} : std::vector<int>{});
     }
 
-    void enter(UniqueFd fd, const struct stat &facts, const std::string &path)
+    void enter(const UserPlacePtr &place, const std::string &path)
     {
+        const struct stat &facts = place->facts;
         const bool loop = std::any_of(above_.begin(), above_.end(),
                                       [&](const DirectoryId &d) { return d.device == facts.st_dev && d.inode == facts.st_ino; });
         if (loop) return skip(path, "a link back to a directory above it");
         if (above_.size() >= listing_depth_limit) return skip(path, "nested too deep");
+        DirectoryStream stream(open_to_list(*place));
+        if (!stream) return skip(path, SystemFailure(errno, "opening").what());
         if (!path.empty() && is_listed(path)) add(EntryKind::directory, path, {});
         above_.push_back(DirectoryId{facts.st_dev, facts.st_ino});
-        DirectoryStream stream(std::move(fd));
-        if (!stream) throw_errno("reading " + shown(path));
         while (const dirent *entry = stream.next()) {
             const std::string name = entry->d_name;
-            visit(stream.fd(), facts.st_dev, name, path.empty() ? name : path + "/" + name);
+            visit(place, name, path.empty() ? name : path + "/" + name);
         }
         if (errno != 0) skip(path, SystemFailure(errno, "reading").what());
         above_.pop_back();
@@ -150,45 +154,58 @@ private:
 
     [[nodiscard]] bool is_listed(const std::string &path) const { return !source().is_config || is_copied(plan_.classes.of(path)); }
 
-    void visit(FdRef parent, dev_t parent_device, const std::string &name, const std::string &path)
+    void visit(const UserPlacePtr &parent, const std::string &name, const std::string &path)
     {
         if (is_document(path)) return; // whatever has become of it since it was sent
         const bool listed = is_listed(path);
         if (!listed && !plan_.classes.copies_below(path)) return;
-        if (++entries_ > entry_limit)
-            throw Failure(ExitStatus::configuration,
-                          shown("") + " holds more than " + std::to_string(entry_limit) + " entries; is it really the config directory?");
+        const bool by_agents = parent->written_by != nullptr;
+        ListedAmount &amount = by_agents ? from_agents_ : from_user_;
+        if (!amount.take_entry(path)) return too_many(by_agents, path);
         if (source().inside.size() + 1 + path.size() > 4096) return skip(path, "its path is longer than 4096 bytes", false);
-        if (entries_ % 256 == 0) send_progress(channel_, "looking at " + shown("") + " (" + std::to_string(entries_) + " entries)");
+        if (amount.entries() % 256 == 0)
+            send_progress(channel_, "looking at " + shown("") + " (" + std::to_string(amount.entries()) + " entries)");
 
-        // Cheap for what lies in the directory itself; a link, or another file system, is looked at more closely.
+        // Cheap for what lies in the directory itself; a link, another file system or what agents write is looked at more closely.
         struct stat facts {};
-        if (fstatat(parent.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
+        if (fstatat(parent->fd.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
             return skip(path, SystemFailure(errno, "examining").what());
-        if (S_ISLNK(facts.st_mode) || facts.st_dev != parent_device) {
-            const UniqueFd place = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_PATH | O_CLOEXEC));
-            if (!place) return skip(path, errno == ELOOP ? "a loop of links" : SystemFailure(errno, "opening").what());
-            if (fstat(place.get(), &facts) != 0) return skip(path, SystemFailure(errno, "examining").what());
-            if (is_kernels(place)) return skip(path, "a file of the kernel's");
+        const bool elsewhere = S_ISLNK(facts.st_mode) || facts.st_dev != parent->facts.st_dev;
+        if (!elsewhere && !by_agents && !S_ISDIR(facts.st_mode)) return take(path, facts, listed);
+        UserPlacePtr place;
+        try {
+            place = paths_.follow(parent, name);
+        } catch (const NotFollowed &refusal) {
+            return skip(path, refusal.what(), !refusal.leads_out());
+        } catch (const SystemFailure &failure) {
+            const int problem = failure.error_number();
+            return skip(path, problem == ELOOP ? "a loop of links" : SystemFailure(problem, "opening").what());
         }
-        if (S_ISDIR(facts.st_mode)) {
-            UniqueFd fd = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NONBLOCK | O_CLOEXEC));
-            if (!fd) return skip(path, SystemFailure(errno, "opening").what());
-            if (fstat(fd.get(), &facts) != 0) return skip(path, SystemFailure(errno, "examining").what());
-            return enter(std::move(fd), facts, path);
-        }
-        if (!listed) return;
-        if (!S_ISREG(facts.st_mode)) return skip(path, "neither a file nor a directory", false);
-        list_file(path, facts_of(facts));
+        if (elsewhere && is_kernels(place->fd)) return skip(path, "a file of the kernel's");
+        if (S_ISDIR(place->facts.st_mode)) return enter(place, path);
+        take(path, place->facts, listed, by_agents || place->written_by != nullptr);
     }
 
-    void list_file(const std::string &path, const HostFacts &facts)
+    void take(const std::string &path, const struct stat &facts, bool listed, bool by_agents = false)
     {
-        if (facts.size > file_limit && defence_is_on("file-limit")) return skip(path, "larger than 256 MiB");
-        if ((total_ += facts.size) > total_limit)
-            throw Failure(ExitStatus::configuration, shown("") + " holds more than 2 GiB; is it really the config directory?");
+        if (!listed) return;
+        if (!S_ISREG(facts.st_mode)) return skip(path, "neither a file nor a directory", false);
+        const HostFacts told = facts_of(facts);
+        if (told.size > file_limit && defence_is_on("file-limit")) return skip(path, "larger than 256 MiB");
+        if (!(by_agents ? from_agents_ : from_user_).take_bytes(told.size)) {
+            if (!by_agents) refuse_size("holds more than 2 GiB");
+            return skip(path, "with it, what agents can have written here is more than 2 GiB");
+        }
         files_.push_back(ListedFile{source_, path});
-        add(EntryKind::file, path, facts);
+        add(EntryKind::file, path, told);
+    }
+
+    // What agents fill must not keep their user from starting one.
+    void too_many(bool by_agents, const std::string &path)
+    {
+        const std::string what = "holds more than " + std::to_string(entry_limit) + " entries";
+        if (!by_agents) refuse_size(what);
+        if (from_agents_.entries() == entry_limit + 1) skip(path, "what agents can have written here " + what + "; the rest is left out");
     }
 
     void add(EntryKind kind, const std::string &path, const HostFacts &facts)
@@ -198,6 +215,16 @@ private:
         pending_ += inside.size() + 64;
         listing_.push_back(ListedEntry{kind, std::move(inside), facts});
         if (pending_ > listing_bytes) flush();
+    }
+
+    [[noreturn]] void refuse_size(const std::string &what) const
+    {
+        const std::string part = from_user_.largest_part();
+        throw Failure(ExitStatus::configuration,
+                      shown("") + " " + what + ", most entries of it in " + shown(part) +
+                          ", and cannot be copied for the agent; move what is no configuration to another place, "
+                          "or ask the administrator to leave it out (config.classes: {" +
+                          escape_for_display(part) + ": never})");
     }
 
     void flush()
@@ -228,8 +255,9 @@ private:
             if (number >= files_.size()) throw ProtocolError("the writer of the config wants what was not listed");
             const ListedFile &file = files_[number];
             source_ = file.source;
-            HostFile opened = open_host_file(tops_[file.source], file.path);
-            if (opened.fd && opened.facts.size > file_limit && defence_is_on("file-limit")) opened = {{}, {}, "larger than 256 MiB"};
+            HostFile opened = open_host_file(paths_, tops_[file.source], file.path);
+            if (opened.fd && opened.facts.size > file_limit && defence_is_on("file-limit"))
+                opened = {{}, {}, "larger than 256 MiB", opened.by_agents, false};
             if (!opened.fd) name_skipped(file.path, opened.problem);
             message.contents.push_back(Content{number, opened.fd.is_open(), opened.facts});
             if (opened.fd) fds.push_back(std::move(opened.fd));
@@ -241,16 +269,17 @@ private:
     }
 
     const ReadingPlan &plan_;
+    UserPaths paths_;
     FdRef transfer_;
     FdRef channel_;
-    std::vector<UniqueFd> tops_; // one for each source; none where it is missing
+    std::vector<UserPlacePtr> tops_; // one for each source; none where it is missing
     std::size_t source_ = 0;
     std::vector<DirectoryId> above_;
     std::vector<ListedFile> files_;
     std::vector<ListedEntry> listing_;
     std::size_t pending_ = 0;
-    std::size_t entries_ = 0;
-    std::uint64_t total_ = 0;
+    ListedAmount from_user_;
+    ListedAmount from_agents_; // what they can have written
     std::size_t skipped_ = 0;
 };
 

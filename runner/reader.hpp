@@ -1,7 +1,8 @@
 // The reading half of the config sync: runs as the user, opens everything the user's config names, follows links with the user's rights
-// only.
+// only, and out of no directory that agents write in.
 #pragma once
 
+#include "common/agent_places.hpp"
 #include "common/config_classes.hpp"
 #include "common/fd.hpp"
 #include "common/identity.hpp"
@@ -22,6 +23,7 @@ struct ReadingPlan {
     std::vector<ConfigSource> sources;
     ConfigClasses classes;
     std::vector<std::string> documents; // of the config directory: sent first, and not listed
+    AgentPlaces agents;                 // what lies there leads nowhere else
 };
 
 // Tells the writer over `transfer` (both ways) what there is and hands it what it asks for; sends the names of what is skipped, each as one

@@ -42,10 +42,10 @@ bool has_passphrase(std::string_view key)
     return key.find("ENCRYPTED") != std::string_view::npos;
 }
 
-std::string read_key(const std::string &path)
+std::string read_key(const UserPaths &paths, const std::string &path)
 {
-    const HostFile file = open_host_file(FdRef(AT_FDCWD), path);
-    if (!file.fd) throw Failure(ExitStatus::configuration, file.problem == "no longer a file" ? "it is no regular file" : file.problem);
+    const HostFile file = open_host_file(paths, path);
+    if (!file.fd) throw Failure(ExitStatus::configuration, file.problem);
     std::string key = read_whole(file.fd, ssh_key_limit, "it");
     if (key.find("PRIVATE KEY-----") == std::string::npos)
         throw Failure(ExitStatus::configuration, "it holds no private key in PEM or OpenSSH format");
@@ -56,11 +56,11 @@ std::string read_key(const std::string &path)
 }
 
 // A user without such a file knows no hosts.
-std::string read_known_hosts(const std::string &path, std::vector<std::string> &notices)
+std::string read_known_hosts(const UserPaths &paths, const std::string &path, std::vector<std::string> &notices)
 {
     if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) return "";
     try {
-        const HostFile file = open_host_file(FdRef(AT_FDCWD), path);
+        const HostFile file = open_host_file(paths, path);
         if (!file.fd) throw Failure(ExitStatus::configuration, file.problem);
         std::string hosts = read_whole(file.fd, known_hosts_limit, "it");
         if (!hosts.empty() && hosts.back() != '\n') hosts += '\n';
@@ -95,25 +95,26 @@ void write_file(const SessionDirectory &session, const std::string &name, const 
 
 } // namespace
 
-SshFiles read_ssh_files(const std::string &key, const std::string &home)
+SshFiles read_ssh_files(const UserPaths &paths, const std::string &key, const std::string &home)
 {
     SshFiles files;
     try {
-        files.key = read_key(key);
+        files.key = read_key(paths, key);
     } catch (const Failure &failure) {
         return without_key(key, failure.what());
     }
-    files.known_hosts = read_known_hosts(home + "/.ssh/known_hosts", files.notices) + read_known_hosts(system_known_hosts, files.notices);
+    files.known_hosts =
+        read_known_hosts(paths, home + "/.ssh/known_hosts", files.notices) + read_known_hosts(paths, system_known_hosts, files.notices);
     return files;
 }
 
-SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRules &rules)
+SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRules &rules, const AgentPlaces &agents)
 {
     if (!rules.ssh_key) return {};
     try {
         Child child(root, "reader of the ssh key", user, {}, [&](const AsUser &, FdRef channel) {
             fault_point("reading-ssh");
-            const SshFiles files = read_ssh_files(*rules.ssh_key, user.home);
+            const SshFiles files = read_ssh_files(UserPaths(agents), *rules.ssh_key, user.home);
             send_long_answer(channel, Encoder().text(files.key).text(files.known_hosts).texts(files.notices).bytes());
         });
         return decode_ssh_files(child.receive_long(child_patience_seconds));

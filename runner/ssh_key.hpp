@@ -4,6 +4,7 @@
 
 #include "common/access_rules.hpp"
 #include "common/identity.hpp"
+#include "common/user_paths.hpp"
 #include "runner/environment.hpp"
 #include "runner/session_directory.hpp"
 
@@ -22,11 +23,11 @@ struct SshFiles {
 };
 
 // For a process of the user's. `key` is absolute; `home` the user's.
-SshFiles read_ssh_files(const std::string &key, const std::string &home);
+SshFiles read_ssh_files(const UserPaths &paths, const std::string &key, const std::string &home);
 
 // The same from root, in a child that became the user: root gives the agent no key that its user may not read. Nothing where the policy
 // names none.
-SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRules &rules);
+SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRules &rules, const AgentPlaces &agents);
 
 // Writes them into the session's /run: the key for the agent's account alone, and nothing that the agent could change.
 void show_ssh_files(const AsRoot &root, const SessionDirectory &session, const Account &agent, const SshFiles &files);

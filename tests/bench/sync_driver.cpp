@@ -27,7 +27,7 @@ void sync(const std::string &config, const std::string &state_directory, const s
     const StateDirectory state = open_state_directory(root, state_directory, user.name, agent, [] {});
     const auto [wrapper, silent_wrapper] = make_channel();
     const auto [termination, silent_termination] = make_channel();
-    const auto notices = sync_config(root, user, agent, plan_sync(Policy{}, rules, user, {}), state, FdRef(-1),
+    const auto notices = sync_config(root, user, agent, plan_sync(Policy{}, rules, user, {}, {}), state, FdRef(-1),
                                      SessionWatch{wrapper, termination}, [](const std::string &) {});
     for (const auto &notice : notices)
         std::cerr << notice << "\n";

@@ -28,7 +28,7 @@ const ShownPlaces nothing{view, "/nowhere", "/nowhere"};
 // What is told of one variable, whose file must not be shown.
 std::string notice_of(const std::string &path, const std::string &name = "SSL_CERT_FILE")
 {
-    const CertificateFiles files = read_certificate_files({naming(path, name)}, nothing);
+    const CertificateFiles files = read_certificate_files(UserPaths({}), {naming(path, name)}, nothing);
     CHECK(files.contents.empty());
     CHECK(files.renamed.empty());
     return files.notices.size() == 1 ? files.notices[0] : std::to_string(files.notices.size()) + " notices";
@@ -55,6 +55,7 @@ TEST_CASE("a file that the view does not show is copied, once however many varia
     place.write("other.pem", certificate);
     place.link("link.pem", "other.pem");
     const CertificateFiles files = read_certificate_files(
+        UserPaths({}),
         {naming(place / "corp.pem", "CURL_CA_BUNDLE"), naming(place / "link.pem", "PIP_CERT"), naming(place / "corp.pem", "SSL_CERT_FILE")},
         nothing);
     CHECK(files.notices.empty());
@@ -75,11 +76,11 @@ TEST_CASE("what the view shows is left alone, but not a name in it that leads ou
     place.write("shown-not/corp.pem", certificate);
     const ShownPlaces shown{view, place / "shown", "/nowhere"};
     for (const std::string &path : {place / "shown/corp.pem", std::string("/usr/bin/env"), std::string("/usr")}) {
-        const CertificateFiles files = read_certificate_files({naming(path)}, shown);
+        const CertificateFiles files = read_certificate_files(UserPaths({}), {naming(path)}, shown);
         CHECK_MESSAGE((files.contents.empty() && files.renamed.empty() && files.notices.empty()), path);
     }
     for (const std::string name : {"shown/out.pem", "shown/../hidden.pem", "shown-not/corp.pem"})
-        CHECK_MESSAGE(read_certificate_files({naming(place / name)}, shown).contents.size() == 1, name);
+        CHECK_MESSAGE(read_certificate_files(UserPaths({}), {naming(place / name)}, shown).contents.size() == 1, name);
 }
 
 TEST_CASE("what is no file of certificates is not copied, and told with variable, layer, path and reason")
@@ -108,7 +109,7 @@ TEST_CASE("all files of a session together have a bound, and those that fit are 
     place.write("one", certificate + std::string(certificates_limit - 1000, '#'));
     place.write("two", certificate + std::string(1000, '#'));
     const CertificateFiles files =
-        read_certificate_files({naming(place / "one", "CURL_CA_BUNDLE"), naming(place / "two", "PIP_CERT")}, nothing);
+        read_certificate_files(UserPaths({}), {naming(place / "one", "CURL_CA_BUNDLE"), naming(place / "two", "PIP_CERT")}, nothing);
     CHECK(files.renamed.size() == 1);
     REQUIRE(files.notices.size() == 1);
     CHECK(has(files.notices[0], "PIP_CERT (env)"));
@@ -118,8 +119,8 @@ TEST_CASE("directories of certificates are told where the view does not show the
 {
     const TemporaryDirectory place;
     place.make("certs");
-    CHECK(
-        read_certificate_files({naming("/etc/ssl/certs:/usr/share", "SSL_CERT_DIR"), naming("", "SSL_CERT_DIR")}, nothing).notices.empty());
+    CHECK(read_certificate_files(UserPaths({}), {naming("/etc/ssl/certs:/usr/share", "SSL_CERT_DIR"), naming("", "SSL_CERT_DIR")}, nothing)
+              .notices.empty());
     CHECK(has(notice_of("/etc/ssl/certs:" + (place / "certs") + ":/nowhere", "SSL_CERT_DIR"),
               "SSL_CERT_DIR (env): " + (place / "certs") + " is not shown to the agent: directories are not copied"));
 }
@@ -132,7 +133,7 @@ TEST_CASE("what only root can read is not read, though root asks" * doctest::ski
     set_mode(place.write("all.pem", certificate), 0644);
     const AsRoot root = AsRoot::claim();
     const std::vector<CertificateVariable> asked = {naming(place / "all.pem", "CURL_CA_BUNDLE"), naming(place / "roots.pem")};
-    const CertificateFiles files = ask_certificate_files(root, user_account(), asked, nothing);
+    const CertificateFiles files = ask_certificate_files(root, user_account(), asked, nothing, {});
     CHECK(files.contents == std::vector<std::string>{certificate});
     CHECK(files.renamed == std::map<std::string, std::string>{{"CURL_CA_BUNDLE", "/run/pi-agent/ca/1.pem"}});
     REQUIRE(files.notices.size() == 1);

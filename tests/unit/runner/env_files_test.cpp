@@ -31,8 +31,8 @@ TEST_CASE("the user's files are read in their order, relative to the home or abs
     const TemporaryDirectory home;
     home.write("one", "A=1\nB=1\n");
     home.write("two", "B=2\n");
-    CHECK(texts(read_host_env_files({"one", "missing", "one/below", home / "two"}, home.path())) == "A=1;B=1;B=2;");
-    CHECK(texts(read_host_env_files({}, home.path())).empty());
+    CHECK(texts(read_host_env_files(UserPaths({}), {"one", "missing", "one/below", home / "two"}, home.path())) == "A=1;B=1;B=2;");
+    CHECK(texts(read_host_env_files(UserPaths({}), {}, home.path())).empty());
 }
 
 TEST_CASE("names that are not the user's are left out and named with file and line, without the value")
@@ -41,7 +41,7 @@ TEST_CASE("names that are not the user's are left out and named with file and li
     home.write(
         "env",
         "PATH=secret\nHOME=secret\nLD_PRELOAD=secret\nPI_CODING_AGENT_DIR=secret\nNODE_OPTIONS=secret\nnpm_config_prefix=secret\nOK=1\n");
-    const HostVariables variables = read_host_env_files({"env"}, home.path());
+    const HostVariables variables = read_host_env_files(UserPaths({}), {"env"}, home.path());
     REQUIRE(variables.assignments.size() == 1);
     REQUIRE(variables.notices.size() == 6);
     CHECK(variables.notices[0] == (home / "env") + ":1: PATH is left out: it is set by pi-agent itself");
@@ -60,11 +60,11 @@ TEST_CASE("what is no file, is too large or is not in the syntax is an error tha
     home.write("large", std::string(env_file_limit + 1, '#'));
     home.write("odd", "A=1\noops\n");
     for (const char *name : {"directory", "fifo", "dangling", "large", "odd"}) {
-        const Caught caught = failure_of([&] { return read_host_env_files({name}, home.path()); });
+        const Caught caught = failure_of([&] { return read_host_env_files(UserPaths({}), {name}, home.path()); });
         CHECK_MESSAGE(caught.status == 78, name);
         CHECK_MESSAGE(has(caught.text, home / name), caught.text);
     }
-    CHECK(has(failure_of([&] { return read_host_env_files({"odd"}, home.path()); }).text, "odd:2: no '='"));
+    CHECK(has(failure_of([&] { return read_host_env_files(UserPaths({}), {"odd"}, home.path()); }).text, "odd:2: no '='"));
 }
 
 } // namespace env_files_test

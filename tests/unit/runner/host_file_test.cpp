@@ -16,22 +16,25 @@ namespace host_file_test {
 namespace {
 
 struct Place {
-    Place() : fd(open_path(directory.path(), O_RDONLY | O_DIRECTORY)) {}
+    Place() : fd(open_path(directory.path(), O_RDONLY | O_DIRECTORY)), top(paths.follow(directory.path())) {}
     TemporaryDirectory directory;
     UniqueFd fd;
+    UserPaths paths{AgentPlaces{}};
+    UserPlacePtr top;
+    std::string left_out;
 };
 
 } // namespace
 
 TEST_CASE("a regular file is opened with its facts, a link to one too")
 {
-    const Place place;
+    Place place;
     place.directory.make("sub");
     place.directory.write("sub/file", "12345");
     place.directory.link("link", "sub/file");
     ::chmod((place.directory / "sub/file").c_str(), 04750);
     for (const std::string path : {"sub/file", "link"}) {
-        const HostFile file = open_host_file(place.fd, path);
+        const HostFile file = open_host_file(place.paths, place.top, path);
         REQUIRE(file.fd.is_open());
         CHECK(file.problem.empty());
         CHECK(file.facts.size == 5);
@@ -44,7 +47,7 @@ TEST_CASE("a regular file is opened with its facts, a link to one too")
 
 TEST_CASE("what is no regular file of a real file system is named and not opened")
 {
-    const Place place;
+    Place place;
     REQUIRE(::mkfifo((place.directory / "fifo").c_str(), 0600) == 0);
     place.directory.make("directory");
     place.directory.link("null", "/dev/null");
@@ -54,16 +57,16 @@ TEST_CASE("what is no regular file of a real file system is named and not opened
     struct Row {
         std::string path, problem;
     };
-    for (const Row &row : {Row{"fifo", "no longer a file"},
-                           {"directory", "no longer a file"},
-                           {"null", "no longer a file"},
+    for (const Row &row : {Row{"fifo", "no regular file"},
+                           {"directory", "no regular file"},
+                           {"null", "no regular file"},
                            {"loop", "opening"},
                            {"dangling", "No such file"},
                            {"missing", "No such file"},
                            {"directory/missing", "No such file"},
                            {"environ", "a file of the kernel's"}}) {
         CAPTURE(row.path);
-        const HostFile file = open_host_file(place.fd, row.path);
+        const HostFile file = open_host_file(place.paths, place.top, row.path);
         CHECK_FALSE(file.fd.is_open());
         CHECK_MESSAGE(has(file.problem, row.problem), file.problem);
     }
@@ -71,23 +74,24 @@ TEST_CASE("what is no regular file of a real file system is named and not opened
 
 TEST_CASE("a source is a directory, missing, or refused")
 {
-    const Place place;
+    Place place;
     place.directory.link("link", ".");
     place.directory.write("file", "x");
     place.directory.link("dangling", "nowhere/below");
     place.directory.link("loop", "loop");
-    CHECK(open_source_directory(place.directory.path(), "it").is_open());
-    CHECK(open_source_directory(place.directory / "link", "it").is_open());
+    CHECK(open_source_directory(place.paths, place.directory.path(), "it", place.left_out) != nullptr);
+    CHECK(open_source_directory(place.paths, place.directory / "link", "it", place.left_out) != nullptr);
     for (const std::string missing : {"missing", "missing/below"})
-        CHECK_FALSE(open_source_directory(place.directory / missing, "it").is_open());
+        CHECK_FALSE(open_source_directory(place.paths, place.directory / missing, "it", place.left_out) != nullptr);
     for (const std::string dangling : {"dangling", "dangling/below", "link/dangling/x/y"}) {
-        const Caught caught = failure_of([&] { return open_source_directory(place.directory / dangling, "it"); });
+        const Caught caught =
+            failure_of([&] { return open_source_directory(place.paths, place.directory / dangling, "it", place.left_out); });
         CHECK(caught.status == 78);
         CHECK(has(caught.text, "it cannot be used: " + (place.directory / dangling) + " is dangling: "));
         CHECK(has(caught.text, "dangling is a link to what is not there"));
     }
     for (const std::string bad : {"file", "loop", "file/below"}) {
-        const Caught caught = failure_of([&] { return open_source_directory(place.directory / bad, "it"); });
+        const Caught caught = failure_of([&] { return open_source_directory(place.paths, place.directory / bad, "it", place.left_out); });
         CHECK(caught.status == 78);
         CHECK(has(caught.text, "it cannot be used: opening " + (place.directory / bad)));
     }
@@ -95,14 +99,14 @@ TEST_CASE("a source is a directory, missing, or refused")
 
 TEST_CASE("a document is a readable file, missing, or refused by its place")
 {
-    const Place place;
+    Place place;
     place.directory.write("good.json", "{}");
     place.directory.link("dangling.json", "nowhere");
     place.directory.make("directory.json");
-    CHECK(open_document(place.fd, "good.json", "p").is_open());
-    CHECK_FALSE(open_document(place.fd, "missing.json", "p").is_open());
+    CHECK(open_document(place.paths, place.top, "good.json", "p", place.left_out).is_open());
+    CHECK_FALSE(open_document(place.paths, place.top, "missing.json", "p", place.left_out).is_open());
     for (const std::string name : {"dangling.json", "directory.json"}) {
-        const Caught caught = failure_of([&] { return open_document(place.fd, name, "/x/\x1b" + name); });
+        const Caught caught = failure_of([&] { return open_document(place.paths, place.top, name, "/x/\x1b" + name, place.left_out); });
         CHECK(caught.status == 78);
         CHECK(has(caught.text, "/x/\\x1b" + name + " is not a file that you can read ("));
         CHECK(has(caught.text, "correct it, nothing was changed"));
@@ -111,7 +115,7 @@ TEST_CASE("a document is a readable file, missing, or refused by its place")
 
 TEST_CASE("files of the kernel's are known, those of the disk are not")
 {
-    const Place place;
+    Place place;
     for (const std::string path : {"/proc/self/status", "/proc", "/proc/self/fd"})
         CHECK_MESSAGE(is_kernels(open_path(path, O_PATH)), path);
     CHECK_FALSE(is_kernels(place.fd));
@@ -120,7 +124,7 @@ TEST_CASE("files of the kernel's are known, those of the disk are not")
 
 TEST_CASE("a fresh lock of the agent on the host is waited for, but not for long")
 {
-    const Place place;
+    Place place;
     const auto waited = [&](int patience) {
         const auto before = std::chrono::steady_clock::now();
         wait_for_lock(place.fd, "settings.json", patience);

@@ -22,7 +22,7 @@ const std::string old_closed_key = "-----BEGIN RSA PRIVATE KEY-----\nProc-Type: 
 
 std::string problem_of(const TemporaryDirectory &home, const std::string &name)
 {
-    const SshFiles files = read_ssh_files(home / name, home.path());
+    const SshFiles files = read_ssh_files(UserPaths({}), home / name, home.path());
     CHECK(files.key.empty());
     CHECK(files.known_hosts.empty());
     return files.notices.size() == 1 ? files.notices[0] : std::to_string(files.notices.size()) + " notices";
@@ -35,10 +35,10 @@ TEST_CASE("a key without a passphrase is read, with the hosts that the user know
     const TemporaryDirectory home;
     home.make(".ssh");
     home.write("key", open_key);
-    CHECK(read_ssh_files(home / "key", home.path()).key == open_key);
+    CHECK(read_ssh_files(UserPaths({}), home / "key", home.path()).key == open_key);
     home.write(".ssh/known_hosts", "a ssh-ed25519 x");
     home.write("old", old_open_key);
-    const SshFiles files = read_ssh_files(home / "old", home.path());
+    const SshFiles files = read_ssh_files(UserPaths({}), home / "old", home.path());
     CHECK(files.key == old_open_key);
     CHECK(files.known_hosts.find("a ssh-ed25519 x\n") == 0);
     CHECK(files.notices.empty());
@@ -67,7 +67,7 @@ TEST_CASE("known hosts that cannot be read are told, and the key is used all the
     const TemporaryDirectory home;
     home.make(".ssh/known_hosts");
     home.write("key", open_key);
-    const SshFiles files = read_ssh_files(home / "key", home.path());
+    const SshFiles files = read_ssh_files(UserPaths({}), home / "key", home.path());
     CHECK(files.key == open_key);
     REQUIRE(files.notices.size() == 1);
     CHECK(files.notices[0].find("known_hosts") != std::string::npos);

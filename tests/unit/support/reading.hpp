@@ -45,7 +45,7 @@ struct Host {
     }
     [[nodiscard]] ReadingPlan plan() const
     {
-        return {{ConfigSource{config, inside_config, true}}, {}, {"auth.json", "mcp-auth.json", "settings.json"}};
+        return {{ConfigSource{config, inside_config, true}}, {}, {"auth.json", "mcp-auth.json", "settings.json"}, {}};
     }
 
     TemporaryDirectory directory;
