@@ -77,8 +77,9 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
     if (!access.read && masks != policy.projects.mask.end())
         return {"the administrator keeps it from agents (" + masks->path + ")", "projects.mask", masks->where};
     if (access.exists && !access.write && access.read_only) {
-        if (!policy.projects.protect) return {"git runs things from there for the user, so it is read-only", "projects.protect", {}};
-        return {"the policy protects it, read-only", "projects.protect", {}};
+        const std::string busy = "; while a session runs nobody outside can replace it either (\"Device or resource busy\")";
+        if (!policy.projects.protect) return {"git runs things from there for the user, so it is read-only" + busy, "projects.protect", {}};
+        return {"the policy protects it, read-only" + busy, "projects.protect", {}};
     }
     if (!access.exists && policy.projects.scope == ProjectScope::project)
         return {"of the root " + escape_for_display(root) + " a session shows the repository alone", "projects.scope", where};

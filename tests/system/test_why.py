@@ -41,7 +41,7 @@ RULES = {
     f"{DEMO}/new": (False, False, False, "", "project's root"),
     f"{DEMO}/sub/deep/file": (True, True, True, "", "project's root"),
     f"{DEMO}/.env": (True, False, False, "projects.mask", "keeps it from agents"),
-    f"{DEMO}/.git/config": (True, True, False, "projects.protect", "git runs things"),
+    f"{DEMO}/.git/config": (True, True, False, "projects.protect", "while a session runs nobody outside can replace it either (\"Device or resource busy\")"),
     f"{DEMO}/closed": (True, False, False, "", "its own mode"),
     "/home/alice/.nvm/file": (True, True, False, "toolchains.readable", "toolchain"),
     f"{STATE}/alice/home/.npm/file": (True, True, True, "toolchains.caches", "cache"),
