@@ -4,6 +4,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/git_settings.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/beneath.hpp"
 #include "runner/whole_file.hpp"
@@ -170,7 +171,7 @@ private:
             }
             add_common(module);
             const auto config = text_of(tree_, module, "config");
-            if (const auto worktree = config ? worktree_in(*config) : std::nullopt) guard_shown(module, *worktree + "/.git");
+            if (const auto worktree = config ? worktree_of_config(*config) : std::nullopt) guard_shown(module, *worktree + "/.git");
         }
     }
 
@@ -229,21 +230,6 @@ std::optional<std::string> gitdir_in(const std::string &text)
     std::string path = trimmed(std::string_view(text).substr(mark.size()));
     if (path.empty()) return std::nullopt;
     return path;
-}
-
-std::optional<std::string> worktree_in(const std::string &config)
-{
-    for (std::size_t start = 0; start < config.size();) {
-        const std::size_t end = std::min(config.find('\n', start), config.size());
-        const std::string line = trimmed(std::string_view(config).substr(start, end - start));
-        start = end + 1;
-        const std::size_t equals = line.find('=');
-        if (equals == std::string::npos || trimmed(std::string_view(line).substr(0, equals)) != "worktree") continue;
-        std::string value = trimmed(std::string_view(line).substr(equals + 1));
-        if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
-        if (!value.empty()) return value;
-    }
-    return std::nullopt;
 }
 
 } // namespace pi_agent

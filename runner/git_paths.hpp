@@ -37,8 +37,7 @@ std::vector<GuardedPath> git_executing_paths(const GuardedTree &tree, const std:
 // The same for a tree that is a git directory itself: of a repository, or a worktree's own.
 std::vector<GuardedPath> gitdir_executing_paths(const GuardedTree &tree, std::size_t most);
 
-// "gitdir: PATH" of a `.git` file; the value of core.worktree as git itself writes it. None where the text has none.
+// "gitdir: PATH" of a `.git` file; none where the text has none.
 std::optional<std::string> gitdir_in(const std::string &text);
-std::optional<std::string> worktree_in(const std::string &config);
 
 } // namespace pi_agent

@@ -3,12 +3,11 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/git_settings.hpp"
 #include "common/path_walk.hpp"
 #include "runner/mounts.hpp"
 
-#include <algorithm>
 #include <array>
-#include <cctype>
 #include <climits>
 #include <fcntl.h>
 #include <sstream>
@@ -105,9 +104,9 @@ bool names_back(FdRef top, FdRef directory)
         const UniqueFd own = try_open(top, ".git", O_PATH | O_NOFOLLOW);
         return told && own && same_inode(stat_of(told), stat_of(own));
     }
-    const std::string worktree = worktree_of_config(read_small(directory, "config"));
-    if (worktree.empty() || !is_git_directory(directory)) return false;
-    const UniqueFd told = try_open(directory, worktree, O_PATH | O_DIRECTORY);
+    const auto worktree = worktree_of_config(read_small(directory, "config"));
+    if (!worktree || !is_git_directory(directory)) return false;
+    const UniqueFd told = try_open(directory, *worktree, O_PATH | O_DIRECTORY);
     return told && same_inode(stat_of(told), stat_of(top));
 }
 
@@ -156,26 +155,6 @@ std::vector<GitDirectory> follow(FdRef top)
 }
 
 } // namespace
-
-std::string worktree_of_config(const std::string &text)
-{
-    std::istringstream lines(text);
-    bool in_core = false;
-    for (std::string line; std::getline(lines, line);) {
-        line.erase(std::remove_if(line.begin(), line.end(), [](unsigned char byte) { return byte == '\t' || byte == '\r'; }), line.end());
-        line.erase(0, std::min(line.find_first_not_of(' '), line.size()));
-        if (line[0] == '[') in_core = line == "[core]";
-        const std::size_t equals = line.find('=');
-        if (!in_core || equals == std::string::npos) continue;
-        std::string key = line.substr(0, equals);
-        key.erase(key.find_last_not_of(' ') + 1);
-        std::transform(key.begin(), key.end(), key.begin(), [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
-        if (key != "worktree") continue;
-        const std::size_t start = line.find_first_not_of(' ', equals + 1);
-        return start == std::string::npos ? "" : line.substr(start);
-    }
-    return {};
-}
 
 std::optional<Repository> find_repository(FdRef cwd)
 {

@@ -35,7 +35,4 @@ std::optional<Repository> find_repository(FdRef cwd);
 void send_repository(FdRef channel, const std::optional<Repository> &repository);
 std::optional<Repository> receive_repository(Child &child);
 
-// The value of core.worktree in the text of a git configuration; empty where there is none.
-std::string worktree_of_config(const std::string &text);
-
 } // namespace pi_agent

@@ -1,9 +1,9 @@
 // Files that an agent writes into a project and that processes outside read: git's configuration, its links, package.json.
+#include "common/git_settings.hpp"
 #include "runner/git_config.hpp"
 #include "runner/git_paths.hpp"
 #include "support/property.hpp"
 #include "wrapper/file_doors.hpp"
-#include "wrapper/git_settings.hpp"
 
 #include <algorithm>
 
@@ -69,8 +69,8 @@ void try_links(const std::string &text)
 {
     const auto path = gitdir_in(text);
     require(!path || (!path->empty() && text.starts_with("gitdir:") && text.find(*path) != std::string::npos), "a link that is not there");
-    const auto worktree = worktree_in(text);
-    require(!worktree || (!worktree->empty() && text.find(*worktree) != std::string::npos), "a working tree that is not there");
+    const auto worktree = worktree_of_config(text);
+    require(!worktree || (!worktree->empty() && worktree->size() <= text.size()), "a working tree that is not there");
 }
 
 } // namespace

@@ -128,9 +128,6 @@ TEST_CASE("reads what git writes into its small files")
     CHECK(gitdir_in("gitdir: ../x\n") == "../x");
     CHECK(!gitdir_in("gitdir:\n"));
     CHECK(!gitdir_in("[core]\n"));
-    CHECK(worktree_in("[core]\n\tbare = false\n\tworktree = ../../../a b\n") == "../../../a b");
-    CHECK(worktree_in("[core]\n\tworktree = \"../../../sub;x\"\n") == "../../../sub;x");
-    CHECK(!worktree_in("[core]\n\tworktrees = x\n"));
 }
 
 TEST_CASE("each directory above with an entry .git counts, whatever that is")

@@ -21,15 +21,6 @@ UniqueFd directory_fd(const std::string &path)
 
 } // namespace
 
-TEST_CASE("core.worktree is read as git writes it, and from no other section")
-{
-    CHECK(worktree_of_config("[core]\n\trepositoryformatversion = 0\n\tworktree = ../../../sub\n") == "../../../sub");
-    CHECK(worktree_of_config("[core]\n  WorkTree=/a b\n") == "/a b");
-    CHECK(worktree_of_config("[remote \"origin\"]\n\tworktree = /x\n[core]\n\tbare = false\n").empty());
-    CHECK(worktree_of_config("").empty());
-    CHECK(worktree_of_config("[core]\nworktree =\n").empty());
-}
-
 TEST_CASE("the nearest directory with a .git is the repository, whatever .git is")
 {
     TemporaryDirectory place;

@@ -1,5 +1,7 @@
 // Reading git's configuration syntax as git does.
-#include "wrapper/git_settings.hpp"
+#include "common/git_settings.hpp"
+
+#include <utility>
 
 namespace pi_agent {
 
@@ -176,6 +178,15 @@ private:
 GitSettings parse_git_settings(std::string_view text)
 {
     return Parser(text).run();
+}
+
+std::optional<std::string> worktree_of_config(std::string_view text)
+{
+    std::optional<std::string> worktree;
+    for (auto &setting : parse_git_settings(text).list)
+        if (setting.name == "core.worktree") worktree = std::move(setting.value);
+    if (worktree && worktree->empty()) return std::nullopt;
+    return worktree;
 }
 
 } // namespace pi_agent

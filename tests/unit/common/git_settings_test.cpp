@@ -1,5 +1,5 @@
-// Git's configuration syntax, compared with git itself, and which settings run code: wrapper/git_settings.hpp
-#include "wrapper/git_settings.hpp"
+// Git's configuration syntax, compared with git itself, and which settings run code: common/git_settings.hpp
+#include "common/git_settings.hpp"
 
 #include "support/skipped.hpp"
 #include "support/temporary_directory.hpp"
@@ -216,6 +216,18 @@ TEST_CASE("settings of ordinary work run nothing")
         CAPTURE(text);
         CHECK_FALSE(runs(text));
     }
+}
+
+TEST_CASE("core.worktree is read as git reads it, and from no other section")
+{
+    CHECK(worktree_of_config("[core]\n\trepositoryformatversion = 0\n\tworktree = ../../../a b\n") == "../../../a b");
+    CHECK(worktree_of_config("[CORE]\n  WorkTree=/a b # here\n") == "/a b");
+    CHECK(worktree_of_config("[core] worktree = \"../../../sub;x\"") == "../../../sub;x");
+    CHECK(worktree_of_config("[core]\nworktree = one\n[x]\ny = z\n[core]\nworktree = two\n") == "two");
+    CHECK(!worktree_of_config("[remote \"origin\"]\n\tworktree = /x\n[core]\n\tbare = false\n\tworktrees = x\n"));
+    CHECK(!worktree_of_config(""));
+    CHECK(!worktree_of_config("[core]\nworktree =\n"));
+    CHECK(!worktree_of_config("[core]\nworktree\n"));
 }
 
 } // namespace git_settings_test

@@ -21,6 +21,9 @@ struct GitSettings {
 // Bounded by its input: no file is opened, whatever `include.path` says.
 GitSettings parse_git_settings(std::string_view text);
 
+// The value of core.worktree: the last one, as git has it. None where there is none, or an empty one.
+std::optional<std::string> worktree_of_config(std::string_view text);
+
 // True for a setting that names a program, or a place that git takes programs or further settings from.
 bool runs_code(const GitSetting &setting);
 

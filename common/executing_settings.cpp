@@ -1,5 +1,5 @@
 // The settings of git that run programs, as data (git-config(1), gitattributes(5), git-submodule(1), git-lfs-config(5)).
-#include "wrapper/git_settings.hpp"
+#include "common/git_settings.hpp"
 
 #include <algorithm>
 #include <array>
