@@ -8,6 +8,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
+#include "runner/landlock.hpp"
 #include "runner/record.hpp"
 
 #include <algorithm>
@@ -128,6 +129,17 @@ bool CanaryReport::is_good() const
     return !answers.empty() && wrong().empty() && status == 0;
 }
 
+// No wrong answer, and less than other hosts have.
+static std::string missing_landlock(const CanaryReport &report)
+{
+    std::string text;
+    for (const auto &answer : report.answers)
+        if (answer.right && answer.expected == landlock_is_there && answer.seen != answer.expected)
+            text += fmt::format("\n  {}: {}; what sessions lack then: docs/platforms.md", escape_for_display(answer.what),
+                                escape_for_display(answer.seen));
+    return text;
+}
+
 std::string to_text(const CanaryReport &report)
 {
     const char *method = to_string(report.method);
@@ -136,7 +148,8 @@ std::string to_text(const CanaryReport &report)
             "the sandbox ({}) was not tried: no user of the policy has a root that exists; make one, then: sudo pi-agentctl doctor",
             method);
     auto text = fmt::format("the sandbox ({}) was tried as {} in {}: ", method, report.user, escape_for_display(report.directory));
-    if (report.is_good()) return text + fmt::format("all {} answers are as they are to be", report.answers.size());
+    if (report.is_good())
+        return text + fmt::format("all {} answers are as they are to be", report.answers.size()) + missing_landlock(report);
     const auto wrong = report.wrong();
     text += report.answers.empty() ? fmt::format("no session came about (status {})", report.status)
                                    : fmt::format("{} of {} answers are wrong", wrong.size(), report.answers.size());

@@ -7,12 +7,12 @@
 #include "common/escape.hpp"
 #include "common/exec_pointers.hpp"
 #include "common/fd.hpp"
+#include "common/keyring.hpp"
 #include "common/process_handle.hpp"
 
 #include <array>
 #include <csignal>
 #include <fcntl.h>
-#include <linux/keyctl.h>
 #include <spawn.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -169,14 +169,6 @@ int wait_for(pid_t pid, Deadline deadline)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-// The keyring that a program inherits with its session: root's own must not reach one that becomes a user.
-void leave_session_keyring()
-{
-    // Where a filter around this host forbids keyrings (EPERM), or the kernel has none, there is none to leave.
-    if (::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0 && errno != ENOSYS && errno != EPERM)
-        throw_errno("cannot take a new keyring");
-}
-
 } // namespace
 
 UniqueFd in_memory_input(std::string_view text)
@@ -260,7 +252,9 @@ int run_at_terminal(const std::vector<std::string> &arguments, const std::vector
 ProgramResult run_program_apart(const std::vector<std::string> &arguments, int patience_seconds)
 {
     const bool apart = defence_is_on("canary-apart");
-    if (apart) leave_session_keyring();
+    // Root's own must not reach a program that becomes a user.
+    const int error = apart ? leave_session_keyring() : 0;
+    if (error != 0) throw SystemFailure(error, "cannot take a new keyring");
     return run(arguments, {}, apart, in_seconds(patience_seconds));
 }
 

@@ -5,6 +5,7 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/exec_pointers.hpp"
+#include "common/keyring.hpp"
 #include "runner/bwrap_arguments.hpp"
 #include "runner/bwrap_preflight.hpp"
 #include "runner/limits.hpp"
@@ -13,9 +14,9 @@
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <linux/keyctl.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/prctl.h>
@@ -42,6 +43,17 @@ UniqueFd as_file(const std::vector<std::string> &arguments)
     return file;
 }
 
+// To the agent's, unless the runner's is as high: in a container that is killed first among others, nobody may lower it.
+bool raise_oom_score()
+{
+    const UniqueFd file = UniqueFd::adopt(open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
+    std::array<char, 16> own{};
+    if (!file || read(file.get(), own.data(), own.size() - 1) <= 0) return false;
+    if (std::strtol(own.data(), nullptr, 10) >= agent_oom_score) return true;
+    const std::string score = std::to_string(agent_oom_score);
+    return pwrite(file.get(), score.data(), score.size(), 0) == static_cast<ssize_t>(score.size());
+}
+
 // In the forked child: all but what bwrap needs goes, and so does what it would inherit of the caller's.
 [[noreturn]] void become_bwrap(pid_t parent, FdRef group, const std::array<int, 5> &descriptors, const std::vector<char *> &arguments)
 {
@@ -62,14 +74,10 @@ UniqueFd as_file(const std::vector<std::string> &arguments)
     if (defence_is_on("bwrap:die-with-parent") && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         fail("asking for the parent-death signal");
     if (getppid() != parent) _exit(static_cast<int>(ExitStatus::system_failure));
-    const UniqueFd oom = UniqueFd::adopt(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
-    const std::string score = std::to_string(agent_oom_score);
-    if (!oom || write(oom.get(), score.data(), score.size()) < 0) fail("setting oom_score_adj");
+    if (!raise_oom_score()) fail("setting oom_score_adj");
     // The caller's session keyring came along through sudo (session-keyring(7)).
-    // Where a filter around this host forbids keyrings (EPERM), it forbids the caller's, too.
-    if (defence_is_on("bwrap:own-keyring") && syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr) < 0 && errno != ENOSYS &&
-        !(errno == EPERM && syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0) < 0 && errno == EPERM))
-        fail("taking a keyring of its own");
+    errno = defence_is_on("bwrap:own-keyring") ? leave_session_keyring() : 0;
+    if (errno != 0) fail("taking a keyring of its own");
     signal(SIGPIPE, SIG_DFL);
     sigset_t none;
     sigemptyset(&none);
@@ -82,8 +90,9 @@ UniqueFd as_file(const std::vector<std::string> &arguments)
 
 } // namespace
 
-pid_t run_bwrap(const AsRoot & /*root*/, const SandboxPlan &plan, FdRef group, const BwrapDescriptors &descriptors)
+pid_t run_bwrap(const AsRoot &root, const SandboxPlan &plan, FdRef group, const BwrapDescriptors &descriptors)
 {
+    require_bwrap_network(root, plan.network);
     const UniqueFd arguments_file = as_file(bwrap_options(plan, info_fd));
     std::vector<std::string> arguments = {"bwrap", "--args", std::to_string(arguments_fd), "--"};
     const std::vector<std::string> command = bwrap_command(plan);

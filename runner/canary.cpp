@@ -1,6 +1,7 @@
 // The canary's questions. Each is one that the kernel answers otherwise when a defence is missing.
 #include "runner/canary.hpp"
 
+#include "runner/landlock.hpp"
 #include "runner/process_namespace.hpp"
 
 #include <array>
@@ -229,6 +230,12 @@ void look_at_calls(Findings &findings)
     }
 }
 
+// A session goes without where this host has none (runner/landlock.hpp): no fault, but to be known.
+void look_at_landlock(Findings &findings)
+{
+    findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
+}
+
 // What is made in the project is the user's.
 void look_at_modes(Findings &findings, const CanaryPlan &plan)
 {
@@ -251,6 +258,7 @@ std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
     look_at_identity(findings);
     look_at_namespaces(findings, plan);
     if (plan.confined) look_at_calls(findings);
+    if (plan.confined) look_at_landlock(findings);
     look_at_modes(findings, plan);
     return findings;
 }

@@ -1,6 +1,7 @@
 // Builds the user namespace that carries a project mount's id map.
 #include "runner/id_map.hpp"
 
+#include "common/channel.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
@@ -10,16 +11,19 @@
 #include <cstdint>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <optional>
 #include <sched.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
 namespace {
 
+constexpr int holder_patience_seconds = 5;
 constexpr std::uint64_t id_count = 4'294'967'295; // 2^32 - 1: the last one means "no id"
 
 std::string line(std::uint64_t inside, std::uint64_t outside, std::uint64_t count)
@@ -34,23 +38,31 @@ void write_map(const std::string &path, const std::string &text)
     if (!file || write(file.get(), text.data(), text.size()) != static_cast<ssize_t>(text.size())) throw_errno("writing " + path);
 }
 
-// A process that only holds a new user namespace open until it is killed.
+// A process that only holds a new user namespace open until it is killed. It opens that itself: for anybody else it takes CAP_SYS_PTRACE,
+// which root of a container has not, since a copy of root's memory is not dumpable.
 class Holder {
 public:
     Holder()
     {
+        auto [ours, theirs] = make_channel();
         const pid_t runner = getpid();
         pid_ = static_cast<pid_t>(syscall(SYS_clone, CLONE_NEWUSER | SIGCHLD, nullptr, nullptr, nullptr, nullptr));
         if (pid_ == 0) {
             // Nothing of root's stays open here, and it does not outlive root.
-            if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != runner || close_range(3, ~0U, 0) != 0) _exit(1);
+            if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0 || getppid() != runner || !send_own_namespace(theirs) ||
+                close_range(3, ~0U, 0) != 0)
+                _exit(1);
             for (;;)
                 pause();
         }
+        theirs.reset();
         if (pid_ < 0)
-            throw Failure(ExitStatus::unavailable,
-                          std::string(SystemFailure(errno, "creating a user namespace for the id map").what()) +
-                              "; root needs one: is user.max_user_namespaces 0? set it to at least 1000 with sysctl");
+            throw Failure(
+                ExitStatus::unavailable,
+                std::string(SystemFailure(errno, "creating a user namespace for the id map").what()) +
+                    "; root needs one: is user.max_user_namespaces 0? set it to at least 1000 with sysctl. In a container: does its "
+                    "system-call filter allow clone with CLONE_NEWUSER? docker's does once root has CAP_SYS_ADMIN");
+        channel_ = std::move(ours);
     }
     Holder(const Holder &) = delete;
     Holder &operator=(const Holder &) = delete;
@@ -64,8 +76,27 @@ public:
         }
     }
     [[nodiscard]] std::string proc() const { return "/proc/" + std::to_string(pid_); }
+    [[nodiscard]] UniqueFd take_namespace() const
+    {
+        std::optional<Packet> packet = receive_packet(channel_, in_seconds(holder_patience_seconds));
+        if (!packet || packet->fds.size() != 1)
+            throw Failure(ExitStatus::system_failure, "the process that holds the id map could not open its user namespace");
+        return std::move(packet->fds.front());
+    }
 
 private:
+    static bool send_own_namespace(FdRef channel) noexcept
+    {
+        try {
+            const UniqueFd own = UniqueFd::adopt(open("/proc/self/ns/user", O_RDONLY | O_CLOEXEC));
+            if (own) send_packet(channel, "N", {own.get()}, in_seconds(holder_patience_seconds));
+            return static_cast<bool>(own);
+        } catch (...) {
+            return false;
+        }
+    }
+
+    UniqueFd channel_;
     pid_t pid_ = -1;
 };
 
@@ -91,9 +122,7 @@ UniqueFd make_id_map(const AsRoot & /*root*/, const Account &user, const Account
     else
         write_map(holder.proc() + "/uid_map", swap_map(own ? user.uid.value() : 0, agent.uid.value()));
     write_map(holder.proc() + "/gid_map", swap_map(own ? user.gid.value() : 0, agent.gid.value()));
-    UniqueFd map = UniqueFd::adopt(open((holder.proc() + "/ns/user").c_str(), O_RDONLY | O_CLOEXEC));
-    if (!map) throw_errno("opening the id map");
-    return map;
+    return holder.take_namespace();
 }
 
 } // namespace pi_agent

@@ -40,6 +40,11 @@ struct [[gnu::packed]] PathBeneathAttributes {
     std::int32_t parent;
 };
 
+long ask_for_version()
+{
+    return syscall(SYS_landlock_create_ruleset, nullptr, 0, create_ruleset_version);
+}
+
 void allow_beneath(FdRef ruleset, FdRef place, std::uint64_t rights)
 {
     const PathBeneathAttributes attributes{rights, place.get()};
@@ -69,12 +74,21 @@ void allow_view(FdRef ruleset, const std::array<UniqueFd, 3> &stdio, std::uint64
 
 } // namespace
 
+std::string landlock_here()
+{
+    const long version = ask_for_version();
+    if (version >= first_version_with_refer) return landlock_is_there;
+    if (version >= 0) return "too old in this kernel (version " + std::to_string(version) + ")";
+    return errno == EPERM ? "refused by a system-call filter around this host" : "not in this kernel, or not enabled";
+}
+
 bool restrict_with_landlock(const std::array<UniqueFd, 3> &stdio)
 {
     if (!defence_is_on("landlock")) return false;
-    const long version = syscall(SYS_landlock_create_ruleset, nullptr, 0, create_ruleset_version);
-    if (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP) throw_errno("asking for Landlock");
-    if (version < first_version_with_refer) return false; // also -1: no Landlock in this kernel, or not enabled
+    const long version = ask_for_version();
+    // EPERM: never the kernel's own answer to this question, but that of a container's filter that is older than Landlock, as docker's was.
+    if (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP && errno != EPERM) throw_errno("asking for Landlock");
+    if (version < first_version_with_refer) return false; // also -1: no Landlock in this kernel, not enabled, or kept from this host
     const bool scopes = version >= first_version_with_scopes;
     const RulesetAttributes attributes{rights_of(version), 0, scopes ? scope_abstract_unix_socket | scope_signal : 0};
     // An older kernel knows a shorter structure and refuses a longer one only when the rest is not zero.

@@ -3,8 +3,10 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/keyring.hpp"
 #include "runner/control_group.hpp"
 #include "runner/process_namespace.hpp"
+#include "runner/processors.hpp"
 
 #include <array>
 #include <cerrno>
@@ -15,6 +17,7 @@
 #include <linux/close_range.h>
 #include <linux/securebits.h>
 #include <sched.h>
+#include <string_view>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -25,6 +28,7 @@
 #include <thread>
 #include <unistd.h>
 #include <utility>
+#include <vector>
 
 namespace pi_agent {
 
@@ -50,29 +54,50 @@ void reset_limits()
     }
 }
 
+void reset_oom_score()
+{
+    const UniqueFd own = UniqueFd::adopt(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
+    if (own && write(own.get(), "0", 1) == 1) return;
+    if (!own || errno != EACCES) throw_errno("resetting oom_score_adj");
+    // Root of a container without CAP_SYS_RESOURCE, whose engine gave all of it another score: that of its PID 1.
+    std::array<char, 16> score{};
+    const UniqueFd first = UniqueFd::adopt(open("/proc/1/oom_score_adj", O_RDONLY | O_CLOEXEC));
+    const ssize_t length = first ? read(first.get(), score.data(), score.size()) : -1;
+    if (length <= 0) throw_errno("reading oom_score_adj of PID 1");
+    if (pwrite(own.get(), score.data(), static_cast<std::size_t>(length), 0) != length)
+        throw Failure(ExitStatus::system_failure,
+                      std::string(SystemFailure(errno, "resetting oom_score_adj").what()) +
+                          ": it was raised, and root of this container may not lower it to that of PID 1; start pi "
+                          "from another shell, or have the container given CAP_SYS_RESOURCE");
+}
+
 void reset_scheduling()
 {
     if (!defence_is_on("reset-scheduling")) return;
-    if (setpriority(PRIO_PROCESS, 0, 0) != 0) throw_errno("resetting the nice value");
+    // EACCES: root of a container without CAP_SYS_NICE. What its callers raised stays raised: a start that is slow for who asked for it so.
+    if (setpriority(PRIO_PROCESS, 0, 0) != 0 && errno != EACCES) throw_errno("resetting the nice value");
     const sched_param parameters{};
-    if (sched_setscheduler(0, SCHED_OTHER, &parameters) != 0) throw_errno("resetting the scheduling policy");
+    // SCHED_IDLE may get no time at all, and others wait for the locks of a start.
+    if (sched_setscheduler(0, SCHED_OTHER, &parameters) != 0)
+        throw Failure(ExitStatus::system_failure,
+                      std::string(SystemFailure(errno, "resetting the scheduling policy").what()) +
+                          ": pi was started with another one (chrt, SCHED_IDLE), and root of this container may "
+                          "not change it back; start pi without, or have the container given CAP_SYS_NICE");
     if (syscall(SYS_ioprio_set, io_priority_of_process, 0, no_io_priority) != 0) throw_errno("resetting the I/O priority");
-    cpu_set_t processors;
-    CPU_ZERO(&processors);
-    if (sched_getaffinity(1, sizeof processors, &processors) != 0) throw_errno("reading the processors of PID 1");
-    if (sched_setaffinity(0, sizeof processors, &processors) != 0) throw_errno("resetting the processors");
-    const UniqueFd oom = UniqueFd::adopt(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
-    if (!oom || write(oom.get(), "0", 1) != 1) throw_errno("resetting oom_score_adj");
+    const std::vector<cpu_set_t> processors = processors_of(1);
+    if (sched_setaffinity(0, processors.size() * sizeof(cpu_set_t), processors.data()) != 0) throw_errno("resetting the processors");
+    reset_oom_score();
 }
 
 // Memory of one node alone, another architecture's answers, the keys of the caller's login.
 void reset_memory_and_keys()
 {
     if (!defence_is_on("reset-memory-and-keys")) return;
-    if (syscall(SYS_set_mempolicy, 0, nullptr, 0) != 0 && errno != ENOSYS) throw_errno("resetting the memory policy");
+    // EPERM: never the kernel's answer, but that of a container's filter (docker's, without CAP_SYS_NICE), which holds its callers, too.
+    if (syscall(SYS_set_mempolicy, 0, nullptr, 0) != 0 && errno != ENOSYS && errno != EPERM) throw_errno("resetting the memory policy");
     if (personality(PER_LINUX) < 0) throw_errno("resetting the personality");
-    constexpr int join_session_keyring = 1; // KEYCTL_JOIN_SESSION_KEYRING, a new one without a name (keyctl(2))
-    if (syscall(SYS_keyctl, join_session_keyring, nullptr) < 0 && errno != ENOSYS) throw_errno("leaving the caller's keyring");
+    const int error = leave_session_keyring();
+    if (error != 0) throw SystemFailure(error, "leaving the caller's keyring");
 }
 
 void reset_signals()

@@ -8,9 +8,11 @@
 #include "runner/session_directory.hpp"
 
 #include <array>
+#include <cerrno>
 #include <charconv>
 #include <climits>
 #include <fcntl.h>
+#include <fstream>
 #include <functional>
 #include <string_view>
 #include <sys/file.h>
@@ -28,6 +30,22 @@ std::optional<Number> read_number(FdRef session, const char *name)
     const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
     if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number <= 0) return std::nullopt;
     return number;
+}
+
+// Root of a container without CAP_SYS_PTRACE may not look at the program of a process that is not dumpable, but at its name and ids. A name
+// can be chosen, root's ids cannot.
+bool is_named_as_runner(pid_t process)
+{
+    constexpr std::size_t longest = 15; // TASK_COMM_LEN, without its NUL
+    const std::string name = split_last(build::runner_path).second.substr(0, longest);
+    std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    bool has_name = false;
+    bool is_roots = false;
+    for (std::string line; std::getline(status, line);) {
+        has_name = has_name || line == "Name:\t" + name;
+        is_roots = is_roots || line == "Uid:\t0\t0\t0\t0";
+    }
+    return has_name && is_roots;
 }
 
 // Of all users, those whose runners live.
@@ -65,6 +83,7 @@ bool is_runner(pid_t process)
     constexpr std::string_view replaced = " (deleted)"; // by an upgrade
     std::array<char, PATH_MAX> text{};
     const ssize_t length = readlink(("/proc/" + std::to_string(process) + "/exe").c_str(), text.data(), text.size());
+    if (length < 0 && errno == EACCES) return is_named_as_runner(process);
     if (length <= 0) return false;
     std::string name = split_last(std::string(text.data(), static_cast<std::size_t>(length))).second;
     if (name.ends_with(replaced)) name.resize(name.size() - replaced.size());

@@ -40,11 +40,11 @@ HOMES = (
     ("capabilities", _call("capset", "cap_set_proc"), ("common/identity.cpp", "runner/root_confinement.cpp"),
      "what is given up is looked at and tried to take back; nobody may do half of it"),
     ("mounting", _name("umount2?", "move_mount", "open_tree", "mount_setattr", "fsopen", "fsmount", "fsconfig", "fspick",
-                       "pivot_root"), ("runner/mounts.cpp",),
-     "a clone is made private and id-mapped before it is attached; nobody may attach another way"),
-    ("mount(2)", _call("mount", "chroot"), ("runner/mounts.cpp",),
+                       "pivot_root"), ("runner/mounts.cpp", "runner/mount_calls.cpp"),
+     "a clone is made private and id-mapped before it is attached, nobody may attach another way; one file only asks whether these calls may be made"),
+    ("mount(2)", _call("mount", "chroot"), ("runner/mounts.cpp", "runner/mount_calls.cpp"),
      "as for mounting; the word is too common to forbid without its bracket"),
-    ("namespaces", _call("setns", "unshare"), ("runner/canary.cpp", "runner/mounts.cpp"),
+    ("namespaces", _call("setns", "unshare"), ("runner/canary.cpp", "runner/mounts.cpp", "runner/mount_calls.cpp"),
      "everything of ours stays in the namespaces that it was started in, but for one thread that mounts what nobody is to see, and the child that asks git (clone)"),
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
     ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/bwrap_process.cpp", "runner/canary.cpp", "runner/child.cpp",
@@ -91,9 +91,9 @@ BEFORE_COMMAND = re.compile(r"\bcommand_on\(\s*(?:std::string\(\s*)?$")
 # The page that names every source file of the product (its stem in backquotes), so that a newcomer finds them.
 MODULE_MAP = "docs/architecture.md"
 
-# A test that a page names: `test_file::test_name`, with a case in brackets or without; `system/` before it where it is to be looked for
-# there alone. Of the unit tests: `unit/file_test::the sentence of the case`.
-NAMED_TEST = re.compile(r"`(?:(attack|system|unit)/)?(test_\w+|\w+_test)::([^`\[]+)(?:\[[^`]*\])?`")
+# A test that a page names: `test_file::test_name`, with a case in brackets or without; `system/` or `container/` before it where it is to be
+# looked for there alone. Of the unit tests: `unit/file_test::the sentence of the case`.
+NAMED_TEST = re.compile(r"`(?:(attack|system|container|unit)/)?(test_\w+|\w+_test)::([^`\[]+)(?:\[[^`]*\])?`")
 PYTHON_TEST = re.compile(r"^[ \t]*def (test_\w+)\(", re.MULTILINE)
 UNIT_TEST = re.compile(r'^[ \t]*TEST_CASE\("((?:\\.|[^"\\\n])*)"', re.MULTILINE)
 

@@ -81,6 +81,9 @@ def read_status(pid):
 
 
 class Machine:
+    first_program = "systemd"
+    has_journal = True
+
     def __init__(self, name, recipe="bookworm", legacy=False):
         self.name = name
         self.recipe = recipe
@@ -168,7 +171,7 @@ class Machine:
         nspawn += ["--private-network", "--capability=all"]
         nspawn += [f"--machine={self.recipe}-{self.name}", f"--hostname={self.hostname}"]
         nspawn += ["--resolv-conf=off", "--timezone=off", "--link-journal=no", "--console=read-only"]
-        nspawn += ["-b"] if not self.legacy else self.legacy.booting(self.filesystem)
+        nspawn += self._booting()
         if not keep:
             atexit.register(self.destroy)
         with open(self.console, "wb") as console:
@@ -182,6 +185,10 @@ class Machine:
             if self._nspawn.poll() is not None or time.monotonic() > until:
                 raise MachineError(f"machine {self.name} did not boot; its console:\n{self._console_tail()}")
             time.sleep(0.05)
+
+    def _booting(self):
+        """What systemd-nspawn is told to start."""
+        return ["-b"] if not self.legacy else self.legacy.booting(self.filesystem)
 
     def attach(self):
         """Finds the machine that another process booted."""
@@ -229,7 +236,7 @@ class Machine:
         for pid in self.cgroup.pids():
             with contextlib.suppress(OSError):
                 numbers = read_status(pid)["NSpid"].split()
-                if len(numbers) > 1 and numbers[-1] == "1" and os.readlink(f"/proc/{pid}/exe").endswith("systemd"):
+                if len(numbers) > 1 and numbers[-1] == "1" and os.readlink(f"/proc/{pid}/exe").endswith(self.first_program):
                     return pid
         return None
 
@@ -257,6 +264,7 @@ class Machine:
         line = ["env", "--default-signal", "sh", "-c", ENTER, "sh", group.path, str(uid) if pipes else "", pipes]
         line += ["nsenter", "--target", str(self.leader), "--all", "--"]
         line += ["setsid"] if session else []
+        line += self._before_account()
         line += ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups", "--inh-caps=-all", "--reset-env"]
         line += ["env", *(key + b"=" + value for key, value in settings.items())]
         line += ["sh", "-c", CHDIR, "sh", home if cwd is None else cwd, *argv]
@@ -264,6 +272,10 @@ class Machine:
         process = Process(line, stdin=stdin, stdout=stdout, stderr=stderr, env=outer)
         process.group = group
         return process
+
+    def _before_account(self):
+        """What runs a command before that becomes the account."""
+        return []
 
     def run(self, command, user="alice", cwd=None, input=b"", env=None, timeout=120, check=False,
             stdin=PIPE, stdout=PIPE, stderr=PIPE):  # fmt: skip

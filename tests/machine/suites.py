@@ -94,8 +94,8 @@ def meson_suites(name, full, chosen=()):
 
 
 def pytest_suites(name, full, chosen=()):
-    # That of the Nix files needs no machine, and the product of one.
-    suites = [*(["nix"] if name == LINTED else []), "system", "attack", *(["emulated"] if full and name == EMULATED.machine else [])]
+    # That of the Nix files needs no machine, and the product of one; that of the container boots a machine without systemd.
+    suites = [*(["nix"] if name == LINTED else []), "system", "attack", "container", *(["emulated"] if full and name == EMULATED.machine else [])]
     return chosen_from(suites, chosen)
 
 
