@@ -180,20 +180,38 @@ UniqueFd take_channel(const AsRoot & /*root*/)
 
 void require_host_namespaces(const AsRoot & /*root*/)
 {
-    // A process stays in its PID namespace for life: unshare(2) changes that of its children, and of nothing else.
-    constexpr std::array<std::pair<const char *, const char *>, 5> kinds = {
-        {{"mnt", "mnt"}, {"pid", "pid"}, {"pid_for_children", "pid"}, {"user", "user"}, {"cgroup", "cgroup"}}};
-    for (const auto &[mine, name] : kinds) {
+    // A process stays in its PID and time namespaces for life: unshare(2) changes those of its children, and of nothing else.
+    struct Kind {
+        const char *mine;
+        const char *name;
+        const char *what_differs;
+    };
+    constexpr std::array<Kind, 10> kinds = {{{"mnt", "mnt", "its paths lead elsewhere"},
+                                             {"pid", "pid", "its processes have other numbers"},
+                                             {"pid_for_children", "pid", "its processes have other numbers"},
+                                             {"user", "user", "its accounts are others"},
+                                             {"cgroup", "cgroup", "its control groups have other names"},
+                                             {"net", "net", "the session would have the host's network, not that one"},
+                                             {"ipc", "ipc", "its shared memory is another"},
+                                             {"uts", "uts", "its host name is another"},
+                                             {"time", "time", "its clocks are others"},
+                                             {"time_for_children", "time", "its clocks are others"}}};
+    for (const auto &[mine, name, what_differs] : kinds) {
         const auto own = namespace_of("self", mine);
+        if (!own && errno == ENOENT && std::string_view(mine) != "mnt")
+            continue; // this kernel has no such kind: then PID 1 has none, either
         if (!own) throw_errno(std::string("reading /proc/self/ns/") + mine);
         const auto host = namespace_of("1", name);
-        if (!host) // root can, unless it is root of a user namespace only
-            throw Failure(ExitStatus::denied, "denied: the host's " + std::string(name) + " namespace cannot be seen from here (" +
-                                                  SystemFailure(errno, std::string("/proc/1/ns/") + name).what() +
-                                                  "); run pi from an ordinary shell of this host");
+        if (!host) // root can, unless it is root of a user namespace, or of a container, only
+            throw Failure(ExitStatus::denied,
+                          "denied: the host's " + std::string(name) + " namespace cannot be seen from here (" +
+                              SystemFailure(errno, std::string("/proc/1/ns/") + name).what() +
+                              "); run pi from an ordinary shell of this host. In a container: have its first process run "
+                              "as root with the capabilities of all others, or give it CAP_SYS_PTRACE");
         if (own != host && defence_is_on("host-namespaces"))
             throw Failure(ExitStatus::denied, std::string("denied: called from another ") + name +
-                                                  " namespace than the host's; run pi from an ordinary shell of this host");
+                                                  " namespace than the host's (that of PID 1): " + what_differs +
+                                                  "; run pi from an ordinary shell of this host");
     }
 }
 

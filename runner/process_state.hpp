@@ -20,7 +20,8 @@ std::optional<std::string> take_sudo_uid();
 // closed.
 UniqueFd take_channel(const AsRoot &root);
 
-// Throws Failure(denied) unless mount, pid, user and cgroup namespaces are those of PID 1: in others, paths and ids mean something else.
+// Throws Failure(denied) unless every namespace is that of PID 1: in others, paths, ids, addresses and names mean something else, and who
+// may reach what there was decided by somebody else.
 void require_host_namespaces(const AsRoot &root);
 
 // Waits until this process is in the control group of a unit, whose place is_in_unit() (control_group.hpp) describes: by the kernel's word,

@@ -3,7 +3,7 @@
 import contextlib
 
 import pytest
-from target import Outcome
+from target import DEMO, Outcome
 
 pytestmark = [pytest.mark.position("user"), pytest.mark.usefixtures("nothing_left")]
 
@@ -178,13 +178,35 @@ def test_a_user_becomes_another_one_first(prove, product, weak):
 @pytest.mark.parametrize(
     ("name", "flag", "more"),
     # In another control group namespace the runner does not find the session's own group, where it would look for what it attaches late.
-    [("mnt", "CLONE_NEWNS", ["cwd-identity"]), ("cgroup", "CLONE_NEWCGROUP", ["late-mounts"])],
-    ids=["mnt", "cgroup"],
+    [
+        ("mnt", "CLONE_NEWNS", ["cwd-identity"]),
+        ("cgroup", "CLONE_NEWCGROUP", ["late-mounts"]),
+        ("net", "CLONE_NEWNET", []),
+        ("ipc", "CLONE_NEWIPC", []),
+        ("uts", "CLONE_NEWUTS", []),
+        ("time", "CLONE_NEWTIME", []),  # that of the caller's children: sudo's, and so the runner's
+    ],
+    ids=["mnt", "cgroup", "net", "ipc", "uts", "time"],
 )
 def test_called_in_another_namespace(name, flag, more, prove):
     script = f"call({ASK}, pair=socket_made_by(1000), prepare=becoming('alice', leaving({flag})))"
     on, _ = prove(speaking(script, user="root"), "host-namespaces", *more)
     refused(on, f"called from another {name} namespace")
+
+
+def test_what_a_caller_cannot_reach_from_its_network_is_not_reached_by_its_agent(prove):
+    """Root started a shell of alice's in a network namespace with nothing in it; on the host's loopback somebody serves."""
+    connect = "import socket; socket.create_connection(('127.0.0.1', 8099), 5); print('reached')"
+    shell = ["unshare", "--net", "--", "setpriv", "--reuid=alice", "--regid=alice", "--init-groups", "--"]
+
+    def attack(target):
+        directly = target.machine.root([*shell, "python3", "-c", connect])
+        assert b"reached" not in directly.stdout, "the caller's own network has nothing in it"
+        done = target.machine.root(["env", "-C", DEMO, *shell, "pi", "python3", "-c", connect])
+        return Outcome(done.stdout == b"reached\n", done)
+
+    on, _ = prove(attack, "host-namespaces")
+    assert on.seen.returncode == DENIED and b"called from another net namespace" in on.seen.stderr, on
 
 
 def test_called_in_another_process_namespace(prove):

@@ -242,7 +242,15 @@ TEST_CASE("the host's own namespaces are recognised, and others refused by name"
         std::string name;
         int flag;
     };
-    for (const Row &row : {Row{"mnt", CLONE_NEWNS}, {"pid", CLONE_NEWPID}, {"user", CLONE_NEWUSER}, {"cgroup", CLONE_NEWCGROUP}}) {
+    constexpr int clone_new_time = 0x80; // of children: <sched.h> of Debian 12 lacks it
+    for (const Row &row : {Row{"mnt", CLONE_NEWNS},
+                           {"pid", CLONE_NEWPID},
+                           {"user", CLONE_NEWUSER},
+                           {"cgroup", CLONE_NEWCGROUP},
+                           {"net", CLONE_NEWNET},
+                           {"ipc", CLONE_NEWIPC},
+                           {"uts", CLONE_NEWUTS},
+                           {"time", clone_new_time}}) {
         const std::string text = answer(row.flag);
         if (text == "not possible here") {
             skipped("this place makes no namespace of kind " + row.name);
@@ -252,7 +260,6 @@ TEST_CASE("the host's own namespaces are recognised, and others refused by name"
         const bool unseen = row.flag == CLONE_NEWUSER && has(text, "denied: the host's mnt namespace cannot be seen from here");
         CHECK_MESSAGE((unseen || has(text, std::string("denied: called from another ") + row.name + " namespace")), text);
     }
-    CHECK(answer(CLONE_NEWNET | CLONE_NEWUTS).empty()); // these two change neither paths nor ids
 }
 
 TEST_CASE("everything that the caller chose for the process is taken back" * doctest::skip(not_root()))
