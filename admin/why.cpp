@@ -10,11 +10,13 @@
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
 
+#include <cerrno>
 #include <climits>
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <sstream>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -58,9 +60,18 @@ std::vector<PathAccess> ask(const Observer &observer, const Account &user, const
     return read_answers(result.output, paths.size());
 }
 
+// By who asks: a user sees less than the agent may be shown, and nothing is concluded from that.
+OnHost look_on_host(const std::string &path)
+{
+    struct stat facts {};
+    if (lstat(path.c_str(), &facts) != 0) return errno == ENOENT || errno == ENOTDIR ? OnHost::nothing : OnHost::unknown;
+    return S_ISDIR(facts.st_mode) ? OnHost::directory : OnHost::other;
+}
+
 std::string verdict(const PathAccess &access)
 {
     if (!access.exists) return "is not there";
+    if (!access.leads_to.empty()) return "leads to what is not there";
     std::string may;
     for (const auto &[is_so, word] : {std::pair{access.read, "read"}, {access.write, "write"}, {access.execute, "execute or enter"}})
         if (is_so) may += (may.empty() ? "may " : ", ") + std::string(word);
@@ -91,7 +102,8 @@ void run_why(const WhyOptions &options, std::ostream &out)
     auto json = nlohmann::json::array();
     for (std::size_t index = 0; index < paths.size(); ++index) {
         const auto &access = answers[index];
-        const auto reason = reason_for(paths[index], access, policy, explanation);
+        const auto reason =
+            reason_for(paths[index], access, look_on_host(access.leads_to.empty() ? paths[index] : access.leads_to), policy, explanation);
         const std::string where = reason.where.line > 0 ? to_string(reason.where) : "";
         if (options.json) {
             json.push_back({{"path", paths[index]},

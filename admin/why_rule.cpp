@@ -14,6 +14,9 @@ namespace pi_agent {
 
 namespace {
 
+constexpr const char *hidden_homes = "homes are hidden, but for what a root or a toolchain names";
+constexpr const char *hidden_host = "nothing of the host is shown but what a rule names";
+
 struct Place {
     std::string path;
     Reason reason;
@@ -35,7 +38,7 @@ std::vector<Place> places_of(const Policy &policy, const Explanation &explanatio
     const auto add = [&](const std::string &path, const std::string &rule, const std::string &key, const Position &where = {}) {
         places.push_back({path, {rule, key, where}});
     };
-    add("/", "nothing of the host is shown but what a rule names", "view_paths");
+    add("/", hidden_host, "view_paths");
     for (const auto trees : program_trees)
         add(std::string(trees), "the host's programs, read-only in every view", "");
     add("/etc",
@@ -45,7 +48,8 @@ std::vector<Place> places_of(const Policy &policy, const Explanation &explanatio
     add("/proc", "the session's own processes", "");
     add("/sys", "processors and memory, read-only", "");
     add("/dev", "devices that hold nothing, and the session's terminals", "");
-    add("/home", "homes are hidden, but for what a root or a toolchain names", "users." + explanation.user.name + ".roots");
+    add("/home", hidden_homes, "");
+    add(explanation.user.home, hidden_homes, "");
     add("/root", "homes are hidden", "");
     for (const char *own : {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"})
         add(own, "the session's own, gone with it", "scratch");
@@ -98,8 +102,36 @@ std::string shown_root(const Policy &policy, const Explanation &explanation)
     return explanation.home + "/" + alias_directory + "/" + alias_of(directory->text);
 }
 
-Reason reason_for(const std::string &path, const PathAccess &access, const Policy &policy, const Explanation &explanation)
+namespace {
+
+// What would show something of a home. Programs in hidden directories are for `toolchains`; a root is a directory of projects.
+Reason reason_in_homes(const std::string &path, OnHost on_host, const Explanation &explanation)
 {
+    const std::string roots = "users." + explanation.user.name + ".roots";
+    const std::string &home = explanation.user.home;
+    if (problem_of_secrets_anywhere(path))
+        return {"no session is shown it: it holds credentials, or runs code for its user, as other places of that name do", "", {}};
+    if (!is_within(path, home)) return {hidden_homes, problem_of_root(path) ? "" : roots, {}};
+    if (path == home) return {"a home itself is shown to no session", "", {}};
+    const std::string below = path.substr(home.size() + 1);
+    const bool lies_in_home_itself = below.find('/') == std::string::npos;
+    if (lies_in_home_itself && on_host == OnHost::other) return {"a file in a home itself is shown to no session", "", {}};
+    // Of a file: what holds it would be named.
+    const std::string directory = on_host == OnHost::other ? parent_of(path).substr(home.size() + 1) : below;
+    if (const auto problem = problem_of_secrets(directory)) return {"it " + problem->text, "", {}};
+    return {hidden_homes, below[0] == '.' ? "toolchains.readable" : roots + ", or of programs toolchains.readable", {}};
+}
+
+} // namespace
+
+Reason reason_for(const std::string &path, const PathAccess &access, OnHost on_host, const Policy &policy, const Explanation &explanation)
+{
+    if (!access.leads_to.empty()) {
+        const auto beyond = reason_for(access.leads_to, PathAccess{}, on_host, policy, explanation);
+        return {std::string(access.exists ? "a symbolic link, which" : "a symbolic link on the way") + " leads to " +
+                    escape_for_display(access.leads_to) + ": " + beyond.rule,
+                beyond.key, beyond.where};
+    }
     const auto places = places_of(policy, explanation);
     const Place *innermost = &places.front();
     for (const auto &place : places)
@@ -107,6 +139,9 @@ Reason reason_for(const std::string &path, const PathAccess &access, const Polic
     const std::string root = shown_root(policy, explanation);
     if (!root.empty() && is_within(path, root) && root.size() >= innermost->path.size())
         return reason_in_project(path, root, access, policy, explanation.directory->where);
+    if (!access.exists && on_host == OnHost::nothing) return {"nothing is there on the host either", "", {}};
+    if (innermost->reason.rule == hidden_homes) return reason_in_homes(path, on_host, explanation);
+    if (innermost->reason.rule == hidden_host && problem_of_view_path(path)) return {hidden_host, "", {}};
     return innermost->reason;
 }
 

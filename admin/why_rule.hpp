@@ -19,7 +19,10 @@ struct Reason {
 // Where a session shows the project's root of `explanation.directory`; empty where that is not allowed. Pure.
 std::string shown_root(const Policy &policy, const Explanation &explanation);
 
-// `path` is absolute and normal, as the session sees it. Pure.
-Reason reason_for(const std::string &path, const PathAccess &access, const Policy &policy, const Explanation &explanation);
+// What the host has at a path, or where links lead from there inside, as far as who asks can see.
+enum class OnHost { unknown, nothing, directory, other };
+
+// `path` is absolute and normal, as the session sees it. No key is named that `check` would refuse there. Pure.
+Reason reason_for(const std::string &path, const PathAccess &access, OnHost on_host, const Policy &policy, const Explanation &explanation);
 
 } // namespace pi_agent

@@ -65,7 +65,8 @@ const auto &table()
          Form::list,
          "",
          "[~/projects, /srv/shared/app]",
-         "Directories in which they may start the agent, with everything below them. `~` is their home; a home itself cannot be one.",
+         "Directories in which they may start the agent, with everything below them. `~` is their home; a home itself cannot be one, nor "
+         "what holds credentials (`~/.ssh`, `~/.config` and their like).",
          {},
          {},
          "projects.md",

@@ -1,7 +1,9 @@
 // Paths in a policy, judged by their text alone.
 #include "common/policy_paths.hpp"
 
+#include "common/defence.hpp"
 #include "common/escape.hpp"
+#include "common/toolchains.hpp"
 
 #include <algorithm>
 #include <array>
@@ -73,6 +75,9 @@ std::optional<PathProblem> problem_of_root(const std::string &path)
     if (!below_home && path.front() != '/') return PathProblem{"is not absolute", "begin it with '/' or '~/'"};
     const auto rest = std::string_view(path).substr(below_home ? 2 : 1);
     if (has_odd_component(rest)) return odd_component();
+    if (const auto problem = below_home ? problem_of_secrets(rest) : problem_of_secrets_anywhere(path);
+        problem && defence_is_on("root-secrets"))
+        return problem;
     return problem_of_place(path);
 }
 
@@ -131,6 +136,12 @@ std::optional<PathProblem> problem_of_project_path(const std::string &path)
         return PathProblem{"is not relative to the project", "write it as '.env' or 'deploy/keys'"};
     if (has_odd_component(path)) return odd_component();
     return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_protected_path(const std::string &path)
+{
+    const bool is_directory = path.size() > 1 && path.back() == '/';
+    return problem_of_project_path(is_directory ? path.substr(0, path.size() - 1) : path);
 }
 
 std::optional<PathProblem> problem_of_view_path(const std::string &path)

@@ -50,6 +50,9 @@ bool is_masked_by(const std::string &pattern, const std::string &path);
 // A path inside a project, or a pattern of such paths, relative to it.
 std::optional<PathProblem> problem_of_project_path(const std::string &path);
 
+// The same, with a '/' at its end for a directory.
+std::optional<PathProblem> problem_of_protected_path(const std::string &path);
+
 // A file of variables of the user's: absolute, or relative to the home.
 std::optional<PathProblem> problem_of_host_file(const std::string &path);
 

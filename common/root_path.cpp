@@ -7,6 +7,7 @@
 #include "common/path_walk.hpp"
 #include "common/policy_paths.hpp"
 #include "common/problems.hpp"
+#include "common/toolchains.hpp"
 
 #include <climits>
 #include <fcntl.h>
@@ -67,6 +68,17 @@ bool holds_home(const struct stat &directory, const Account &user)
     return false;
 }
 
+// By where it really is: a link of root's may lead there.
+std::optional<PathProblem> problem_of_secrets_on_host(const std::string &path, const Account &user)
+{
+    const auto home =
+        UniqueFd::adopt(::open(user.home.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    const std::string real = home ? path_behind(home) : user.home;
+    if (path.size() > real.size() && is_within(path, real) && real != "/")
+        if (auto problem = problem_of_secrets(std::string_view(path).substr(real.size() + 1))) return problem;
+    return problem_of_secrets_anywhere(path);
+}
+
 ResolvedRoot resolve(const RootSpec &root, const Account &user)
 {
     auto step = walk_path(expand_home(root.text, user), judge);
@@ -77,9 +89,21 @@ ResolvedRoot resolve(const RootSpec &root, const Account &user)
     }
     if (const auto problem = problem_of_place(path); problem && defence_is_on("root-place-early"))
         throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
+    if (const auto problem = problem_of_secrets_on_host(path, user); problem && defence_is_on("root-secrets"))
+        throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
     if (const auto problem = problem_of_root_in_unit(path); problem && root.at_own_path && defence_is_on("root-alphabet"))
         throw Refusal{"it leads to " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
     return {std::move(path), std::move(step.fd)};
+}
+
+std::string remedy_for(int error, const Account &user)
+{
+    if (error == ENOENT) return "; make that directory, or take it out of the roots: with a root that is not there its user starts nowhere";
+    if (error == EACCES)
+        return "; " + user.name +
+               " may not enter it: whoever owns it can give them that right (by a group, or an access list), or the administrator takes it "
+               "out of the roots";
+    return "";
 }
 
 } // namespace
@@ -95,10 +119,7 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
     } catch (const Refusal &refusal) {
         return problem(refusal.text);
     } catch (const SystemFailure &failure) {
-        const bool absent = failure.error_number() == ENOENT;
-        return problem(failure.what() + std::string(absent ? "; make that directory, or take it out of the roots: with a root that is not "
-                                                             "there its user starts nowhere"
-                                                           : ""));
+        return problem(failure.what() + remedy_for(failure.error_number(), user));
     }
 }
 

@@ -44,8 +44,33 @@ const std::vector<std::string> &never_shown()
         ".ssh", ".gnupg", ".netrc", ".git-credentials", ".config/git", ".config/gh", ".config/glab-cli", ".config/hub", ".aws", ".azure",
         ".config/gcloud", ".config/containers", ".config/helm", ".config/op", ".config/rclone", ".config/sops", ".docker", ".kube",
         ".terraform.d", ".vault-token", ".pgpass", ".my.cnf", ".password-store", ".local/share/keyrings", ".mozilla", ".thunderbird",
-        ".config/chromium", ".config/google-chrome", ".agents", ".pi", ".bash_history", ".zsh_history"};
+        ".config/chromium", ".config/google-chrome", ".config/BraveSoftware", ".config/microsoft-edge", ".config/vivaldi", ".agents", ".pi",
+        ".claude", ".codex", ".config/github-copilot", ".config/doctl", ".config/hcloud", ".config/keepassxc", ".local/share/kwalletd",
+        ".oci", ".s3cfg", ".boto", ".pulumi", ".databrickscfg", ".snowflake", ".bash_history", ".zsh_history",
+        // What starts with their session, or answers in it.
+        ".config/autostart", ".config/environment.d", ".config/systemd", ".local/share/dbus-1", ".local/share/systemd"};
     return paths;
+}
+
+std::optional<PathProblem> problem_of_secrets(std::string_view below_home)
+{
+    const auto found = std::find_if(never_shown().begin(), never_shown().end(),
+                                    [&](const auto &never) { return is_within(never, below_home) || is_within(below_home, never); });
+    if (found == never_shown().end()) return std::nullopt;
+    const std::string what = is_within(below_home, *found) ? "belongs to ~/" : "holds ~/";
+    return PathProblem{what + *found + ", which no session is shown", "name a directory of projects"};
+}
+
+std::optional<PathProblem> problem_of_secrets_anywhere(std::string_view path)
+{
+    for (std::size_t slash = path.find('/'); slash != std::string_view::npos; slash = path.find('/', slash + 1)) {
+        const std::string_view below = path.substr(slash + 1);
+        const auto found =
+            std::find_if(never_shown().begin(), never_shown().end(), [&](const auto &never) { return is_within(below, never); });
+        if (found != never_shown().end())
+            return PathProblem{"belongs to " + *found + " of a home, which no session is shown", "name a directory of projects"};
+    }
+    return std::nullopt;
 }
 
 std::optional<PathProblem> problem_of_home_directory(const std::string &path)
@@ -55,11 +80,9 @@ std::optional<PathProblem> problem_of_home_directory(const std::string &path)
         return PathProblem{"does not begin with '~/'", "name directories of the users' homes here, and others in view_paths"};
     const std::string below = path.substr(2);
     if (has_odd_component(below)) return PathProblem{"holds '//', '.' or '..'", "write the path without them"};
-    const auto found = std::find_if(never_shown().begin(), never_shown().end(),
-                                    [&](const auto &never) { return is_within(never, below) || is_within(below, never); });
-    if (found == never_shown().end()) return std::nullopt;
-    const std::string what = is_within(below, *found) ? "belongs to ~/" : "holds ~/";
-    return PathProblem{what + *found + ", which no session is shown", "name a directory that holds nothing but programs, or downloads"};
+    auto problem = problem_of_secrets(below);
+    if (problem) problem->remedy = "name a directory that holds nothing but programs, or downloads";
+    return problem;
 }
 
 } // namespace pi_agent

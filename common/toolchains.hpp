@@ -23,6 +23,12 @@ std::string place_in_agent_home(const std::string &path);
 // Relative to the user's home: what holds credentials, or runs code for whoever uses the directory around it. Files and directories.
 const std::vector<std::string> &never_shown();
 
+// Of a path relative to a home: that it is, holds or lies in one of never_shown(). The same for toolchains and roots.
+std::optional<PathProblem> problem_of_secrets(std::string_view below_home);
+
+// Of an absolute path, whosever home it may lie in: that it has the name of one of never_shown(), or lies in one with that name.
+std::optional<PathProblem> problem_of_secrets_anywhere(std::string_view path);
+
 // Of a list: "~/" and a path that neither is, holds nor lies in one of never_shown().
 std::optional<PathProblem> problem_of_home_directory(const std::string &path);
 

@@ -4,6 +4,7 @@
 #include "common/error.hpp"
 
 #include <fcntl.h>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -12,6 +13,8 @@
 namespace pi_agent {
 
 namespace {
+
+constexpr int chained_links_at_most = 40; // as the kernel has it
 
 std::string above(const std::string &path)
 {
@@ -24,6 +27,30 @@ bool is_mount_point(const std::string &path)
     struct statx facts {};
     return statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &facts) == 0 &&
            (facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+// Where a path through symbolic links ends, if nothing is there and it is not the path itself.
+std::string dangling_end(const std::string &path)
+{
+    std::error_code unknown;
+    if (std::filesystem::exists(path, unknown) || unknown) return "";
+    // What of it is there, its links followed; the rest as it is written.
+    std::filesystem::path end = path;
+    for (int links = 0; links < chained_links_at_most; ++links) {
+        const std::filesystem::path real = std::filesystem::weakly_canonical(end, unknown);
+        if (unknown) return "";
+        std::filesystem::path place;
+        bool is_link = false;
+        for (auto part = real.begin(); part != real.end(); ++part) { // a link that leads nowhere is none to weakly_canonical()
+            place /= *part;
+            if (is_link || !std::filesystem::is_symlink(place, unknown)) continue;
+            place = place.parent_path() / std::filesystem::read_symlink(place, unknown);
+            is_link = true;
+        }
+        end = place.lexically_normal();
+        if (!is_link) break;
+    }
+    return end == std::filesystem::path(path).lexically_normal() ? "" : end.string();
 }
 
 } // namespace
@@ -45,6 +72,7 @@ PathAccess look_at_path(const std::string &path)
     while (nearest != "/" && !is_mount_point(nearest))
         nearest = above(nearest);
     found.mount = nearest;
+    found.leads_to = dangling_end(path);
     return found;
 }
 
@@ -57,7 +85,8 @@ std::string encode(const std::vector<PathAccess> &answers)
                         {"write", answer.write},
                         {"execute", answer.execute},
                         {"read_only", answer.read_only},
-                        {"mount", answer.mount}});
+                        {"mount", answer.mount},
+                        {"leads_to", answer.leads_to}});
     return nlohmann::json{{"paths", list}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
@@ -68,7 +97,7 @@ std::vector<PathAccess> decode_path_access(const std::string &line)
         const auto json = nlohmann::json::parse(line);
         for (const auto &answer : json.at("paths"))
             answers.push_back({answer.at("exists"), answer.at("read"), answer.at("write"), answer.at("execute"), answer.at("read_only"),
-                               answer.at("mount")});
+                               answer.at("mount"), answer.at("leads_to")});
         return answers;
     } catch (const nlohmann::json::exception &) { // it came through processes of the user's and the agent's
         throw Failure(ExitStatus::unavailable, "the session's answer cannot be understood");

@@ -10,9 +10,10 @@ struct PathAccess {
     bool exists = false; // a link that leads nowhere does
     bool read = false;
     bool write = false;
-    bool execute = false;   // of a directory: may be entered
-    bool read_only = false; // the file system, or the mount, that holds it or what is nearest to it
-    std::string mount;      // where that is mounted
+    bool execute = false;      // of a directory: may be entered
+    bool read_only = false;    // the file system, or the mount, that holds it or what is nearest to it
+    std::string mount;         // where that is mounted
+    std::string leads_to = {}; // of a path through symbolic links that ends where nothing is: there
 };
 
 PathAccess look_at_path(const std::string &path);

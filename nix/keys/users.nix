@@ -7,7 +7,7 @@
     default = [ ];
     example = [ "~/projects" "/srv/shared/app" ];
     description = ''
-      Directories in which they may start the agent, with everything below them. `~` is their home; a home itself cannot be one. At least
+      Directories in which they may start the agent, with everything below them. `~` is their home; a home itself cannot be one, nor what holds credentials (`~/.ssh`, `~/.config` and their like). At least
       one is needed.
     '';
   }

@@ -163,6 +163,11 @@ TEST_CASE("a root is absolute or below ~, plain, and no home itself")
     CHECK(contains(problem("~bob/x"), "another user's home"));
     CHECK(contains(problem("projects"), "is not absolute"));
     CHECK(contains(problem(""), "is empty"));
+    for (const auto *root : {"~/.ssh", "~/.ssh/x", "~/.config", "~/.local/share", "~/.pi", "~/.pi/agent", "~/.gnupg", "~/.aws", "~/.kube",
+                             "~/.local/share/keyrings", "/home/alice/.ssh", "/srv/ci/.ssh/x", "/srv/ci/.config/gh"})
+        CHECK_MESSAGE(contains(problem(root), "which no session is shown; name a directory of projects"), root);
+    for (const auto *root : {"~/.dotfiles", "~/.config/nvim", "~/.local/src", "/srv/ssh", "/srv/.sshx", "~/projects/.ssh-tools"})
+        CHECK_MESSAGE(problem(root).empty(), root);
     for (const auto *root : {"/srv//a", "/srv/../etc", "/srv/./a", "~/..", "~/../bob", "~//a", "/..", "//srv"})
         CHECK_MESSAGE(contains(problem(root), "holds '//', '.' or '..'"), root);
     for (const auto *root : {"/srv/a b", "/srv/%h", "/srv/$HOME", "/srv/a\\", "/srv/a\"", "/srv/ä", "/srv/~", "/srv/*"}) {

@@ -7,6 +7,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -63,6 +64,21 @@ TEST_CASE("refuses a home, what holds it, and the whole file system, by whatever
         CHECK_MESSAGE(contains(home.problem_of(place), "belongs to the system"), place);
     CHECK(contains(home.problem_of("/"), "whole file system"));
     CHECK(contains(home.problem_of("~"), "home directory itself"));
+}
+
+TEST_CASE("refuses what holds credentials, also where root's own link leads there" * doctest::skip(not_root()))
+{
+    const Home home;
+    home.directory.make("home/.config/gh");
+    home.directory.make("home/.aws");
+    const TemporaryDirectory fixed("/srv");
+    REQUIRE(::chmod(fixed.path().c_str(), 0755) == 0);
+    for (const auto *below : {".config", ".config/gh", ".aws"}) {
+        CHECK_MESSAGE(contains(home.problem_of(std::string("~/") + below), "which no session is shown"), below);
+        fixed.link("link", home.user.home + "/" + below);
+        CHECK_MESSAGE(contains(home.problem_of(fixed / "link"), "which no session is shown"), below);
+        REQUIRE(::unlink((fixed / "link").c_str()) == 0);
+    }
 }
 
 TEST_CASE("refuses what is absent or no directory, with the reason")

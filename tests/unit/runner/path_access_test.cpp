@@ -5,6 +5,7 @@
 #include "support/temporary_directory.hpp"
 
 #include <doctest/doctest.h>
+#include <filesystem>
 #include <fstream>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -28,6 +29,15 @@ TEST_CASE("what is there, and what is not")
     REQUIRE(symlink("nowhere", (directory.path() + "/link").c_str()) == 0);
     CHECK(look_at_path(directory.path() + "/link").exists);
     CHECK(look_at_path("/").mount == "/");
+    CHECK(found.leads_to.empty());
+    CHECK(missing.leads_to.empty());
+    const std::string top = std::filesystem::canonical(directory.path());
+    CHECK(look_at_path(top + "/link").leads_to == top + "/nowhere");
+    REQUIRE(symlink("link/deep", (directory.path() + "/two").c_str()) == 0);
+    REQUIRE(symlink("two", (directory.path() + "/three").c_str()) == 0);
+    CHECK(look_at_path(top + "/three/file").leads_to == top + "/nowhere/deep/file");
+    REQUIRE(symlink("round", (directory.path() + "/round").c_str()) == 0);
+    CHECK(look_at_path(top + "/round").leads_to.empty());
     CHECK(look_at_path("/proc/self").mount == "/proc");
 }
 
@@ -39,6 +49,7 @@ TEST_CASE("answers come back as they were sent, and nothing else is one")
     CHECK((answers[1].exists && !answers[1].read && answers[1].write && !answers[1].execute && answers[1].read_only));
     CHECK(answers[1].mount == "/a b\n");
     CHECK(!answers[2].exists);
+    CHECK(decode_path_access(encode({{true, false, false, false, false, "/", "/x"}}))[0].leads_to == "/x");
     for (const char *text : {"", "[]", "{}", "{\"paths\": [{}]}", "{\"paths\": [{\"exists\": 1}]}"})
         CHECK_MESSAGE(failure_of([&] { return decode_path_access(text).size(); }).status == 69, text);
 }
