@@ -79,6 +79,7 @@ struct UserEntry {
 struct PolicyPath {
     std::string path;
     Position where;
+    bool is_directory = false; // written with a '/' at its end, where that means something
 };
 
 // What sessions see of the host's /etc: a short list (runner/host_view.cpp, runner/host_files.cpp), or all that is readable.

@@ -13,7 +13,11 @@ void read_protect(const PolicyValue &value, ProjectsPolicy &projects, Problems &
         if (read_choice(value, problems)) projects.protect.reset();
         return;
     }
-    projects.protect = read_paths(value, problem_of_project_path, problems);
+    projects.protect = read_paths(value, problem_of_protected_path, problems);
+    for (auto &path : *projects.protect) {
+        path.is_directory = path.path.back() == '/';
+        if (path.is_directory) path.path.pop_back();
+    }
 }
 
 } // namespace

@@ -114,7 +114,6 @@ private:
         return standin.has_value();
     }
 
-    // Of what only the administrator named nobody knows what it would be: a directory, at the first name that is missing.
     void add_missing(const ShownPath &place, Standin standin)
     {
         if (standin == Standin::none || !defence_is_on("protect-missing")) return;
@@ -144,6 +143,13 @@ FoundPaths find(const GuardedTree &tree, const std::vector<GuardedPath> &wanted)
     return finder.take();
 }
 
+// Outside of a repository the paths mean what is there, and nothing is made: it would lie among the user's projects.
+Standin standin_of(const PolicyPath &path, const GuardedTrees &trees)
+{
+    if (!trees.repository) return Standin::none;
+    return path.is_directory ? Standin::directory : Standin::comment;
+}
+
 std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const ProjectsPolicy &policy)
 {
     std::vector<GuardedPath> wanted;
@@ -151,7 +157,7 @@ std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const Proj
         wanted = git_executing_paths(trees.project, repositories_above(trees.project, trees.below), guard_limit);
     else
         for (const auto &path : *policy.protect)
-            wanted.push_back({trees.repository.value_or(""), path.path, Standin::directory, false, false});
+            wanted.push_back({trees.repository.value_or(""), path.path, standin_of(path, trees), false, false});
     // What the next session shows depends on it.
     if (policy.scope == ProjectScope::project && trees.repository && defence_is_on("project-stays"))
         wanted.push_back({*trees.repository, ".git", Standin::none, false, true});

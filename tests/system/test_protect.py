@@ -6,6 +6,7 @@ from launching import KILLS_OF_OURS, PLAYING_POLICY, agent_says, assert_refused,
 pytestmark = pytest.mark.usefixtures("playing")
 
 PLACE = "/home/alice/projects/guarded"
+ON_TERMINAL = ["python3", "-c", "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))"]
 GIT = "git -c user.name=A -c user.email=a@example.org -c protocol.file.allow=always"
 SUBMODULE = f"git init -q ../library && {GIT} -C ../library commit -q --allow-empty -m one && {GIT} submodule --quiet add {PLACE}/../library library"
 
@@ -152,6 +153,34 @@ def test_a_list_takes_the_place_of_the_default_and_an_empty_one_protects_nothing
     playing_policy(policy_with("protect: []"))
     assert protected(machine, place, asked[:1] + asked[4:]) == []
     assert agent_says(machine, "sh", "git config a.b c && git config a.b", cwd=place) == b"c\n"
+
+
+def test_what_stands_for_a_missing_path_of_a_list_is_of_its_kind_and_in_the_repository_alone(machine, repository, playing_policy):
+    place = repository()
+    was = listed(machine, place)
+    playing_policy(policy_with("protect: [Makefile, ci/, deep/er/file]"))
+    kinds = "stat -c '%F %n' Makefile ci deep/er/file; make -n 2>&1 | grep -c 'Is a directory'; true"
+    with session(machine, "sh", "echo ready; read line", cwd=place) as process:
+        seen = machine.run(kinds, cwd=place).stdout.decode().splitlines()
+        assert seen == ["regular file Makefile", "directory ci", "regular file deep/er/file", "0"], seen
+        finish(process)
+    wait_until_as_before(machine, place, was)
+    # In no repository.
+    above = "/home/alice/projects"
+    with session(machine, "sh", "echo ready; read line", cwd=above) as process:
+        assert machine.run("ls -d Makefile ci deep", cwd=above).stdout == b""
+        finish(process)
+
+
+def test_at_a_terminal_pi_says_which_git_commands_wait_outside(machine, repository, playing_policy):
+    place = repository()
+    busy = b"Device or resource busy"
+    done = machine.run([*ON_TERMINAL, "pi", "sh", "echo agents"], cwd=place)
+    assert done.stdout.count(busy) == 1 and b"git config, remote, push -u" in done.stdout and b"agents" in done.stdout, done
+    assert busy not in machine.run([*ON_TERMINAL, "pi", "sh", "true"], cwd="/home/alice/projects").stdout
+    assert busy not in pi(machine, "sh", "true", cwd=place).stderr
+    playing_policy(policy_with("protect: []"))
+    assert busy not in machine.run([*ON_TERMINAL, "pi", "sh", "true"], cwd=place).stdout
 
 
 def test_more_than_can_be_protected_is_refused_with_what_to_do(machine, repository):

@@ -48,6 +48,11 @@ TEST_CASE("a list for protect takes the place of the default, and an empty one p
 {
     CHECK(texts(*projects_of("protect: [.git/hooks, ci/deploy.sh]").protect) == std::vector<std::string>{".git/hooks", "ci/deploy.sh"});
     CHECK(projects_of("protect: []").protect->empty());
+    const auto kinds = *projects_of("protect: [ci/, Makefile]").protect;
+    CHECK(texts(kinds) == std::vector<std::string>{"ci", "Makefile"});
+    CHECK((kinds[0].is_directory && !kinds[1].is_directory));
+    for (const std::string odd : {"'ci//'", "'/'", "'./'", "'../'"})
+        CHECK_MESSAGE(!problems_of(head + "projects: {protect: [" + odd + "]}\n").empty(), odd);
     CHECK(texts(projects_of("mask: ['.env*', deploy/keys]").mask) == std::vector<std::string>{".env*", "deploy/keys"});
 }
 

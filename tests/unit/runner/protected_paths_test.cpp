@@ -68,9 +68,10 @@ TEST_CASE("a list of the policy takes the place of what git executes")
     const ShownProject project;
     REQUIRE(::chmod(project.directory.path().c_str(), 0755) == 0);
     project.directory.make("app/.git");
+    REQUIRE(::chmod((project.directory / "app").c_str(), 0777) == 0);
     project.directory.write("app/Makefile", "x");
     ProjectsPolicy policy;
-    policy.protect = {{"Makefile", {}}, {"ci/deep/file", {}}};
+    policy.protect = {{"Makefile", {}}, {"ci/deep/file", {}}, {"tools/deep", {}, true}};
     const AsRoot root = AsRoot::claim();
     const int top = project.top.get();
     Child child(root, "test", user_account(), {top}, [&](const AsUser &user, FdRef channel) {
@@ -78,7 +79,15 @@ TEST_CASE("a list of the policy takes the place of what git executes")
     });
     const GuardedPaths found = decode_guarded_paths(child.receive_long(child_patience_seconds));
     CHECK(found.read_only == Texts{"app/Makefile"});
-    CHECK(found.placeholders == Texts{"app/ci"});
+    CHECK(found.placeholders == Texts{"app/ci", "app/ci/deep", "app/ci/deep/file", "app/tools"});
+    send_packet(child.channel(), order_for_tree(0), {}, in_seconds(1));
+    CHECK(decode_paths(child.receive_long(child_patience_seconds)) == Texts{"app/ci/deep/file", "app/tools"});
+    CHECK(std::filesystem::is_regular_file(project.directory / "app/ci/deep/file"));
+    CHECK(std::filesystem::is_directory(project.directory / "app/tools"));
+    Child outside(root, "test", user_account(), {top}, [&](const AsUser &user, FdRef channel) { // where nothing is a repository
+        serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, std::nullopt, "", {}}, policy, channel);
+    });
+    CHECK(decode_guarded_paths(outside.receive_long(child_patience_seconds)).placeholders.empty());
 }
 
 } // namespace protected_paths_test
