@@ -234,7 +234,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     // Supervise.
     if (!sandbox->confines()) tell_all(wrapper, {unconfined_notice(policy.sandbox, agent)});
     if (const auto open = open_program_notice(policy)) tell_all(wrapper, {*open});
-    for (const auto &notices : {name_hidden(tree, project), shown_home.notices, guards.notices()})
+    for (const auto &notices : {name_hidden(tree, project), shown_home.notices, guards.notices(request.on_terminal)})
         tell_all(wrapper, notices);
     UniqueFd terminal = give_terminal(root, tree.devpts, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);

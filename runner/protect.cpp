@@ -209,6 +209,16 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     mounted.require_in_place();
 }
 
+std::vector<std::string> ProjectGuards::notices(const OnTerminal &on_terminal) const
+{
+    std::vector<std::string> notices = notices_;
+    if (std::all_of(on_terminal.begin(), on_terminal.end(), [](bool is_terminal) { return is_terminal; }) &&
+        repository_config() == RepositoryConfig::protected_)
+        notices.emplace_back("until this session ends, git commands that write .git/config (git config, remote, push -u) are refused here "
+                             "outside too: \"Device or resource busy\"");
+    return notices;
+}
+
 RepositoryConfig ProjectGuards::repository_config() const
 {
     const auto is_config = [](const std::string &path) { return split_last(path).second == "config"; };
