@@ -5,6 +5,7 @@
 #include "common/policy_load.hpp"
 #include "common/request.hpp"
 #include "wrapper/aftermath.hpp"
+#include "wrapper/network_notice.hpp"
 #include "wrapper/options.hpp"
 #include "wrapper/refusal.hpp"
 #include "wrapper/session_client.hpp"
@@ -70,6 +71,11 @@ Aftermath begin_aftermath(const EarlyLook &look)
     return {[&] { return plan_look(look.root, look.cwd, look.home, search_path, look.projects.scope); }, look.cwd};
 }
 
+void tell(const std::string &notice)
+{
+    if (!notice.empty()) std::fprintf(stderr, "pi: %s\n", notice.c_str());
+}
+
 AgentEnded run(WrapperOptions options)
 {
     const UniqueFd cwd = open_cwd();
@@ -101,6 +107,7 @@ AgentEnded run(WrapperOptions options)
     try {
         const AgentEnded ended = client();
         aftermath.tell(session);
+        if (options.program == Program::agent) tell(closed_network_notice(look.network, ended));
         return ended;
     } catch (const Failure &) { // the agent may have run for long before that
         aftermath.tell(session);

@@ -64,7 +64,11 @@ EarlyLook look_early(FdRef cwd)
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(ExitStatus::denied, refused->text);
     const std::string &root = candidates[std::get<Allowed>(decision).root].path;
     return {"allowed: " + escape_for_display(path) + " lies in the root " + root + " (" + rules.entry + ", " + to_string(rules.where) + ")",
-            path, root, caller.home, policy.projects};
+            path,
+            root,
+            caller.home,
+            policy.projects,
+            policy.network};
 }
 
 UniqueFd try_cwd()

@@ -16,6 +16,7 @@ struct EarlyLook {
     std::string root;     // that holds it
     std::string home;     // of the user
     ProjectsPolicy projects;
+    NetworkPolicy network;
 };
 
 // A refusal that the runner knows nothing of, so that the wrapper records it. Whatever the runner refuses, it has recorded.

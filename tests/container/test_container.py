@@ -156,6 +156,15 @@ def test_no_network_takes_a_capability(container, given, policy_with):
     assert (done.returncode, done.stdout) == (0, b"lo\n"), done
 
 
+def test_an_agent_that_cannot_connect_is_told_of_with_the_key(container, given, policy_with):
+    policy_with("network: none\n")
+    with given(capabilities=("net_admin",)):
+        done = pi(container, "-p", "hello")
+    assert done.returncode == 1 and b"Connection error." in done.stderr, done
+    (line,) = [line for line in done.stderr.decode().splitlines() if line.startswith("pi: ")]
+    assert "the policy's network (/etc/pi-agent/policy.yaml:" in line and "nothing outside the session" in line, done
+
+
 # --- what a caller chose, and root of a container cannot take back
 
 

@@ -1,0 +1,41 @@
+// Which key closed the network of an agent that failed: wrapper/network_notice.hpp
+#include "wrapper/network_notice.hpp"
+
+#include <csignal>
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+
+namespace network_notice_test {
+
+namespace {
+
+NetworkPolicy closed(NetworkMode mode)
+{
+    NetworkPolicy network;
+    network.mode = mode;
+    network.where = Position{"/etc/pi-agent/policy.yaml", 9, 10};
+    return network;
+}
+
+} // namespace
+
+TEST_CASE("an agent that failed is told of with the key that closed its network")
+{
+    for (const NetworkMode mode : {NetworkMode::none, NetworkMode::loopback, NetworkMode::listed})
+        for (const AgentEnded ended : {AgentEnded{false, 1}, AgentEnded{true, SIGINT}}) {
+            const std::string notice = closed_network_notice(closed(mode), ended);
+            CHECK(notice.find("the policy's network (/etc/pi-agent/policy.yaml:9:10)") != std::string::npos);
+            CHECK(notice.find("ask your administrator") != std::string::npos);
+        }
+    CHECK(closed_network_notice(closed(NetworkMode::none), {false, 1}).find("nothing outside the session") != std::string::npos);
+}
+
+TEST_CASE("nothing is said where the network is open, or the agent did not fail")
+{
+    CHECK(closed_network_notice(closed(NetworkMode::full), {false, 1}).empty());
+    CHECK(closed_network_notice(closed(NetworkMode::none), {false, 0}).empty());
+    CHECK(closed_network_notice(closed(NetworkMode::none), {true, SIGKILL}).empty());
+}
+
+} // namespace network_notice_test
