@@ -28,6 +28,19 @@ bool wait_for(FdRef fd, short events, Deadline deadline)
     }
 }
 
+// After a call that found the peer not ready. poll(2) may say otherwise again and again: another reader was faster, or there is room for
+// less than what is sent.
+void wait_for_peer(FdRef channel, short events, Deadline deadline, const char *too_late)
+{
+    if (Clock::now() >= deadline || !wait_for(channel, events, deadline)) throw DeadlineExceeded(too_late);
+}
+
+// A record that comes in many small pieces must be complete by then, however ready each piece is.
+void require_time(Deadline deadline)
+{
+    if (Clock::now() >= deadline) throw DeadlineExceeded("the peer did not send all of it in time");
+}
+
 // One packet into `buffer`; its length, 0 when the peer has closed. `message` is filled for its flags and control data.
 std::size_t receive_message(FdRef channel, msghdr &message, std::string &buffer, char *control, std::size_t control_size, int flags,
                             Deadline deadline)
@@ -44,7 +57,7 @@ std::size_t receive_message(FdRef channel, msghdr &message, std::string &buffer,
         // ECONNRESET: the peer closed before it had read all. It is told once; what the peer said before that is still there.
         if (errno == EINTR || errno == ECONNRESET) continue;
         if (errno != EAGAIN) throw_errno("receiving from the peer");
-        if (!wait_for(channel, POLLIN, deadline)) throw DeadlineExceeded("the peer did not answer in time");
+        wait_for_peer(channel, POLLIN, deadline, "the peer did not answer in time");
     }
 }
 
@@ -100,7 +113,7 @@ void send_packet(FdRef channel, std::string_view bytes, const std::vector<int> &
         if (sendmsg(channel.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT) >= 0) return;
         if (errno == EINTR) continue;
         if (errno != EAGAIN) throw_errno("sending to the peer");
-        if (!wait_for(channel, POLLOUT, deadline)) throw DeadlineExceeded("the peer did not read in time");
+        wait_for_peer(channel, POLLOUT, deadline, "the peer did not read in time");
     }
 }
 
@@ -167,6 +180,7 @@ std::optional<Packet> receive_record(FdRef channel, Deadline deadline)
     Packet record;
     record.fds = std::move(head->fds);
     while (record.bytes.size() < size) {
+        require_time(deadline);
         std::optional<Packet> piece = receive_packet(channel, deadline);
         if (!piece) throw ProtocolError("the record was cut short");
         if (!piece->fds.empty()) throw ProtocolError("unexpected descriptors inside a record");

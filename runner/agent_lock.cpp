@@ -1,6 +1,7 @@
 // Taking and releasing the agent's own lock.
 #include "runner/agent_lock.hpp"
 
+#include "common/absence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/beneath.hpp"
@@ -27,7 +28,10 @@ int stale_seconds(const std::string &name) noexcept
 bool is_fresh(FdRef directory, const std::string &lock_name, int seconds)
 {
     struct stat facts {};
-    if (fstatat(directory.get(), lock_name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) return false;
+    if (fstatat(directory.get(), lock_name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+        require_gone("looking at " + lock_name + " in the agent's home");
+        return false;
+    }
     const std::time_t age = std::time(nullptr) - facts.st_mtim.tv_sec;
     return age <= seconds && age >= -seconds;
 }

@@ -7,7 +7,9 @@
 #include "common/process_handle.hpp"
 #include "runner/control_group.hpp"
 #include "runner/own_group.hpp"
+#include "runner/patience.hpp"
 #include "runner/process_state.hpp"
+#include "runner/scratch_removal.hpp"
 #include "runner/session_list.hpp"
 #include "runner/unit_properties.hpp"
 
@@ -18,14 +20,13 @@
 #include <sys/file.h>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
 namespace {
 
 constexpr const char *reason_link = "asked-end"; // leads nowhere: its text is the reason
-constexpr int end_patience_seconds = 10;         // the runner's own: two seconds of grace, and the unit's stop
-constexpr int kill_patience_seconds = 20;        // systemd's stop of the unit, and the cleanup
 
 // The runner itself, none when it is gone. It holds the session's lock for as long as it lives, so a runner that has its number while
 // somebody holds the lock is this one; who removes what a dead one left holds it as well.
@@ -55,36 +56,65 @@ void send_signal(FdRef sessions, const EndOrder &order, int number) noexcept
     }
 }
 
-// What the session confines, where its runner cannot even be killed (it waits for a file system whose program does not answer).
-void kill_confined(FdRef sessions, const EndOrder &order) noexcept
+// What the session confines: its runner may be beyond even a kill (it waits for a file system whose program does not answer), and systemd
+// beyond an answer.
+void end_confined(FdRef session, const std::string &id, Deadline deadline)
+{
+    const auto user = session_user(session);
+    std::vector<ControlGroup> groups;
+    std::ifstream init("/proc/1/cgroup");
+    if (user)
+        if (auto group = group_of_unit(read_systemd_tops(init), place_in_slice(*user, service_name(id))))
+            groups.push_back(std::move(*group));
+    if (auto group = find_own_group(id)) groups.push_back(std::move(*group));
+    for (const auto &group : groups)
+        kill_group(group);
+    for (const auto &group : groups)
+        empty_group(group, deadline);
+}
+
+// What its cleanup would do, and the next sweep: the two may be at it as well.
+void finish_end(const AsRoot &root, FdRef sessions, const EndOrder &order, Deadline deadline) noexcept
 {
     try {
         const UniqueFd session = try_open_session(sessions, order.session);
-        const auto user = session ? session_user(session) : std::nullopt;
-        if (!user || !defence_is_on("end-without-runner")) return;
-        std::ifstream init("/proc/1/cgroup");
-        if (const auto group = group_of_unit(read_systemd_tops(init), place_in_slice(*user, service_name(order.session))))
-            kill_group(*group);
-        if (const auto group = find_own_group(order.session)) kill_group(*group);
+        if (!session || !defence_is_on("end-without-runner")) return;
+        end_confined(session, order.session, deadline);
+        if (flock(session.get(), LOCK_EX | LOCK_NB) != 0 || !defence_is_on("end-finishes")) return; // its runner is not gone yet
+        if (record_end_of_killed(root, order.session, deadline)) remove_session_with_scratch(root, order.session, 1);
     } catch (const std::exception &failure) {
         record_problem(order.session, failure.what());
     }
 }
 
 // Nothing of it runs, and that is recorded. What it left may still be about to be removed.
-bool is_over(FdRef sessions, const std::string &id)
+bool is_over(FdRef sessions, const std::string &id) noexcept
 {
-    const UniqueFd session = try_open_session(sessions, id);
-    if (!session) return errno == ENOENT;
-    return flock(session.get(), LOCK_SH | LOCK_NB) == 0 && !has_open_end(session);
+    try {
+        const UniqueFd session = try_open_session(sessions, id);
+        return !session || (flock(session.get(), LOCK_SH | LOCK_NB) == 0 && !has_open_end(session));
+    } catch (const std::exception &) { // it is looked at again, and counts as one that lives
+        return false;
+    }
 }
 
-// Those that are still there at the end.
-std::vector<EndOrder> wait_for_ends(FdRef sessions, std::vector<EndOrder> orders, int seconds)
+bool is_removed(FdRef sessions, const std::string &id) noexcept
+{
+    try {
+        return !try_open_session(sessions, id);
+    } catch (const std::exception &) { // as above
+        return false;
+    }
+}
+
+using IsDone = bool (*)(FdRef sessions, const std::string &id);
+
+// Those that are not done at the end.
+std::vector<EndOrder> wait_until(IsDone is_done, FdRef sessions, std::vector<EndOrder> orders, int seconds)
 {
     const Deadline deadline = in_seconds(seconds);
     for (;;) {
-        std::erase_if(orders, [&](const EndOrder &order) { return is_over(sessions, order.session); });
+        std::erase_if(orders, [&](const EndOrder &order) { return is_done(sessions, order.session); });
         if (orders.empty() || Clock::now() >= deadline) return orders;
         std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
@@ -98,14 +128,15 @@ std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndO
     const UniqueFd sessions = open_sessions();
     for (const auto &order : orders)
         send_signal(sessions, order, SIGTERM);
-    std::vector<EndOrder> left = wait_for_ends(sessions, orders, end_patience_seconds);
-    for (const auto &order : left)
+    const std::vector<EndOrder> deaf = wait_until(is_over, sessions, orders, asked_end_patience_seconds);
+    for (const auto &order : deaf)
         send_signal(sessions, order, SIGKILL);
-    left = wait_for_ends(sessions, std::move(left), kill_patience_seconds);
+    const std::vector<EndOrder> left = wait_until(is_removed, sessions, orders, killed_end_patience_seconds);
+    const Deadline deadline = in_seconds(forced_end_patience_seconds);
     for (const auto &order : left)
-        kill_confined(sessions, order);
+        finish_end(root, sessions, order, deadline);
     std::vector<std::string> names;
-    for (const auto &order : left)
+    for (const auto &order : wait_until(is_over, sessions, left, 0))
         names.push_back(order.session);
     return names;
 }

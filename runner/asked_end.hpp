@@ -16,8 +16,10 @@ struct EndOrder {
     std::string reason; // told to the user, and recorded
 };
 
-// Ends sessions and returns when nothing of them runs any more: their runners ask the agents to end and kill them two seconds later. A
-// runner that does not get to it is killed, and its session ends with it (design rule 9). Returns the sessions that do not end even so.
+// Ends sessions and returns when nothing of them runs or is left any more: their runners ask the agents to end and kill them two seconds
+// later. A runner that does not get to it is killed, and its session ends with it (design rule 9); what systemd and the cleanup have not
+// done a moment later is done here, the record too. Takes less than 15 seconds (runner/patience.hpp). Returns the sessions that do not end
+// even so.
 std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders);
 
 // In the runner: tells the user, and the record, why the session ends, where somebody asked for it. Once, and at the latest when this ends.
@@ -33,6 +35,7 @@ public:
     AskedEnd &operator=(AskedEnd &&) = delete;
     ~AskedEnd() { explain(); }
     void explain() noexcept;
+    [[nodiscard]] bool was_asked() const noexcept { return explained_; }
 
 private:
     const SessionDirectory &session_;

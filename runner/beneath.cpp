@@ -1,6 +1,7 @@
 // File operations that never leave the directory they begin in.
 #include "runner/beneath.hpp"
 
+#include "common/absence.hpp"
 #include "common/defence.hpp"
 #include "common/directory_stream.hpp"
 #include "common/error.hpp"
@@ -27,8 +28,11 @@ UniqueFd make_directory(FdRef parent, const std::string &name)
         UniqueFd directory = try_take_directory(parent, name);
         if (directory) return directory;
         // A link or a file in a directory's place is the agent's own doing. A file is kept beside it; what else it is goes.
+        if (errno != ENOTDIR && errno != ELOOP && errno != ENOENT) throw_errno("opening " + escape_for_display(name));
         struct stat facts {};
-        if (fstatat(parent.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 && S_ISREG(facts.st_mode))
+        if (fstatat(parent.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
+            require_gone("examining " + escape_for_display(name));
+        else if (S_ISREG(facts.st_mode))
             set_aside(parent, name);
         else if (unlinkat(parent.get(), name.c_str(), 0) != 0 && errno != ENOENT)
             throw_errno("replacing " + escape_for_display(name));

@@ -197,7 +197,10 @@ std::string Child::receive_long(int patience_seconds, const std::function<void()
 {
     const Deadline deadline = in_seconds(patience_seconds);
     std::optional<Packet> head;
-    while (!head) {
+    const auto require_time = [&] { // progress, or one small piece after the other, does not make it longer
+        if (Clock::now() >= deadline) throw Failure(ExitStatus::system_failure, "the " + name_ + " did not send its answer in time");
+    };
+    for (; !head; require_time()) {
         if (meanwhile && !wait_for_input(channel_, std::min(deadline, Clock::now() + look_interval)) && Clock::now() < deadline)
             meanwhile();
         else
@@ -208,7 +211,7 @@ std::string Child::receive_long(int patience_seconds, const std::function<void()
     decoder.end();
     if (size > record_limit && defence_is_on("record-limit")) throw ProtocolError("the " + name_ + " sent too much");
     std::string bytes;
-    while (bytes.size() < size) {
+    for (; bytes.size() < size; require_time()) {
         if (const std::optional<Packet> piece = receive_one(deadline, patience_seconds)) bytes += piece->bytes;
         if (bytes.size() > size) throw ProtocolError("the " + name_ + " sent more than it said");
     }

@@ -1,6 +1,7 @@
 // What the session's cleanup unit runs when it stops.
 #include "runner/cleanup.hpp"
 
+#include "common/absence.hpp"
 #include "common/channel.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
@@ -8,6 +9,8 @@
 #include "runner/control_group.hpp"
 #include "runner/docker_command.hpp"
 #include "runner/docker_daemon.hpp"
+#include "runner/patience.hpp"
+#include "runner/record.hpp"
 #include "runner/scratch_removal.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/session_record.hpp"
@@ -20,9 +23,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int group_patience_seconds = 5;
-constexpr int docker_patience_seconds = 2; // the unit has 20 s for all of it (unit_properties.cpp)
-
 // The control group of the agent's unit. Empty when it is gone, as it should be.
 ControlGroup group_of_agent(const std::string &session_id)
 {
@@ -34,7 +34,7 @@ ControlGroup group_of_agent(const std::string &session_id)
 bool is_of_docker(const std::string &session_id)
 {
     const UniqueFd session = try_open_session(open_sessions(), session_id);
-    return session && faccessat(session.get(), docker_mark, F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return session && has_name(session, docker_mark, "looking whether the session is one of docker's");
 }
 
 } // namespace
@@ -44,13 +44,21 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
     // The unit's own KillSignal= has killed all; whoever is left now came too late for it.
     fault_point("cleaning-up");
     const ControlGroup group = group_of_agent(session_id);
-    empty_group(group, in_seconds(group_patience_seconds));
+    empty_group(group, in_seconds(cleanup_group_seconds));
     // A client that was killed before it started its container leaves that to nobody.
     if (is_of_docker(session_id) && defence_is_on("docker:removed"))
-        remove_container(root, container_name(session_id), in_seconds(docker_patience_seconds));
+        remove_container(root, container_name(session_id), in_seconds(cleanup_docker_seconds));
     remove_empty_groups(group);
-    record_end_of_killed(root, session_id); // else it would never be: what is left then, the next sweep removes
-    remove_session_with_scratch(root, session_id);
+    // A runner that lives knows more. One that stands still keeps nothing but its record: its own end, or whoever ends it, brings the rest.
+    const bool recorded = record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds));
+    if (recorded || !defence_is_on("cleanup-goes-on"))
+        remove_session_with_scratch(root, session_id, cleanup_removal_seconds);
+    else
+        unmount_session_with_scratch(root, session_id, cleanup_removal_seconds);
+    if (!recorded)
+        record_problem(
+            session_id,
+            "its runner lives and does not record the end; what the session mounted is gone, its record waits for the runner's end");
 }
 
 } // namespace pi_agent

@@ -9,9 +9,22 @@
 
 #include "runner/record.hpp"
 
+#include <cstdio>
 #include <cstdlib>
 #include <exception>
 #include <string>
+
+namespace {
+
+// In the record, and to whoever typed its name: on standard error, which is the journal's where systemd starts it.
+int refuse(const std::string &id, const char *why, pi_agent::ExitStatus status)
+{
+    pi_agent::record_problem(id, std::string("cleanup: ") + why);
+    std::fprintf(stderr, "pi-agent-cleanup: %s\n", why);
+    return static_cast<int>(status);
+}
+
+} // namespace
 
 int main(int argc, char **argv)
 {
@@ -31,10 +44,8 @@ int main(int argc, char **argv)
             pi_agent::clean_up_after_unit(root, id);
         return 0;
     } catch (const pi_agent::Failure &failure) {
-        pi_agent::record_problem(id, std::string("cleanup: ") + failure.what());
-        return static_cast<int>(failure.status());
+        return refuse(id, failure.what(), failure.status());
     } catch (const std::exception &failure) {
-        pi_agent::record_problem(id, std::string("cleanup: ") + failure.what());
-        return static_cast<int>(pi_agent::ExitStatus::internal);
+        return refuse(id, failure.what(), pi_agent::ExitStatus::internal);
     }
 }

@@ -1,16 +1,22 @@
 // Reading /proc/self/cgroup and cgroup.procs.
 #include "runner/control_group.hpp"
 
+#include "common/absence.hpp"
 #include "common/defence.hpp"
+#include "common/directory_stream.hpp"
 #include "common/error.hpp"
 #include "common/process_handle.hpp"
 #include "runner/session_directory.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <chrono>
 #include <csignal>
+#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <string_view>
 #include <sys/vfs.h>
 #include <system_error>
@@ -32,6 +38,22 @@ std::pair<std::string, std::string> split_line(const std::string &line)
 {
     const std::size_t path = std::min(line.find('/'), line.size());
     return {line.substr(0, path), line.substr(path)};
+}
+
+// "" where it is gone, or its group is.
+std::string read_control_file(const std::string &path)
+{
+    const UniqueFd file = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) require_gone("opening " + path, ENODEV);
+    std::string text;
+    std::array<char, 4096> part{};
+    for (;;) {
+        const ssize_t length = file ? read(file.get(), part.data(), part.size()) : 0;
+        if (length < 0 && errno == EINTR) continue;
+        if (length < 0) require_gone("reading " + path, ENODEV);
+        if (length <= 0) return text;
+        text.append(part.data(), static_cast<std::size_t>(length));
+    }
 }
 
 bool is_systemds_own(const std::string &hierarchy)
@@ -110,7 +132,9 @@ std::string directory_of(const ControlGroup &group, const std::string &controlle
 bool is_mounted_as(const std::string &path, unsigned long type)
 {
     struct statfs facts {};
-    return statfs(path.c_str(), &facts) == 0 && static_cast<unsigned long>(facts.f_type) == type;
+    if (statfs(path.c_str(), &facts) == 0) return static_cast<unsigned long>(facts.f_type) == type;
+    require_gone("looking at what is mounted at " + path);
+    return false;
 }
 
 void kill_group(const ControlGroup &group)
@@ -138,9 +162,17 @@ std::vector<std::string> groups_below(const std::string &directory)
 {
     std::vector<std::string> groups = {directory};
     for (std::size_t index = 0; index < groups.size() && groups.size() < groups_limit; ++index) {
-        std::error_code problem; // it may be gone
-        for (std::filesystem::directory_iterator entry(groups[index], problem), end; !problem && entry != end; entry.increment(problem))
-            if (std::error_code ignored; entry->is_directory(ignored) && !entry->is_symlink(ignored)) groups.push_back(entry->path());
+        const std::string path = groups[index];
+        DirectoryStream entries(UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+        if (!entries) require_gone("listing the control group " + path, ENODEV);
+        while (entries) {
+            const dirent *entry = entries.next();
+            if (entry == nullptr) {
+                if (errno != 0) require_gone("listing the control group " + path, ENODEV);
+                break;
+            }
+            if (entry->d_type == DT_DIR) groups.push_back(path + "/" + entry->d_name);
+        }
     }
     return groups;
 }
@@ -149,8 +181,8 @@ std::vector<pid_t> processes_below(const std::string &directory)
 {
     std::vector<pid_t> pids;
     for (const auto &group : groups_below(directory)) {
-        std::ifstream file(group + "/cgroup.procs");
-        for (pid_t pid = 0; file >> pid;)
+        std::istringstream numbers(read_control_file(group + "/cgroup.procs"));
+        for (pid_t pid = 0; numbers >> pid;)
             pids.push_back(pid);
     }
     return pids;

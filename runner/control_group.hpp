@@ -41,7 +41,8 @@ std::string directory_of(const ControlGroup &group, const std::string &controlle
 // The group's path from the top of its hierarchy, the same in all of version 1.
 std::string place_in_hierarchy(const ControlGroup &group);
 
-// Where the hierarchies are mounted, and whether what is mounted at `path` is a file system of this type (statfs(2) f_type).
+// Where the hierarchies are mounted, and whether what is mounted at `path` is a file system of this type (statfs(2) f_type). Throws
+// SystemFailure where that cannot be told.
 extern const char *const control_groups;
 bool is_mounted_as(const std::string &path, unsigned long type);
 
@@ -55,7 +56,8 @@ void empty_group(const ControlGroup &group, Deadline deadline);
 // systemd's own, which systemd leaves when a group of the engine's is still in it. best_effort: one that is left keeps nobody.
 void remove_empty_groups(const ControlGroup &group);
 
-// Who is in it now, or in a group below it; one that has just ended may be among them.
+// Who is in it now, or in a group below it; one that has just ended may be among them. Nobody where the group is gone; throws SystemFailure
+// where that cannot be told.
 std::vector<pid_t> processes_in(const ControlGroup &group);
 
 // The same for a directory of a hierarchy; and the groups below it, each after what it lies in, itself first.

@@ -42,30 +42,12 @@
 #include "runner/start_slot.hpp"
 #include "runner/state_directory.hpp"
 #include "runner/supervise.hpp"
+#include "runner/to_wrapper.hpp"
 #include "runner/user_tmpdir.hpp"
 
 namespace pi_agent {
 
 namespace {
-
-void tell(FdRef wrapper, const RunnerMessage &message)
-{
-    try {
-        send_packet(wrapper, encode(message), {}, in_seconds(defence_is_on("wrapper-deadline") ? 1 : 600));
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: a wrapper that is gone ends the session by itself
-    }
-}
-
-// In two seconds at most: a wrapper that does not read keeps nobody.
-void tell_all(FdRef wrapper, const std::vector<std::string> &notices)
-{
-    const Deadline deadline = in_seconds(defence_is_on("wrapper-deadline") ? 2 : 600);
-    try {
-        for (const auto &text : notices)
-            send_packet(wrapper, encode(RunnerMessage(Notice{text})), {}, deadline);
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: as above
-    }
-}
 
 SandboxPlan plan_sandbox(const std::string &id, const Account &caller, const Account &agent, const OpenedProject &project,
                          const StateDirectory &state, const RootTree &tree, const Policy &policy)
@@ -117,6 +99,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const std::string id = make_session_id();
     record.names(id);
     Progress progress(wrapper);
+    ToWrapper to_wrapper(wrapper);
     UniqueFd slot = wait_for_start_slot(root, caller.uid, [&] { progress.show("waiting for other starts of yours"); });
     const std::string stamp = policy_stamp(policy_path, caller.name);
     const Policy policy = load_enabled_policy(caller);
@@ -146,7 +129,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     // Prepare what the sandbox needs.
     const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
     SessionEnd end(root, *sandbox, id);
-    const auto notify = [&](const std::string &notice) { tell_all(wrapper, {notice}); };
+    const auto notify = [&](const std::string &notice) { to_wrapper.tell_all({notice}); };
     AskedEnd asked(session, record, notify);
     require_same_policy(stamp, caller);
     sweep(root, *sandbox);
@@ -176,11 +159,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
         plan.project_path = project_path;
         const std::vector<std::string> notices = sync_config(root, caller, worker, plan, state, locked_settings, watch, show);
         state.lock.reset();
-        tell_all(wrapper, notices);
+        to_wrapper.tell_all(notices);
         HostVariables variables =
             ask_host_env_files(root, caller, policy.host_env_files, agents); // often of the same directory: it had its say
         environment.host_files = std::move(variables.assignments);
-        tell_all(wrapper, variables.notices);
+        to_wrapper.tell_all(variables.notices);
     };
     // Locked settings are mounted over the agent's, which must be there. And where one start waits, others do: what they wait for is over
     // sooner.
@@ -215,27 +198,27 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
                                      policy.limits, sandbox->has_limits(), sandbox->confines()});
         if (!config_first) bring_config_in();
         show_accounts(session, view, caller, agent, state.home_path, project.shown.by_group);
-        tell_all(wrapper, host_files.show(session, sandbox->own_files()));
+        to_wrapper.tell_all(host_files.show(session, sandbox->own_files()));
         CertificateFiles certificates =
             ask_certificate_files(root, caller, find_certificate_variables(environment), {view, project_path, state.home_path}, agents);
         show_certificate_files(session, certificates);
-        tell_all(wrapper, certificates.notices);
+        to_wrapper.tell_all(certificates.notices);
         environment.certificates_inside = std::move(certificates.renamed);
         const SshFiles ssh = ask_ssh_files(root, caller, rules, agents);
         show_ssh_files(root, session, agent, ssh);
         if (!ssh.key.empty()) name_ssh_command(environment);
-        tell_all(wrapper, ssh.notices);
-        tell_all(wrapper, git_identity.show(session, watch, guards.repository_config()));
+        to_wrapper.tell_all(ssh.notices);
+        to_wrapper.tell_all(git_identity.show(session, watch, guards.repository_config()));
     } catch (...) {
         end.end_after(std::current_exception());
         throw;
     }
 
     // Supervise.
-    if (!sandbox->confines()) tell_all(wrapper, {unconfined_notice(policy.sandbox, agent)});
-    if (const auto open = open_program_notice(policy)) tell_all(wrapper, {*open});
+    if (!sandbox->confines()) to_wrapper.tell_all({unconfined_notice(policy.sandbox, agent)});
+    if (const auto open = open_program_notice(policy)) to_wrapper.tell_all({*open});
     for (const auto &notices : {name_hidden(tree, project), shown_home.notices, guards.notices(request.on_terminal)})
-        tell_all(wrapper, notices);
+        to_wrapper.tell_all(notices);
     UniqueFd terminal = give_terminal(root, tree.devpts, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
     const Program program = request.program;
@@ -244,11 +227,12 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
                                               host_namespaces(sandbox->own_namespaces(policy.network)), sandbox->confines()});
     name_git_config(environment);
     keep_from_downloading(environment, policy.network, missing_search_tools());
-    if (request.debug) tell_all(wrapper, {"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
+    if (request.debug)
+        to_wrapper.tell_all({"session " + id, "TMPDIR=" + escape_for_display(layer_environment(environment)["TMPDIR"].value)});
     LaunchRecord launch = plan_launch(policy, environment, std::move(request), project, project_path);
     launch.restrictions = sandbox->restrictions();
     launch.mount_points = places_of(tree.late);
-    tell(wrapper, SessionBegun{id});
+    to_wrapper.tell(SessionBegun{id});
     record.started(session, agent, project.shown.path(), program);
     LimitEvents reached;
     const auto before_agent = [&] {
@@ -264,9 +248,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     PlaceholderRemoval placeholders(root, id, session.fd());
     const auto while_it_ends = [&] { placeholders.begin(); };
     const AgentEnded ended = run_recorded(record, asked, *sandbox, notify, [&, &channel = control] { // clang 14 takes no name of a pair
-        const Session watched{wrapper, receiver, channel, termination, launch, early.messages(), before_agent, after_agent, while_it_ends};
+        const Session watched{wrapper, to_wrapper,       receiver,     channel,     termination,
+                              launch,  early.messages(), before_agent, after_agent, while_it_ends};
         const AgentEnded seen = supervise(*sandbox, watched, std::move(terminal));
         end.sandbox_has_ended();
+        release_scratch(scratch);
         return seen;
     });
     try { // until what the session left is gone, it counts as a start
@@ -275,13 +261,13 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     } catch (const Failure &) { // NOLINT(bugprone-empty-catch): all taken: it stays counted as a session until then
     }
     for (const auto &notice : {nearly_full(state.home, state.home_path), nearly_full(scratch, "the session's /tmp")})
-        if (notice) tell_all(wrapper, {*notice});
-    tell_all(wrapper, limit_notices(policy.limits, reached, ended, sandbox->result().result, Clock::now() - begun));
+        if (notice) to_wrapper.tell_all({*notice});
+    to_wrapper.tell_all(limit_notices(policy.limits, reached, ended, sandbox->result().result, Clock::now() - begun));
     // What concerns the user's repository is over before they hear of the end: git stops where a commondir goes while it looks.
     release_project(root, tree);
     placeholders.finish(in_seconds(1));
-    tell(wrapper, ended); // nobody waits for the removal of the rest
-    leftovers.finish();
+    to_wrapper.tell(ended);                     // nobody waits for the removal of the rest
+    if (!asked.was_asked()) leftovers.finish(); // else the administrator waits for the end of all of it
 }
 
 } // namespace
@@ -292,7 +278,7 @@ void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, Sessi
         prepare_and_run(root, caller, wrapper, record);
     } catch (const EndedBySignal &asked) {
         record.failed(ExitStatus::system_failure, "ended by a signal before the agent was started");
-        tell(wrapper, AgentEnded{true, asked.number});
+        ToWrapper(wrapper).tell(AgentEnded{true, asked.number});
     }
 }
 

@@ -1,6 +1,7 @@
 // Making, entering and leaving control groups of version 2.
 #include "runner/own_group.hpp"
 
+#include "common/absence.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "runner/beneath.hpp"
@@ -102,7 +103,7 @@ void sweep_program_groups()
 void require_not_owned(const std::string &mount, std::string group, Uid user)
 {
     struct stat facts {};
-    if (stat(mount.c_str(), &facts) != 0 && errno == ENOENT) return; // not there: nobody writes it
+    if (!path_exists(mount)) return; // nobody writes it
     for (;; group.resize(group.rfind('/'))) {
         if (stat((mount + group + "/cgroup.procs").c_str(), &facts) != 0)
             refuse_to_stay(SystemFailure(errno, "looking at the group " + group).what());
@@ -190,7 +191,7 @@ std::string ProgramGroup::entrance() const
 std::optional<ControlGroup> find_own_group(const std::string &session_id)
 {
     auto group = agents_of(session_id);
-    if (access(group.path.c_str(), F_OK) != 0) return std::nullopt;
+    if (!path_exists(group.path)) return std::nullopt;
     return group;
 }
 

@@ -1,6 +1,7 @@
 // Moving into a scope, and never leaving half a move.
 #include "runner/own_scope.hpp"
 
+#include "common/absence.hpp"
 #include "common/defence.hpp"
 #include "runner/beneath.hpp"
 #include "runner/control_group.hpp"
@@ -9,6 +10,7 @@
 #include "runner/session_directory.hpp"
 #include "runner/unit_properties.hpp"
 
+#include <cerrno>
 #include <exception>
 #include <fcntl.h>
 #include <utility>
@@ -26,6 +28,7 @@ constexpr std::size_t scopes_at_once = 64;
 std::vector<std::string> groups_in(const std::string &path)
 {
     const UniqueFd directory = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory) require_gone("looking at the control group " + path, ENODEV);
     return directory ? names_in(directory) : std::vector<std::string>();
 }
 

@@ -2,6 +2,7 @@
 // that another session still uses stays, and whoever is last removes it.
 #include "runner/placeholders.hpp"
 
+#include "common/absence.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -93,7 +94,7 @@ bool make_placeholder(FdRef top, const std::string &path, Standin standin)
 {
     const UniqueFd parent = open_parent(top, path);
     const std::string name = split_last(path).second;
-    if (parent && faccessat(parent.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
+    if (parent && has_name(parent, name, "looking for " + escape_for_display(path))) return true;
     const bool made =
         parent && (standin == Standin::directory ? make_shown_directory(parent, name) : make_file(parent, name, text_of(standin)));
     if (made) return true;

@@ -12,6 +12,7 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <string_view>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -70,6 +71,8 @@ UniqueFd make_on_disk(const SessionDirectory &session, const std::string &state_
     require_own_file_system(parent, scratch_path, "agent.state_dir");
     session.make_link(scratch_link, scratch_path + "/" + name);
     UniqueFd top = make_directory(parent, name, scratch_path + "/" + name);
+    // Whose session lives is said by this lock, which ends with the runner: no sweep removes it, whatever it finds elsewhere.
+    if (defence_is_on("scratch-lock") && flock(top.get(), LOCK_SH | LOCK_NB) != 0) throw_errno("locking " + scratch_path + "/" + name);
     require_space(top, scratch_path);
     fill(top, id, agent, scratch_path + "/" + name);
     return top;
@@ -104,6 +107,11 @@ UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, Scrat
                       "the disk is full: " + std::string(failure.what()) +
                           "; the policy can put the sessions' temporary directories into memory (scratch: tmpfs)");
     }
+}
+
+void release_scratch(FdRef scratch) noexcept
+{
+    flock(scratch.get(), LOCK_UN); // best_effort: it ends with this process
 }
 
 CacheLayer make_cache_layer(FdRef scratch, std::size_t number, const Account &agent)

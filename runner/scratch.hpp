@@ -19,9 +19,12 @@ std::string tmpdir_of(const std::string &session_id);
 
 // Makes them and mounts them at `scratch` in the session's directory, with "tmp" and "var-tmp" in it. On disk they lie in
 // STATE_DIR/sessions/ID, of which the session's directory is told first, so that whoever removes that finds them. Returns the directory
-// that holds both. Throws Failure(system_failure) in words when nothing fits on the file system any more.
+// that holds both, locked until release_scratch() or this process' end. Throws Failure(system_failure) in words when nothing fits on the
+// file system any more.
 UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, ScratchKind kind, const std::string &state_dir,
                       const std::string &id, const Account &agent);
+// Nothing of the session runs any more: whoever removes what it left need not wait for this process.
+void release_scratch(FdRef scratch) noexcept;
 
 // The two directories of an overlay's changes in what make_scratch returned, by name: `upper` is the agent's, and `work` is root's. No
 // account but root's comes there by any path.

@@ -1,11 +1,14 @@
 // Emptying and removing sessions' temporary directories on disk.
 #include "runner/scratch_removal.hpp"
 
+#include "common/absence.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
 #include "runner/file_lock.hpp"
+#include "runner/patience.hpp"
 #include "runner/placeholder_removal.hpp"
 #include "runner/record.hpp"
 #include "runner/removal.hpp"
@@ -28,7 +31,6 @@ namespace pi_agent {
 namespace {
 
 constexpr int removal_patience_seconds = 10;
-constexpr int placeholder_patience_seconds = 3;
 constexpr std::size_t children_at_once = 4; // of one sweep
 constexpr std::size_t orphans_at_once = 64;
 constexpr const char *kernels_work = "work"; // in the work directory of an overlay (kernel, overlayfs)
@@ -45,7 +47,7 @@ struct FoundScratch {
 UniqueFd open_directory(FdRef parent, const char *name)
 {
     UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory && errno != ENOENT) throw_errno(std::string("opening a session's temporary directory: ") + name);
+    if (!directory) require_gone(std::string("opening a session's temporary directory: ") + name);
     return directory;
 }
 
@@ -97,7 +99,10 @@ Account owner_of(const FoundScratch &found)
     for (const auto &[name, inner] : found.inner) {
         struct stat facts {};
         if (fstat(inner.get(), &facts) != 0) throw_errno("examining a session's temporary directory");
-        if (is_cache_work(name) && fstatat(inner.get(), kernels_work, &facts, AT_SYMLINK_NOFOLLOW) != 0) continue;
+        if (is_cache_work(name) && fstatat(inner.get(), kernels_work, &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+            require_gone("examining what an overlay left");
+            continue;
+        }
         if (facts.st_uid != 0)
             return Account{"the session's agent", Uid(facts.st_uid), Gid(facts.st_gid), "/", {static_cast<gid_t>(facts.st_gid)}};
     }
@@ -160,18 +165,33 @@ void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadli
     if (!remove_when_empty(*found)) throw Failure(ExitStatus::system_failure, path + " is filled while it is removed");
 }
 
-void remove_session_with_scratch(const AsRoot &root, const std::string &id)
+namespace {
+
+RemoveRest rest_of(const AsRoot &root, const std::string &id, int patience_seconds)
 {
-    remove_session(root, id, [&](FdRef session) {
-        remove_placeholders(root, id, session, in_seconds(placeholder_patience_seconds));
-        const std::string path = read_session_link(session, scratch_link);
-        if (path.empty()) return;
+    return [&root, id, patience_seconds](FdRef session) {
+        remove_placeholders(root, id, session, in_seconds(cleanup_placeholder_seconds));
         try {
-            remove_scratch(root, path, in_seconds(removal_patience_seconds));
-        } catch (const Failure &failure) { // the mount points go all the same
+            const std::string path = read_session_link(session, scratch_link);
+            if (!path.empty()) remove_scratch(root, path, in_seconds(patience_seconds));
+            return true;
+        } catch (const Failure &failure) { // nothing is mounted any more all the same
             record_problem(id, std::string("temporary files are left: ") + failure.what());
+            return !defence_is_on("scratch-link-stays");
         }
-    });
+    };
+}
+
+} // namespace
+
+void remove_session_with_scratch(const AsRoot &root, const std::string &id, int patience_seconds)
+{
+    remove_session(root, id, rest_of(root, id, patience_seconds));
+}
+
+void unmount_session_with_scratch(const AsRoot &root, const std::string &id, int patience_seconds)
+{
+    unmount_session(root, id, rest_of(root, id, patience_seconds));
 }
 
 ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept : root_(root)

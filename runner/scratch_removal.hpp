@@ -16,8 +16,11 @@ namespace pi_agent {
 // wait for it. Throws Failure when something is left at the deadline.
 void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadline);
 
-// Everything that a session left, on disk too. What cannot be removed of that in ten seconds is recorded, and left to the next sweep.
-void remove_session_with_scratch(const AsRoot &root, const std::string &id);
+// Everything that a session left, on disk too. What cannot be removed of that in this time is recorded, and the session's directory stays
+// with its link to it: for whoever else removes the session, and for the next sweep.
+void remove_session_with_scratch(const AsRoot &root, const std::string &id, int patience_seconds);
+// The same, and the directory stays in any case, with its record.
+void unmount_session_with_scratch(const AsRoot &root, const std::string &id, int patience_seconds);
 
 // Removes, in the background, what sessions left on disk that are not there any more: after a crash of the host, or because there was too
 // much to remove. A launch begins it and waits for nothing: it was often another user who left that.

@@ -1,10 +1,10 @@
 // Creating and removing the mount points of a session.
 #include "runner/session_directory.hpp"
 
+#include "common/absence.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
-#include "common/random_hex.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
 #include "runner/file_lock.hpp"
@@ -122,7 +122,9 @@ UniqueFd open_sessions()
 
 UniqueFd try_open_session(FdRef sessions, const std::string &id)
 {
-    return UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    UniqueFd session = UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!session) require_gone("opening the session directory");
+    return session;
 }
 
 UniqueFd open_runtime_directory()
@@ -134,56 +136,39 @@ UniqueFd open_runtime_directory()
     return directory;
 }
 
-std::string make_session_id()
+namespace {
+
+// The directory that was just made, locked; none where it is gone. Another start's sweep may hold it for the moment that it takes to look
+// at it, or to remove it.
+UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
 {
-    if (!defence_is_on("unique-session-id")) return std::string(32, 'a');
-    return random_hex(16);
+    UniqueFd directory = try_open_session(sessions, id);
+    if (!directory) return directory;
+    if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
+        refuse_to_wait("looking at this one's directory");
+    struct stat facts {};
+    if (fstat(directory.get(), &facts) != 0) throw_errno("examining the session directory");
+    if (facts.st_nlink == 0) directory.reset();
+    return directory;
 }
 
-bool is_session_id(const std::string &text) noexcept
-{
-    return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
-}
-
-std::string scope_name(const std::string &id)
-{
-    return "pi-agent-run-" + id + ".scope";
-}
-
-std::optional<std::string> session_of_scope(const std::string &unit)
-{
-    const std::size_t mark = unit.rfind('-') + 1; // npos + 1 is 0
-    std::string id = unit.substr(mark, unit.find('.', mark) - mark);
-    return is_session_id(id) && unit == scope_name(id) ? std::optional(std::move(id)) : std::nullopt;
-}
-
-std::string cleanup_name(const std::string &id)
-{
-    return "pi-agent-cleanup-" + id + ".service";
-}
-
-std::string service_name(const std::string &id)
-{
-    return "pi-agent-" + id + ".service";
-}
+} // namespace
 
 SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string &id, Uid user)
 {
     mount_sessions(root);
     const UniqueFd sessions = open_sessions();
-    if (mkdirat(sessions.get(), id.c_str(), 0700) != 0) throw_errno("creating the session directory");
-    fault_point("half-made");
     SessionDirectory session;
     session.path_ = std::string(sessions_directory) + "/" + id;
-    session.fd_ = try_open_session(sessions, id);
-    if (!session.fd_) throw_errno("opening the session directory");
-    // Another start's sweep may hold it for the moment that it takes to look at it, or to remove it.
-    if (!lock_until(session.fd_, in_seconds(directory_patience_seconds), "the session directory"))
-        refuse_to_wait("looking at this one's directory");
-    struct stat facts {};
-    if (fstat(session.fd_.get(), &facts) != 0) throw_errno("examining the session directory");
-    if (facts.st_nlink == 0)
-        throw Failure(ExitStatus::system_failure, "another start took the new session for one that is over; try again");
+    constexpr int rounds = 10; // until it is locked, another start's sweep may take it for one that is over
+    for (int round = 0; !session.fd_ && round < rounds; ++round) {
+        if (mkdirat(sessions.get(), id.c_str(), 0700) != 0) throw_errno("creating the session directory");
+        fault_point("half-made");
+        session.fd_ = lock_if_kept(sessions, id);
+        if (!defence_is_on("made-again")) break;
+    }
+    if (!session.fd_)
+        throw Failure(ExitStatus::system_failure, "other starts took the new session for one that is over, again and again; try again");
     session.make_link(user_link, std::to_string(user.value()));
     session.make_link(runner_link, std::to_string(getpid()));
     fault_point("directory-made");
@@ -228,7 +213,7 @@ UniqueFd SessionDirectory::make_late_file(const std::string &name) const
 
 bool SessionDirectory::has(const std::string &name) const
 {
-    return faccessat(fd_.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    return has_name(fd_, name, "looking for " + name + " in the session directory");
 }
 
 void SessionDirectory::make_link(const std::string &relative, const std::string &target) const
@@ -247,33 +232,55 @@ std::string read_session_link(FdRef session, const char *name)
 {
     std::array<char, PATH_MAX> text{};
     const ssize_t length = readlinkat(session.get(), name, text.data(), text.size());
+    if (length < 0) require_gone(std::string("reading the link ") + name + " in the session directory");
     return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
 }
 
 bool session_exists(const AsRoot & /*root*/, const std::string &id)
 {
     try {
-        return faccessat(open_sessions().get(), id.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0;
+        return has_name(open_sessions(), id, "looking for the session " + id);
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != ENOENT) throw; // no session since boot
         return false;
     }
 }
 
-void remove_session(const AsRoot &root, const std::string &id, const std::function<void(FdRef session)> &between)
+namespace {
+
+UniqueFd open_sessions_for(const std::string &id)
 {
     if (!is_session_id(id)) throw Failure(ExitStatus::usage, "not a session id");
-    const UniqueFd sessions = open_sessions();
+    return open_sessions();
+}
+
+// None when it is gone, or `rest` left something.
+UniqueFd unmount(const AsRoot &root, FdRef sessions, const std::string &id, const RemoveRest &rest)
+{
+    UniqueFd session = try_open_session(sessions, id);
+    if (!session) return session;
+    fault_point("removing");
+    unmount_all(root, std::string(sessions_directory) + "/" + id);
+    fault_point("unmounted");
+    for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
+        remove_directory(session, name);
+    if (rest && !rest(session)) session.reset();
+    return session;
+}
+
+} // namespace
+
+void unmount_session(const AsRoot &root, const std::string &id, const RemoveRest &rest)
+{
+    unmount(root, open_sessions_for(id), id, rest);
+}
+
+void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest)
+{
+    const UniqueFd sessions = open_sessions_for(id);
     {
-        const UniqueFd session = try_open_session(sessions, id);
-        if (!session && errno == ENOENT) return;
-        if (!session) throw_errno("opening the session directory");
-        fault_point("removing");
-        unmount_all(root, std::string(sessions_directory) + "/" + id);
-        fault_point("unmounted");
-        for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
-            remove_directory(session, name);
-        if (between) between(session);
+        const UniqueFd session = unmount(root, sessions, id, rest);
+        if (!session) return;
         remove_skeleton(session);
     }
     if (unlinkat(sessions.get(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing the session directory");

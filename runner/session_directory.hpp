@@ -4,9 +4,9 @@
 #include "common/fd.hpp"
 #include "common/identity.hpp"
 #include "common/ids.hpp"
+#include "runner/session_names.hpp"
 
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,16 +22,8 @@ extern const char *const runner_link;
 
 // The directory of all sessions, on the tmpfs that they share and nowhere else; ENOENT before the first one since boot.
 UniqueFd open_sessions();
-// That of one; none when there is none (errno).
+// That of one; none when there is none. Throws SystemFailure where it cannot be opened for another reason.
 UniqueFd try_open_session(FdRef sessions, const std::string &id);
-
-// 128 random bits in hex: part of unit names and paths, so its alphabet is fixed.
-std::string make_session_id();
-bool is_session_id(const std::string &text) noexcept;
-std::string scope_name(const std::string &id);                        // pi-agent-run-ID.scope
-std::optional<std::string> session_of_scope(const std::string &unit); // its ID, when it is such a name
-std::string service_name(const std::string &id);                      // pi-agent-ID.service
-std::string cleanup_name(const std::string &id);                      // pi-agent-cleanup-ID.service
 
 // The directory of one session. Locked until unlock() or this one's end, so that a sweep can tell it from an orphan's.
 class SessionDirectory {
@@ -55,14 +47,19 @@ private:
     UniqueFd fd_;
 };
 
-// Unmounts and removes what a session left; finding nothing is fine. It never deletes a file: directories, links it made, mount points.
-// `between` is called when nothing is mounted any more and the links are still there.
-void remove_session(const AsRoot &root, const std::string &id, const std::function<void(FdRef session)> &between = {});
+// What else a session left, found by the links of its directory. False when some of that stays, for whoever comes next and finds the links.
+using RemoveRest = std::function<bool(FdRef session)>;
 
-// Whether there is a directory of this session.
+// Unmounts and removes what a session left; finding nothing is fine. It never deletes a file: directories, links it made, mount points.
+// `rest` is called when nothing is mounted any more and the links are still there; they stay where it says so.
+void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest = {});
+// The same, and the directory stays with its links and its record.
+void unmount_session(const AsRoot &root, const std::string &id, const RemoveRest &rest);
+
+// Whether there is a directory of this session. Throws SystemFailure where that cannot be told.
 bool session_exists(const AsRoot &root, const std::string &id);
 
-// The text of a link that make_link made in a session's directory; empty when there is none.
+// The text of a link that make_link made in a session's directory; empty when there is none. Throws SystemFailure as above.
 std::string read_session_link(FdRef session, const char *name);
 
 } // namespace pi_agent

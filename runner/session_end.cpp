@@ -11,6 +11,7 @@
 #include "runner/session_record.hpp"
 #include "runner/supervise.hpp"
 
+#include <cerrno>
 #include <chrono>
 #include <exception>
 #include <string>
@@ -19,6 +20,8 @@
 namespace pi_agent {
 
 namespace {
+
+constexpr int own_removal_seconds = 10;
 
 // What a sandbox says that has ended by itself, with no agent in it; "" where it has not. A session whose unit ends is cleaned up at once,
 // so whatever else fails then may have come of that.
@@ -70,7 +73,7 @@ SessionEnd::~SessionEnd()
     try {
         const UniqueFd session = try_open_session(open_sessions(), id_);
         if (session && has_open_end(session)) return; // nothing took that entry: the next sweep tries again
-        if (!sandbox_may_live_ || !sandbox_.is_there()) remove_session_with_scratch(root_, id_);
+        if (!sandbox_may_live_ || !sandbox_.is_there()) remove_session_with_scratch(root_, id_, own_removal_seconds);
     } catch (const std::exception &failure) {
         record_problem(id_, failure.what());
     }
@@ -80,19 +83,25 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
 {
     const Deadline deadline = in_seconds(1); // for other users' file systems, too, which need not answer
     for (const auto &orphan : find_orphans(root)) {
-        const UniqueFd session = try_open_session(open_sessions(), orphan);
-        if (!session) continue;
         bool is_known = false;
         try { // one user's leftover must not be another's refusal
+            const UniqueFd session = try_open_session(open_sessions(), orphan);
+            if (!session) continue;
             // Asked before it is locked: who holds that lock counts as a session, and this one may only be in the middle of its end.
             if (sandbox.may_live(orphan)) continue;
             // Held until it is removed: a start that has just made its directory waits for this lock, and then finds itself without one.
-            const bool is_held = flock(session.get(), LOCK_EX | LOCK_NB) != 0 && defence_is_on("sweep-lock");
-            if (is_held) continue;
+            if (flock(session.get(), LOCK_EX | LOCK_NB) != 0 && defence_is_on("sweep-lock")) {
+                if (errno != EWOULDBLOCK) throw_errno("locking it");
+                continue;
+            }
             is_known = true;
             // What lies on disk has no session then, and ScratchSweep finds it.
-            record_end_of_killed(root, orphan);
-            remove_session(root, orphan, [&](FdRef left) { remove_placeholders(root, orphan, left, deadline); });
+            if (!record_end_of_killed(root, orphan, deadline))
+                throw Failure(ExitStatus::limit, "somebody else records its end; the next sweep goes on");
+            remove_session(root, orphan, [&](FdRef left) {
+                remove_placeholders(root, orphan, left, deadline);
+                return true;
+            });
             record_problem(orphan, "a session directory without a session was removed");
         } catch (const Failure &failure) {
             if (!defence_is_on("sweep-goes-on")) throw;

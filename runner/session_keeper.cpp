@@ -7,6 +7,7 @@
 #include "common/exec_pointers.hpp"
 #include "common/fault_point.hpp"
 #include "runner/own_group.hpp"
+#include "runner/patience.hpp"
 #include "runner/record.hpp"
 #include "runner/scratch_removal.hpp"
 #include "runner/session_record.hpp"
@@ -22,8 +23,6 @@
 namespace pi_agent {
 
 namespace {
-
-constexpr int keeper_patience_seconds = 5;
 
 // Twice forked, so that nobody has to wait for it. The session's lock is among what is closed: it must end with the runner.
 [[noreturn]] void become_keeper(const std::vector<char *> &arguments, int end_of_runner)
@@ -71,9 +70,10 @@ void keep_session(const AsRoot &root, const std::string &session_id)
     if (length == 1 || !defence_is_on("session-keeper")) return;
     // What ran inside has been killed by the kernel, or is being.
     fault_point("keeper-cleans");
-    end_agents(session_id, in_seconds(keeper_patience_seconds));
-    record_end_of_killed(root, session_id);
-    remove_session_with_scratch(root, session_id);
+    end_agents(session_id, in_seconds(cleanup_group_seconds));
+    if (!record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds)))
+        throw Failure(ExitStatus::system_failure, "its runner was killed and still holds its record; the next sweep removes what is left");
+    remove_session_with_scratch(root, session_id, cleanup_removal_seconds);
     leave_group(session_id);
     record_problem(session_id, "its runner was killed; what the session left was removed");
 }

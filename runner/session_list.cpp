@@ -1,6 +1,7 @@
 // Looking at the directories of sessions. A live runner holds the lock of its session's.
 #include "runner/session_list.hpp"
 
+#include "common/absence.hpp"
 #include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
@@ -39,6 +40,7 @@ bool is_named_as_runner(pid_t process)
     constexpr std::size_t longest = 15; // TASK_COMM_LEN, without its NUL
     const std::string name = split_last(build::runner_path).second.substr(0, longest);
     std::ifstream status("/proc/" + std::to_string(process) + "/status");
+    if (!status) require_gone("looking at a session's runner", ESRCH);
     bool has_name = false;
     bool is_roots = false;
     for (std::string line; std::getline(status, line);) {
@@ -48,12 +50,20 @@ bool is_named_as_runner(pid_t process)
     return has_name && is_roots;
 }
 
+// Whether somebody holds the session's lock: its runner, who has it for as long as it lives. Another start that looks takes a shared one.
+bool is_held(FdRef session)
+{
+    if (flock(session.get(), LOCK_SH | LOCK_NB) == 0) return false;
+    if (errno != EWOULDBLOCK && defence_is_on("only-enoent")) throw_errno("looking for the lock of a session");
+    return true;
+}
+
 // Of all users, those whose runners live.
 void for_each_live(FdRef sessions, const std::function<void(const std::string &id, FdRef session)> &visit)
 {
     for (const auto &name : names_in(sessions)) {
         const UniqueFd session = is_session_id(name) ? try_open_session(sessions, name) : UniqueFd();
-        if (session && flock(session.get(), LOCK_SH | LOCK_NB) != 0) visit(name, session); // held by its runner
+        if (session && is_held(session)) visit(name, session);
     }
 }
 
@@ -84,6 +94,7 @@ bool is_runner(pid_t process)
     std::array<char, PATH_MAX> text{};
     const ssize_t length = readlink(("/proc/" + std::to_string(process) + "/exe").c_str(), text.data(), text.size());
     if (length < 0 && errno == EACCES) return is_named_as_runner(process);
+    if (length < 0) require_gone("looking at a session's runner", ESRCH);
     if (length <= 0) return false;
     std::string name = split_last(std::string(text.data(), static_cast<std::size_t>(length))).second;
     if (name.ends_with(replaced)) name.resize(name.size() - replaced.size());
@@ -108,7 +119,7 @@ bool has_unlocked_session(const AsRoot & /*root*/, Uid user, const std::string &
 {
     bool found = false;
     for_each_session(user, [&](const std::string &other, FdRef session) {
-        const auto has = [&](const char *name) { return faccessat(session.get(), name, F_OK, AT_SYMLINK_NOFOLLOW) == 0; };
+        const auto has = [&](const char *name) { return has_name(session, name, std::string("looking for ") + name + " of a session"); };
         found = found || (other != id && has("home") && !has("settings.json"));
     });
     return found;
@@ -121,8 +132,7 @@ std::vector<std::string> find_orphans(const AsRoot & /*root*/)
     for (const auto &name : names_in(sessions)) {
         if (!is_session_id(name)) continue;
         const UniqueFd session = try_open_session(sessions, name);
-        // Shared: whoever counts at this moment would take another lock for its runner's.
-        if (session && flock(session.get(), LOCK_SH | LOCK_NB) == 0) orphans.push_back(name);
+        if (session && !is_held(session)) orphans.push_back(name);
     }
     return orphans;
 }

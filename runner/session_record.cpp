@@ -2,6 +2,7 @@
 // runner dies, however it does: who gets it then, and finds the file still there, records it.
 #include "runner/session_record.hpp"
 
+#include "common/absence.hpp"
 #include "common/channel.hpp"
 #include "common/fault_point.hpp"
 #include "runner/file_lock.hpp"
@@ -24,7 +25,6 @@ constexpr const char *unfinished_name = "record.new";
 constexpr const char *unheard = "its runner did not record how: it was killed, or nothing took the entry";
 constexpr std::size_t note_limit = 64UL * 1024;
 constexpr auto usage_patience = std::chrono::milliseconds(250);
-constexpr int end_patience_seconds = 10; // for a runner that lives: it records before all that can take long
 
 // The same clock for all processes of this boot, and it goes on while the host sleeps.
 std::uint64_t now_usec()
@@ -171,9 +171,8 @@ void SessionRecord::failed(ExitStatus status, const std::string &reason)
 std::optional<OpenRecord> read_open_record(FdRef session)
 {
     const UniqueFd note = UniqueFd::adopt(openat(session.get(), file_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!note && errno == ENOENT) return std::nullopt;
-    if (!note) throw_errno("opening the note of the session's end");
-    if (is_recorded(note)) return std::nullopt;
+    if (!note) require_gone("opening the note of the session's end");
+    if (!note || is_recorded(note)) return std::nullopt;
     auto [subject, started_usec] = read_note(note);
     return OpenRecord{std::move(subject), now_usec() - started_usec};
 }
@@ -181,22 +180,24 @@ std::optional<OpenRecord> read_open_record(FdRef session)
 bool has_open_end(FdRef session)
 {
     struct stat status {};
-    return fstatat(session.get(), file_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && status.st_size > 0;
+    if (fstatat(session.get(), file_name, &status, AT_SYMLINK_NOFOLLOW) == 0) return status.st_size > 0;
+    require_gone("looking for the note of the session's end");
+    return false;
 }
 
-void record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id)
+bool record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id, Deadline deadline)
 {
     const UniqueFd session = try_open_session(open_sessions(), session_id);
-    const UniqueFd note = session ? UniqueFd::adopt(openat(session.get(), file_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC)) : UniqueFd();
-    if (!note && errno == ENOENT) return; // nothing had started, or all is recorded
-    if (!note) throw_errno("opening the note of the session's end");
-    if (!lock_until(note, in_seconds(end_patience_seconds), "the note of the session's end"))
-        throw Failure(ExitStatus::system_failure,
-                      "the runner lives, and does not record the session's end; what is left of it is left to the next sweep");
-    if (is_recorded(note)) return;
+    if (!session) return true;
+    const UniqueFd note = UniqueFd::adopt(openat(session.get(), file_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    if (!note) require_gone("opening the note of the session's end");
+    if (!note) return true; // nothing had started, or all is recorded
+    if (!lock_until(note, deadline, "the note of the session's end")) return false;
+    if (is_recorded(note)) return true;
     const auto [subject, started_usec] = read_note(note);
     record_event(subject, EndedEvent{std::nullopt, unheard, now_usec() - started_usec, {}, {}});
     forget(session, note);
+    return true;
 }
 
 } // namespace pi_agent

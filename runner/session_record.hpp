@@ -68,7 +68,7 @@ std::optional<OpenRecord> read_open_record(FdRef session);
 bool has_open_end(FdRef session);
 
 // Records the end of a session whose runner is gone, unless that is recorded already. A runner that lives is waited for, since it knows
-// more; throws Failure when it does not get to it.
-void record_end_of_killed(const AsRoot &root, const std::string &session_id);
+// more; false when it does not get to it by then.
+[[nodiscard]] bool record_end_of_killed(const AsRoot &root, const std::string &session_id, Deadline deadline);
 
 } // namespace pi_agent

@@ -1,13 +1,13 @@
 // Reading the files of a session's control group.
 #include "runner/session_usage.hpp"
 
+#include "common/absence.hpp"
 #include "runner/control_group.hpp"
 #include "runner/own_group.hpp"
 #include "runner/session_directory.hpp"
 #include "runner/unit_usage.hpp"
 
 #include <fstream>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -33,7 +33,7 @@ std::optional<ControlGroup> group_of_session(const std::string &session_id, pid_
 SessionUsage usage_of_session(const std::string &session_id, pid_t runner)
 {
     const auto group = group_of_session(session_id, runner);
-    if (!group || access(group->path.c_str(), F_OK) != 0) return {};
+    if (!group || !path_exists(group->path)) return {};
     SessionUsage usage;
     usage.processes = processes_in(*group).size();
     usage.memory = read_number(directory_of(*group, "memory") + (group->is_unified ? "/memory.current" : "/memory.usage_in_bytes"));

@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 
 #include <csignal>
+#include <sys/signalfd.h>
 
 namespace pi_agent {
 
@@ -13,6 +14,18 @@ namespace {
 constexpr const char *ended_text = "the session was ended while it was being prepared";
 
 } // namespace
+
+UniqueFd watch_termination()
+{
+    sigset_t watched;
+    sigemptyset(&watched);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+        sigaddset(&watched, number);
+    if (sigprocmask(SIG_BLOCK, &watched, nullptr) != 0) throw_errno("blocking signals");
+    UniqueFd fd = UniqueFd::adopt(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd) throw_errno("watching signals");
+    return fd;
+}
 
 std::array<pollfd, 3> SessionWatch::waits() const noexcept
 {

@@ -17,6 +17,9 @@ struct EndedBySignal {
     int number;
 };
 
+// Blocks the signals that end the runner, to be read in supervise. Before the sandbox exists, so that none is lost.
+UniqueFd watch_termination();
+
 // All descriptors are borrowed.
 struct SessionWatch {
     FdRef wrapper;                                 // its socket: hung up

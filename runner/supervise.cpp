@@ -15,6 +15,7 @@
 #include <set>
 #include <sys/signalfd.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -23,7 +24,8 @@ namespace {
 constexpr int start_patience_seconds = 30;
 constexpr int grace_seconds = 2;          // for the agent to end by itself
 constexpr int stop_patience_seconds = 15; // a unit's own stop takes at most 2 s per stage
-constexpr int handover_patience_seconds = 10;
+constexpr int handover_patience_seconds = 5;
+constexpr int last_word_seconds = 1; // of a launcher that is gone
 
 class Supervisor {
 public:
@@ -82,7 +84,7 @@ private:
             if (std::holds_alternative<ExecReady>(message))
                 launcher_ready_ = true;
             else if (const auto *stopped = std::get_if<ExecStopped>(&message))
-                tell_wrapper(AgentStopped{stopped->number});
+                tell_of_stop(stopped->number);
             else if (const auto *failed = std::get_if<ExecFailed>(&message))
                 problem_ = failed->text;
             else if (const auto *ended = std::get_if<ExecEnded>(&message))
@@ -93,10 +95,10 @@ private:
         }
     }
 
-    // The launcher waits for the answer, and with it all that ends with the sandbox.
+    // The launcher waits for the answer, and with it all that ends with the sandbox. Once: who says it again waits for nothing.
     void hear_end(const ExecEnded &ended)
     {
-        said_ = ended;
+        if (std::exchange(said_, ended)) return;
         session_.agent_has_ended();
         try {
             send_packet(session_.control, encode(WrapperMessage(ContinueAgent{})), {}, in_seconds(1));
@@ -172,6 +174,7 @@ private:
             with_keyboard_ = ready->with_keyboard;
             hand_over_when_ready();
         } else if (launched_) {
+            if (std::holds_alternative<ContinueAgent>(message)) stop_told_ = 0;
             if (control_open_) send_packet(session_.control, encode(message), {}, in_seconds(1));
         } else if (const auto *signal = std::get_if<ForwardSignal>(&message)) {
             early_signals_.insert(signal->number);
@@ -180,13 +183,13 @@ private:
         }
     }
 
-    void tell_wrapper(const RunnerMessage &message)
+    // The wrapper answers each stop with ContinueAgent, and an agent can stop and go on as often as it likes: what the wrapper has not
+    // answered yet it is not told again. Nobody waits for a wrapper that is stopped itself.
+    void tell_of_stop(int number)
     {
         if (!wrapper_open_) return;
-        try {
-            send_packet(session_.wrapper, encode(message), {}, in_seconds(1));
-        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): a wrapper that is gone is noticed by the loop
-        }
+        if (!defence_is_on("stops-do-not-wait")) return session_.to_wrapper.tell(AgentStopped{number});
+        if (stop_told_ != number && session_.to_wrapper.tell_at_once(AgentStopped{number})) stop_told_ = number;
     }
 
     void hear_termination()
@@ -216,10 +219,27 @@ private:
         sandbox_.stop();
     }
 
+    // All that is over is not told any more. Whoever got hold of the launcher's socket may go on sending.
+    void take_last_word()
+    {
+        const Deadline deadline = in_seconds(last_word_seconds);
+        while (control_open_ && wait_for_input(session_.control, Clock::now()) && Clock::now() < deadline) {
+            try {
+                const std::optional<Packet> packet = receive_plain_packet(session_.control, Clock::now());
+                control_open_ = packet.has_value();
+                if (!packet) return;
+                const ExecMessage message = decode_exec_message(packet->bytes);
+                if (const auto *failed = std::get_if<ExecFailed>(&message)) problem_ = failed->text;
+                if (const auto *ended = std::get_if<ExecEnded>(&message)) said_ = *ended;
+            } catch (const ProtocolError &) {
+                control_open_ = false;
+            }
+        }
+    }
+
     AgentEnded conclude(const SandboxResult &result)
     {
-        while (control_open_ && wait_for_input(session_.control, Clock::now()))
-            hear_launcher();
+        take_last_word();
         if (!launched_ || !problem_.empty()) {
             std::string text = "the agent was not started: ";
             if (!problem_.empty())
@@ -247,6 +267,7 @@ private:
     std::optional<ExecEnded> said_;
     bool handing_over_ = false;
     bool launched_ = false;
+    bool stop_told_ = 0; // and not answered yet
     bool control_open_ = true;
     bool wrapper_open_ = true;
     bool stopping_ = false;
@@ -256,18 +277,6 @@ private:
 };
 
 } // namespace
-
-UniqueFd watch_termination()
-{
-    sigset_t watched;
-    sigemptyset(&watched);
-    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
-        sigaddset(&watched, number);
-    if (sigprocmask(SIG_BLOCK, &watched, nullptr) != 0) throw_errno("blocking signals");
-    UniqueFd fd = UniqueFd::adopt(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
-    if (!fd) throw_errno("watching signals");
-    return fd;
-}
 
 bool end_sandbox(Sandbox &sandbox)
 {

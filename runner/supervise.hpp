@@ -5,17 +5,16 @@
 #include "runner/launch_record.hpp"
 #include "runner/receiver.hpp"
 #include "runner/sandbox.hpp"
+#include "runner/to_wrapper.hpp"
 
 #include <functional>
 #include <string>
 
 namespace pi_agent {
 
-// Blocks the signals that end the runner, to be read in supervise. Before the sandbox exists, so that none is lost.
-UniqueFd watch_termination();
-
 struct Session {
-    FdRef wrapper;      // the user's wrapper: watched, never received from
+    FdRef wrapper; // the user's wrapper: watched, never received from
+    ToWrapper &to_wrapper;
     Receiver &receiver; // what the wrapper says
     FdRef control;      // pi-agent-exec
     FdRef termination;  // from watch_termination

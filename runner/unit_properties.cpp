@@ -5,6 +5,7 @@
 #include "common/policy_paths.hpp"
 #include "runner/docker_command.hpp"
 #include "runner/limits.hpp"
+#include "runner/patience.hpp"
 #include "runner/podman_command.hpp"
 #include "runner/session_directory.hpp"
 
@@ -151,7 +152,7 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
         {"RemainAfterExit", true},
         {"StopWhenUnneeded", true}, // stops, and so cleans, when the agent's unit is gone
         {"ExecStop", Command{{build::cleanup_path, session_id}}},
-        {"TimeoutStopUSec", 20 * second},
+        {"TimeoutStopUSec", cleanup_unit_seconds * second},
     };
 }
 

@@ -1,6 +1,7 @@
 // The writing half of the config sync.
 #include "runner/writer.hpp"
 
+#include "common/absence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "runner/beneath.hpp"
@@ -181,7 +182,9 @@ private:
         const auto [directory_path, name] = split_last(path);
         struct stat facts {};
         const FdRef directory = writing_.make(directory_path);
-        if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(facts.st_mode)) return; // a link goes
+        if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
+            return require_gone("examining " + escape_for_display(path));
+        if (!S_ISREG(facts.st_mode)) return; // a link goes
         report_kept(path, set_aside(directory, name));
     }
 

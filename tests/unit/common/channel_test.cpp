@@ -54,6 +54,24 @@ TEST_CASE("a packet arrives with its bytes and its descriptors, which close on e
     CHECK((::fcntl(left.get(), F_GETFD) & FD_CLOEXEC) != 0);
 }
 
+TEST_CASE("a record whose pieces are always there, and too many, is not waited for beyond its deadline")
+{
+    auto [left, right] = make_channel();
+    std::thread sender([&channel = left] {
+        try {
+            send_packet(channel, head_of(record_limit).substr(0, 16), {}, soon());
+            for (;;)
+                send_packet(channel, "x", {}, soon());
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): the reader has had enough
+        }
+    });
+    const auto began = Clock::now();
+    CHECK_THROWS_AS(receive_record(right, Clock::now() + moment), DeadlineExceeded);
+    CHECK(Clock::now() - began < std::chrono::seconds(5));
+    right.reset();
+    sender.join();
+}
+
 TEST_CASE("packets keep their order and their borders")
 {
     auto [left, right] = make_channel();

@@ -68,6 +68,11 @@ void check_record(const std::string &wanted, const std::function<void(const Scen
     CHECK(said == wanted);
 }
 
+void record_killed(const Scene &scene)
+{
+    if (!record_end_of_killed(scene.root, scene.id, in_seconds(10))) throw Failure(ExitStatus::internal, "somebody holds the note");
+}
+
 // A runner that begins a session and is killed.
 void run_and_kill(const Scene &scene)
 {
@@ -91,7 +96,7 @@ TEST_CASE("a session has one started and one ended" * doctest::skip(not_root()))
         scene.start();
         scene.record.take_usage({4096, 1});
         scene.record.ended({false, 3});
-        record_end_of_killed(scene.root, scene.id);
+        record_killed(scene);
     });
     check_record("started; ended 9 asked for", [](const Scene &scene) {
         scene.start();
@@ -121,7 +126,7 @@ TEST_CASE("what fails before the agent starts is a refusal, and no session" * do
 {
     check_record("denied 77 no", [](const Scene &scene) {
         scene.record.failed(ExitStatus::denied, "no");
-        record_end_of_killed(scene.root, scene.id);
+        record_killed(scene);
     });
 }
 
@@ -130,7 +135,7 @@ TEST_CASE("what fails after it is that session's end, and later failures are no 
     check_record("started; ended broken", [](const Scene &scene) {
         scene.start();
         scene.record.failed(ExitStatus::system_failure, "broken");
-        record_end_of_killed(scene.root, scene.id);
+        record_killed(scene);
     });
     check_record("started; ended 0; problem late", [](const Scene &scene) {
         scene.start();
@@ -143,8 +148,8 @@ TEST_CASE("the end of a session whose runner was killed is recorded by who comes
 {
     check_record("started; ended its runner did not record how: it was killed, or nothing took the entry", [](const Scene &scene) {
         run_and_kill(scene);
-        record_end_of_killed(scene.root, scene.id);
-        record_end_of_killed(scene.root, scene.id);
+        record_killed(scene);
+        record_killed(scene);
     });
 }
 
@@ -158,7 +163,7 @@ TEST_CASE("an end whose note cannot be removed is recorded once" * doctest::skip
         REQUIRE(std::filesystem::exists(note));
         REQUIRE(!has_open_end(scene.session->fd()));
         REQUIRE(!read_open_record(scene.session->fd()));
-        record_end_of_killed(scene.root, scene.id);
+        record_killed(scene);
         ::umount2(note.c_str(), MNT_DETACH);
     });
 }
@@ -169,7 +174,7 @@ TEST_CASE("who cleans up waits for a runner that lives" * doctest::skip(not_root
         scene.start();
         const pid_t cleanup = ::fork();
         if (cleanup == 0) {
-            record_end_of_killed(scene.root, scene.id);
+            record_killed(scene);
             ::_exit(0);
         }
         ::usleep(50'000);
@@ -178,12 +183,22 @@ TEST_CASE("who cleans up waits for a runner that lives" * doctest::skip(not_root
     });
 }
 
+TEST_CASE("a runner that lives and does not record is waited for no longer than asked" * doctest::skip(not_root()))
+{
+    check_record("started; ended 5", [](const Scene &scene) {
+        scene.start();
+        if (record_end_of_killed(scene.root, scene.id, Clock::now())) throw Failure(ExitStatus::internal, "recorded beside its runner");
+        scene.record.ended({false, 5});
+        record_killed(scene);
+    });
+}
+
 TEST_CASE("a session without a directory has nothing to record" * doctest::skip(not_root()))
 {
     check_record("", [](const Scene &scene) {
         scene.session.reset();
         remove_session(scene.root, scene.id);
-        record_end_of_killed(scene.root, scene.id);
+        record_killed(scene);
     });
 }
 
@@ -198,7 +213,7 @@ TEST_CASE("a start that can be recorded nowhere fails, and leaves no end to reco
         });
         std::filesystem::rename("/run/systemd/journal/away", "/run/systemd/journal/socket");
         if (caught.status != 71) scene.record.failed(ExitStatus::internal, caught.text);
-        record_end_of_killed(scene.root, scene.id);
+        record_killed(scene);
     });
 }
 
@@ -214,7 +229,7 @@ TEST_CASE("an end that can be recorded nowhere fails, and whoever cleans up trie
         });
         std::filesystem::rename("/run/systemd/journal/away", "/run/systemd/journal/socket");
         if (caught.status != 71) scene.record.failed(ExitStatus::internal, caught.text);
-        record_end_of_killed(scene.root, scene.id);
+        record_killed(scene);
     });
 }
 
