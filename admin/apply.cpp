@@ -15,6 +15,7 @@
 #include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/policy_load.hpp"
+#include "runner/host_stamp.hpp"
 
 #include <exception>
 #include <utility>
@@ -71,6 +72,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
         // First: what may be wrong with the host keeps no session alive.
         living = end_unauthorised_sessions(root, policy, changes);
         enable(root, policy, observer, changes, warnings);
+        if (!options.dry_run && changes.count() > 0) mark_host_changed(root);
         warn(find_warnings(policy), warnings);
     } else {
         // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes, and where it cannot, the

@@ -14,6 +14,7 @@
 #include "admin/system_managed.hpp"
 #include "common/account.hpp"
 #include "common/error.hpp"
+#include "runner/host_stamp.hpp"
 #include "runner/session_list.hpp"
 
 #include <cerrno>
@@ -118,6 +119,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
         remove_sudoers(root, sudoers_directory, changes);
     else
         out << "the sudo rule stays: the configuration of this system brings it\n";
+    if (!order.dry_run) mark_host_changed(root); // a start that is under way either sees this, or is a session here
     require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
     show_agent_binary(root, policy, changes, out);
     if (order.state) {

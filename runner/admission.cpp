@@ -8,6 +8,7 @@
 #include "common/policy_load.hpp"
 #include "common/privileged_groups.hpp"
 #include "runner/agent_account.hpp"
+#include "runner/host_stamp.hpp"
 #include "runner/limits.hpp"
 #include "runner/session_list.hpp"
 
@@ -22,14 +23,31 @@ Policy load_enabled_policy(const Account &caller)
     return policy;
 }
 
-void require_same_policy(const std::string &stamp, const Account &caller)
+StartStamp stamp_start(const Account &caller)
 {
-    if (!defence_is_on("same-policy")) return;
-    if (policy_stamp(policy_path, caller.name) != stamp)
+    return {policy_stamp(policy_path, caller.name), host_stamp()};
+}
+
+namespace {
+
+bool are_same(const Account &before, const std::optional<Account> &now)
+{
+    return now && now->name == before.name && now->uid == before.uid && now->gid.value() == before.gid.value() &&
+           now->groups == before.groups;
+}
+
+} // namespace
+
+void require_same_conditions(const StartStamp &stamp, const Account &caller, const Account &agent)
+{
+    if (policy_stamp(policy_path, caller.name) != stamp.policy && defence_is_on("same-policy"))
         throw Failure(ExitStatus::limit, "the policy was changed while this was started; try again");
-    const auto now = find_account(caller.uid);
-    if (!now || now->name != caller.name || now->gid.value() != caller.gid.value() || now->groups != caller.groups)
+    if (host_stamp() != stamp.host && defence_is_on("same-host"))
+        throw Failure(ExitStatus::limit, "the administrator ran pi-agentctl while this was started; try again");
+    if (!are_same(caller, find_account(caller.uid)) && defence_is_on("same-policy"))
         throw Failure(ExitStatus::limit, "your account or its groups were changed while this was started; try again");
+    if (!are_same(agent, find_account(agent.name)) && defence_is_on("same-host"))
+        throw Failure(ExitStatus::limit, "the agent's account " + agent.name + " was changed while this was started; try again");
 }
 
 AccessRules authorise(const Policy &policy, const Account &caller)

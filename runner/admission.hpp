@@ -17,8 +17,16 @@ namespace pi_agent {
 // The installed policy; refuses while wrapper.enable is false.
 Policy load_enabled_policy(const Account &caller);
 
-// Once the session can be seen by others: one that a changed policy does not allow any more is either refused here, or ended by `apply`.
-void require_same_policy(const std::string &stamp, const Account &caller);
+// What a start began under: the policy, and what `pi-agentctl apply` and `remove` have done to this host.
+struct StartStamp {
+    std::string policy;
+    std::string host;
+};
+StartStamp stamp_start(const Account &caller);
+
+// Once the session can be seen by others: one that a changed policy does not allow any more is either refused here, or ended by `apply`;
+// and after `remove` nobody starts as an account that may be somebody else's by now.
+void require_same_conditions(const StartStamp &stamp, const Account &caller, const Account &agent);
 
 AccessRules authorise(const Policy &policy, const Account &caller);
 

@@ -101,7 +101,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     Progress progress(wrapper);
     ToWrapper to_wrapper(wrapper);
     UniqueFd slot = wait_for_start_slot(root, caller.uid, [&] { progress.show("waiting for other starts of yours"); });
-    const std::string stamp = policy_stamp(policy_path, caller.name);
+    const StartStamp stamp = stamp_start(caller);
     const Policy policy = load_enabled_policy(caller);
     record.runs_in(policy.sandbox.method);
     const std::unique_ptr<Sandbox> sandbox = make_sandbox(root, policy.sandbox, id, caller.uid);
@@ -131,7 +131,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     SessionEnd end(root, *sandbox, id);
     const auto notify = [&](const std::string &notice) { to_wrapper.tell_all({notice}); };
     AskedEnd asked(session, record, notify);
-    require_same_policy(stamp, caller);
+    require_same_conditions(stamp, caller, agent);
     sweep(root, *sandbox);
     require_room(root, caller, policy.limits);
     slot.reset(); // from here it is a session, and counted as one

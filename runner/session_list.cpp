@@ -142,7 +142,7 @@ std::vector<LiveSession> live_sessions(const AsRoot & /*root*/)
     std::vector<LiveSession> found;
     try {
         for_each_live(open_sessions(), [&](const std::string &id, FdRef session) {
-            // One that has not come to writing this down will compare the policy after it (require_same_policy).
+            // One that has not come to writing this down will compare the policy after it (require_same_conditions).
             if (const auto user = session_user(session))
                 found.push_back({id, *user});
             else if (!defence_is_on("half-made-sessions"))

@@ -93,15 +93,38 @@ def without_carol(target):
         target.machine.root(["gpasswd", "--add", "carol", "devs"], check=True)
 
 
+@contextlib.contextmanager
+def removed(target):
+    """pi-agent is removed from the host: `remove` says that nobody can start pi now."""
+    done = target.machine.root(["pi-agentctl", "remove", "--yes"])
+    try:
+        assert done.returncode == 0, done
+        yield done
+    finally:
+        target.machine.install_policy(ATTACK_POLICY.read_text())
+
+
+@contextlib.contextmanager
+def with_another_agent(target):
+    """The agent's account is not what it was."""
+    target.machine.root("groupadd beside && gpasswd --add pi-agent beside", check=True)
+    try:
+        yield
+    finally:
+        target.machine.root(["groupdel", "beside"], check=True)
+
+
 @pytest.mark.parametrize(
-    ("user", "place", "revoked", "said"),
+    ("user", "place", "revoked", "said", "defence"),
     [
-        ("bob", "/home/bob/work/demo", without_bob, b"the policy was changed while this was started"),
-        ("carol", "/srv/devs", without_carol, b"your account or its groups were changed while this was started"),
+        ("bob", "/home/bob/work/demo", without_bob, b"the policy was changed while this was started", "same-policy"),
+        ("carol", "/srv/devs", without_carol, b"your account or its groups were changed while this was started", "same-policy"),
+        ("bob", "/home/bob/work/demo", removed, b"the administrator ran pi-agentctl while this was started", "same-host"),
+        ("bob", "/home/bob/work/demo", with_another_agent, b"the agent's account pi-agent was changed while this was started", "same-host"),
     ],
-    ids=["policy", "groups"],
+    ids=["policy", "groups", "remove", "agent"],
 )
-def test_a_start_that_its_user_stretches_does_not_outlive_what_it_began_under(prove, user, place, revoked, said):
+def test_a_start_that_its_user_stretches_does_not_outlive_what_it_began_under(prove, user, place, revoked, said, defence):
     """The runner has read the policy and the caller's groups, and waits for the request; no session is there yet that `apply` could end."""
 
     def attack(target):
@@ -119,5 +142,5 @@ def test_a_start_that_its_user_stretches_does_not_outlive_what_it_began_under(pr
         assert out, err
         return Outcome(b'"out": "ran' in out, out)
 
-    on, _ = prove(attack, "same-policy")
+    on, _ = prove(attack, defence)
     assert said in on.seen, on
