@@ -44,13 +44,15 @@ void LaunchDoor::close()
     listener_.reset();
 }
 
-void LaunchDoor::answer(Uid agent, const std::vector<pid_t> &inside)
+UniqueFd LaunchDoor::next_guest()
 {
-    const UniqueFd guest = UniqueFd::adopt(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!guest) {
-        if (errno == EAGAIN || errno == ECONNABORTED) return;
-        throw_errno("answering the launcher");
-    }
+    UniqueFd guest = UniqueFd::adopt(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!guest && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) throw_errno("answering the launcher");
+    return guest;
+}
+
+void LaunchDoor::answer(FdRef guest, Uid agent, const std::vector<pid_t> &inside)
+{
     close();
     ucred who{};
     socklen_t length = sizeof who;

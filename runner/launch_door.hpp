@@ -25,9 +25,11 @@ public:
 
     // Readable when somebody knocks.
     [[nodiscard]] FdRef fd() const { return listener_; }
+    // Who knocks; none where whoever it was is gone again, and the door stays.
+    [[nodiscard]] UniqueFd next_guest();
     // Who knocks first is the only one: from here on there is no door. It must be a process of the agent's account that is among
     // `inside`. Throws Failure(unavailable) when it is not.
-    void answer(Uid agent, const std::vector<pid_t> &inside);
+    void answer(FdRef guest, Uid agent, const std::vector<pid_t> &inside);
 
 private:
     void close();

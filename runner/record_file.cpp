@@ -90,9 +90,7 @@ void append_to_record_file(const std::vector<JournalField> &fields)
     const ssize_t written = write(file.get(), line.data(), line.size());
     if (written == static_cast<ssize_t>(line.size())) return;
     const int reason = written < 0 ? errno : ENOSPC;
-    const off_t end = lseek(file.get(), 0, SEEK_CUR);
-    const bool is_last = written > 0 && fstat(file.get(), &facts) == 0 && facts.st_size == end; // else the next line does not go on with it
-    if (is_last && ftruncate(file.get(), end - written) != 0) throw_errno(std::string("shortening ") + record_file_path);
+    // The beginning of a line stays, and the next entry begins a new one: to cut it off could cut off what somebody else has written since.
     throw SystemFailure(reason, std::string("writing to ") + record_file_path);
 }
 

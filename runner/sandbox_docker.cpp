@@ -102,9 +102,11 @@ void DockerSandbox::process()
 {
     ContainerSandbox::process();
     if (!door_ || !wait_for_input(door_->fd(), Clock::now())) return;
+    const UniqueFd guest = door_->next_guest();
+    if (!guest) return; // whoever knocks next finds the door
     forget(door_->fd());
     try {
-        door_->answer(*agent_, processes());
+        door_->answer(guest, *agent_, processes());
     } catch (...) { // whoever ends the session after it must not forget the door once more
         door_.reset();
         throw;
