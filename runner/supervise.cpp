@@ -267,7 +267,7 @@ private:
     std::optional<ExecEnded> said_;
     bool handing_over_ = false;
     bool launched_ = false;
-    bool stop_told_ = 0; // and not answered yet
+    int stop_told_ = 0; // the signal of the stop that the wrapper has not answered
     bool control_open_ = true;
     bool wrapper_open_ = true;
     bool stopping_ = false;
