@@ -39,6 +39,15 @@ constexpr rlim_t descriptor_limit = 4096;
 constexpr int io_priority_of_process = 1; // IOPRIO_WHO_PROCESS
 constexpr int no_io_priority = 0;         // IOPRIO_CLASS_NONE, level 0
 
+// As setrlimit(2) calls them; ulimit and systemd have names after these.
+std::string name_of_limit(int resource)
+{
+    constexpr std::array names = {"CPU",     "FSIZE", "DATA",  "STACK",      "CORE",     "RSS",  "NPROC",  "NOFILE",
+                                  "MEMLOCK", "AS",    "LOCKS", "SIGPENDING", "MSGQUEUE", "NICE", "RTPRIO", "RTTIME"};
+    static_assert(names.size() == RLIM_NLIMITS);
+    return std::string("the resource limit RLIMIT_") + names.at(static_cast<std::size_t>(resource));
+}
+
 void reset_limits()
 {
     if (!defence_is_on("reset-limits")) return;
@@ -46,11 +55,11 @@ void reset_limits()
         const auto kind = static_cast<__rlimit_resource>(resource);
         rlimit limit{};
         // PID 1 has the host's own limits; the caller could only have lowered them.
-        if (prlimit(1, kind, nullptr, &limit) != 0) throw_errno("reading resource limit " + std::to_string(resource) + " of PID 1");
+        if (prlimit(1, kind, nullptr, &limit) != 0) throw_errno("reading " + name_of_limit(resource) + " of PID 1");
         if (kind == RLIMIT_CORE) limit = rlimit{0, 0};
         if (kind == RLIMIT_NOFILE && limit.rlim_cur > descriptor_limit) limit.rlim_cur = descriptor_limit;
         if (setrlimit(kind, &limit) != 0)
-            throw_errno("resetting resource limit " + std::to_string(resource) + " (lowered by the caller; raise it in the calling shell)");
+            throw_errno("resetting " + name_of_limit(resource) + " (lowered by the caller; raise it in the calling shell)");
     }
 }
 

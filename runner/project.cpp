@@ -41,7 +41,10 @@ Place place_of(FdRef fd)
 std::string path_of(FdRef fd)
 {
     std::string path = kernel_path(fd);
-    if (path.empty()) throw Failure(ExitStatus::denied, "denied: the working directory has no path on this host");
+    if (path.empty())
+        throw Failure(ExitStatus::denied,
+                      "denied: the path of the working directory is longer than 4,096 bytes, or leads to nowhere on this host; "
+                      "cd to a directory higher up");
     return path;
 }
 

@@ -16,7 +16,7 @@ administrator's policy describes (/etc/pi-agent/policy.yaml). Every argument goe
   --pi-agent-debug        tell on standard error what the wrapper does and what the session gets
   --pi-agent-canary       start a program in the agent's place that tries what the sandbox is to refuse, and says what it found
   --pi-agent-shell        start bash in the agent's place, with the arguments that follow: what it sees, the agent sees
-  --pi-agent-tmpdir=PATH  let TMPDIR be this directory inside the project's root; it is made if need be, and never removed
+  --pi-agent-tmpdir PATH  let TMPDIR be this directory inside the project's root; it is made if need be, and never removed
 
 Exit status: the agent's own. pi-agent itself ends with 64 (a bad option), 69 (the sandbox cannot work here), 70 (a bug),
 71 (the operating system failed), 75 (limit or lock), 77 (denied) or 78 (invalid configuration), and says why on standard error.
@@ -25,15 +25,19 @@ Exit status: the agent's own. pi-agent itself ends with 64 (a bad option), 69 (t
 namespace {
 
 const std::string prefix = "--pi-agent-";
-const std::string tmpdir_option = "--pi-agent-tmpdir=";
+const std::string tmpdir_option = "--pi-agent-tmpdir"; // PATH, or =PATH
 
 [[noreturn]] void refuse(const std::string &option)
 {
-    if (option == "--pi-agent-tmpdir" || option == tmpdir_option)
-        throw Failure(ExitStatus::usage,
-                      "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp; without the option each session has "
-                      "a temporary directory of its own");
     throw Failure(ExitStatus::usage, "unknown option " + escape_for_display(option) + "; see: pi --pi-agent-help");
+}
+
+std::string require_directory(std::string path)
+{
+    if (path.empty())
+        throw Failure(ExitStatus::usage, "--pi-agent-tmpdir needs a directory, as in --pi-agent-tmpdir=build/tmp; without the option each "
+                                         "session has a temporary directory of its own");
+    return path;
 }
 
 } // namespace
@@ -67,8 +71,10 @@ WrapperOptions parse_options(int argc, const char *const *argv)
             options.program = Program::shell;
         else if (argument == "--pi-agent-canary")
             options.program = Program::canary;
-        else if (argument.size() > tmpdir_option.size() && argument.compare(0, tmpdir_option.size(), tmpdir_option) == 0)
-            options.tmpdir = argument.substr(tmpdir_option.size());
+        else if (argument == tmpdir_option)
+            options.tmpdir = require_directory(++index < argc ? argv[index] : "");
+        else if (argument.rfind(tmpdir_option + "=", 0) == 0)
+            options.tmpdir = require_directory(argument.substr(tmpdir_option.size() + 1));
         else
             refuse(argument);
     }

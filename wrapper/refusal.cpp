@@ -26,7 +26,9 @@ std::string path_of_cwd(FdRef cwd)
     if (fstat(cwd.get(), &facts) != 0) throw_errno("examining the working directory");
     if (facts.st_nlink == 0) throw Failure(ExitStatus::denied, "denied: the working directory was deleted; cd to one that exists");
     std::string path = kernel_path(cwd);
-    if (path.empty()) throw Failure(ExitStatus::denied, "denied: the working directory has no path");
+    if (path.empty())
+        throw Failure(ExitStatus::denied, "denied: the path of the working directory is longer than 4,096 bytes, or leads out of what "
+                                          "this shell sees; cd to a directory higher up");
     return path;
 }
 

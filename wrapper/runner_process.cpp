@@ -10,6 +10,8 @@
 #include <algorithm>
 #include <array>
 #include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/wait.h>
@@ -31,6 +33,13 @@ void forget_pending_signals()
     }
 }
 
+// The reason goes where sudo's words would have gone.
+[[noreturn]] void give_up(int complaint)
+{
+    dprintf(complaint, "%d", errno);
+    _exit(exec_failed);
+}
+
 [[noreturn]] void become_sudo(int channel, int complaint)
 {
     const int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
@@ -43,12 +52,21 @@ void forget_pending_signals()
     forget_pending_signals();
     const bool ready = alone && null >= 0 && input >= 0 && error >= 0 && dup2(input, 0) == 0 && dup2(null, 1) == 1 && dup2(error, 2) == 2 &&
                        close_range(3, ~0U, CLOSE_RANGE_CLOEXEC) == 0 && sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
-    if (!ready) _exit(exec_failed);
+    if (!ready) give_up(complaint);
     std::array<const char *, 5> arguments = {"sudo", "-n", "--", build::runner_path, nullptr};
     std::array<const char *, 3> environment = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", nullptr};
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): execve(2) does not write
     execve(build::sudo_path, const_cast<char *const *>(arguments.data()), const_cast<char *const *>(environment.data()));
-    _exit(exec_failed);
+    give_up(complaint);
+}
+
+std::string words_for_start_failure(const std::string &number)
+{
+    const int problem = std::atoi(number.c_str());
+    const std::string what = SystemFailure(problem, std::string("starting ") + build::sudo_path).what();
+    if (problem == EMFILE) return what + "; raise the limit in the calling shell (ulimit -n)";
+    if (problem == ENOENT) return what + "; the administrator installs sudo";
+    return what;
 }
 
 } // namespace
@@ -102,17 +120,15 @@ void RunnerProcess::explain_silence()
     const std::string words = complaint.empty() ? "" : ": " + complaint;
     require_orderly_end();
     const int code = WEXITSTATUS(status_);
-    if (code == exec_failed)
-        throw EarlyRefusal(
-            Failure(ExitStatus::unavailable, std::string(build::sudo_path) + " could not be run; the administrator installs sudo"));
+    if (code == exec_failed) throw EarlyRefusal(Failure(ExitStatus::unavailable, words_for_start_failure(complaint)));
     if (complaint.find("pi-agent-runner:") != std::string::npos) { // before it knew its caller, and so with no other way to say it
         const bool known = code >= static_cast<int>(ExitStatus::usage) && code <= static_cast<int>(ExitStatus::configuration);
         throw Failure(known ? static_cast<ExitStatus>(code) : ExitStatus::denied, "the runner refused" + words);
     }
     if (code == 1)
         throw EarlyRefusal(Failure(ExitStatus::denied, "sudo did not run the runner" + words +
-                                                           "; the administrator runs: sudo pi-agentctl apply; and whoever was "
-                                                           "added to a group since their login logs in again"));
+                                                           "; the administrator runs: sudo pi-agentctl doctor, which says why; "
+                                                           "and whoever was added to a group since their login logs in again"));
     throw Failure(ExitStatus::system_failure,
                   "the runner ended without a word (status " + std::to_string(code) + ")" + words + "; see: journalctl -t pi-agent-runner");
 }

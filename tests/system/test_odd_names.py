@@ -121,7 +121,7 @@ def test_own_options_come_first_and_are_taken_away(machine):
         ("--pi-agent-nonsense", "unknown option --pi-agent-nonsense; see: pi --pi-agent-help"),
         ("--pi-agent-", "unknown option --pi-agent-;"),
         ("--pi-agent-help=1", "unknown option --pi-agent-help=1;"),
-        ("--pi-agent-tmpdir", "--pi-agent-tmpdir needs a directory"),
+        ("--pi-agent-tmpdir=", "--pi-agent-tmpdir needs a directory"),
         (b"--pi-agent-\x1b\n\xff", r"unknown option --pi-agent-\x1b\x0a\xff;"),
     ],
 )

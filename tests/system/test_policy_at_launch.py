@@ -2,6 +2,7 @@
 
 import pytest
 from launching import (
+    DEMO,
     DENIED, INVALID, PLAYING_AGENT, PLAYING_POLICY, POLICY_FILE, agent_says, assert_refused, pi, place_of,
     written_policy,
 )  # fmt: skip
@@ -181,7 +182,23 @@ def test_a_user_whom_the_policy_got_without_apply_is_told_what_is_missing(machin
     with written_policy(machine, changed("  bob:\n", "  eve:\n    roots: [~/projects]\n  bob:\n")):
         done = pi(machine, "sh", "echo ran", user="eve", cwd="/home/eve/projects")
     machine.run("rmdir ~/projects", user="eve", check=True)
-    assert_refused(done, DENIED, "sudo did not run the runner", "the administrator runs: sudo pi-agentctl apply")
+    assert_refused(done, DENIED, "sudo did not run the runner", "the administrator runs: sudo pi-agentctl doctor")
+
+
+def test_a_later_rule_of_sudo_is_named_by_what_the_user_is_told_to_ask_for(machine):
+    machine.write("/etc/sudoers.d/zz-later", "alice ALL=(root) PASSWD: ALL\n", mode=0o440)
+    try:
+        done = pi(machine, "sh", "echo ran")
+        doctor = machine.root(["pi-agentctl", "doctor"])
+    finally:
+        machine.root(["rm", "/etc/sudoers.d/zz-later"], check=True)
+    assert_refused(done, DENIED, "sudo did not run the runner", "the administrator runs: sudo pi-agentctl doctor")
+    assert b"a later sudo rule of alice" in doctor.stdout + doctor.stderr, doctor
+
+
+def test_a_shell_that_allows_too_few_files_is_told_so(machine):
+    done = machine.run("ulimit -n 12; pi sh 'echo ran'", cwd=DEMO)
+    assert_refused(done, 69, "/usr/bin/sudo", "Too many open files", "ulimit -n")
 
 
 def test_a_runner_that_fails_before_it_knows_its_caller_says_so_with_its_own_status(machine):

@@ -102,8 +102,12 @@ def test_e2_what_lies_outside_the_root_is_refused_and_not_made(named, machine, p
 
 
 def test_e2_an_option_without_a_directory_is_a_mistake(machine, playing):
-    for option in ("--pi-agent-tmpdir", "--pi-agent-tmpdir="):
-        assert_refused(pi(machine, option, "sh", "echo ran"), 64, "--pi-agent-tmpdir needs a directory")
+    for options in (["--pi-agent-tmpdir"], ["--pi-agent-tmpdir", "", "sh", "echo ran"], ["--pi-agent-tmpdir=", "sh", "echo ran"]):
+        assert_refused(pi(machine, *options), 64, "--pi-agent-tmpdir needs a directory")
+
+
+def test_e2_the_directory_may_be_an_argument_of_its_own(machine, playing):
+    assert agent_says(machine, "--pi-agent-tmpdir", "apart", "sh", "basename $TMPDIR; rmdir $TMPDIR") == b"apart\n"
 
 
 def test_e2_links_and_other_file_systems_are_refused(machine, playing):

@@ -86,8 +86,11 @@ TEST_CASE("a temporary directory is taken as it is written, the last one counts,
     CHECK(parse({"--pi-agent-tmpdir=x", "--pi-agent-tmpdir=y"}).tmpdir == "y");
     CHECK(parse({"-p", "--pi-agent-tmpdir=x"}).tmpdir.empty());
     CHECK(parse({"-p", "--pi-agent-tmpdir=x"}).agent_arguments.size() == 2);
-    for (const std::string option : {"--pi-agent-tmpdir", "--pi-agent-tmpdir="})
-        CHECK(has(failure_of([&] { return parse({option}); }).text, "--pi-agent-tmpdir needs a directory"));
+    const WrapperOptions apart = parse({"--pi-agent-tmpdir", "a b", "--pi-agent-debug", "-p", "x"});
+    CHECK((apart.tmpdir == "a b" && apart.debug && apart.agent_arguments == std::vector<std::string>{"-p", "x"}));
+    for (const std::vector<std::string> &none :
+         {std::vector<std::string>{"--pi-agent-tmpdir"}, {"--pi-agent-tmpdir", "", "x"}, {"--pi-agent-tmpdir="}})
+        CHECK(has(failure_of([&] { return parse(none); }).text, "--pi-agent-tmpdir needs a directory"));
     CHECK(has(failure_of([&] { return parse({"--pi-agent-tmpdirectory"}); }).text, "unknown option"));
 }
 
