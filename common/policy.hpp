@@ -39,6 +39,7 @@ struct WrapperPolicy {
     bool enable = true; // false: the emergency stop, no launch
     std::string command_name = "pi";
     bool hide_direct_binary = true;
+    bool clipboard = true; // the agent's output may set the clipboard of its user's terminal
     Position where;
 };
 

@@ -40,6 +40,9 @@ const auto &table()
          "The name of the command. Another value is not supported yet."},
         {"wrapper.hide_direct_binary", Form::boolean, "true", "false",
          "Whether `apply` keeps people from starting the agent's program without its sandbox."},
+        {"wrapper.clipboard", Form::boolean, "true", "false",
+         "Whether the agent reaches the clipboard of its user's terminal (OSC 52), as its `/copy` does. `false` takes that out of what it "
+         "shows."},
         {"sandbox", Form::section, "", "{method: systemd}", "What confines the agent.", {}, {}, "methods.md"},
         {"sandbox.method", Form::choice, "systemd", "bwrap",
          "A hardened unit of systemd; bubblewrap, for hosts where systemd is not the first process; a container of root's podman or "

@@ -95,7 +95,8 @@ void read_wrapper(const PolicyValue &section, Policy &policy, Problems &problems
                        wrapper.enable = read_bool(value, problems).value_or(wrapper.enable);
                    }},
                   {"command_name", fixed(problems)},
-                  {"hide_direct_binary", into_bool(wrapper.hide_direct_binary, problems)}},
+                  {"hide_direct_binary", into_bool(wrapper.hide_direct_binary, problems)},
+                  {"clipboard", into_bool(wrapper.clipboard, problems)}},
                  problems);
 }
 

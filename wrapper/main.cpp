@@ -102,7 +102,9 @@ AgentEnded run(WrapperOptions options)
     }
     std::string session;
     const auto client = [&] {
-        return run_client(ClientInput{std::move(request), cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, std::move(terminal)}, session);
+        return run_client(
+            ClientInput{std::move(request), cwd, {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}, std::move(terminal), look.clipboard},
+            session);
     };
     try {
         const AgentEnded ended = client();

@@ -40,6 +40,14 @@ void Pump::drop_before(char first, char second) noexcept
     end_ = static_cast<std::size_t>(to - buffer_.begin());
 }
 
+void Pump::replace(std::string_view bytes)
+{
+    if (buffer_.size() < bytes.size()) buffer_.resize(bytes.size());
+    begin_ = 0;
+    end_ = bytes.size();
+    std::copy(bytes.begin(), bytes.end(), buffer_.begin());
+}
+
 Pump::Outcome Pump::drain(FdRef sink, std::size_t at_once)
 {
     if (begin_ == end_) return Outcome::moved;

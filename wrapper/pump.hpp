@@ -23,6 +23,8 @@ public:
     [[nodiscard]] bool ends_with(char byte) const noexcept { return begin_ != end_ && buffer_[end_ - 1] == byte; }
     // Takes out each `first` that is directly before a `second`.
     void drop_before(char first, char second) noexcept;
+    // In the place of what is there.
+    void replace(std::string_view bytes);
     void discard() noexcept { begin_ = end_; }
 
 private:

@@ -70,7 +70,8 @@ EarlyLook look_early(FdRef cwd)
             root,
             caller.home,
             policy.projects,
-            policy.network};
+            policy.network,
+            policy.wrapper.clipboard};
 }
 
 UniqueFd try_cwd()

@@ -17,6 +17,7 @@ struct EarlyLook {
     std::string home;     // of the user
     ProjectsPolicy projects;
     NetworkPolicy network;
+    bool clipboard; // the agent may set its user's
 };
 
 // A refusal that the runner knows nothing of, so that the wrapper records it. Whatever the runner refuses, it has recorded.

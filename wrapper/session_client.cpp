@@ -108,7 +108,7 @@ private:
             else
                 stop_with_agent(SIGTSTP);
         } else if (std::holds_alternative<TerminalOpened>(message) && input_.terminal && !link_ && packet->fds.size() == 1) {
-            link_.emplace(*input_.terminal, std::move(packet->fds[0]));
+            link_.emplace(*input_.terminal, std::move(packet->fds[0]), input_.reaches_clipboard);
             // A shell is for somebody at the keyboard, and shows and asks more in the foreground.
             const bool at_once =
                 input_.request.program == Program::shell && input_.terminal->has_input() && input_.terminal->in_foreground();

@@ -14,6 +14,7 @@ struct ClientInput {
     FdRef cwd;
     std::array<int, 3> stdio; // borrowed
     std::optional<UserTerminal> terminal;
+    bool reaches_clipboard; // what the agent writes: the policy's wrapper.clipboard
 };
 
 // Throws Failure with what the runner, or sudo, refused. The terminal is restored in every case. `session` becomes the session's id, also

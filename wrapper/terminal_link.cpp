@@ -28,7 +28,8 @@ pid_t group_of(FdRef master) noexcept
 
 } // namespace
 
-TerminalLink::TerminalLink(UserTerminal &terminal, UniqueFd master) : terminal_(terminal), master_(std::move(master))
+TerminalLink::TerminalLink(UserTerminal &terminal, UniqueFd master, bool reaches_clipboard)
+    : terminal_(terminal), master_(std::move(master)), reaches_clipboard_(reaches_clipboard)
 {
     if (fcntl(master_.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("setting up the session's terminal");
     copy_settings();
@@ -101,6 +102,7 @@ void TerminalLink::read_master()
         still_taken_ -= std::min(still_taken_, output_.fresh().size());
     }
     leave_output_processing_to_terminal();
+    if (!reaches_clipboard_) output_.replace(filter_.filter(output_.fresh()));
     modes_.watch(output_.fresh());
 }
 

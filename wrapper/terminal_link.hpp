@@ -3,6 +3,7 @@
 
 #include "common/channel.hpp"
 #include "common/fd.hpp"
+#include "wrapper/clipboard_filter.hpp"
 #include "wrapper/pump.hpp"
 #include "wrapper/terminal_modes.hpp"
 #include "wrapper/user_terminal.hpp"
@@ -15,7 +16,7 @@ namespace pi_agent {
 class TerminalLink {
 public:
     // Sets the pty up like the user's terminal, which stays as it is.
-    TerminalLink(UserTerminal &terminal, UniqueFd master);
+    TerminalLink(UserTerminal &terminal, UniqueFd master, bool reaches_clipboard = true);
     TerminalLink(const TerminalLink &) = delete;
     TerminalLink &operator=(const TerminalLink &) = delete;
     TerminalLink(TerminalLink &&) = delete;
@@ -63,6 +64,8 @@ private:
     UniqueFd master_;
     Pump input_;  // keyboard to agent
     Pump output_; // agent to screen
+    bool reaches_clipboard_;
+    ClipboardFilter filter_;
     TerminalModes modes_;
     termios initial_{}; // what the pty got at first
     pid_t initial_group_ = 0;

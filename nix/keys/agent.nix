@@ -47,6 +47,14 @@
     '';
   }
   {
+    option = "wrapper.clipboard";
+    key = "wrapper.clipboard";
+    type = "bool";
+    default = true;
+    example = false;
+    description = "Whether the agent reaches the clipboard of its user's terminal (OSC 52), as its `/copy` does.";
+  }
+  {
     option = "sandbox.method";
     key = "sandbox.method";
     type.oneOf = [ "systemd" "bwrap" "podman" "docker" "none" ];

@@ -48,6 +48,7 @@ in
     view = "host";
     viewPaths = [ "/srv/toolchains" ];
     scratch = "tmpfs";
+    wrapper.clipboard = false;
   };
   limited = with' { hostUsers = alice; limits = { memory = "8G"; tasks = 2000; cpu = "400%"; runtime = "12h"; sessions = 2; }; };
   toolchains = with' { hostUsers = alice; toolchains = { readable = [ "default" "~/.sdkman" ]; caches = "best_effort"; }; };
