@@ -1,6 +1,8 @@
 // Merging JSON documents.
 #include "runner/documents.hpp"
 
+#include "runner/json_numbers.hpp"
+
 #include <array>
 #include <charconv>
 
@@ -25,7 +27,7 @@ const json *pointer_to(const std::optional<json> &value) noexcept
 bool are_same(const json *one, const json *other)
 {
     if (one == nullptr || other == nullptr) return one == other;
-    return *one == *other;
+    return are_same_values(*one, *other);
 }
 
 bool is_object(const json *value) noexcept

@@ -3,6 +3,7 @@
 
 #include "common/error.hpp"
 #include "common/json_depth.hpp"
+#include "runner/json_numbers.hpp"
 
 #include <algorithm>
 
@@ -65,14 +66,12 @@ nlohmann::json parse_json_object(const std::string &text, const std::string &nam
     };
     const std::size_t nul = plain.find('\0');
     if (nul != std::string::npos) refuse_at(nul + 1); // to the library it is an end, whatever follows
+    const MarkedNumbers marked = mark_numbers(plain);
     nlohmann::json document;
     try {
-        document = nlohmann::json::parse(plain);
+        document = nlohmann::json::parse(marked.text);
     } catch (const nlohmann::json::parse_error &error) {
-        refuse_at(error.byte);
-    } catch (const nlohmann::json::out_of_range &) {
-        // The library names no place for this one.
-        throw Failure(ExitStatus::configuration, name + ": it holds a number that is too large; correct it, nothing was changed");
+        refuse_at(marked.original(error.byte));
     }
     if (!document.is_object())
         throw Failure(ExitStatus::configuration, name + ":1:1: the top level must be an object, {…}; correct it, nothing was changed");

@@ -1,0 +1,30 @@
+// Numbers of JSON documents that no number of ours holds as they are written (more than 18 digits, fractions, exponents, -0): they pass
+// byte for byte. In a document they are texts with a mark that nobody writes by accident.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include <cstddef>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace pi_agent {
+
+// JSON in which these numbers are marked texts, and where bytes were added to it: after which byte, how many.
+struct MarkedNumbers {
+    std::string text;
+    std::vector<std::pair<std::size_t, std::size_t>> added;
+    // The place in the original of one in `text`; both count from 1.
+    [[nodiscard]] std::size_t original(std::size_t byte) const;
+};
+
+MarkedNumbers mark_numbers(const std::string &json);
+
+// A document as text again, with its numbers as they were written. `indent` as for nlohmann's dump.
+std::string dump_with_numbers(const nlohmann::json &document, int indent = -1);
+
+// Whether two values are the same, or one number in two ways of writing it.
+bool are_same_values(const nlohmann::json &one, const nlohmann::json &other);
+
+} // namespace pi_agent
