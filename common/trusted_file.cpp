@@ -12,6 +12,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fstream>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 #include <utility>
 
@@ -34,9 +38,34 @@ bool is_nix_store(const PathStep &step) noexcept
     return step.path == "/nix/store" && (step.status.st_mode & S_ISVTX) != 0 && (step.status.st_mode & S_IWOTH) == 0;
 }
 
-void require_only_root_can_change(const std::string &what, const std::string &wanted, const PathStep &step)
+// The server of a FUSE file system says whose its files are. The kernel asks for others than its user only where that server lets it
+// (allow_other), and tells in mountinfo who mounted it.
+bool is_served_by_somebody(const PathStep &step)
+{
+    struct statfs system {};
+    if (::fstatfs(step.fd.get(), &system) != 0) throw_errno("cannot examine " + escape_for_display(step.path));
+    if (system.f_type != FUSE_SUPER_MAGIC) return false;
+    struct statx facts {};
+    if (::statx(step.fd.get(), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &facts) != 0 || (facts.stx_mask & STATX_MNT_ID) == 0)
+        return true;
+    std::ifstream mounts("/proc/self/mountinfo");
+    const std::string begin = std::to_string(facts.stx_mnt_id) + " ";
+    for (std::string line; std::getline(mounts, line);)
+        if (line.compare(0, begin.size(), begin) == 0)
+            return ("," + line.substr(line.rfind(' ') + 1) + ",").find(",user_id=0,") == std::string::npos;
+    return true;
+}
+
+void require_only_root_can_change(const std::string &what, const std::string &wanted, const PathStep &holder, const PathStep &step)
 {
     if (!defence_is_on("trusted-files")) return;
+    const bool enters_mount = &holder == &step || holder.status.st_dev != step.status.st_dev;
+    if (enters_mount && defence_is_on("trusted-fuse") && is_served_by_somebody(step))
+        throw Failure(
+            ExitStatus::configuration,
+            fmt::format("the {} {} cannot be trusted: {} lies in a file system that a user serves (FUSE), who can say of any file "
+                        "that it is root's; unmount it, or keep the file in another place",
+                        what, escape_for_display(wanted), escape_for_display(step.path)));
     if (step.status.st_uid != 0) {
         refuse(what, wanted, step, fmt::format("belongs to uid {}, not to root", step.status.st_uid),
                "look at what is there, then " + command_on("chown root", step.path, "put it where root owns everything on the way"));
@@ -50,7 +79,7 @@ void require_only_root_can_change(const std::string &what, const std::string &wa
 
 PathStep walk_trusted(const std::string &path, const std::string &what)
 {
-    return walk_path(path, [&](const PathStep &, const PathStep &entry) { require_only_root_can_change(what, path, entry); });
+    return walk_path(path, [&](const PathStep &holder, const PathStep &entry) { require_only_root_can_change(what, path, holder, entry); });
 }
 
 // Opens what an O_PATH descriptor holds: nobody but root could have exchanged it, and /proc leads to the very same file.
@@ -76,8 +105,8 @@ UniqueFd open_trusted(const std::string &path, int flags, const std::string &wha
 ResolvedPath resolve_trusted(const std::string &path, const std::string &what)
 {
     ResolvedPath resolved;
-    const auto step = walk_path(path, [&](const PathStep &, const PathStep &entry) {
-        require_only_root_can_change(what, path, entry);
+    const auto step = walk_path(path, [&](const PathStep &holder, const PathStep &entry) {
+        require_only_root_can_change(what, path, holder, entry);
         if (S_ISLNK(entry.status.st_mode)) resolved.links[entry.path] = link_target(entry.fd, entry.path);
     });
     resolved.canonical = step.path;
