@@ -5,6 +5,7 @@
 #include "admin/agent_binary.hpp"
 #include "admin/draft.hpp"
 #include "admin/explain_limits.hpp"
+#include "admin/named_files.hpp"
 #include "admin/problem_report.hpp"
 #include "admin/table.hpp"
 #include "common/escape.hpp"
@@ -41,7 +42,7 @@ void check_roots(const UserEntry &entry, const Account &user, const Observer &ob
     }
 }
 
-void check_entry(const UserEntry &entry, const Observer &observer, Problems &problems, Unverified &unverified)
+void check_entry(const Policy &policy, const UserEntry &entry, const Observer &observer, Problems &problems, Unverified &unverified)
 {
     const auto key = entry_key(entry);
     if (entry.is_group) {
@@ -52,6 +53,7 @@ void check_entry(const UserEntry &entry, const Observer &observer, Problems &pro
             problems.add(entry.where, key,
                          quote(entry.name) + " is a group that opens the host (root, sudo, docker, ...), and no start is granted by it",
                          "name users, or another group");
+        check_named_files(policy, entry, std::nullopt, observer, problems, unverified);
         unverified.push_back(key + ": the roots of a group are verified for each member when that member starts pi");
         return;
     }
@@ -63,6 +65,7 @@ void check_entry(const UserEntry &entry, const Observer &observer, Problems &pro
         problems.add(entry.where, key, quote(entry.name) + " is root under another name (uid 0)", "name an ordinary account");
     } else {
         check_roots(entry, *user, observer, problems, unverified);
+        check_named_files(policy, entry, user, observer, problems, unverified);
     }
 }
 
@@ -135,7 +138,7 @@ Unverified check_host(const Policy &policy, const Observer &observer, Problems &
 {
     Unverified unverified;
     for (const auto &entry : policy.users)
-        check_entry(entry, observer, problems, unverified);
+        check_entry(policy, entry, observer, problems, unverified);
     if (!check_agent_binary(policy, problems))
         unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
     check_agent_accounts(policy, needed_agent_accounts(policy, group_members), problems);

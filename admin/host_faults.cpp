@@ -233,6 +233,8 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
         const auto access = find_access_rules(policy, user, policy_path);
         const auto *rules = std::get_if<AccessRules>(&access);
         if (rules == nullptr) continue;
+        for (const auto &link : observer.links_out(policy, *rules, user))
+            faults.push_back({"link", "a start of " + user.name + " leaves out " + link, "ask " + user.name + " to do so"});
         for (const auto &finding : observer.resolve_roots(*rules, user)) {
             if (finding.kind != Finding::Kind::usable) continue; // check has said so
             const auto problem = problem_of_mapping(root, finding.text, user, agent);

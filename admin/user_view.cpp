@@ -3,19 +3,25 @@
 
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/links_out.hpp"
 #include "common/path_walk.hpp"
 #include "common/root_path.hpp"
+#include "common/user_paths.hpp"
 #include "runner/child.hpp"
 
 #include <climits>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <functional>
+#include <sstream>
 #include <unistd.h>
 
 namespace pi_agent {
 
 namespace {
+
+constexpr std::size_t links_out_entries = 20'000;
+constexpr std::size_t links_out_bytes = 20'000;
 
 // One question, asked with the rights of the user.
 using Question = std::function<Finding()>;
@@ -128,6 +134,37 @@ AgentPlaces Observer::agent_places(const Policy &policy, const AccessRules &rule
         places.places.push_back({std::move(path), answer.number(), answer.number()});
         answer.end();
     }
+}
+
+std::vector<Finding> Observer::agents_on_way(const Policy &policy, const AccessRules &rules, const Account &user,
+                                             const std::vector<std::string> &paths) const
+{
+    const UserPaths followed(agent_places(policy, rules, user));
+    std::vector<Question> questions;
+    for (const auto &path : paths)
+        questions.emplace_back([&] {
+            const AgentPlace *place = followed.entered_by(path);
+            return Finding{Finding::Kind::usable, place == nullptr ? "" : place->path};
+        });
+    return ask(*this, user, questions);
+}
+
+std::vector<std::string> Observer::links_out(const Policy &policy, const AccessRules &rules, const Account &user) const
+{
+    const UserPaths followed(agent_places(policy, rules, user));
+    const Finding found =
+        ask(*this, user, {[&] {
+            std::size_t left = links_out_entries;
+            std::string text;
+            for (const auto &link : find_links_out(followed, paths_read_as_user(policy, rules, user), [&] { return left-- > 0; }))
+                if (text.size() + link.size() < links_out_bytes) text += link + "\n";
+            return Finding{Finding::Kind::usable, text};
+        }}).front();
+    std::vector<std::string> links;
+    std::istringstream lines(found.kind == Finding::Kind::usable ? found.text : "");
+    for (std::string line; std::getline(lines, line);)
+        links.push_back(line);
+    return links;
 }
 
 OpenedHome Observer::find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const

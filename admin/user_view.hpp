@@ -37,6 +37,11 @@ public:
     [[nodiscard]] Finding resolve_directory(const std::string &path, const Account &user) const;
     // Where agents of `user` write. Throws Failure when it cannot be found out; only where can_look_for(user).
     [[nodiscard]] AgentPlaces agent_places(const Policy &policy, const AccessRules &rules, const Account &user) const;
+    // One finding for each absolute path, where it can be found out: the agents' directory that the way there leads into, or "".
+    [[nodiscard]] std::vector<Finding> agents_on_way(const Policy &policy, const AccessRules &rules, const Account &user,
+                                                     const std::vector<std::string> &paths) const;
+    // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/links_out.hpp).
+    [[nodiscard]] std::vector<std::string> links_out(const Policy &policy, const AccessRules &rules, const Account &user) const;
     // What a session would find of the lists in the home. Throws Failure when it cannot be found out; only where can_look_for(user).
     [[nodiscard]] OpenedHome find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const;
 

@@ -74,6 +74,8 @@ struct UserEntry {
     std::optional<std::string> ssh_key; // for the agent's git: relative to home, or absolute
     Environment env;
     EnvironmentPlaces env_where;
+    Position config_where;
+    Position ssh_key_where;
 };
 
 // A path that the policy names.
@@ -167,6 +169,7 @@ struct Policy {
     Environment env;             // managed
     EnvironmentPlaces env_where;
     std::vector<PolicyPath> env_files;                           // managed, absolute; only root can read them
+    Position host_env_files_where;                               // where the policy says it
     std::vector<std::string> host_env_files = {".pi/agent/env"}; // the user's own, below all that is managed: relative to home, or absolute
 };
 

@@ -109,6 +109,7 @@ void read_view(const PolicyValue &value, Policy &policy, Problems &problems)
 void read_host_env_files(const PolicyValue &section, Policy &policy, Problems &problems)
 {
     policy.host_env_files.clear();
+    policy.host_env_files_where = section.where;
     for (const auto &file : read_paths(section, problem_of_host_file, problems))
         policy.host_env_files.push_back(file.path);
 }

@@ -42,6 +42,7 @@ void read_config_directory(const PolicyValue &value, UserEntry &entry, Problems 
         problems.add(value.where, value.key, quote(*text) + " " + problem->text, problem->remedy);
     } else {
         entry.config = path;
+        entry.config_where = value.where;
     }
 }
 
@@ -55,7 +56,7 @@ void read_ssh(const PolicyValue &section, UserEntry &entry, Problems &problems)
                        if (const auto problem = problem_of_host_file(*path))
                            problems.add(value.where, value.key, quote(*path) + " " + problem->text, problem->remedy);
                        else
-                           entry.ssh_key = path;
+                           entry.ssh_key = path, entry.ssh_key_where = value.where;
                    }}},
                  problems);
     if (!entry.ssh_key && section.node.kind == YamlNode::Kind::mapping && section.node.entries.empty())

@@ -75,6 +75,8 @@ public:
         return current_;
     }
 
+    [[nodiscard]] const AgentPlace *written_by() const noexcept { return current_->written_by; }
+
 private:
     void step(const std::string &name)
     {
@@ -197,6 +199,16 @@ UserPlacePtr UserPaths::follow(const std::string &path) const
 UserPlacePtr UserPaths::follow(UserPlacePtr from, const std::string &path) const
 {
     return Walk(places_, std::move(from), path).run();
+}
+
+const AgentPlace *UserPaths::entered_by(const std::string &path) const
+{
+    Walk walk(places_, host_top(), path);
+    try {
+        walk.run();
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): as far as it came
+    }
+    return walk.written_by();
 }
 
 } // namespace pi_agent

@@ -47,6 +47,9 @@ public:
     // Relative to a directory that was come to.
     [[nodiscard]] UserPlacePtr follow(UserPlacePtr from, const std::string &path) const;
 
+    // The agents' directory that the way leads into, though what it leads to may not be there or not be followed; nullptr for none.
+    [[nodiscard]] const AgentPlace *entered_by(const std::string &path) const;
+
     [[nodiscard]] const AgentPlaces &places() const noexcept { return places_; }
 
 private:

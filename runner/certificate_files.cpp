@@ -151,6 +151,11 @@ CertificateFiles decode(std::string_view bytes, const std::vector<CertificateVar
 
 } // namespace
 
+bool names_certificates(const std::string &name)
+{
+    return holds(file_names, name);
+}
+
 std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInput &environment)
 {
     std::vector<CertificateVariable> found;

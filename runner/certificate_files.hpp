@@ -36,6 +36,9 @@ struct ShownPlaces {
     std::string home;
 };
 
+// Whether a variable is known to name one such file.
+bool names_certificates(const std::string &name);
+
 // The variables of an environment that are known to name such files or, as SSL_CERT_DIR, directories of them.
 std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInput &environment);
 

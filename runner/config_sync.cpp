@@ -5,6 +5,7 @@
 #include "common/defence.hpp"
 #include "common/escape.hpp"
 #include "common/fault_point.hpp"
+#include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/patience.hpp"
 #include "runner/project_alias.hpp"
@@ -32,6 +33,8 @@ void rethrow_reader_failure(Child &reader)
 void furnish_home(const AsUser &agent, const WritingPlaces &places, FdRef defaults, FdRef channel)
 {
     seed_defaults(agent, places.home, places.staging, defaults, channel);
+    // A session whose umask took its owner's rights left it closed, and no agent starts then.
+    find_own_directory_beneath(places.home, std::string(agent_directory) + "/sessions");
     copy_version(agent, places.home, places.staging, running_version());
 }
 

@@ -8,9 +8,11 @@
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/json_merge.hpp"
+#include "runner/json_numbers.hpp"
 #include "runner/replacement.hpp"
 #include "runner/whole_file.hpp"
 
+#include <algorithm>
 #include <chrono>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -55,7 +57,7 @@ json read_document(FdRef file, const std::string &name, const std::string &place
 
 std::string as_text(const json &document)
 {
-    return document.dump(2, ' ', false, json::error_handler_t::replace) + "\n";
+    return dump_with_numbers(document, 2) + "\n";
 }
 
 struct InsideDocument {
@@ -92,7 +94,7 @@ bool write_in_place(FdRef directory, const std::string &name, const std::string 
 
 std::optional<json> parse_base(const std::string &text)
 {
-    json document = json::parse(text, nullptr, false);
+    json document = json::parse(mark_numbers(text).text, nullptr, false);
     return document.is_object() ? std::optional<json>(std::move(document)) : std::nullopt;
 }
 
@@ -203,7 +205,7 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     if (name == "auth.json")
         for (const auto &provider : managed_providers_)
             host.erase(provider);
-    DocumentBase now{host.dump(), merged.chosen.dump(), merged.document.dump()};
+    DocumentBase now{dump_with_numbers(host), dump_with_numbers(merged.chosen), dump_with_numbers(merged.document)};
     if (base == nullptr || base->host != now.host || base->chosen != now.chosen || base->written != now.written)
         manifest.set_document(name, now);
     manifest.flush(); // now: without it the host's version would win once more over what the agent does in between
@@ -228,8 +230,11 @@ void DocumentWriter::write_locked(const json &merged, DocumentVersions without_a
 void DocumentWriter::name_paths_that_leave(const json &settings)
 {
     const auto place = places_.find("settings.json");
+    const auto rule = plan_.documents.find("settings.json");
+    const auto managed = paths_that_leave(parse_json_object(rule->second.managed, "the managed settings.json"));
     std::size_t count = 0;
     for (const auto &path : paths_that_leave(settings)) {
+        if (std::find(managed.begin(), managed.end(), path) != managed.end()) continue; // the policy's, and no mistake of the user's
         if (++count > document_notice_limit) break; // the agent writes this file too: it decides neither how many there are nor how long
         send_answer(channel_, "config: " + (place == places_.end() ? "settings.json" : escape_for_display(place->second)) + ": " +
                                   escape_for_display(path.substr(0, 1024)) +

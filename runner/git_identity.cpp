@@ -7,7 +7,7 @@
 #include "common/fault_point.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/beneath.hpp"
-#include "runner/host_program.hpp"
+#include "runner/git_files.hpp"
 #include "runner/whole_file.hpp"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int git_patience_seconds = 2;
 constexpr std::size_t answer_limit = 16UL * 1024;
+constexpr std::size_t notice_limit = 10;
 constexpr const char *file_inside = "/run/pi-agent/gitconfig";
 // In git's order the lowest: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT win
 // over both.
@@ -32,41 +32,12 @@ FoundIdentity failed(const std::string &problem)
     return FoundIdentity{{}, problem};
 }
 
-// Git reads no more of the system than it must, asks nobody, and says what is wrong in words that do not depend on the user.
-std::vector<std::string> environment_for(const std::string &home)
-{
-    return {"HOME=" + home, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C"};
-}
-
-std::string problem_of(const ProgramOutput &answer, const std::string &file)
-{
-    const std::string place = escape_for_display(file);
-    switch (answer.end) {
-    case ProgramOutput::End::late:
-        return "git did not read " + place + " within " + std::to_string(git_patience_seconds) +
-               " seconds; is it, or what it includes, or the project's .git/config, a pipe or on a file system that does not answer?";
-    case ProgramOutput::End::too_long:
-        return "user.name, user.email and safe.directory in " + place + " are longer than " + std::to_string(answer_limit) + " bytes";
-    case ProgramOutput::End::killed:
-        return "git was killed while it read " + place;
-    case ProgramOutput::End::not_installed:
-        return "";
-    case ProgramOutput::End::exited:
-        break;
-    }
-    // 1: nothing found, or a file that it may not read, which is a warning to it.
-    if (answer.status == 0 || (answer.status == 1 && answer.complaint.empty())) return "";
-    std::string said = answer.complaint;
-    std::replace(said.begin(), said.end(), '\n', ' ');
-    return "git could not read " + place + ": " + escape_for_display(said.substr(0, said.find_last_not_of(' ') + 1));
-}
-
 std::string encode_found(const FoundIdentity &found)
 {
     Encoder encoder;
     for (const auto &value : {found.identity.name, found.identity.email})
         encoder.number(value ? 1 : 0).text(value.value_or(""));
-    return encoder.texts(found.identity.safe_directories).text(found.problem).bytes();
+    return encoder.texts(found.identity.safe_directories).text(found.problem).texts(found.notices).bytes();
 }
 
 FoundIdentity decode_found(std::string_view bytes)
@@ -81,16 +52,18 @@ FoundIdentity decode_found(std::string_view bytes)
     }
     found.identity.safe_directories = decoder.texts();
     found.problem = decoder.text();
+    found.notices = decoder.texts(notice_limit);
     decoder.end();
     return found;
 }
 
-void read_identity(const AsUser &user, const Account &account, const OpenedProject &project, Deadline deadline, FdRef channel)
+void read_identity(const AsUser &user, const Account &account, const OpenedProject &project, const AgentPlaces &agents, Deadline deadline,
+                   FdRef channel)
 {
     fault_point("reading-git-id");
     const UniqueFd here = find_beneath(project.shown.directory, project.below, O_PATH | O_DIRECTORY);
     if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
-    send_answer(channel, encode_found(find_git_identity(user, account.home, project.shown.path(), deadline)));
+    send_answer(channel, encode_found(find_git_identity(user, UserPaths(agents), account.home, project.shown.path(), deadline)));
 }
 
 } // namespace
@@ -105,27 +78,29 @@ std::optional<std::string> safe_directory(const std::string &value, const std::s
     return std::nullopt;
 }
 
-FoundIdentity find_git_identity(const AsUser &user, const std::string &home, const std::string &shown, Deadline deadline)
+FoundIdentity find_git_identity(const AsUser &user, const UserPaths &paths, const std::string &home, const std::string &shown,
+                                Deadline deadline)
 {
     FoundIdentity found;
     GitIdentity &identity = found.identity;
-    // The second wins, as with git, which reads both. By name, because `git config --global` reads only the second when that exists.
-    for (const char *name : {"/.config/git/config", "/.gitconfig"}) {
-        const std::string file = home + name;
-        if (access(file.c_str(), F_OK) != 0 && errno == ENOENT) continue;
-        const ProgramOutput answer = run_host_program(
-            user, {"git", "config", "--file", file, "--includes", "-z", "--get-regexp", "^(user\\.(name|email)|safe\\.directory)$"},
-            environment_for(home), answer_limit, deadline);
-        if (std::string problem = problem_of(answer, file); !problem.empty()) return failed(problem);
-        for (auto &[key, value] : read_git_settings(answer.output)) {
-            if (key == "user.name")
-                identity.name = std::move(value);
-            else if (key == "user.email")
-                identity.email = std::move(value);
-            else if (auto directory = safe_directory(value, home, shown))
-                identity.safe_directories.push_back(std::move(*directory));
+    GitFiles files(user, paths, home, deadline);
+    try {
+        // The second wins, as with git, which reads both.
+        for (const char *name : {"/.config/git/config", "/.gitconfig"}) {
+            for (auto &[key, value] : files.read(home + name)) {
+                if (key == "user.name")
+                    identity.name = std::move(value);
+                else if (key == "user.email")
+                    identity.email = std::move(value);
+                else if (auto directory = safe_directory(value, home, shown))
+                    identity.safe_directories.push_back(std::move(*directory));
+            }
         }
+    } catch (const Failure &failure) {
+        found = failed(failure.what());
     }
+    found.notices = files.notices();
+    found.notices.resize(std::min(found.notices.size(), notice_limit));
     return found;
 }
 
@@ -134,7 +109,8 @@ void name_git_config(EnvironmentInput &environment)
     environment.defaults[variable] = {file_inside, "settings for git in a session, git_identity among them"};
 }
 
-GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, bool wanted)
+GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents,
+                                     bool wanted)
 {
     if (!wanted) return;
     const Deadline deadline = in_seconds(defence_is_on("git-deadline") ? git_patience_seconds : 600);
@@ -142,7 +118,7 @@ GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, co
     try {
         child_.emplace(
             root, "reader of the git identity", user, std::vector<int>{project.shown.directory.get()},
-            [&, deadline](const AsUser &self, FdRef channel) { read_identity(self, user, project, deadline, channel); },
+            [&, deadline](const AsUser &self, FdRef channel) { read_identity(self, user, project, agents, deadline, channel); },
             Descendants::end_with_it);
     } catch (const SystemFailure &failure) { // no reason to refuse a session
         problem_ = failure.what();
@@ -179,9 +155,13 @@ std::vector<std::string> GitIdentityReader::show(const SessionDirectory &session
     child_.reset();
     session.make_directory("run/pi-agent");
     write_whole(session.make_file("run/pi-agent/gitconfig"), git_config_text("/etc/gitconfig", found.identity, config), file_inside);
-    if (found.problem.empty()) return {};
-    return {"git: the agent's commits do not carry your name and address: " + found.problem +
-            "; it can still commit with a user.name and user.email of its own"};
+    std::vector<std::string> notices;
+    for (const auto &notice : found.notices)
+        notices.push_back("git: " + notice);
+    if (!found.problem.empty())
+        notices.push_back("git: the agent's commits do not carry your name and address: " + found.problem +
+                          "; it can still commit with a user.name and user.email of its own");
+    return notices;
 }
 
 } // namespace pi_agent

@@ -4,6 +4,7 @@
 
 #include "common/account.hpp"
 #include "common/identity.hpp"
+#include "common/user_paths.hpp"
 #include "runner/child.hpp"
 #include "runner/environment.hpp"
 #include "runner/git_config.hpp"
@@ -21,11 +22,13 @@ namespace pi_agent {
 struct FoundIdentity {
     GitIdentity identity;
     std::string problem;
+    std::vector<std::string> notices = {}; // of single files that were left out
 };
 
 // Asks the host's git, in the current directory, about the user's own files below `home`. The repository around is not asked, but decides
 // which conditional includes count. Of the directories that the user calls safe, those count that concern `shown` (safe_directory).
-FoundIdentity find_git_identity(const AsUser &user, const std::string &home, const std::string &shown, Deadline deadline);
+FoundIdentity find_git_identity(const AsUser &user, const UserPaths &paths, const std::string &home, const std::string &shown,
+                                Deadline deadline);
 
 // A value of git's safe.directory (git-config(1)) as a session has it that shows the directory `shown`: "" (forget those before), "*", and
 // what lies in `shown` or holds it; "~/" is the user's home. Nothing for a directory that is none of the session's business. Pure.
@@ -38,7 +41,7 @@ void name_git_config(EnvironmentInput &environment);
 class GitIdentityReader {
 public:
     // Starts it, in the working directory of `project`; nothing where the policy does not want it.
-    GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, bool wanted);
+    GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents, bool wanted);
 
     // Waits for it and writes what it found into the session's /run, where the agent cannot change it, as its git's configuration. Returns
     // what the user should know.

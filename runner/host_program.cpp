@@ -38,11 +38,17 @@ struct Pipe {
 
 // In the forked child, in which nothing may be thrown.
 [[noreturn]] void become_program(pid_t parent, const Pipe &output, const Pipe &complaint, const std::vector<std::string> &paths,
-                                 char *const *arguments, char *const *environment)
+                                 const std::vector<int> &inputs, char *const *arguments, char *const *environment)
 {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    const bool placed = nothing >= 0 && dup2(nothing, STDIN_FILENO) >= 0 && dup2(output.writing.get(), STDOUT_FILENO) >= 0 &&
-                        dup2(complaint.writing.get(), STDERR_FILENO) >= 0 && close_range(3, ~0U, 0) == 0;
+    bool placed = nothing >= 0 && dup2(inputs.empty() ? nothing : inputs[0], STDIN_FILENO) >= 0 &&
+                  dup2(output.writing.get(), STDOUT_FILENO) >= 0 && dup2(complaint.writing.get(), STDERR_FILENO) >= 0;
+    int next = 3;
+    if (inputs.size() > 1) { // above what is placed: it may be one of these numbers
+        const int second = fcntl(inputs[1], F_DUPFD, 10);
+        placed = placed && second >= 0 && dup2(second, next++) >= 0;
+    }
+    placed = placed && close_range(static_cast<unsigned>(next), ~0U, 0) == 0;
     sigset_t none;
     sigemptyset(&none);
     // Whoever waits for the program is killed at its own deadline, and takes it along.
@@ -93,7 +99,8 @@ bool read_all(Pipe &output, Pipe &complaint, std::size_t limit, Deadline deadlin
 } // namespace
 
 ProgramOutput run_host_program(const AsUser & /*user*/, const std::vector<std::string> &command,
-                               const std::vector<std::string> &environment, std::size_t limit, Deadline deadline)
+                               const std::vector<std::string> &environment, std::size_t limit, Deadline deadline,
+                               const std::vector<int> &inputs)
 {
     std::vector<std::string> paths;
     paths.reserve(program_directories.size());
@@ -108,7 +115,7 @@ ProgramOutput run_host_program(const AsUser & /*user*/, const std::vector<std::s
     const pid_t parent = getpid();
     const pid_t program = fork();
     if (program < 0) throw_errno("starting " + command.front());
-    if (program == 0) become_program(parent, output, complaint, paths, argument_pointers.data(), variable_pointers.data());
+    if (program == 0) become_program(parent, output, complaint, paths, inputs, argument_pointers.data(), variable_pointers.data());
     output.writing.reset(); // or their end would never be seen
     complaint.writing.reset();
 

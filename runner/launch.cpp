@@ -85,7 +85,7 @@ LaunchRecord plan_launch(const Policy &policy, const EnvironmentInput &environme
     record.project = project_path;
     record.below = project.below;
     record.cwd_inode = project.cwd_inode;
-    record.umask = request.umask;
+    record.umask = request.umask & 077U; // one that takes its owner's rights would shut the agent out of what it makes
     record.on_terminal = request.on_terminal;
     return record;
 }
@@ -188,7 +188,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     ScratchSweep leftovers(root, policy.agent.state_dir);
     ShownHome shown_home;
     try {
-        GitIdentityReader git_identity(root, caller, project, policy.git_identity);
+        GitIdentityReader git_identity(root, caller, project, agents, policy.git_identity);
         HostFilesReader host_files(root, worker, view);
         require_harmless_groups(policy, rules, agent); // many look-ups, and nothing but our own programs has these groups yet
         shown_home = home_mounts.make(caller, worker, state, defaults, scratch);

@@ -23,7 +23,9 @@ std::string read_whole(FdRef fd, std::size_t limit, const std::string &name)
         if (count < 0) throw_errno("reading " + name);
         if (count == 0) break;
         length += static_cast<std::size_t>(count);
-        if (length > limit) throw Failure(ExitStatus::configuration, name + " is larger than " + std::to_string(limit) + " bytes");
+        if (length > limit)
+            throw Failure(ExitStatus::configuration,
+                          name + " is larger than " + std::to_string(limit) + " bytes, more than is read of such a file; shorten it");
     }
     text.resize(length);
     return text;

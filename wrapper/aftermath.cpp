@@ -6,6 +6,7 @@
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 #include "common/idle_memory.hpp"
+#include "common/links_out.hpp"
 #include "wrapper/aftermath_notice.hpp"
 #include "wrapper/progress_line.hpp"
 
@@ -16,6 +17,7 @@
 #include <fcntl.h>
 #include <future>
 #include <linux/close_range.h>
+#include <optional>
 #include <poll.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
@@ -48,6 +50,18 @@ bool leave_everything(pid_t parent, int channel)
     return prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent;
 }
 
+// None where there is more than is looked at.
+std::optional<std::set<std::string>> look_at_links(const LookPlan &plan, FdRef channel)
+{
+    Budget budget(aftermath_link_entries, in_seconds(1), [&] { return has_input_now(channel); });
+    const auto go_on = [&] {
+        budget.take_one();
+        return !budget.is_spent();
+    };
+    std::set<std::string> links = find_links_out(UserPaths(plan.agents), plan.read_as_user, go_on);
+    return budget.is_spent() ? std::nullopt : std::optional(std::move(links));
+}
+
 void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
 {
     // An agent that ends early has its user waiting: what was not looked at yet is not.
@@ -55,9 +69,9 @@ void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
     // In a thread of low priority, which no process can take back: everybody waits for the start of the session, and nobody for this look.
     const auto look_first = [&] {
         setpriority(PRIO_PROCESS, 0, first_look_niceness); // on Linux of the calling thread alone (setpriority(2)); best_effort
-        return look_at_doors(plan, first_budget, true);
+        return std::pair(look_at_doors(plan, first_budget, true), look_at_links(plan, channel));
     };
-    const Snapshot before = std::async(std::launch::async, look_first).get();
+    const auto [before, links_before] = std::async(std::launch::async, look_first).get();
     if (!wait_for_input(channel, in_seconds(1))) release_start_up_memory(); // as StartUpMemory does
     while (!wait_for_input(channel, in_seconds(60))) {
     }
@@ -68,9 +82,11 @@ void look_twice(const LookPlan &plan, const std::string &cwd, FdRef channel)
                   in_seconds(defence_is_on("aftermath-bounds") ? aftermath_seconds : 600), [&] { return has_input_now(channel); });
     const Snapshot after = look_at_doors(plan, budget, false);
     const std::vector<Finding> findings = compare(before, after, plan.start);
+    const auto links_after = look_at_links(plan, channel);
     // Recorded first: once the user is told, `pi` ends, and this process with it.
     const std::string record = findings.empty() || record_aftermath(findings, asked->bytes) ? asked->bytes : "";
-    send_record(channel, aftermath_notice(findings, after, cwd, record), {}, in_seconds(1));
+    const std::string links = links_before && links_after ? links_notice(*links_before, *links_after) : "";
+    send_record(channel, aftermath_notice(findings, after, cwd, record) + links, {}, in_seconds(1));
 }
 
 [[noreturn]] void run_child(pid_t parent, const std::function<LookPlan()> &make_plan, const timespec &start, const std::string &cwd,

@@ -11,8 +11,9 @@
 
 namespace pi_agent {
 
-constexpr int aftermath_seconds = 2;               // for one look
-constexpr std::size_t aftermath_entries = 300'000; // in one look
+constexpr int aftermath_seconds = 2;                   // for one look
+constexpr std::size_t aftermath_entries = 300'000;     // in one look
+constexpr std::size_t aftermath_link_entries = 20'000; // of what a start reads as the user
 
 class Aftermath {
 public:

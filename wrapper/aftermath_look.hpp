@@ -1,6 +1,7 @@
 // One look at everything that a session was shown: what in it would run code outside.
 #pragma once
 
+#include "common/agent_places.hpp"
 #include "common/policy.hpp"
 #include "wrapper/shown_tree.hpp"
 #include "wrapper/snapshot.hpp"
@@ -17,6 +18,8 @@ struct LookPlan {
     std::vector<std::string> path_entries;    // of the user's PATH that lie in it: canonical, absolute
     std::string home;                         // the user's
     timespec start{};                         // before anything of the session ran
+    AgentPlaces agents;                       // where links lead nowhere else (common/links_out.hpp)
+    std::vector<std::string> read_as_user;    // by the next start
 };
 
 // The first look may still be under way when the agent starts: what it then finds younger than `start` it does not believe to be older.

@@ -75,6 +75,17 @@ std::string aftermath_notice(const std::vector<Finding> &findings, const Snapsho
     return text;
 }
 
+std::string links_notice(const std::set<std::string> &before, const std::set<std::string> &after)
+{
+    std::string text;
+    std::size_t count = 0;
+    for (const auto &link : after)
+        if (!before.contains(link) && ++count <= line_limit) text += "pi:   " + link + "\n";
+    if (count == 0) return "";
+    if (count > line_limit) text += "pi:   and " + std::to_string(count - line_limit) + " more\n";
+    return "pi: this session left links that lead out of your projects, in what pi reads as you; no start follows them:\n" + text;
+}
+
 std::string aftermath_json(const std::vector<Finding> &findings)
 {
     nlohmann::json list = nlohmann::json::array();

@@ -3,6 +3,7 @@
 
 #include "wrapper/snapshot.hpp"
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,9 @@ namespace pi_agent {
 // says whether everything was looked at. `recorded_session` is what the journal's record names; empty where it took none.
 std::string aftermath_notice(const std::vector<Finding> &findings, const Snapshot &after, const std::string &cwd,
                              const std::string &recorded_session);
+
+// What came of links that no start follows (common/links_out.hpp); empty when nothing did.
+std::string links_notice(const std::set<std::string> &before, const std::set<std::string> &after);
 
 // A JSON array of {path, kind, change}; the first few hundred. Names are escaped as for people.
 std::string aftermath_json(const std::vector<Finding> &findings);

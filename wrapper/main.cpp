@@ -68,7 +68,13 @@ Aftermath begin_aftermath(const EarlyLook &look)
     if (!look.projects.aftermath) return {};
     const char *path = std::getenv("PATH");
     const std::string search_path = path == nullptr ? "" : path;
-    return {[&] { return plan_look(look.root, look.cwd, look.home, search_path, look.projects.scope); }, look.cwd};
+    const auto make_plan = [&] {
+        LookPlan plan = plan_look(look.root, look.cwd, look.home, search_path, look.projects.scope);
+        plan.agents = look.agents;
+        plan.read_as_user = look.read_as_user;
+        return plan;
+    };
+    return {make_plan, look.cwd};
 }
 
 void tell(const std::string &notice)

@@ -5,6 +5,7 @@
 #include "common/decision.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/links_out.hpp"
 #include "common/path_walk.hpp"
 #include "common/policy_load.hpp"
 #include "common/record_event.hpp"
@@ -15,6 +16,7 @@
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
 
 namespace pi_agent {
 
@@ -55,11 +57,16 @@ EarlyLook look_early(FdRef cwd)
     if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(ExitStatus::denied, refused->text);
     const AccessRules &rules = std::get<AccessRules>(found);
     std::vector<RootCandidate> candidates;
+    AgentPlaces agents = places_of_state(policy);
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, caller);
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
             throw PolicyError({Diagnostic{problem->where, rules.entry + ".roots", problem->text, ""}});
-        candidates.push_back(RootCandidate{std::get<ResolvedRoot>(resolved).path, granted.by_group, granted.spec.where});
+        const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
+        candidates.push_back(RootCandidate{root.path, granted.by_group, granted.spec.where});
+        struct stat facts {};
+        if (fstat(root.fd.get(), &facts) != 0) throw_errno("examining a root");
+        agents.places.push_back({root.path, facts.st_dev, facts.st_ino});
     }
     const std::string path = path_of_cwd(cwd);
     auto decision = decide(caller, rules, candidates, path);
@@ -71,7 +78,9 @@ EarlyLook look_early(FdRef cwd)
             caller.home,
             policy.projects,
             policy.network,
-            policy.wrapper.clipboard};
+            policy.wrapper.clipboard,
+            std::move(agents),
+            paths_read_as_user(policy, rules, caller)};
 }
 
 UniqueFd try_cwd()

@@ -1,11 +1,13 @@
 // The wrapper's own look at the policy: refuses early and in friendly words. The runner decides again, and only that counts.
 #pragma once
 
+#include "common/agent_places.hpp"
 #include "common/error.hpp"
 #include "common/fd.hpp"
 #include "common/policy.hpp"
 
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
@@ -17,7 +19,9 @@ struct EarlyLook {
     std::string home;     // of the user
     ProjectsPolicy projects;
     NetworkPolicy network;
-    bool clipboard; // the agent may set its user's
+    bool clipboard;                        // the agent may set its user's
+    AgentPlaces agents;                    // where agents of this user write
+    std::vector<std::string> read_as_user; // by a start
 };
 
 // A refusal that the runner knows nothing of, so that the wrapper records it. Whatever the runner refuses, it has recorded.

@@ -202,6 +202,31 @@ def test_a_link_that_a_session_planted_gives_it_no_other_file_of_the_users(what,
     assert b"where an agent can have made it" in on.seen.stderr and on.seen.returncode != 78, on
 
 
+# What alice's git is told, what the session plants beside.
+GIT = {
+    "its own file": (f"ln -s {ROOT}/cfg/git .gitconfig", f"ln -s {SECRET} {ROOT}/cfg/git"),
+    "an include of its own file": (f"ln -s {ROOT}/cfg/git .gitconfig", f"printf '[include]\\n\\tpath = {SECRET}\\n' >{ROOT}/cfg/git"),
+    "an include of an include": (f"printf '[include]\\n\\tpath = {ROOT}/cfg/git\\n' >.gitconfig", f"printf '[include]\\n\\tpath = ~/.private/key\\n' >{ROOT}/cfg/git"),
+    "a link among the includes": (f"printf '[includeIf \"gitdir:~/\"]\\n\\tpath = projects/cfg/git\\n' >.gitconfig", f"ln -s ../../.private/key {ROOT}/cfg/git"),
+}
+
+
+@pytest.mark.parametrize("what", GIT)
+def test_git_is_led_to_no_other_file_of_the_users(what, prove):
+    user, plant = GIT[what]
+
+    def attack(target):
+        arrange = f"cd; mv .gitconfig .gitconfig-kept; printf '[user]\\n\\tname = {MARK}\\n' >{SECRET}; {user}"
+        try:
+            outcome = planted(target, POLICY, arrange, f"rm -f {ROOT}/cfg/git; {plant}", "git config user.name")
+        finally:
+            target.machine.run("cd; mv .gitconfig-kept .gitconfig", check=True)
+        return Outcome(MARK.encode() in outcome.seen.stdout, outcome.seen)
+
+    on, _ = prove(attack, "stay-in-root")
+    assert b"pi: git: " in on.seen.stderr and b"is left out: " in on.seen.stderr, on
+
+
 # --- races
 
 

@@ -55,7 +55,8 @@ struct Host {
     {
         return as_user([&](const AsUser &user) {
             if (::chdir(project.c_str()) != 0) return std::string("no directory");
-            const FoundIdentity all = find_git_identity(user, home, project, Clock::now() + std::chrono::milliseconds(milliseconds));
+            const FoundIdentity all =
+                find_git_identity(user, UserPaths({}), home, project, Clock::now() + std::chrono::milliseconds(milliseconds));
             return all.identity.name.value_or("-") + "|" + all.identity.email.value_or("-") + "|" + all.problem;
         });
     }
@@ -96,7 +97,8 @@ TEST_CASE("of the directories that the user calls safe, those of the session are
     host.write("home/.gitconfig", "[safe]\n\tdirectory = \n\tdirectory = " + host.project + "\n\tdirectory = ~/b\n");
     const auto safe = as_user([&](const AsUser &user) {
         std::string all;
-        for (const auto &directory : find_git_identity(user, host.home, host.project, in_seconds(4)).identity.safe_directories)
+        for (const auto &directory :
+             find_git_identity(user, UserPaths({}), host.home, host.project, in_seconds(4)).identity.safe_directories)
             all += "<" + directory + ">";
         return all;
     });
@@ -177,7 +179,9 @@ TEST_CASE("a pipe keeps nobody, be it the file, what it includes or the reposito
     host.make_repository();
     std::filesystem::remove(host.project + "/.git/config");
     std::filesystem::create_symlink(pipe, host.project + "/.git/config");
-    CHECK(contains(host.found(300), late));
+    CHECK(host.found(4000) == "n|-|"); // nobody asks which repository it is
+    host.write("home/.gitconfig", "[user]\n\tname = n\n[includeIf \"gitdir:x/\"]\n\tpath = y\n");
+    CHECK(host.found(300) == "n|-|");
 }
 
 TEST_CASE("what was found is shown even when something else took longer than git may, and named once" * doctest::skip(not_root()))
@@ -194,7 +198,7 @@ TEST_CASE("what was found is shown even when something else took longer than git
         const auto [termination, silent] = make_channel();
         OpenedProject project;
         project.shown.directory = open_path(host.project, O_PATH | O_DIRECTORY);
-        GitIdentityReader reader(root, user, project, true);
+        GitIdentityReader reader(root, user, project, {}, true);
         std::this_thread::sleep_for(std::chrono::milliseconds(3100));
         std::string text;
         for (const auto &notice : reader.show(session, SessionWatch{wrapper, termination}, RepositoryConfig::protected_))
