@@ -119,8 +119,7 @@ RenderFacts find_render_facts(const AsRoot &root, const Policy &policy, const Ac
     facts.managed_files = read_managed_env_files(policy.env_files);
     for (const auto &file : policy.env_files)
         if (!is_plain(file.path, facts.managed_files)) facts.quoted_files.insert(file.path);
-    AgentPlaces agents = places_of_state(policy);
-    agents.places.insert(agents.places.end(), project.roots.begin(), project.roots.end());
+    const AgentPlaces agents = places_of_state(policy, project.roots);
     for (const auto &assignment : ask_host_env_files(root, user, policy.host_env_files, agents).assignments)
         facts.host_variables.push_back(assignment.where);
     return facts;

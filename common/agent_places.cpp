@@ -26,9 +26,9 @@ bool fits_from_somewhere(const std::string &pattern, std::string path, ProjectSc
 
 } // namespace
 
-AgentPlaces places_of_state(const Policy &policy)
+AgentPlaces places_of_state(const Policy &policy, const std::vector<AgentPlace> &roots)
 {
-    AgentPlaces places{{}, policy.projects.scope, policy.projects.mask};
+    AgentPlaces places{roots, policy.projects.scope, policy.projects.mask};
     struct stat facts {};
     if (stat(policy.agent.state_dir.c_str(), &facts) == 0) places.places.push_back({policy.agent.state_dir, facts.st_dev, facts.st_ino});
     return places;

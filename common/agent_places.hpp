@@ -25,8 +25,8 @@ struct AgentPlaces {
     std::vector<PolicyPath> masks;           // what no session sees of its project
 };
 
-// Without roots.
-AgentPlaces places_of_state(const Policy &policy);
+// With these roots, and no others.
+AgentPlaces places_of_state(const Policy &policy, const std::vector<AgentPlace> &roots = {});
 
 // For processes of `user`. Roots that cannot be used are left out: nobody is shown one.
 std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user);

@@ -121,6 +121,21 @@ void die_with_parent(pid_t parent, FdRef channel)
     _exit(1);
 }
 
+[[noreturn]] void run_as_parent(pid_t parent, UniqueFd parents_end, FdRef channel, const std::function<std::string()> &task)
+{
+    try {
+        parents_end.reset();
+        die_with_parent(parent, channel);
+        send_long_answer(channel, task());
+        _exit(0);
+    } catch (const Failure &failure) {
+        send_failure(channel, failure.status(), failure.what());
+    } catch (const std::exception &failure) {
+        send_failure(channel, ExitStatus::internal, failure.what());
+    }
+    _exit(1);
+}
+
 // False when it has not ended by then. Throws nothing, for it is how an object goes.
 bool reap(pid_t pid, Deadline deadline) noexcept
 {
@@ -146,6 +161,16 @@ Child::Child(const AsRoot &root, const std::string &name, const Account &identit
     pid_ = apart ? fork_into_own_pid_namespace() : fork();
     if (pid_ < 0) throw_errno("starting the " + name);
     if (pid_ == 0) run_child(root.for_child(), parent, identity, keep, ends.second, task);
+    channel_ = std::move(ends.first);
+}
+
+Child::Child(const AsRoot & /*root*/, const std::string &name, const std::function<std::string()> &task) : name_(name)
+{
+    auto ends = make_channel();
+    const pid_t parent = getpid();
+    pid_ = fork();
+    if (pid_ < 0) throw_errno("starting the " + name);
+    if (pid_ == 0) run_as_parent(parent, std::move(ends.first), ends.second, task);
     channel_ = std::move(ends.first);
 }
 

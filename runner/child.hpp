@@ -26,6 +26,8 @@ public:
           const std::function<void(const AsUser &, FdRef channel)> &task, Descendants descendants = Descendants::may_outlive_it);
     Child(const Child &) = delete;
     Child &operator=(const Child &) = delete;
+    // The child stays what this process is, with all its descriptors, and answers with what `task` returns (receive_long).
+    Child(const AsRoot &root, const std::string &name, const std::function<std::string()> &task);
     Child(Child &&) = delete;
     Child &operator=(Child &&) = delete;
     ~Child();

@@ -26,6 +26,7 @@
 #include "runner/process_state.hpp"
 #include "runner/progress.hpp"
 #include "runner/project_alias.hpp"
+#include "runner/record_handover.hpp"
 #include "runner/recorded_run.hpp"
 #include "runner/root_confinement.hpp"
 #include "runner/root_tree.hpp"
@@ -108,7 +109,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     reset_process_state(root);
     const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave a scope behind
     std::optional<Admission> admission;
-    sandbox->leave_callers_group([&] { admission.emplace(admit(policy, caller)); });
+    sandbox->leave_callers_group([&] { admission.emplace(admit(root, policy, caller)); });
     // --- from here the caller can neither freeze nor kill this process ---
 
     const AccessRules &rules = admission->rules;
@@ -122,8 +123,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view, policy.projects);
     OpenedHome user_home = receive_home_directories(receiver.child());
     ProjectGuards guards(root, caller, project, policy.projects); // searches while this goes on
-    AgentPlaces agents = places_of_state(policy);
-    agents.places.insert(agents.places.end(), project.roots.begin(), project.roots.end());
+    const AgentPlaces agents = places_of_state(policy, project.roots);
     const std::string tmpdir = make_user_tmpdir(root, caller, project, request);
 
     // Prepare what the sandbox needs.
@@ -248,8 +248,9 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     PlaceholderRemoval placeholders(root, id, session.fd());
     const auto while_it_ends = [&] { placeholders.begin(); };
     const AgentEnded ended = run_recorded(record, asked, *sandbox, notify, [&, &channel = control] { // clang 14 takes no name of a pair
+        const auto send = [&](FdRef pty) { hand_record_over(root, policy, environment, launch, channel, pty); };
         const Session watched{wrapper, to_wrapper,       receiver,     channel,     termination,
-                              launch,  early.messages(), before_agent, after_agent, while_it_ends};
+                              send,    early.messages(), before_agent, after_agent, while_it_ends};
         const AgentEnded seen = supervise(*sandbox, watched, std::move(terminal));
         end.sandbox_has_ended();
         release_scratch(scratch);

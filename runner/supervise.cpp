@@ -24,8 +24,7 @@ namespace {
 constexpr int start_patience_seconds = 30;
 constexpr int grace_seconds = 2;          // for the agent to end by itself
 constexpr int stop_patience_seconds = 15; // a unit's own stop takes at most 2 s per stage
-constexpr int handover_patience_seconds = 5;
-constexpr int last_word_seconds = 1; // of a launcher that is gone
+constexpr int last_word_seconds = 1;      // of a launcher that is gone
 
 class Supervisor {
 public:
@@ -121,7 +120,7 @@ private:
     void hand_record_over()
     {
         attempt([&] {
-            send_launch(session_.control, session_.record, terminal_, in_seconds(handover_patience_seconds));
+            session_.hand_record_over(terminal_);
             for (const int number : early_signals_)
                 send_packet(session_.control, encode(WrapperMessage(ForwardSignal{number})), {}, in_seconds(1));
             if (with_keyboard_) send_packet(session_.control, encode(WrapperMessage(ContinueAgent{true})), {}, in_seconds(1));

@@ -18,7 +18,8 @@ struct Session {
     Receiver &receiver; // what the wrapper says
     FdRef control;      // pi-agent-exec
     FdRef termination;  // from watch_termination
-    const LaunchRecord &record;
+    // Sends the launch record, with the agent's end of the terminal where it has one, to pi-agent-exec.
+    std::function<void(FdRef terminal)> hand_record_over;
     std::vector<WrapperMessage> early; // what the wrapper said before
     // Once the launcher runs, before anything of the agent's is sent in; a Failure of it ends the sandbox.
     std::function<void()> require_enforced;

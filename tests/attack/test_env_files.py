@@ -3,7 +3,7 @@
 import time
 
 import pytest
-from target import ATTACK_POLICY, Outcome
+from target import ATTACK_POLICY, INSIDE, Outcome
 
 pytestmark = pytest.mark.position("user")
 
@@ -51,3 +51,24 @@ def test_a_users_file_that_never_answers_delays_that_users_start_alone_and_not_f
     began = time.monotonic()
     done = product.pi("true")
     assert done.returncode == 78 and time.monotonic() - began < 5, done
+
+
+def test_a_value_of_the_policys_files_lies_in_the_memory_of_the_agent_alone(prove, control_seen):
+    """Root's runner forks children with the user's and the agent's rights all the time, and each has its memory."""
+
+    def having(target, *pids):
+        return target.machine.root(["python3", f"{INSIDE}/memory.py", SECRET, *map(str, pids)], check=True).stdout.split()
+
+    def attack(target):
+        target.machine.write(MANAGED_FILE, f"API_KEY={SECRET}\n", mode=0o600)
+        target.machine.install_policy(ATTACK_POLICY.read_text() + f"env_files: [{MANAGED_FILE}]\n")
+        session = target.session("sh", "-c", 'echo $PI_AGENT_SESSION; sleep 60; echo "$API_KEY"')
+        try:
+            assert having(target, *session.agent_pids()), "the agent itself should have it"
+            found = having(target, session.runner_pid(), session.receiver_pid())
+        finally:
+            session.end()
+        return Outcome(bool(found), found)
+
+    prove(attack, "late-secrets")
+    control_seen("the same look finds it in the memory of the agent")
