@@ -232,3 +232,13 @@ def test_a_configuration_that_takes_long_is_waited_for_by_all_that_the_start_doe
         held.kill_all()
         held.wait()
         machine.root("mv /etc/bash.bashrc-kept /etc/bash.bashrc", check=True)
+
+
+def test_a_umask_that_takes_its_owners_rights_does_not_shut_the_agent_out(machine):
+    """Its sessions would get mode 000, and no agent starts then."""
+    done = machine.run(f"umask 0777; cd {DEMO}; pi sh 'umask; mkdir -p $PI_CODING_AGENT_DIR/sessions; : >$PI_CODING_AGENT_DIR/sessions/one'", check=True)
+    assert done.stdout == b"0077\n", done
+    assert shown(machine, "cat sessions/one; chmod 0 sessions; echo closed") == b"closed\n"
+    assert shown(machine, "cat sessions/one && echo open") == b"open\n"
+    umask = machine.run(f"umask 0027; cd {DEMO}; pi sh umask", check=True)
+    assert umask.stdout == b"0027\n", umask

@@ -128,6 +128,17 @@ def test_both_files_of_the_user_and_includes_by_directory_count(machine, host, r
     machine.root(["rm", "/home/alice/work"], check=True)
 
 
+@pytest.mark.parametrize("broken", ["echo junk >.git", "mkdir .git; echo x >.git/HEAD", "git init -q .; echo '[core' >.git/config"])
+def test_a_broken_repository_is_not_taken_for_a_broken_gitconfig(broken, machine, host, repository):
+    host(*SET)
+    machine.run(f"rm -rf .git; {broken}", cwd=repository, check=True)
+    done = pi(machine, "sh", "git config --file $GIT_CONFIG_SYSTEM user.name", cwd=repository)
+    assert done.stdout.decode() == "Alice Ünal\n" and b"git could not read" not in done.stderr, done
+    host(f"includeIf.gitdir:{repository}/.path=work")
+    done = pi(machine, "sh", "git config --file $GIT_CONFIG_SYSTEM user.name", cwd=repository)
+    assert done.stdout.decode() == "Alice Ünal\n" and b"git could not read /home/alice/.gitconfig" not in done.stderr, done
+
+
 def test_the_agent_cannot_change_it(machine, host):
     host(*SET)
     script = "for f in $GIT_CONFIG_SYSTEM; do echo x >$f; rm -f $f; mv $f $f.x; chmod u+w $f; done; mkdir /run/pi-agent/x; git config --system user.name Robot"

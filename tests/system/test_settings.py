@@ -75,6 +75,29 @@ MALFORMED = [
 ]
 
 
+NUMBERS = ["18446744073709551616", "-123456789012345678901234567890", "9007199254740993", "-0", "1.50", "1e400", "0.1000000000000000000001"]
+
+
+@pytest.mark.parametrize("number", NUMBERS)
+def test_a_number_passes_as_it_is_written_and_stays_so(number, machine, playing_policy, settings):
+    playing_policy(PLAYING_POLICY + MANAGED)
+    settings(f'{{"mine": {number}, "deep": {{"list": [{number}, "{number}"]}}}}')
+    for _ in range(3):
+        text = agent_says(machine, "sh", 'cat "$PI_CODING_AGENT_DIR/settings.json"').decode()
+        assert f'"mine": {number}' in text and "".join(text.split()).count(f'[{number},"{number}"]') == 1, text
+    settings('{"mine": 1}')
+    assert '"mine": 1' in agent_says(machine, "sh", 'cat "$PI_CODING_AGENT_DIR/settings.json"').decode()
+
+
+def test_a_path_that_the_policy_sets_is_no_mistake_of_the_users(machine, playing_policy, settings):
+    playing_policy(PLAYING_POLICY + "settings: {extensions: [/usr/share/site/extension]}\n")
+    settings("{}")
+    assert settings_inside(machine)["extensions"] == ["/usr/share/site/extension"]  # and pi says nothing
+    settings('{"skills": ["~/elsewhere"]}')
+    done = pi(machine, "true")
+    assert f"config: {SETTINGS}: skills: ~/elsewhere is outside the config directory" in done.stderr.decode(), done
+
+
 @pytest.mark.parametrize(("text", "place"), MALFORMED, ids=[repr(text)[:20] for text, _ in MALFORMED])
 def test_settings_that_do_not_parse_are_refused_with_their_place_and_nothing_changes(machine, settings, text, place):
     settings('{"good": true}')
