@@ -57,11 +57,11 @@ AccessRules authorise(const Policy &policy, const Account &caller)
     return std::get<AccessRules>(std::move(found));
 }
 
-Admission admit(const AsRoot &root, const Policy &policy, const Account &caller)
+Admission admit(const Policy &policy, const Account &caller)
 {
     AccessRules rules = authorise(policy, caller);
     Account agent = find_agent(policy, rules, caller);
-    return {std::move(rules), std::move(agent), ask_names_in_env_files(root, policy.env_files), plan_host_view(policy)};
+    return {std::move(rules), std::move(agent), plan_host_view(policy)};
 }
 
 void require_harmless_grant(const OpenedProject &project, const Account &caller)

@@ -4,7 +4,6 @@
 #include "common/access_rules.hpp"
 #include "common/account.hpp"
 #include "common/policy.hpp"
-#include "runner/env_files.hpp"
 #include "runner/host_view.hpp"
 #include "runner/project.hpp"
 #include "runner/receiver.hpp"
@@ -34,12 +33,11 @@ AccessRules authorise(const Policy &policy, const Account &caller);
 struct Admission {
     AccessRules rules;
     Account agent;
-    std::vector<EnvAssignment> managed_environment; // of the files: without the values (ask_names_in_env_files)
     HostView view;
 };
 
 // Decides again; only this decision counts.
-Admission admit(const AsRoot &root, const Policy &policy, const Account &caller);
+Admission admit(const Policy &policy, const Account &caller);
 
 // Refuses a root that only a group grants which opens the host, and a user whose files would carry the group of root.
 void require_harmless_grant(const OpenedProject &project, const Account &caller);

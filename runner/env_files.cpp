@@ -119,7 +119,7 @@ std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> 
     return all;
 }
 
-std::vector<EnvAssignment> ask_names_in_env_files(const AsRoot &root, const std::vector<PolicyPath> &files)
+std::vector<EnvAssignment> ask_env_names(const AsRoot &root, const std::vector<PolicyPath> &files)
 {
     if (files.empty()) return {};
     if (!defence_is_on("late-secrets")) return read_managed_env_files(files);

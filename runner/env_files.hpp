@@ -25,7 +25,7 @@ std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> 
 
 // The same files, without what they hold in this process: names and places, for a value that is not empty another one, and values only of
 // variables that name files of certificates. What root's processes have in their memory, each child inherits.
-std::vector<EnvAssignment> ask_names_in_env_files(const AsRoot &root, const std::vector<PolicyPath> &files);
+std::vector<EnvAssignment> ask_env_names(const AsRoot &root, const std::vector<PolicyPath> &files);
 
 // For a process of the user's. A file that is missing says nothing; what is no file, cannot be read, is larger than env_file_limit or is
 // not in the syntax of one is Failure(configuration); where agents can have made it so, it is left out, and `notices` say so.

@@ -14,6 +14,7 @@
 #include "runner/certificate_files.hpp"
 #include "runner/config_sync.hpp"
 #include "runner/direct_binary.hpp"
+#include "runner/env_files.hpp"
 #include "runner/environment.hpp"
 #include "runner/git_identity.hpp"
 #include "runner/home_mounts.hpp"
@@ -109,7 +110,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     reset_process_state(root);
     const UniqueFd termination = watch_termination(); // a signal that killed this process while it is moved would leave a scope behind
     std::optional<Admission> admission;
-    sandbox->leave_callers_group([&] { admission.emplace(admit(root, policy, caller)); });
+    sandbox->leave_callers_group([&] { admission.emplace(admit(policy, caller)); });
     // --- from here the caller can neither freeze nor kill this process ---
 
     const AccessRules &rules = admission->rules;
@@ -117,7 +118,8 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const HostView &view = admission->view;
     require_limit_controllers(root, policy.limits);
     const Account worker = without_other_groups(agent); // for our own programs: what the groups are is judged later
-    EnvironmentInput environment{{}, {}, policy.env, admission->managed_environment, rules.env, {}, agent.name, policy.agent.binary, id};
+    EnvironmentInput environment{{}, {}, policy.env, ask_env_names(root, policy.env_files), rules.env, {}, agent.name, policy.agent.binary,
+                                 id};
     Receiver receiver(root, caller, rules, policy.toolchains, wrapper);
     Request request = receiver.request();
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view, policy.projects);
@@ -148,7 +150,6 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     if (!tmpdir.empty()) environment.tmpdir = project_path + "/" + tmpdir;
     const UniqueFd locked_settings = policy.settings_lock ? session.make_file("settings.json") : UniqueFd();
     if (locked_settings) require_locked_sessions(root, caller, id);
-    // As user and agent, under the user's lock.
     const UniqueFd defaults = open_defaults(root);
     const auto show = [&](const std::string &doing) { progress.show(doing); };
     migrate_home(root, worker, state, {watch, notify, show});
@@ -177,8 +178,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     });
     RootTree tree = build_root_tree(root, session, view, project, policy.projects.paths, state, caller, agent, locked_settings, guards);
     HomeMounts home_mounts(root, session, view, std::move(user_home), policy, tree);
-    // Launch. While the sandbox is built, the user's config is brought into the agent's home: what is started there waits for the launch
-    // record and looks at nothing before.
+    // Launch. While the sandbox is built, the user's config is brought in: what is started there waits for the launch record.
     auto [control, launcher] = make_channel();
     end.sandbox_may_live();
     const auto begun = Clock::now();
