@@ -12,14 +12,14 @@
 namespace pi_agent {
 
 struct LookPlan {
-    std::string root;                         // that was shown; canonical
-    std::string repository;                   // beneath it, the nearest to the working directory; it is looked at first
-    std::vector<std::string> git_directories; // of that repository, where they lie elsewhere; canonical, absolute
-    std::vector<std::string> path_entries;    // of the user's PATH that lie in it: canonical, absolute
-    std::string home;                         // the user's
-    timespec start{};                         // before anything of the session ran
-    AgentPlaces agents;                       // where links lead nowhere else (common/links_out.hpp)
-    std::vector<std::string> read_as_user;    // by the next start
+    std::string root;                           // that was shown; canonical
+    std::string repository;                     // beneath it, the nearest to the working directory; it is looked at first
+    std::vector<std::string> git_directories;   // of that repository, where they lie elsewhere; canonical, absolute
+    std::vector<std::string> path_entries;      // of the user's PATH that lie in it: canonical, absolute
+    std::string home;                           // the user's
+    timespec start{};                           // before anything of the session ran
+    AgentPlaces agents = {};                    // where links lead nowhere else (common/links_out.hpp)
+    std::vector<std::string> read_as_user = {}; // by the next start
 };
 
 // The first look may still be under way when the agent starts: what it then finds younger than `start` it does not believe to be older.
