@@ -84,6 +84,10 @@ void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, Sett
         return;
     } catch (const SystemFailure &failure) {
         if (failure.error_number() == ENOENT || failure.error_number() == ENOTDIR) return;
+        if (from) { // a loop of links, which an agent can have made
+            notices_.push_back(escape_for_display(file) + " is left out: " + failure.what());
+            return;
+        }
     }
     HostFile opened;
     if (place && place->written_by != nullptr) {
