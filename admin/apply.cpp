@@ -26,15 +26,18 @@ namespace {
 
 constexpr const char *sudoers_directory = "/etc/sudoers.d";
 
-void enable(const AsRoot &root, const Policy &policy, const Observer &observer, Changes &changes, std::ostream &warnings)
+void require_fitting(const Policy &policy, const Observer &observer, const ApplyOptions &options)
 {
     Problems problems;
     check_installed_files(problems);
-    check_host(policy, observer, problems);
+    check_host(policy, observer, options.try_sandbox ? Means::running : Means::installed, problems);
     problems.throw_if_any();
-    const auto sudo = installed_sudo_kind();
-    if (!build::is_system_managed) require_program(visudo_of(sudo));
+    if (!build::is_system_managed) require_program(visudo_of(installed_sudo_kind()));
     if (policy.agent.create_user) require_program("systemd-sysusers");
+}
+
+void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ostream &warnings)
+{
     const auto accounts = needed_agent_accounts(policy, group_members);
     create_accounts(root, policy, accounts, changes);
     make_state_directories(root, policy, changes);
@@ -43,8 +46,66 @@ void enable(const AsRoot &root, const Policy &policy, const Observer &observer, 
         warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path
                  << ", and it cannot be hidden: " << install.why_left << "; npm uninstall -g it\n";
     if (build::is_system_managed) return;
+    const auto sudo = installed_sudo_kind();
     install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy), changes);
 }
+
+// Trying the sandbox on the host as it is, under the policy that is to be applied, and on the host as it has become.
+class Trial {
+public:
+    Trial(const Observer &observer, const Policy &policy, std::ostream &out)
+        : root_(*observer.root()), observer_(observer), policy_(policy), out_(out)
+    {
+        if (!build::is_system_managed) rule_ = read_sudoers(root_, sudoers_directory);
+    }
+
+    // By users who can start pi already; there may be none yet. Throws Failure(unavailable) when the sandbox does not hold.
+    void before()
+    {
+        const auto report = try_sandbox(policy_, observer_, [this](const Account &user, const AccessRules &rules) {
+            return (build::is_system_managed || (rule_ && lets_start(*rule_, user))) && find_account(rules.agent_account).has_value();
+        });
+        if (!tell(report)) return;
+        if (!report.is_good()) throw Failure(ExitStatus::unavailable, "nothing is applied: " + to_text(report));
+        is_tried_ = true;
+    }
+
+    // Where it does not hold, the sudo rule becomes what it was.
+    void after(std::ostream &warnings)
+    {
+        const auto report = try_sandbox(policy_, observer_, [](const Account &, const AccessRules &) { return true; });
+        if (!tell(report)) warnings << "pi-agentctl: warning: " << to_text(report) << '\n';
+        if (report.user.empty() || report.is_good()) return;
+        throw Failure(ExitStatus::unavailable, take_back_rule() + ": " + to_text(report));
+    }
+
+    [[nodiscard]] bool is_tried() const noexcept { return is_tried_; }
+
+private:
+    bool tell(const CanaryReport &report)
+    {
+        if (report.user.empty()) return false;
+        if (report.is_good()) out_ << "done: " << to_text(report) << '\n' << std::flush;
+        return true;
+    }
+
+    std::string take_back_rule()
+    {
+        if (build::is_system_managed) return "the policy is applied";
+        const auto lock = take_apply_lock(root_);
+        if (read_sudoers(root_, sudoers_directory) == rule_) return "the policy is applied";
+        put_back_sudoers(root_, sudoers_directory, rule_);
+        return rule_ ? "the policy is applied, but the sudo rule is again the one of before"
+                     : "the sudo rule is taken back, so nobody can start pi";
+    }
+
+    const AsRoot &root_;
+    const Observer &observer_;
+    const Policy &policy_;
+    std::ostream &out_;
+    std::optional<std::string> rule_; // as it was at first
+    bool is_tried_ = false;
+};
 
 // What an action failed with; empty when it did not.
 template <typename Action>
@@ -68,10 +129,20 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
     Changes changes(options.dry_run, out);
     std::vector<std::string> living;
     std::string rule_stays;
+    std::optional<Trial> trial;
     if (policy.wrapper.enable) {
         // First: what may be wrong with the host keeps no session alive.
         living = end_unauthorised_sessions(root, policy, changes);
-        enable(root, policy, observer, changes, warnings);
+        require_fitting(policy, observer, options);
+        if (options.try_sandbox && !options.dry_run) {
+            trial.emplace(observer, policy, out);
+            lock.reset(); // a process of a user's keeps no other apply, and no emergency stop, waiting
+            trial->before();
+            lock = take_apply_lock(root);
+            if (!are_same(read_policy_sources(policy_path), files))
+                throw Failure(ExitStatus::limit, "nothing is applied: the policy was changed meanwhile; run it again");
+        }
+        enable(root, policy, changes, warnings);
         if (!options.dry_run && changes.count() > 0) mark_host_changed(root);
         warn(find_warnings(policy), warnings);
     } else {
@@ -93,16 +164,12 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
     }
     require_ended(living, "sessions that the policy does not allow any more do not end");
     if (!rule_stays.empty()) throw Failure(ExitStatus::system_failure, "all sessions are ended, but the sudo rule stays: " + rule_stays);
-    if (changes.count() == 0) out << "nothing to do\n";
-    if (options.dry_run || !options.try_sandbox || !policy.wrapper.enable) return;
+    const bool was_tried = trial && trial->is_tried();
+    if (changes.count() == 0) out << (was_tried ? "nothing to change: this host follows the policy\n" : "nothing to do\n");
+    if (!trial || (was_tried && changes.count() == 0)) return;
     out.flush();
-    lock.reset(); // what follows is a process of a user's: it keeps no other apply, and no emergency stop, waiting
-    const auto report = run_canary(policy, observer, std::nullopt);
-    const auto text = to_text(report);
-    if (report.user.empty())
-        warnings << "pi-agentctl: warning: " << text << '\n';
-    else if (!report.is_good())
-        throw Failure(ExitStatus::unavailable, "the policy is applied, but " + text);
+    lock.reset();
+    trial->after(warnings);
 }
 
 void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings)

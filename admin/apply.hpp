@@ -11,13 +11,14 @@ namespace pi_agent {
 
 struct ApplyOptions {
     bool dry_run = false;    // only say what would change
-    bool try_sandbox = true; // afterwards, by a session of the canary's
+    bool try_sandbox = true; // by a session of the canary's
 };
 
 // Root only. Says each change on `out`; a second run has nothing to do. Ends the sessions that the policy does not allow any more, and
-// keeps the policy for a rollback (admin/policy_files.hpp). Throws before the first change when check finds anything wrong; what fails
-// later leaves the steps before it done, and no new sudo rule. At the end a canary is started as a user of the policy (admin/doctor.hpp):
-// Failure (unavailable) when that finds anything that is not as it is to be; all is applied then.
+// keeps the policy for a rollback (admin/policy_files.hpp). Throws before the first change when check finds anything wrong, or when
+// the sandbox, tried by a session of a user who can start pi already (admin/canary_run.hpp), does not hold; what fails later leaves the
+// steps before it done, and no new sudo rule. When anything was changed, or nobody could start pi before, it is tried at the end: Failure
+// (unavailable) when it does not hold, and the sudo rule is what it was.
 void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings);
 
 // The same for the files that are installed, or, in a dry run, are to be. `observer` is root; `lock` is that of apply

@@ -22,6 +22,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int canary_patience_seconds = 120;
+constexpr int most_tries = 3; // users whose start fails for a reason of their own
 
 struct Place {
     Account user;
@@ -40,12 +41,12 @@ std::optional<AccessRules> rules_of(const Policy &policy, const Account &user)
     }
 }
 
-std::optional<Place> find_place(const Policy &policy, const Observer &observer, const std::string &name)
+std::optional<Place> find_place(const Policy &policy, const Observer &observer, const std::string &name, const CanTry &can_try = {})
 {
     const auto user = find_account(name);
     if (!user) return std::nullopt;
     const auto rules = rules_of(policy, *user);
-    if (!rules) return std::nullopt;
+    if (!rules || (can_try && !can_try(*user, *rules))) return std::nullopt;
     for (const auto &finding : observer.resolve_roots(*rules, *user))
         if (finding.kind == Finding::Kind::usable) return Place{*user, finding.text};
     return std::nullopt;
@@ -89,11 +90,12 @@ void read_output(const std::string &output, CanaryReport &report)
 
 } // namespace
 
-CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
+namespace {
+
+CanaryReport run_at(const Policy &policy, const Observer &observer, const std::optional<Place> &place)
 {
     CanaryReport report;
     report.method = policy.sandbox.method;
-    const auto place = choose_place(policy, observer, name);
     if (!place) return report;
     report.user = place->user.name;
     report.directory = place->directory;
@@ -115,6 +117,28 @@ CanaryReport run_canary(const Policy &policy, const Observer &observer, const st
     subject.uid = place->user.uid;
     record_event(subject, PreflightEvent{report.is_good() ? "" : to_text(report)}, "pi-agentctl");
     return report;
+}
+
+} // namespace
+
+CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
+{
+    return run_at(policy, observer, choose_place(policy, observer, name));
+}
+
+CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const CanTry &can_try)
+{
+    std::optional<CanaryReport> first;
+    int tries = 0;
+    for (const auto &name : users_of(policy)) {
+        const auto place = find_place(policy, observer, name, can_try);
+        if (!place) continue;
+        auto report = run_at(policy, observer, place);
+        if (!report.answers.empty()) return report;
+        if (!first) first = std::move(report);
+        if (++tries == most_tries) break;
+    }
+    return first ? std::move(*first) : run_at(policy, observer, std::nullopt);
 }
 
 std::vector<CanaryAnswer> CanaryReport::wrong() const
@@ -149,10 +173,10 @@ std::string to_text(const CanaryReport &report)
             method);
     auto text = fmt::format("the sandbox ({}) was tried as {} in {}: ", method, report.user, escape_for_display(report.directory));
     if (report.is_good())
-        return text + fmt::format("all {} answers are as they are to be", report.answers.size()) + missing_landlock(report);
+        return text + fmt::format("all {} probes passed", report.answers.size()) + missing_landlock(report);
     const auto wrong = report.wrong();
     text += report.answers.empty() ? fmt::format("no session came about (status {})", report.status)
-                                   : fmt::format("{} of {} answers are wrong", wrong.size(), report.answers.size());
+                                   : fmt::format("{} of {} probes failed", wrong.size(), report.answers.size());
     for (const auto &answer : wrong)
         text += fmt::format("\n  {}: expected {}, found {}", escape_for_display(answer.what), escape_for_display(answer.expected),
                             escape_for_display(answer.seen));

@@ -2,8 +2,10 @@
 #pragma once
 
 #include "admin/user_view.hpp"
+#include "common/access_rules.hpp"
 #include "common/policy.hpp"
 
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -32,7 +34,12 @@ struct CanaryReport {
 // session, through sudo; by root. The answers come through processes of that user, and are recorded as the user's word. Throws Failure.
 CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name);
 
-// "the sandbox (systemd) was tried as alice in /srv/app: all 93 answers are as they are to be".
+// The same as the first user of the policy for whom `can_try` is true and whose session comes about: what keeps one user from starting (a
+// broken configuration) says nothing of the sandbox. After a few it gives up, and reports the first.
+using CanTry = std::function<bool(const Account &user, const AccessRules &rules)>;
+CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const CanTry &can_try);
+
+// "the sandbox (systemd) was tried as alice in /srv/app: all 93 probes passed".
 std::string to_text(const CanaryReport &report);
 nlohmann::json to_json(const CanaryReport &report);
 

@@ -1,8 +1,9 @@
 // pi-agentctl check: is the policy valid, and does this host fit it?
 #pragma once
 
+#include "admin/host_check.hpp"
 #include "admin/user_view.hpp"
-#include "common/policy.hpp"
+#include "common/policy_load.hpp"
 #include "common/problems.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -13,28 +14,20 @@
 
 namespace pi_agent {
 
-// What could not be found out by this process, as sentences.
-using Unverified = std::vector<std::string>;
-
-// Reports files of the installed policy that its users cannot read.
-void check_installed_files(Problems &problems);
-
-// Holds the policy against the host: users, groups, roots, the agent's program and accounts.
-Unverified check_host(const Policy &policy, const Observer &observer, Problems &problems);
-
-// What is wrong with neither, but had better be otherwise: secrets that everybody can read, programs that the agent would download.
+// What is wrong with neither policy nor host, but had better be otherwise: sessions without a sandbox, a program that everybody can run,
+// secrets that everybody can read, programs that the agent would download.
 std::vector<Diagnostic> find_warnings(const Policy &policy);
 void warn(const std::vector<Diagnostic> &found, std::ostream &warnings);
 
-// The policy of this host; or a draft, read alone from a file that need not be trusted.
-Policy load_for_check(const std::optional<std::string> &draft);
+// All mistakes of a policy whose files are at hand: its own, and where it does not fit this host.
+std::vector<Diagnostic> find_mistakes(const PolicyReading &reading, const Observer &observer, Means means);
 
 // What a check looks at: the policy and this host, or its text alone, for another host (a machine that builds a system).
 enum class CheckScope { host, policy_only };
 
 // What came of a check.
 struct CheckReport {
-    std::vector<Diagnostic> errors; // where there are any, the rest may be incomplete
+    std::vector<Diagnostic> errors;
     std::vector<Diagnostic> warnings;
     Unverified unverified;
     std::size_t entries = 0; // of `users`
@@ -42,7 +35,8 @@ struct CheckReport {
     std::string idle; // idle_defaults (admin/explain_limits.hpp)
 };
 
-// Throws only what keeps the policy from being judged.
+// Of the policy of this host, or of a draft, read alone from a file that need not be trusted. Each part is judged as far as it can be,
+// whatever is wrong with the others. Throws only what keeps the policy from being judged.
 CheckReport check_policy(const std::optional<std::string> &draft, CheckScope scope = CheckScope::host);
 
 // Of a valid policy.

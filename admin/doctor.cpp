@@ -12,6 +12,7 @@
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
 #include "common/remedy.hpp"
+#include "runner/direct_binary.hpp"
 
 #include <fmt/format.h>
 #include <functional>
@@ -87,10 +88,15 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     look("holding the policy against the host", faults, [&] {
         Problems problems;
         check_installed_files(problems);
-        check_host(policy, observer, problems);
+        check_host(policy, observer, Means::running, problems);
         problems.throw_if_any();
         return Faults{};
     });
+    if (policy.sandbox.method == SandboxMethod::none)
+        faults.push_back({"no-sandbox",
+                          "sandbox.method is none (" + to_string(policy.sandbox.where) +
+                              "): an agent reaches this host's processes, devices and services as its account does",
+                          "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/methods.md)"});
     look("looking at accounts", faults, [&] {
         agents = agents_of(policy, users, faults);
         auto found = find_missing_accounts(policy);
@@ -127,6 +133,17 @@ std::string probes_text(const CanaryReport &report)
     return text;
 }
 
+std::string conclusion(const Policy &policy)
+{
+    constexpr const char *starts = "nothing that keeps anybody from starting pi\n";
+    if (policy.wrapper.hide_direct_binary || !can_be_run_by_all(policy.agent.binary))
+        return std::string("no way around the wrapper was found, and ") + starts;
+    return fmt::format(
+        "everybody can run {} without the wrapper (wrapper.hide_direct_binary is false, {}); beside that no way around it was "
+        "found, and {}",
+        policy.agent.binary, to_string(policy.wrapper.where), starts);
+}
+
 nlohmann::json to_json(const Faults &faults, const CanaryReport &report)
 {
     auto list = nlohmann::json::array();
@@ -159,10 +176,10 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
         print_json(to_json(faults, report), out);
     } else {
         if (options.attack) out << probes_text(report);
-        if (good) out << to_text(report) << "\nno way around the wrapper was found, and nothing that keeps anybody from starting pi\n";
+        if (good) out << to_text(report) << '\n' << conclusion(policy);
     }
     if (good) return;
-    if (options.json) throw Failure(ExitStatus::unavailable, "not all is as it is to be");
+    if (options.json) throw Failure(ExitStatus::unavailable, "doctor found faults, or a sandbox that does not hold");
     throw Failure(ExitStatus::unavailable, to_text(faults) + to_text(report));
 }
 

@@ -9,6 +9,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
+#include "common/policy_paths.hpp"
 #include "common/remedy.hpp"
 #include "common/trusted_file.hpp"
 #include "runner/beneath.hpp"
@@ -141,13 +142,21 @@ void find_state_faults(const Policy &policy, const AgentsOfUsers &agents, Faults
 Faults find_open_programs(const AsRoot &root, const Policy &policy)
 {
     Faults faults;
-    if (policy.wrapper.hide_direct_binary) {
+    if (!policy.wrapper.hide_direct_binary) {
+        if (can_be_run_by_all(policy.agent.binary) && !is_within(policy.agent.binary, "/nix"))
+            faults.push_back({"open-agent",
+                              policy.agent.binary + " can be run by everybody, without the wrapper: wrapper.hide_direct_binary is false (" +
+                                  to_string(policy.wrapper.where) + ")",
+                              "remove that key, then " + std::string(apply)});
+    } else {
         try {
             std::ostringstream text;
             Changes changes(true, text);
             hide_agent_binary(root, policy, changes);
             if (changes.count() > 0)
                 faults.push_back({"open-agent", policy.agent.binary + " can be run by everybody, without the wrapper", apply});
+        } catch (const SystemFailure &failure) {
+            if (failure.error_number() != ENOENT) throw; // that it is not there is what check says, once
         } catch (const Failure &failure) {
             faults.push_back({"open-agent", failure.what(), "install the agent again, then " + std::string(apply)});
         }

@@ -160,7 +160,7 @@ void note_problems(const std::string &text, const Observer &observer, std::ostre
 {
     const auto policy = parse_policy({{policy_path, text}});
     Problems problems;
-    check_host(policy, observer, problems);
+    check_host(policy, observer, Means::installed, problems);
     try {
         problems.throw_if_any();
     } catch (const PolicyError &error) {

@@ -21,7 +21,7 @@ struct PolicyOptions {
 };
 
 constexpr const char *no_canary_help =
-    "Do not try the sandbox afterwards: where no session can run yet, as in an image that is being built";
+    "Do not try the sandbox: where no session can run yet, as in an image that is being built";
 
 void add_check(CLI::App &app, Command &chosen)
 {

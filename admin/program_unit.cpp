@@ -51,7 +51,7 @@ private:
     std::string text_;
 };
 
-std::string quoted(const std::string &word)
+std::string quoted_for_unit(const std::string &word)
 {
     std::string text = "'";
     for (const char byte : word)
@@ -92,7 +92,7 @@ std::string shell_script(const std::vector<std::string> &command, const std::vec
     std::string script = "exec env -i";
     for (const auto *words : {&variables, &command})
         for (const auto &word : *words)
-            script += " " + quoted(word);
+            script += " " + quoted_for_unit(word);
     return script + " </dev/null\n";
 }
 

@@ -35,7 +35,7 @@ void check_wanted(const PolicyFiles &wanted, const Observer &observer)
     const auto policy = parse_policy(wanted);
     if (!policy.wrapper.enable) return; // the emergency stop needs nothing of the host
     Problems problems;
-    check_host(policy, observer, problems);
+    check_host(policy, observer, Means::installed, problems);
     problems.throw_if_any();
 }
 
@@ -63,7 +63,11 @@ void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std:
         throw Failure(ExitStatus::configuration,
                       "the policy is back, but policy.d or users.d holds other files beside it; look at them, and run 'pi-agentctl apply'");
     editing.reset();
-    apply_files(observer, std::move(lock), wanted, options, out, warnings);
+    try {
+        apply_files(observer, std::move(lock), wanted, options, out, warnings);
+    } catch (const Failure &failure) {
+        throw Failure(failure.status(), std::string("the files of the policy are those that came back, but: ") + failure.what());
+    }
 }
 
 } // namespace pi_agent

@@ -7,6 +7,7 @@
 #include "admin/state.hpp"
 #include "admin/state_size.hpp"
 #include "admin/table.hpp"
+#include "common/access_rules.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
@@ -93,6 +94,20 @@ void empty_as_agent(const AsRoot &root, const UserState &state, const StateDirec
     forget(directory);
 }
 
+// To the account that the user's agent has by the policy now. Where that is not there yet they become root's, as a start finds them that
+// was cut short: the next one gives them away.
+void give_empty_home(const Policy &policy, const UserState &state, const StateDirectory &directory)
+{
+    const auto user = find_account(state.user);
+    const auto access = user ? find_access_rules(policy, *user, policy_path) : std::variant<AccessRules, NotAuthorised>(NotAuthorised{""});
+    const auto *rules = std::get_if<AccessRules>(&access);
+    if (rules == nullptr) return; // whoever is no user of pi keeps it as it is
+    const auto agent = find_account(rules->agent_account);
+    for (const auto &part : {FdRef(directory.home), FdRef(directory.staging)})
+        if (fchown(part.get(), agent ? agent->uid.value() : 0, agent ? agent->gid.value() : 0) != 0)
+            throw_errno("giving the empty home of the agent of " + escape_for_display(state.user) + " to its account");
+}
+
 void remove_directory(FdRef parent, const std::string &name, const std::string &path)
 {
     if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return;
@@ -152,7 +167,8 @@ void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostr
 void run_state_reset(const std::string &user, bool yes, std::ostream &out)
 {
     const auto root = claim_root("state reset", "removes files of agents, so only root can run it");
-    const auto state_dir = load_policy(policy_path).agent.state_dir;
+    const auto policy = load_policy(policy_path);
+    const auto &state_dir = policy.agent.state_dir;
     const auto state = find_state(root, state_dir, user);
     const std::string shown = escape_for_display(user);
     const auto refuse = [&] { throw Failure(ExitStatus::limit, shown + " has a session; end it first: pi-agentctl stop --user " + shown); };
@@ -161,6 +177,7 @@ void run_state_reset(const std::string &user, bool yes, std::ostream &out)
     const auto directory = take_idle(root, state_dir, state);
     if (!directory) refuse();
     empty_as_agent(root, state, *directory);
+    give_empty_home(policy, state, *directory);
     out << "the state of " << shown << " is empty: the next start is like the first\n";
 }
 

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <optional>
 #include <set>
+#include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -139,6 +140,31 @@ void install_sudoers(const AsRoot & /*root*/, const std::string &directory, cons
     changes.make(
         "install the sudo rule " + path, [&] { replace(directory_fd, former, text, path, kind, users); },
         text_diff(former ? path : "/dev/null", former ? former->text : "", path, text));
+}
+
+std::optional<std::string> read_sudoers(const AsRoot & /*root*/, const std::string &directory)
+{
+    const auto directory_fd = open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of sudo rules");
+    const auto installed = read_installed(directory_fd, directory + "/" + file_name);
+    return installed ? std::optional(installed->text) : std::nullopt;
+}
+
+void put_back_sudoers(const AsRoot & /*root*/, const std::string &directory, const std::optional<std::string> &former)
+{
+    const auto directory_fd = open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of sudo rules");
+    put_back(directory_fd, former ? std::optional(Installed{*former, true}) : std::nullopt, directory + "/" + file_name);
+}
+
+bool lets_start(const std::string &text, const Account &user)
+{
+    std::istringstream lines(text);
+    for (std::string line; std::getline(lines, line);) {
+        const std::string who = line.substr(0, line.find(' '));
+        if (who == user.name) return true;
+        const auto group = who.starts_with('%') ? find_group(who.substr(1)) : std::nullopt;
+        if (group && std::find(user.groups.begin(), user.groups.end(), group->value()) != user.groups.end()) return true;
+    }
+    return false;
 }
 
 void remove_sudoers(const AsRoot & /*root*/, const std::string &directory, Changes &changes)

@@ -4,9 +4,11 @@
 #include "admin/accounts.hpp"
 #include "admin/changes.hpp"
 #include "admin/sudo_kind.hpp"
+#include "common/account.hpp"
 #include "common/identity.hpp"
 #include "common/policy.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,6 +24,13 @@ std::string sudoers_text(const Policy &policy, const std::string &policy_file, c
 // own, renamed, and checked again with the whole configuration; the former file comes back when that fails. `users` are the policy's.
 void install_sudoers(const AsRoot &root, const std::string &directory, const std::string &text, SudoKind kind,
                      const std::vector<std::string> &users, Changes &changes);
+
+// The rule that is installed, if there is one; and that very rule back in its place, or none.
+std::optional<std::string> read_sudoers(const AsRoot &root, const std::string &directory);
+void put_back_sudoers(const AsRoot &root, const std::string &directory, const std::optional<std::string> &former);
+
+// Whether the rule `text` is for `user`, by name or by group.
+bool lets_start(const std::string &text, const Account &user);
 
 // Removes the rule: nobody can start the runner any more.
 void remove_sudoers(const AsRoot &root, const std::string &directory, Changes &changes);

@@ -10,6 +10,11 @@ std::string entry_key(const UserEntry &entry)
     return std::string(entry.is_group ? "users.%" : "users.") + entry.name;
 }
 
+std::string root_key(const UserEntry &entry, const RootSpec &root)
+{
+    return entry_key(entry) + ".roots[" + std::to_string(root.index) + "]";
+}
+
 const char *to_string(SandboxMethod method)
 {
     switch (method) {

@@ -18,6 +18,7 @@ struct RootSpec {
     std::string text;
     Position where;
     bool at_own_path = true; // the unit names it; under `paths: alias` it does not, and its name may hold anything
+    std::size_t index = 0;   // in the list that the policy gives
 };
 
 enum class Accounts { unspecified, shared, per_user };
@@ -175,6 +176,9 @@ struct Policy {
 
 // "users.alice" or "users.%devs": how diagnostics and explanations name an entry.
 std::string entry_key(const UserEntry &entry);
+
+// "users.alice.roots[0]".
+std::string root_key(const UserEntry &entry, const RootSpec &root);
 
 // As the policy writes it.
 const char *to_string(SandboxMethod method);

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <map>
 #include <optional>
+#include <utility>
 
 namespace pi_agent {
 
@@ -73,11 +74,10 @@ YamlNode join_user_files(const std::vector<PolicySource> &sources, bool &complet
     return users;
 }
 
-YamlNode join_sources(const std::vector<PolicySource> &sources, Problems &problems)
+YamlNode join_sources(const std::vector<PolicySource> &sources, bool &complete, Problems &problems)
 {
     YamlNode joined;
     joined.kind = YamlNode::Kind::mapping;
-    bool complete = true;
     for (const auto &source : sources) {
         if (user_of_file(source.name, sources.front().name)) continue; // below
         const bool main_file = &source == &sources.front();
@@ -98,30 +98,55 @@ YamlNode join_sources(const std::vector<PolicySource> &sources, Problems &proble
         section.entries.push_back({"users", users.entries.front().where, std::move(users)});
         join(joined, std::move(section), "", problems);
     }
-    // What a file that cannot be read would have said is unknown: whatever else is found now may not be so.
-    if (!complete) problems.throw_if_any();
     return joined;
+}
+
+// What a file that cannot be read would have said is unknown, so no rule between keys is held against the rest.
+PolicyReading read(const std::vector<PolicySource> &sources, const UserFiles &files, Problems problems = {})
+{
+    PolicyReading reading;
+    reading.complete = problems.empty();
+    const auto root = join_sources(sources, reading.complete, problems);
+    reading.policy = read_policy(root, problems);
+    reading.policy.wrapper.command_name = build::command_name; // no policy says another
+    if (reading.complete) check_policy_rules(reading.policy, files, problems);
+    reading.problems = problems.all();
+    return reading;
 }
 
 Policy parse(const std::vector<PolicySource> &sources, const UserFiles &files)
 {
-    Problems problems;
-    const auto root = join_sources(sources, problems);
-    auto policy = read_policy(root, problems);
-    policy.wrapper.command_name = build::command_name; // no policy says another
-    check_policy_rules(policy, files, problems);
-    problems.throw_if_any();
-    return policy;
+    auto reading = read(sources, files);
+    if (!reading.problems.empty()) throw PolicyError(reading.problems);
+    return std::move(reading.policy);
+}
+
+UserFiles user_files_of(const std::vector<PolicySource> &sources)
+{
+    const bool has_files = std::any_of(sources.begin(), sources.end(), [&](const PolicySource &source) {
+        return user_of_file(source.name, sources.front().name).has_value();
+    });
+    return {has_files, {}};
 }
 
 } // namespace
 
 Policy parse_policy(const std::vector<PolicySource> &sources)
 {
-    const bool has_files = std::any_of(sources.begin(), sources.end(), [&](const PolicySource &source) {
-        return user_of_file(source.name, sources.front().name).has_value();
-    });
-    return parse(sources, {has_files, {}});
+    return parse(sources, user_files_of(sources));
+}
+
+PolicyReading read_policy_as_far_as_possible(const std::vector<PolicySource> &sources)
+{
+    return read(sources, user_files_of(sources));
+}
+
+PolicyReading read_policy_as_far_as_possible(const std::string &main_file)
+{
+    Problems problems;
+    const auto sources = read_policy_sources(main_file, std::nullopt, problems);
+    if (sources.empty() || sources.front().name != main_file) return {{}, problems.all(), false}; // the others are nothing without it
+    return read(sources, {has_user_files(main_file), {}}, std::move(problems));
 }
 
 Policy load_policy(const std::string &main_file)

@@ -17,8 +17,17 @@ Policy parse_policy(const std::vector<PolicySource> &sources);
 // Throws PolicyError (also for a file that others can write) or SystemFailure.
 Policy load_policy(const std::string &main_file);
 
-// The same for a start of `user`: of users.d only this user's entry is read, and what it says together with policy.yaml and policy.d is
-// checked. Whatever the whole policy would grant this user, this one does; of others in users.d it knows nothing.
+// A policy as far as it can be understood, and everything that is wrong with it: for who corrects it.
+struct PolicyReading {
+    Policy policy; // a value that is wrong is left out, or has its default
+    std::vector<Diagnostic> problems;
+    bool complete = true; // false: a file could not be read, and what the policy lacks may stand there
+};
+PolicyReading read_policy_as_far_as_possible(const std::vector<PolicySource> &sources);
+PolicyReading read_policy_as_far_as_possible(const std::string &main_file);
+
+// The same as load_policy for a start of `user`: of users.d only this user's entry is read, and what it says together with policy.yaml and
+// policy.d is checked. Whatever the whole policy would grant this user, this one does; of others in users.d it knows nothing.
 Policy load_policy_for(const std::string &main_file, const std::string &user);
 
 } // namespace pi_agent

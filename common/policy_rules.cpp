@@ -3,6 +3,7 @@
 
 #include "common/account.hpp"
 #include "common/policy_paths.hpp"
+#include "common/policy_sandbox.hpp"
 
 #include <algorithm>
 #include <map>
@@ -21,6 +22,7 @@ bool several_users_possible(const Policy &policy, const UserFiles &files) noexce
 void check_accounts_said(const Policy &policy, const UserFiles &files, Problems &problems)
 {
     if (policy.agent.accounts != Accounts::unspecified || !several_users_possible(policy, files)) return;
+    if (problems.has("agent") || problems.has("agent.accounts")) return; // it is said, and not understood
     problems.add(policy.agent.where, "agent.accounts", "missing, and more than one user is possible",
                  "say 'per-user' (an agent account each), or 'shared' (one for all: their agents can reach each other's state)");
 }
@@ -28,10 +30,9 @@ void check_accounts_said(const Policy &policy, const UserFiles &files, Problems 
 void check_roots_fit_unit(const Policy &policy, Problems &problems)
 {
     for (const auto &entry : policy.users)
-        for (std::size_t index = 0; index < entry.roots.size(); ++index)
-            if (const auto problem = problem_of_root_in_unit(entry.roots[index].text); problem && entry.roots[index].at_own_path)
-                problems.add(entry.roots[index].where, entry_key(entry) + ".roots[" + std::to_string(index) + "]",
-                             quote(entry.roots[index].text) + " " + problem->text, problem->remedy);
+        for (const auto &root : entry.roots)
+            if (const auto problem = problem_of_root_in_unit(root.text); problem && root.at_own_path)
+                problems.add(root.where, root_key(entry, root), quote(root.text) + " " + problem->text, problem->remedy);
 }
 
 class AccountRules {
@@ -73,6 +74,7 @@ public:
 private:
     void check_own_account(const UserEntry &entry, const std::string &key)
     {
+        if (!is_plain_name(entry.name)) return; // which is told, and what follows from it is no second mistake
         if (is_agents(entry.name)) {
             problems_.add(entry.where, key, "has the name of an agent's account",
                           "rename the user, or choose another agent.user or run_as");
@@ -119,6 +121,7 @@ private:
 
 void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &problems)
 {
+    refuse_what_method_cannot(policy, problems);
     check_roots_fit_unit(policy, problems);
     if (policy.users.empty() && !files.has_unread && policy.wrapper.enable && !problems.has("users")) {
         problems.add(policy.users_where, "users", "nobody is authorised", "add a user, or say 'wrapper: {enable: false}'");

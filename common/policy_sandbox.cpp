@@ -43,6 +43,13 @@ void read_sandbox(const PolicyValue &section, Policy &policy, Problems &problems
     };
     policy.sandbox.where = section.where;
     read_section(section, {{"method", read_method}, {"image", read_image}}, problems);
+}
+
+namespace {
+
+void check_image(const Policy &policy, Problems &problems)
+{
+    if (problems.has("sandbox.method")) return; // what the image is for is not known
     const bool is_docker = policy.sandbox.method == SandboxMethod::docker;
     const bool is_named = policy.sandbox.image_where.line > 0;
     if (is_docker && !is_named)
@@ -54,8 +61,11 @@ void read_sandbox(const PolicyValue &section, Policy &policy, Problems &problems
                      "remove the key, or choose the method docker");
 }
 
+} // namespace
+
 void refuse_what_method_cannot(const Policy &policy, Problems &problems)
 {
+    check_image(policy, problems);
     if (policy.sandbox.method != SandboxMethod::bwrap) return;
     const auto mode = policy.network.mode;
     if (mode == NetworkMode::loopback || mode == NetworkMode::listed)

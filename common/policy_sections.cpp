@@ -191,7 +191,6 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"limits", section(read_limits)},
                   {"hardening", later}},
                  problems);
-    refuse_what_method_cannot(policy, problems);
     for (auto &entry : policy.users)
         for (auto &project_root : entry.roots)
             project_root.at_own_path = policy.projects.paths == ProjectPaths::host;

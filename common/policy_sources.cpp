@@ -2,7 +2,6 @@
 #include "common/policy_sources.hpp"
 
 #include "common/account.hpp"
-#include "common/problems.hpp"
 #include "common/trusted_file.hpp"
 #include "common/yaml_tree.hpp"
 
@@ -108,6 +107,13 @@ bool has_user_file(const std::string &main_file, const std::string &user)
 std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user)
 {
     Problems problems;
+    auto sources = read_policy_sources(main_file, user, problems);
+    problems.throw_if_any();
+    return sources;
+}
+
+std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user, Problems &problems)
+{
     std::vector<PolicySource> sources;
     add_source(main_file, sources, problems);
     for (const auto &path : list_directory(directory_of_parts(main_file), problems))
@@ -116,7 +122,6 @@ std::vector<PolicySource> read_policy_sources(const std::string &main_file, cons
         add_all_users(main_file, sources, problems);
     else if (has_user_file(main_file, *user))
         add_source(file_of(main_file, *user), sources, problems);
-    problems.throw_if_any();
     return sources;
 }
 

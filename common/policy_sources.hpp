@@ -1,6 +1,8 @@
 // The files that make up the policy: which they are, their texts, and whether they changed.
 #pragma once
 
+#include "common/problems.hpp"
+
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,6 +35,8 @@ bool has_user_file(const std::string &main_file, const std::string &user);
 // (common/trusted_file.hpp). With `user` of users.d only the file of this user, where there is one: the others are not even looked for.
 // Throws PolicyError.
 std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user = std::nullopt);
+// The same, and a file that cannot be read is reported and left out.
+std::vector<PolicySource> read_policy_sources(const std::string &main_file, const std::optional<std::string> &user, Problems &problems);
 
 // What tells the files that a start of `user` reads from changed ones: which they are, their sizes and times. Taken before they are read.
 std::string policy_stamp(const std::string &main_file, const std::string &user);

@@ -28,7 +28,7 @@ void read_roots(const PolicyValue &section, UserEntry &entry, Problems &problems
         if (const auto problem = problem_of_root(root)) {
             problems.add(item.where, item.key, quote(*text) + " " + problem->text, problem->remedy);
         } else {
-            entry.roots.push_back({root, item.where});
+            entry.roots.push_back({root, item.where, true, static_cast<std::size_t>(&item - items->data())});
         }
     }
 }

@@ -57,6 +57,20 @@ bool Problems::has(std::string_view key) const
     return std::any_of(diagnostics_.begin(), diagnostics_.end(), [key](const Diagnostic &diagnostic) { return diagnostic.key == key; });
 }
 
+bool Problems::has_within(std::string_view key) const
+{
+    return std::any_of(diagnostics_.begin(), diagnostics_.end(), [key](const Diagnostic &diagnostic) {
+        const std::string_view other = diagnostic.key;
+        return other.substr(0, key.size()) == key && (other.size() == key.size() || other[key.size()] == '.' || other[key.size()] == '[');
+    });
+}
+
+void Problems::add_all(const std::vector<Diagnostic> &diagnostics)
+{
+    for (const auto &diagnostic : diagnostics)
+        add(diagnostic.where, diagnostic.key, diagnostic.problem, diagnostic.remedy);
+}
+
 void Problems::throw_if_any() const
 {
     if (!diagnostics_.empty()) throw PolicyError(diagnostics_);

@@ -15,6 +15,10 @@ public:
     [[nodiscard]] bool empty() const noexcept { return diagnostics_.empty(); }
     // True when something was reported of just this key.
     [[nodiscard]] bool has(std::string_view key) const;
+    // The same of it, or of anything in it.
+    [[nodiscard]] bool has_within(std::string_view key) const;
+    void add_all(const std::vector<Diagnostic> &diagnostics);
+    [[nodiscard]] const std::vector<Diagnostic> &all() const noexcept { return diagnostics_; }
     // Throws PolicyError when anything was added.
     void throw_if_any() const;
 

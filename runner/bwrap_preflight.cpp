@@ -1,7 +1,6 @@
 // What bubblewrap needs of a host.
 #include "runner/bwrap_preflight.hpp"
 
-#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "runner/method_program.hpp"
 #include "runner/mount_calls.hpp"
@@ -79,8 +78,7 @@ void require_calls(const AsRoot &root)
 
 void require_bwrap(const AsRoot &root)
 {
-    require_method_program("bwrap", build::bwrap_path, "bubblewrap");
-    require_method_program("bwrap", build::setpriv_path, "util-linux");
+    require_method_programs(SandboxMethod::bwrap);
     require_capabilities();
     require_calls(root);
 }

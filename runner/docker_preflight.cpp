@@ -1,7 +1,6 @@
 // What docker needs of a host, and of an image.
 #include "runner/docker_preflight.hpp"
 
-#include "common/build_settings.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -63,7 +62,7 @@ std::string require_plain_image(const nlohmann::json &description, const Sandbox
 
 DockerHost require_docker(const AsRoot &root, const SandboxPolicy &policy)
 {
-    require_method_program("docker", build::docker_path, "docker.io");
+    require_method_programs(SandboxMethod::docker);
     DockerHost host;
     host.group = require_docker_socket(root);
     const Deadline deadline = in_seconds(daemon_patience_seconds);

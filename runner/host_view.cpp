@@ -150,6 +150,11 @@ private:
     HostView view_;
 };
 
+void add_path(Planner &planner, const PolicyPath &shown)
+{
+    planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
+}
+
 void add_agent(Planner &planner, const AgentPolicy &agent)
 {
     try {
@@ -205,11 +210,17 @@ bool is_shown(const HostView &view, const std::string &path)
            std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return is_within(path, tree); });
 }
 
+void require_can_be_shown(const Policy &policy, const PolicyPath &path)
+{
+    Planner planner(policy.view, policy.users);
+    add_path(planner, path);
+}
+
 HostView plan_host_view(const Policy &policy)
 {
     Planner planner(defence_is_on("minimal-view") ? policy.view : View::host, policy.users);
     for (const auto &shown : policy.view_paths)
-        planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
+        add_path(planner, shown);
     add_agent(planner, policy.agent);
     for (const char *own : {build::exec_path, build::bash_env_path}) // where pi-agent was built for another prefix
         if (!is_shown_by(policy.view, own)) planner.add(parent_of(own), "directory of pi-agent");

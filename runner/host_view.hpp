@@ -28,6 +28,9 @@ struct HostView {
 // no session looks.
 HostView plan_host_view(const Policy &policy);
 
+// The same of one of view_paths alone.
+void require_can_be_shown(const Policy &policy, const PolicyPath &path);
+
 // True when sessions see the host's `path` (canonical).
 bool is_shown(const HostView &view, const std::string &path);
 

@@ -1,22 +1,45 @@
 // Looking for the programs of a sandbox method.
 #include "runner/method_program.hpp"
 
+#include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/trusted_file.hpp"
 
 #include <fcntl.h>
-#include <string>
 
 namespace pi_agent {
 
-void require_method_program(const char *method, const char *path, const char *package)
+std::vector<MethodProgram> programs_of(SandboxMethod method)
+{
+    switch (method) {
+    case SandboxMethod::bwrap:
+        return {{build::bwrap_path, "bubblewrap"}, {build::setpriv_path, "util-linux"}};
+    case SandboxMethod::podman:
+        return {{build::podman_path, "podman"}, {build::crun_path, "crun"}, {build::conmon_path, "conmon"}};
+    case SandboxMethod::docker:
+        return {{build::docker_path, "docker.io"}};
+    case SandboxMethod::systemd:
+    case SandboxMethod::none:
+        break;
+    }
+    return {};
+}
+
+std::optional<std::string> problem_of_program(SandboxMethod method, const MethodProgram &program)
 {
     try {
-        open_trusted(path, O_PATH, "program");
+        open_trusted(program.path, O_PATH, "program");
+        return std::nullopt;
     } catch (const SystemFailure &failure) {
-        throw Failure(ExitStatus::unavailable, std::string("sandbox.method ") + method + " needs " + path + ", and " + failure.what() +
-                                                   "; install the package " + package + ", or choose another method");
+        return std::string(to_string(method)) + " needs " + program.path + ", and " + failure.what() + "; install the package " +
+               program.package + ", or choose another method";
     }
+}
+
+void require_method_programs(SandboxMethod method)
+{
+    for (const auto &program : programs_of(method))
+        if (const auto problem = problem_of_program(method, program)) throw Failure(ExitStatus::unavailable, "sandbox.method " + *problem);
 }
 
 } // namespace pi_agent

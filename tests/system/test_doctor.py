@@ -96,6 +96,24 @@ def test_a_fault_is_found_with_a_remedy(host, name):
     assert after["faults"] == [], after["faults"]
 
 
+def test_a_missing_agent_is_one_fault(host):
+    host.root(f"mv {PLAYING_AGENT} {PLAYING_AGENT}.away", check=True)
+    try:
+        _, report = doctor(host)
+    finally:
+        host.root(f"mv {PLAYING_AGENT}.away {PLAYING_AGENT}", check=True)
+    assert len([fault for fault in report["faults"] if PLAYING_AGENT in fault["what"]]) == 1, report["faults"]
+
+
+def test_a_program_that_the_policy_leaves_open_is_a_way_around(host):
+    host.install_policy(PLAYING_POLICY + "wrapper: {hide_direct_binary: false}\n")
+    try:
+        done, report = doctor(host)
+    finally:
+        host.install_policy(PLAYING_POLICY)
+    assert done.returncode == 69 and any(fault["about"] == "open-agent" and "hide_direct_binary is false" in fault["what"] for fault in report["faults"]), report
+
+
 @pytest.mark.parametrize("method", ["systemd", "bwrap"])
 def test_sessions_that_live_are_no_fault(host, method):
     host.install_policy(PLAYING_POLICY + f"sandbox: {{method: {method}}}\n")
@@ -108,13 +126,14 @@ def test_sessions_that_live_are_no_fault(host, method):
 
 
 def test_users_that_share_an_account(host):
-    host.install_policy(PLAYING_POLICY.replace("accounts: per-user", "accounts: shared"))
+    begin_anew = "for user in $(ls /var/lib/pi-agent/users); do pi-agentctl state reset --user $user --yes || true; done"
+    host.write("/etc/pi-agent/policy.yaml", PLAYING_POLICY.replace("accounts: per-user", "accounts: shared"))
     try:
-        host.root(["pi-agentctl", "apply", "--no-canary"], check=True)
+        host.root(f"{begin_anew}; pi-agentctl apply --no-canary", check=True)
         done, report = doctor(host)
     finally:
-        host.install_policy(PLAYING_POLICY)
-        host.root(["pi-agentctl", "apply", "--no-canary"], check=True)
+        host.write("/etc/pi-agent/policy.yaml", PLAYING_POLICY)
+        host.root(f"{begin_anew}; pi-agentctl apply --no-canary", check=True)
     assert done.returncode == 69 and any(fault["about"] == "shared-account" and "alice" in fault["what"] for fault in report["faults"]), report
 
 

@@ -107,8 +107,10 @@ def test_doctor_asks_for_what_is_left(unconfined):
     # As the host's udev makes it: an agent that is not confined may open it.
     unconfined.root("rm -f /dev/fuse; mknod -m 0666 /dev/fuse c 10 229", check=True)
     done = unconfined.root(["pi-agentctl", "doctor", "--json"])
-    sandbox = json.loads(done.stdout)["sandbox"]
-    assert (done.returncode, sandbox["method"], sandbox["wrong"]) == (0, "none", []), done
+    report = json.loads(done.stdout)
+    sandbox = report["sandbox"]
+    assert (done.returncode, sandbox["method"], sandbox["wrong"]) == (69, "none", []), done
+    assert [fault["about"] for fault in report["faults"]] == ["no-sandbox"], report["faults"]
     assert 40 < len(sandbox["answers"]) < 90, sandbox
 
 
@@ -123,3 +125,13 @@ def test_explain_and_the_record_name_it(unconfined):
     shell(unconfined, "true")
     entry = unconfined.root("journalctl -o json --since=-60s SANDBOX_SELECT=none PI_AGENT_USER=alice | tail -1", check=True).stdout
     assert json.loads(entry)["SANDBOX_SELECT"] == "none"
+
+
+def test_check_and_apply_warn(unconfined):
+    for command in (["check"], ["apply", "--no-canary"]):
+        done = unconfined.root(["pi-agentctl", *command])
+        assert done.returncode == 0 and b"sandbox.method: is none, so sessions are not sandboxed" in done.stderr, done
+    warnings = json.loads(unconfined.root(["pi-agentctl", "check", "--json"], check=True).stdout)["warnings"]
+    assert any(warning["key"] == "sandbox.method" and warning["line"] for warning in warnings), warnings
+    text = unconfined.root(["pi-agentctl", "doctor"])
+    assert text.returncode == 69 and b"no-sandbox: " in text.stderr and b"no way around" not in text.stdout, text

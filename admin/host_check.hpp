@@ -1,0 +1,18 @@
+// Does this host fit a policy: its users, groups and roots, the agent's program, accounts and homes, and what the method needs?
+#pragma once
+
+#include "admin/method_check.hpp"
+#include "admin/user_view.hpp"
+#include "common/policy.hpp"
+#include "common/problems.hpp"
+
+namespace pi_agent {
+
+// Reports files of the installed policy that its users cannot read, and a missing sudo.
+void check_installed_files(Problems &problems);
+
+// Reports everything about this host that keeps a start from what the policy says. What `problems` holds already about a key is told, so
+// nothing that follows from its value is looked at.
+Unverified check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems);
+
+} // namespace pi_agent
