@@ -12,6 +12,7 @@
 #include "runner/record.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <fmt/format.h>
 #include <iterator>
 #include <nlohmann/json.hpp>
@@ -99,6 +100,7 @@ CanaryReport run_at(const Policy &policy, const Observer &observer, const std::o
     if (!place) return report;
     report.user = place->user.name;
     report.directory = place->directory;
+    const auto begun = std::chrono::steady_clock::now();
     // Not by a child of ours that becomes the user: it would have no_new_privs, and sudo could do nothing. So the user can trace this
     // process (ptrace(2)), and what it holds, and says, is the user's.
     try {
@@ -115,7 +117,10 @@ CanaryReport run_at(const Policy &policy, const Observer &observer, const std::o
     subject.method = to_string(policy.sandbox.method);
     subject.user = place->user.name;
     subject.uid = place->user.uid;
-    record_event(subject, PreflightEvent{report.is_good() ? "" : to_text(report)}, "pi-agentctl");
+    subject.directory = place->directory;
+    const auto taken = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
+    record_event(subject, PreflightEvent{report.is_good() ? "" : to_text(report), static_cast<std::uint64_t>(taken.count())},
+                 "pi-agentctl");
     return report;
 }
 

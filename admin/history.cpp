@@ -5,6 +5,7 @@
 #include "admin/sessions.hpp"
 #include "admin/table.hpp"
 #include "common/account.hpp"
+#include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/record_file.hpp"
@@ -30,6 +31,8 @@ void take_subject(PastStart &start, const LogEntry &entry)
         start.user = escape_for_display(name_or_number(Uid(static_cast<uid_t>(*uid))));
     start.account = value("PI_AGENT_ACCOUNT");
     start.project = value("PI_AGENT_PROJECT");
+    start.directory = value("PI_AGENT_DIRECTORY");
+    start.repository = value("PI_AGENT_REPOSITORY");
     start.method = value("SANDBOX_SELECT");
     start.program = value("PI_AGENT_PROGRAM");
     start.reason = value("PI_AGENT_REASON");
@@ -48,24 +51,64 @@ void take_end(PastStart &start, const LogEntry &entry)
     if (!start.started_usec && start.duration_usec) start.started_usec = entry.time_usec - *start.duration_usec; // it began before `since`
 }
 
+// Older versions recorded no working directory.
+const std::string &place_of(const PastStart &start)
+{
+    return start.directory.empty() ? start.project : start.directory;
+}
+
+// A try of the sandbox is one start, as its user, which ends before the try does: root says when that was. A user's own canary is none, so
+// nobody is left out by what they call their start.
+class Tries {
+public:
+    explicit Tries(const std::vector<LogEntry> &entries)
+    {
+        for (const auto &entry : entries) {
+            const auto duration = entry.number("PI_AGENT_DURATION_USEC");
+            if (entry.field("PI_AGENT_EVENT") == "preflight" && entry.is_roots() && duration)
+                tries_.push_back({entry.field("PI_AGENT_USER"), entry.time_usec - *duration, entry.time_usec});
+        }
+    }
+
+    // Each is found once.
+    bool take(const PastStart &start)
+    {
+        if (start.program != "canary" && !(start.program.empty() && start.refused)) return false;
+        const auto found = std::find_if(tries_.begin(), tries_.end(), [&](const Try &one) {
+            return one.user == start.user && start.first_usec() >= one.begin && start.first_usec() <= one.end;
+        });
+        if (found == tries_.end()) return false;
+        tries_.erase(found);
+        return true;
+    }
+
+private:
+    struct Try {
+        std::string user;
+        std::uint64_t begin, end;
+    };
+    std::vector<Try> tries_;
+};
+
 bool is_asked_for(const PastStart &start, const HistoryQuery &query)
 {
     if (query.user && start.user != escape_for_display(*query.user)) return false;
     if (query.until && start.first_usec() > *query.until) return false;
-    if (query.project && !is_within(start.project, escape_for_display(*query.project))) return false;
+    if (start.is_probe && !query.probes) return false;
+    if (query.project && !is_within(place_of(start), escape_for_display(*query.project))) return false;
     return !query.failed || start.has_failed();
 }
 
 const char *state_of(const PastStart &start)
 {
-    if (start.denied) return "denied";
+    if (start.refused) return start.is_denied() ? "denied" : "failed";
     if (start.ended_usec) return "ended";
     return start.is_running ? "running" : "no end recorded";
 }
 
 std::string outcome_of(const PastStart &start)
 {
-    if (start.denied) return fmt::format("denied ({})", *start.denied);
+    if (start.refused) return fmt::format("{} ({})", state_of(start), *start.refused);
     if (start.exit_code) return fmt::format("exit {}", *start.exit_code);
     if (start.exit_signal) return fmt::format("signal {}", *start.exit_signal);
     return state_of(start);
@@ -81,6 +124,8 @@ nlohmann::json to_json(const PastStart &start)
             {"user", text_or_null(start.user)},
             {"account", text_or_null(start.account)},
             {"project", text_or_null(start.project)},
+            {"directory", text_or_null(start.directory)},
+            {"repository", text_or_null(start.repository)},
             {"method", text_or_null(start.method)},
             {"program", text_or_null(start.program)},
             {"started", time(start.started_usec)},
@@ -90,7 +135,8 @@ nlohmann::json to_json(const PastStart &start)
             {"cpu_usec", number_or_null(start.cpu_usec)},
             {"exit_code", number_or_null(start.exit_code)},
             {"exit_signal", number_or_null(start.exit_signal)},
-            {"denied_status", number_or_null(start.denied)},
+            {"denied_status", number_or_null(start.refused)},
+            {"probe", start.is_probe},
             {"reason", text_or_null(start.reason)},
             {"said_by", start.said_by_root ? "root" : "user"}};
 }
@@ -104,7 +150,7 @@ Row to_row(const PastStart &start)
             to_duration(start.duration_usec),
             to_duration(start.cpu_usec),
             to_size(start.memory_peak),
-            start.project + (start.reason.empty() ? "" : (start.project.empty() ? "(" : " (") + start.reason + ")")};
+            place_of(start) + (start.reason.empty() ? "" : (place_of(start).empty() ? "(" : " (") + start.reason + ")")};
 }
 
 std::function<bool(const std::string &)> asker_for_live()
@@ -135,9 +181,14 @@ std::uint64_t PastStart::first_usec() const
     return started_usec.value_or(ended_usec.value_or(0));
 }
 
+bool PastStart::is_denied() const
+{
+    return refused == static_cast<std::uint64_t>(ExitStatus::denied);
+}
+
 bool PastStart::has_failed() const
 {
-    if (denied) return true;
+    if (refused) return true;
     if (!ended_usec) return !is_running;
     return exit_code != std::optional<std::uint64_t>(0);
 }
@@ -149,6 +200,7 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
     std::map<std::string, std::size_t> sessions; // where in `starts` each is
     for (const auto &entry : entries) {
         const std::string event = entry.field("PI_AGENT_EVENT");
+        if (event == "preflight") continue; // below
         const std::string id = entry.field("PI_AGENT_SESSION");
         const auto known = event == "denied" ? sessions.end() : sessions.find(id);
         if (known == sessions.end()) {
@@ -166,11 +218,14 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
             start.started_usec = entry.time_usec;
         } else {
             start.ended_usec = entry.time_usec;
-            start.denied = entry.number("PI_AGENT_STATUS").value_or(0);
+            start.refused = entry.number("PI_AGENT_STATUS").value_or(0);
         }
     }
     for (auto &start : starts)
         start.is_running = !start.ended_usec && is_live(start.id);
+    Tries tries(entries);
+    for (auto &start : starts)
+        start.is_probe = tries.take(start);
     std::erase_if(starts, [&](const PastStart &start) { return !is_asked_for(start, query); });
     std::stable_sort(starts.begin(), starts.end(),
                      [](const PastStart &one, const PastStart &other) { return one.first_usec() < other.first_usec(); });
@@ -193,7 +248,7 @@ void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::o
     std::vector<Row> rows;
     for (const auto &start : starts)
         rows.push_back(to_row(start));
-    out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "CPU", "MEMORY", "PROJECT"}, rows);
+    out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "CPU", "MEMORY", "DIRECTORY"}, rows);
 }
 
 void run_logs(const std::string &id, std::ostream &out)

@@ -20,8 +20,7 @@ struct PolicyOptions {
     bool dry_run = false, no_canary = false, json = false, policy_only = false;
 };
 
-constexpr const char *no_canary_help =
-    "Do not try the sandbox: where no session can run yet, as in an image that is being built";
+constexpr const char *no_canary_help = "Do not try the sandbox: where no session can run yet, as in an image that is being built";
 
 void add_check(CLI::App &app, Command &chosen)
 {

@@ -151,7 +151,8 @@ bool counts(const LogEntry &entry)
 bool is_of_record(const LogEntry &entry)
 {
     const auto &event = entry.field("PI_AGENT_EVENT");
-    return (event == "denied" || event == "started" || event == "ended") && entry.field("MESSAGE_ID") == message_id_of(event);
+    return (event == "denied" || event == "started" || event == "ended" || event == "preflight") &&
+           entry.field("MESSAGE_ID") == message_id_of(event);
 }
 
 } // namespace
@@ -180,7 +181,7 @@ std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)
 {
     require_readable();
     Journal journal;
-    for (const auto *event : {"denied", "started", "ended"})
+    for (const auto *event : {"denied", "started", "ended", "preflight"})
         journal.match("MESSAGE_ID", message_id_of(event));
     const auto is_wanted = [](const LogEntry &entry) { return counts(entry) && is_of_record(entry); };
     auto entries = journal.read(since, is_wanted);

@@ -20,9 +20,9 @@ struct LogEntry {
     [[nodiscard]] bool is_roots() const;
 };
 
-// The events `denied`, `started` and `ended`, in the order of their times; of `denied` also what the wrapper said as its own user, every
-// other entry that is not root's left out. `since` is in microseconds since 1970. Throws Failure(denied) when this process may not read
-// the journal of the system.
+// The events `denied`, `started`, `ended` and `preflight`, in the order of their times; of `denied` also what the wrapper said as its own
+// user, every other entry that is not root's left out. `since` is in microseconds since 1970. Throws Failure(denied) when this process may
+// not read the journal of the system.
 std::vector<LogEntry> read_record(std::optional<std::uint64_t> since);
 
 // Everything about one session: its record, what its units wrote, and what systemd wrote about them.

@@ -15,7 +15,7 @@ namespace {
 
 struct SessionOptions {
     std::string id, user, since, until, project;
-    bool all = false, failed = false, json = false;
+    bool all = false, failed = false, probes = false, json = false;
 };
 
 void add_sessions(CLI::App &app, Command &chosen)
@@ -58,11 +58,13 @@ void add_history(CLI::App &app, Command &chosen)
     const auto *user = history->add_option("--user", all->user, "Only of this user")->type_name("NAME");
     const auto *since = history->add_option("--since", all->since, "'2026-03-01 12:00', today, yesterday, 2h (ago)")->type_name("TIME");
     const auto *until = history->add_option("--until", all->until, "The same; what began later is left out")->type_name("TIME");
-    const auto *project = history->add_option("--project", all->project, "Only in this directory")->type_name("DIRECTORY");
-    history->add_flag("--failed", all->failed, "Only refusals, and sessions that did not end with exit code 0");
+    const auto *project =
+        history->add_option("--project", all->project, "Only those that were begun in this directory")->type_name("DIRECTORY");
+    history->add_flag("--failed", all->failed, "Only refusals, failures, and sessions that did not end with exit code 0");
+    history->add_flag("--probes", all->probes, "With the sessions in which apply and doctor tried the sandbox");
     history->add_flag("--json", all->json, "Print JSON");
     on(history, chosen, [=] {
-        HistoryQuery query{given(user, all->user), {}, {}, {}, all->failed};
+        HistoryQuery query{given(user, all->user), {}, {}, {}, all->failed, all->probes};
         if (project->count() > 0) query.project = without_trailing_slashes(std::filesystem::absolute(all->project).lexically_normal());
         if (since->count() > 0) query.since = parse_time(all->since, now_microseconds());
         if (until->count() > 0) query.until = parse_time(all->until, now_microseconds());

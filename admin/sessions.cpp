@@ -29,11 +29,12 @@ Account require_user(const std::string &name)
 
 SessionView look_at(FdRef session, const LiveSession &live)
 {
-    SessionView view{live.id, live.user, escape_for_display(name_or_number(live.user)), {}, {}, {}, {}, {}, {}, {}};
+    SessionView view{live.id, live.user, escape_for_display(name_or_number(live.user)), {}, {}, {}, {}, {}, {}, {}, {}};
     const auto record = read_open_record(session);
     if (!record) return view;
     view.account = escape_for_display(record->subject.account);
     view.project = escape_for_display(record->subject.project);
+    view.directory = escape_for_display(record->subject.directory);
     view.method = record->subject.method;
     view.unit = record->subject.unit;
     view.program = record->subject.program;
@@ -56,6 +57,7 @@ nlohmann::json to_json(const SessionView &session)
             {"uid", session.uid.value()},
             {"account", text_or_null(session.account)},
             {"project", text_or_null(session.project)},
+            {"directory", text_or_null(session.directory)},
             {"method", text_or_null(session.method)},
             {"program", text_or_null(session.program)},
             {"unit", text_or_null(session.unit)},
@@ -63,6 +65,12 @@ nlohmann::json to_json(const SessionView &session)
             {"processes", number_or_null(session.usage.processes)},
             {"memory_bytes", number_or_null(session.usage.memory)},
             {"cpu_usec", number_or_null(session.usage.cpu_usec)}};
+}
+
+// Older versions told no working directory.
+const std::string &place_of(const SessionView &session)
+{
+    return session.directory.empty() ? session.project : session.directory;
 }
 
 Row to_row(const SessionView &session)
@@ -76,7 +84,7 @@ Row to_row(const SessionView &session)
             to_duration(session.usage.cpu_usec),
             session.method,
             session.unit,
-            session.project};
+            place_of(session)};
 }
 
 std::vector<SessionView> chosen_by(const AsRoot &root, const StopOrder &order)
@@ -93,7 +101,7 @@ std::vector<SessionView> chosen_by(const AsRoot &root, const StopOrder &order)
 
 std::string in_words(const SessionView &session)
 {
-    return session.id + " of " + session.user + (session.project.empty() ? ", which was being prepared" : " in " + session.project);
+    return session.id + " of " + session.user + (session.project.empty() ? ", which was being prepared" : " in " + place_of(session));
 }
 
 } // namespace
@@ -140,7 +148,7 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
     if (rows.empty())
         out << "no session\n";
     else
-        out << to_table({"SESSION", "USER", "AGENT", "SINCE", "PROCESSES", "MEMORY", "CPU", "METHOD", "UNIT", "PROJECT"}, rows);
+        out << to_table({"SESSION", "USER", "AGENT", "SINCE", "PROCESSES", "MEMORY", "CPU", "METHOD", "UNIT", "DIRECTORY"}, rows);
 }
 
 void run_stop(const StopOrder &order, std::ostream &out)

@@ -16,10 +16,10 @@ namespace pi_agent {
 struct SessionView {
     std::string id;
     Uid uid;
-    std::string user;                          // "uid 1000" where the user database has none of that number
-    std::string account, project, method;      // each empty until the agent starts, as are the others
-    std::string unit, program;                 // unit: with method systemd
-    std::optional<std::uint64_t> started_usec; // since 1970
+    std::string user;                                // "uid 1000" where the user database has none of that number
+    std::string account, project, directory, method; // each empty until the agent starts, as are the others
+    std::string unit, program;                       // unit: with method systemd
+    std::optional<std::uint64_t> started_usec;       // since 1970
     SessionUsage usage;
 };
 

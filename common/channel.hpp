@@ -89,6 +89,7 @@ public:
     std::string text();
     std::vector<std::string> texts(std::size_t limit = record_limit / 8); // each needs its length, so no record holds more
     void end() const;                                                     // throws when bytes are left over
+    [[nodiscard]] bool is_at_end() const noexcept { return rest_.empty(); }
 
 private:
     std::string_view rest_;

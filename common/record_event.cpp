@@ -74,7 +74,9 @@ std::string in_agents_place(const std::string &program)
 
 void add_event(Entry &entry, const RecordSubject &subject, const DeniedEvent &event)
 {
-    entry.begin(denied_name, "refused " + shown(subject.user.empty() ? "somebody" : subject.user) + ": " + shown(event.reason));
+    const std::string who = shown(subject.user.empty() ? "somebody" : subject.user);
+    const std::string what = event.status == ExitStatus::denied ? "refused " + who : "no session for " + who + " (a failure, not a denial)";
+    entry.begin(denied_name, what + in_agents_place(subject.program) + ": " + shown(event.reason));
     entry.add("PI_AGENT_STATUS", static_cast<std::uint64_t>(event.status));
     entry.add("PI_AGENT_REASON", event.reason);
 }
@@ -82,7 +84,8 @@ void add_event(Entry &entry, const RecordSubject &subject, const DeniedEvent &ev
 void add_event(Entry &entry, const RecordSubject &subject, const StartedEvent & /*event*/)
 {
     entry.begin(started_name, "session " + subject.session + " started: user " + shown(subject.user) + ", agent account " +
-                                  shown(subject.account) + ", project " + shown(subject.project) + in_agents_place(subject.program));
+                                  shown(subject.account) + ", project " + shown(subject.project) +
+                                  (subject.directory.empty() ? "" : ", in " + shown(subject.directory)) + in_agents_place(subject.program));
 }
 
 void add_event(Entry &entry, const RecordSubject &subject, const EndedEvent &event)
@@ -104,6 +107,7 @@ void add_event(Entry &entry, const RecordSubject &subject, const PreflightEvent 
                                                         (passed ? " passed" : " failed") + whose +
                                                         (passed ? "" : ": " + shown(event.problem)));
     entry.add("PI_AGENT_RESULT", passed ? "passed" : "failed");
+    entry.add("PI_AGENT_DURATION_USEC", std::optional(event.duration_usec));
     entry.add("PI_AGENT_REASON", event.problem);
 }
 
@@ -127,6 +131,8 @@ std::vector<JournalField> record_fields(const RecordSubject &subject, const Reco
     if (subject.uid) entry.add("PI_AGENT_UID", std::uint64_t{subject.uid->value()});
     entry.add("PI_AGENT_ACCOUNT", subject.account);
     entry.add("PI_AGENT_PROJECT", subject.project);
+    entry.add("PI_AGENT_DIRECTORY", subject.directory);
+    entry.add("PI_AGENT_REPOSITORY", subject.repository);
     entry.add("SANDBOX_SELECT", subject.method);
     entry.add("PI_AGENT_UNIT", subject.unit);
     entry.add("PI_AGENT_PROGRAM", subject.program);

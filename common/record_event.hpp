@@ -23,7 +23,9 @@ struct RecordSubject {
     std::string project;
     std::string method; // sandbox.method
     std::string unit;
-    std::string program; // "agent", "shell" or "canary"
+    std::string program;    // "agent", "shell" or "canary"
+    std::string directory;  // the working directory
+    std::string repository; // that holds it
 };
 
 struct DeniedEvent { // nothing was started
@@ -40,6 +42,7 @@ struct EndedEvent {     // exactly one for each started
 };
 struct PreflightEvent {  // a whole try of the sandbox, without an agent, as the subject's user and through processes of that user's
     std::string problem; // why it failed; empty when it passed
+    std::uint64_t duration_usec = 0;
 };
 struct ProblemEvent { // something of ours failed
     std::string text;

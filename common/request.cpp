@@ -268,4 +268,9 @@ WrapperMessage decode_wrapper_message(std::string_view bytes)
     return message;
 }
 
+const char *to_string(Program program) noexcept
+{
+    return program == Program::agent ? "agent" : program == Program::shell ? "shell" : "canary";
+}
+
 } // namespace pi_agent

@@ -34,6 +34,7 @@ Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal);
 // What is started in the sandbox: the agent of the policy, or in its place a shell, for people who want to see what the agent sees, or the
 // canary, which tries what the sandbox is to refuse.
 enum class Program { agent, shell, canary };
+const char *to_string(Program program) noexcept;
 
 struct Request {
     std::vector<std::string> arguments;    // of the program, without argv[0]; no NUL bytes

@@ -122,7 +122,9 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
                                  id};
     Receiver receiver(root, caller, rules, policy.toolchains, wrapper);
     Request request = receiver.request();
+    record.runs(request.program);
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view, policy.projects);
+    record.works_in(project.directory(), project.repository_path());
     OpenedHome user_home = receive_home_directories(receiver.child());
     ProjectGuards guards(root, caller, project, policy.projects); // searches while this goes on
     const AgentPlaces agents = places_of_state(policy, project.roots);

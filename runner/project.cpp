@@ -195,6 +195,17 @@ std::string ShownTree::path() const
     return inside.empty() ? root_path : root_path + "/" + inside;
 }
 
+std::string OpenedProject::directory() const
+{
+    return below.empty() ? shown.path() : join_path(shown.path(), below);
+}
+
+std::string OpenedProject::repository_path() const
+{
+    if (!repository) return "";
+    return repository->empty() ? shown.path() : join_path(shown.path(), *repository);
+}
+
 // First the working directory, then each root in order, then what git says of the directory.
 void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel)
 {

@@ -34,6 +34,9 @@ struct OpenedProject {
     std::vector<ShownTree> git_directories; // of that repository, where they lie in another place, and another root
     std::vector<std::string> notices;       // of git directories that are not shown, and why
     std::vector<AgentPlace> roots;          // all of the caller's
+    // On the host; any bytes. The repository's is empty where there is none.
+    [[nodiscard]] std::string directory() const;
+    [[nodiscard]] std::string repository_path() const;
     // The project first. As long as this one lives and is not changed.
     [[nodiscard]] std::vector<const ShownTree *> trees() const;
 };

@@ -38,8 +38,8 @@ std::string encode(const RecordSubject &subject, std::uint64_t started_usec)
 {
     Encoder encoder;
     encoder.number(started_usec).number(subject.uid ? subject.uid->value() : 0);
-    for (const auto *text :
-         {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit, &subject.program})
+    for (const auto *text : {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit,
+                             &subject.program, &subject.directory, &subject.repository})
         encoder.text(*text);
     return encoder.bytes();
 }
@@ -54,6 +54,9 @@ std::pair<RecordSubject, std::uint64_t> decode_subject(std::string_view bytes)
     for (auto *text :
          {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit, &subject.program})
         *text = decoder.text();
+    if (decoder.is_at_end()) return known; // of a session that an older version began
+    subject.directory = decoder.text();
+    subject.repository = decoder.text();
     decoder.end();
     return known;
 }
@@ -105,6 +108,17 @@ void SessionRecord::runs_in(SandboxMethod method)
     if (has_unit(method)) subject_.unit = service_name(subject_.session);
 }
 
+void SessionRecord::runs(Program program)
+{
+    subject_.program = to_string(program);
+}
+
+void SessionRecord::works_in(const std::string &directory, const std::string &repository)
+{
+    subject_.directory = directory;
+    subject_.repository = repository;
+}
+
 void SessionRecord::take_usage(const UnitUsage &usage)
 {
     usage_ = usage;
@@ -120,7 +134,7 @@ void SessionRecord::started(const SessionDirectory &session, const Account &agen
 {
     subject_.account = agent.name;
     subject_.project = project;
-    subject_.program = program == Program::agent ? "agent" : program == Program::shell ? "shell" : "canary";
+    runs(program);
     started_usec_ = now_usec();
     // Opened anew: a copy of the session's own descriptor would keep the session's lock.
     directory_ = UniqueFd::adopt(openat(session.fd().get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));

@@ -28,6 +28,8 @@ public:
     void concerns(const Account &caller);
     void names(const std::string &session_id) { subject_.session = session_id; }
     void runs_in(SandboxMethod method);
+    void runs(Program program);
+    void works_in(const std::string &directory, const std::string &repository); // paths of any bytes; no repository is empty
     // Why it ends, where somebody asked for that; said instead of what came of it.
     void because(const std::string &reason) { asked_ = reason; }
 

@@ -139,14 +139,16 @@ int report(ExitStatus status, std::string_view text)
 int main(int argc, char **argv)
 {
     open_missing_stdio();
+    Program program = Program::agent;
     try {
         WrapperOptions options = parse_options(argc, argv);
+        program = options.program;
         if (defence_is_on("hidden-arguments")) hide_arguments(argc, argv);
         if (options.help) return std::fputs(wrapper_help, stdout) < 0 ? static_cast<int>(ExitStatus::system_failure) : 0;
         if (options.explain) return explain();
         end_as(run(std::move(options)));
     } catch (const EarlyRefusal &refusal) {
-        record_refusal(refusal);
+        record_refusal(refusal, program);
         return report(refusal.status(), refusal.what());
     } catch (const Failure &failure) {
         return report(failure.status(), failure.what());

@@ -117,13 +117,16 @@ EarlyLook refuse_early(FdRef cwd)
     return refusing([cwd] { return look_early(cwd); });
 }
 
-void record_refusal(const EarlyRefusal &refusal) noexcept
+void record_refusal(const EarlyRefusal &refusal, Program program) noexcept
 {
     constexpr int patience_milliseconds = 500;
     try {
         RecordSubject subject;
         subject.uid = Uid(getuid());
         if (const auto account = find_account(*subject.uid)) subject.user = account->name;
+        subject.program = to_string(program);
+        std::error_code unknown;
+        subject.directory = std::filesystem::current_path(unknown).string();
         send_to_journal(record_fields(subject, DeniedEvent{refusal.status(), refusal.what()}, "pi"), patience_milliseconds);
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the user is told in any case
     }

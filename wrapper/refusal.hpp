@@ -5,6 +5,7 @@
 #include "common/error.hpp"
 #include "common/fd.hpp"
 #include "common/policy.hpp"
+#include "common/request.hpp"
 
 #include <string>
 #include <vector>
@@ -35,6 +36,6 @@ UniqueFd open_cwd();
 EarlyLook refuse_early(FdRef cwd);
 
 // best_effort: the user's own entry in the journal, which says by its _UID whose word it is. In a session there is no journal.
-void record_refusal(const EarlyRefusal &refusal) noexcept;
+void record_refusal(const EarlyRefusal &refusal, Program program) noexcept;
 
 } // namespace pi_agent

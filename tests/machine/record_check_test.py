@@ -16,11 +16,11 @@ def entry(event, session=NAME, **changes):
         "PI_AGENT_VERSION": "0.1.0", "PI_AGENT_SESSION": session, "_UID": "0", "_PID": "7", "_BOOT_ID": BOOT,
     }  # fmt: skip
     if event == "preflight":
-        whose = {"PI_AGENT_USER": "alice", "PI_AGENT_UID": "1000"}
+        whose = {"PI_AGENT_USER": "alice", "PI_AGENT_UID": "1000", "PI_AGENT_DIRECTORY": "/srv/a", "PI_AGENT_DURATION_USEC": "5"}
         made.update({"PI_AGENT_RESULT": "passed", "SANDBOX_SELECT": "systemd", "PI_AGENT_SESSION": None, **whose})
     elif event != "problem":
         made.update({
-            "PI_AGENT_USER": "alice", "PI_AGENT_UID": "1000", "PI_AGENT_ACCOUNT": "pi-agent-alice", "PI_AGENT_PROJECT": "/srv/a",
+            "PI_AGENT_USER": "alice", "PI_AGENT_UID": "1000", "PI_AGENT_ACCOUNT": "pi-agent-alice", "PI_AGENT_PROJECT": "/srv/a", "PI_AGENT_DIRECTORY": "/srv/a/b",
             "SANDBOX_SELECT": "systemd", "PI_AGENT_UNIT": f"pi-agent-{session}.service", "PI_AGENT_PROGRAM": "agent",
         })  # fmt: skip
     if event == "ended":

@@ -209,3 +209,51 @@ def test_an_end_that_cannot_be_recorded_is_told_and_recorded_by_the_next_start(m
     assert pi(machine, "sh", "true").returncode == 0
     wait_until_empty(lambda: leftovers(machine))
     assert [event for event in since.events() if event != "problem"].count("ended") == 2 and findings(machine) == []
+
+
+def history(machine, *arguments):
+    done = machine.root(["pi-agentctl", "history", "--json", *arguments], check=True)
+    return json.loads(done.stdout)["starts"]
+
+
+def test_where_a_session_was_begun_is_recorded_whatever_the_name(machine, since):
+    odd = f"{DEMO}/new\nline\x1b[2J"
+    machine.run(["sh", "-c", 'mkdir -p "$0"', odd], user="alice", cwd=DEMO, check=True)
+    try:
+        assert pi(machine, "sh", "true", cwd=odd).returncode == 0
+    finally:
+        machine.run(["rmdir", odd], user="alice", check=True)
+    for entry in since.entries():
+        assert entry["PI_AGENT_DIRECTORY"] == f"{DEMO}/new\\nline\\x1b[2J" or entry["PI_AGENT_DIRECTORY"].startswith(f"{DEMO}/new\\"), entry
+        assert "\n" not in entry["MESSAGE"] and "\x1b" not in entry["MESSAGE"], entry
+        assert entry["PI_AGENT_REPOSITORY"] == DEMO if machine.root(["test", "-d", f"{DEMO}/.git"]).returncode == 0 else "PI_AGENT_REPOSITORY" not in entry
+    assert history(machine, "--project", odd), "nothing was begun there"
+
+
+def test_a_try_of_the_sandbox_is_no_session_of_its_users(machine):
+    machine.root("pi-agentctl doctor >/dev/null 2>&1; true")
+    since = machine.root(["date", "+@%s"], check=True).stdout.decode().strip()
+    assert pi(machine, "--pi-agent-canary").returncode == 0  # alice's own
+    machine.root("pi-agentctl doctor >/dev/null 2>&1; true")
+    (own,) = history(machine, "--since", since)
+    assert (own["program"], own["probe"], own["user"]) == ("canary", False, "alice"), own
+    shown = history(machine, "--since", since, "--probes")
+    assert [start["probe"] for start in shown] == [False, True], shown
+
+
+def test_what_failed_was_not_denied(machine, since):
+    with machine.podman():
+        with written_policy(machine, machine.read(POLICY_FILE).decode() + "sandbox: {method: podman}\n"):
+            machine.root(["mv", "/usr/bin/crun", "/usr/bin/crun-away"], check=True)
+            try:
+                begun = machine.root(["date", "+@%s"], check=True).stdout.decode().strip()
+                assert pi(machine, "sh", "true").returncode == 69
+                machine.root("pi-agentctl doctor >/dev/null 2>&1; true")
+            finally:
+                machine.root(["mv", "/usr/bin/crun-away", "/usr/bin/crun"], check=True)
+    entry = since.entries()[0]
+    assert (entry["PI_AGENT_EVENT"], entry["PI_AGENT_STATUS"]) == ("denied", "69") and "not a denial" in entry["MESSAGE"], entry
+    (start,) = history(machine, "--since", begun)
+    assert (start["state"], start["denied_status"]) == ("failed", 69), start
+    table = machine.root(["pi-agentctl", "history", "--since", begun], check=True).stdout.decode()
+    assert "failed (69)" in table and "denied" not in table, table

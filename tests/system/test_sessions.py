@@ -162,6 +162,8 @@ def test_history_shows_how_each_start_went(playing, method):
     assert history(playing, "--since", begun, "--failed") == [bad, killed, refused]
     for directory in ("/home/alice", "/home/alice/", "../home/alice"):  # as shells complete it, and from /root
         assert history(playing, "--since", begun, "--project", directory) == [good, bad, killed]
+    assert history(playing, "--since", begun, "--project", DEMO) == [good, bad, killed]
+    assert (good["directory"], good["project"]) == (DEMO, "/home/alice/projects")
     assert history(playing, "--since", begun, "--project", "/home/ali") == []
     assert history(playing, "--until", begun, "--since", begun) == []
     shown = ctl(playing, "history", "--since", begun)

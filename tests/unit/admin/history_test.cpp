@@ -77,7 +77,7 @@ TEST_CASE("of two ends the first is the session's: the second is of who did not 
 TEST_CASE("a refusal in its user's name is told apart from root's, and made harmless")
 {
     const auto starts = to_history(entries, {}, nobody_lives);
-    CHECK(starts[3].denied == 77);
+    CHECK(starts[3].refused == 77);
     CHECK_FALSE(starts[3].said_by_root);
     CHECK(starts[3].user == "uid 4000000000");
     CHECK(starts[3].reason == "no\\x1b");
@@ -117,6 +117,46 @@ TEST_CASE("a session is named by as much of its id as no other begins with")
     CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "2", "list")), Nothing);
     CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "", "list")), Nothing);
     CHECK_THROWS_AS(static_cast<void>(choose_session({}, "1", "list")), Nothing);
+}
+
+TEST_CASE("a try of the sandbox is no user's start, and a user's own canary is one")
+{
+    const Fields canary = {{"PI_AGENT_PROGRAM", "canary"}};
+    const std::vector<LogEntry> tried = {
+        entry(1000, "started", "A", canary), // alice's own
+        entry(2000, "ended", "A", {{"PI_AGENT_EXIT_CODE", "0"}}),
+        entry(5000, "started", "B", canary),
+        entry(6000, "ended", "B", {{"PI_AGENT_EXIT_CODE", "0"}}),
+        entry(6500, "preflight", "", {{"PI_AGENT_DURATION_USEC", "2000"}}),
+        entry(7000, "denied", "", {{"PI_AGENT_STATUS", "69"}}), // which failed before it was known what it is
+        entry(7100, "denied", "", {{"PI_AGENT_STATUS", "77"}, {"PI_AGENT_PROGRAM", "agent"}}),
+        entry(7500, "preflight", "", {{"PI_AGENT_DURATION_USEC", "700"}}),
+        entry(8000, "preflight", "", {{"PI_AGENT_DURATION_USEC", "8000"}, {"_UID", "1000"}}), // a user says so
+    };
+    const auto starts = to_history(tried, {}, nobody_lives);
+    CHECK(ids_of(starts) == std::vector<std::string>{"A", ""});
+    CHECK(starts[1].is_denied());
+    HistoryQuery query;
+    query.probes = true;
+    const auto all = to_history(tried, query, nobody_lives);
+    REQUIRE(all.size() == 4);
+    CHECK(all[1].is_probe);
+    CHECK(all[2].is_probe);
+    CHECK_FALSE(all[2].is_denied());
+    CHECK(all[2].has_failed());
+}
+
+TEST_CASE("a project is where a session was begun, not what it showed")
+{
+    const std::vector<LogEntry> begun = {
+        entry(1000, "started", "A", {{"PI_AGENT_DIRECTORY", "/srv/app/one/src"}}),
+        entry(2000, "started", "B", {{"PI_AGENT_DIRECTORY", "/srv/app/other"}}), entry(3000, "started", "C"), // of an older version
+    };
+    HistoryQuery query;
+    query.project = "/srv/app/one";
+    CHECK(ids_of(to_history(begun, query, nobody_lives)) == std::vector<std::string>{"A"});
+    query.project = "/srv/app";
+    CHECK(ids_of(to_history(begun, query, nobody_lives)) == std::vector<std::string>{"A", "B", "C"});
 }
 
 } // namespace history_test
