@@ -1,6 +1,7 @@
 // Looking at the agent's program, and closing the way to it.
 #include "admin/agent_binary.hpp"
 
+#include "admin/hidden_places.hpp"
 #include "common/account.hpp"
 #include "common/build_settings.hpp"
 #include "common/error.hpp"
@@ -46,6 +47,12 @@ std::optional<std::string> problem_of_program(const struct stat &status)
     if ((status.st_mode & (S_ISUID | S_ISGID)) != 0) return "is setuid or setgid";
     if (is_wrapper(status)) return "is pi-agent's own wrapper";
     return std::nullopt;
+}
+
+// As apply leaves what it hides, whatever the group was called then: nothing of that is to come back.
+bool is_hidden_mode(const struct stat &facts)
+{
+    return facts.st_uid == 0 && facts.st_gid != 0 && (facts.st_mode & 07777U) == hidden_mode;
 }
 
 void set_owner_and_mode(const std::string &path, Gid group, mode_t mode)
@@ -100,7 +107,7 @@ bool check_agent_binary(const Policy &policy, Problems &problems)
     return true;
 }
 
-void hide_place(const AsRoot & /*root*/, const Policy &policy, const std::string &path, const std::string &what, Changes &changes)
+void hide_place(const AsRoot &root, const Policy &policy, const std::string &path, const std::string &what, Changes &changes)
 {
     const auto group = find_group(policy.agent.group);
     struct stat status {};
@@ -111,19 +118,30 @@ void hide_place(const AsRoot & /*root*/, const Policy &policy, const std::string
     if (hide && !hidden) {
         changes.make(fmt::format("hide {}{} (root:{} {:04o})", what, path, policy.agent.group, hidden_mode), [&] {
             if (!group) throw Failure(ExitStatus::internal, "the group " + policy.agent.group + " is not there yet");
+            if (!is_hidden_mode(status)) remember_hidden(root, path, status);
             set_owner_and_mode(path, *group, hidden_mode);
         });
     } else if (!hide && hidden) {
-        changes.make(fmt::format("show {} again (root:root {:04o})", path, open_mode),
-                     [&] { set_owner_and_mode(path, Gid(0), open_mode); });
+        const auto notes = read_hidden_places(root);
+        const auto noted = notes.find(path);
+        const mode_t mode = noted == notes.end() ? open_mode : noted->second.mode;
+        const Gid former(noted == notes.end() ? 0 : noted->second.gid);
+        changes.make(
+            fmt::format("open {} again (group {}, {:04o}): whoever that lets in can run it without a sandbox", path, former.value(), mode),
+            [&] { set_owner_and_mode(path, former, mode); });
     }
+}
+
+std::optional<HidingPlace> hiding_place_of(const AsRoot & /*root*/, const Policy &policy)
+{
+    const auto &binary = policy.agent.binary;
+    return choose_hiding_place(resolve_trusted(parent_of(binary), program_name).canonical, resolve_trusted(binary, program_name).canonical);
 }
 
 void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes)
 {
     const auto &binary = policy.agent.binary;
-    const auto place =
-        choose_hiding_place(resolve_trusted(parent_of(binary), program_name).canonical, resolve_trusted(binary, program_name).canonical);
+    const auto place = hiding_place_of(root, policy);
     if (!place) {
         if (!policy.wrapper.hide_direct_binary) return;
         throw PolicyError(

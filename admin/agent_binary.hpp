@@ -34,6 +34,9 @@ std::optional<std::string> npm_package_of(const std::string &path);
 // false. `what` says in messages what it is.
 void hide_place(const AsRoot &root, const Policy &policy, const std::string &path, const std::string &what, Changes &changes);
 
+// That of agent.binary. Throws SystemFailure (ENOENT) where there is no such program.
+std::optional<HidingPlace> hiding_place_of(const AsRoot &root, const Policy &policy);
+
 // Does so with the hiding place of agent.binary.
 void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes);
 

@@ -6,6 +6,7 @@
 #include "admin/canary_run.hpp"
 #include "admin/check.hpp"
 #include "admin/directories.hpp"
+#include "admin/hidden_places.hpp"
 #include "admin/host_lock.hpp"
 #include "admin/npm_installs.hpp"
 #include "admin/program.hpp"
@@ -18,6 +19,7 @@
 #include "runner/host_stamp.hpp"
 
 #include <exception>
+#include <set>
 #include <utility>
 
 namespace pi_agent {
@@ -36,15 +38,27 @@ void require_fitting(const Policy &policy, const Observer &observer, const Apply
     if (policy.agent.create_user) require_program("systemd-sysusers");
 }
 
+// Of policies that were applied before: the program was another, or lay elsewhere.
+void show_what_is_no_agents(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    std::set<std::string> current;
+    if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
+    for (const auto &install : find_npm_installs(root, policy))
+        current.insert(install.path);
+    give_back_hidden(root, current, policy.agent.group, changes);
+}
+
 void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ostream &warnings)
 {
     const auto accounts = needed_agent_accounts(policy, group_members);
     create_accounts(root, policy, accounts, changes);
     make_state_directories(root, policy, changes);
+    make_applied_directory(root, policy.agent.state_dir, changes); // where what is hidden is noted
     hide_agent_binary(root, policy, changes);
     for (const auto &install : hide_npm_installs(root, policy, changes))
         warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path
                  << ", and it cannot be hidden: " << install.why_left << "; npm uninstall -g it\n";
+    show_what_is_no_agents(root, policy, changes);
     if (build::is_system_managed) return;
     const auto sudo = installed_sudo_kind();
     install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy), changes);
@@ -165,7 +179,8 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
     require_ended(living, "sessions that the policy does not allow any more do not end");
     if (!rule_stays.empty()) throw Failure(ExitStatus::system_failure, "all sessions are ended, but the sudo rule stays: " + rule_stays);
     const bool was_tried = trial && trial->is_tried();
-    if (changes.count() == 0) out << (was_tried ? "nothing to change: this host follows the policy\n" : "nothing to do\n");
+    if (changes.count() == 0 && !options.files_changed)
+        out << (was_tried ? "nothing to change: this host follows the policy\n" : "nothing to do\n");
     if (!trial || (was_tried && changes.count() == 0)) return;
     out.flush();
     lock.reset();

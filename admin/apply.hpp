@@ -10,8 +10,9 @@
 namespace pi_agent {
 
 struct ApplyOptions {
-    bool dry_run = false;    // only say what would change
-    bool try_sandbox = true; // by a session of the canary's
+    bool dry_run = false;       // only say what would change
+    bool try_sandbox = true;    // by a session of the canary's
+    bool files_changed = false; // those of the policy, just before, by the same command
 };
 
 // Root only. Says each change on `out`; a second run has nothing to do. Ends the sessions that the policy does not allow any more, and

@@ -177,8 +177,7 @@ std::string to_text(const CanaryReport &report)
             "the sandbox ({}) was not tried: no user of the policy has a root that exists; make one, then: sudo pi-agentctl doctor",
             method);
     auto text = fmt::format("the sandbox ({}) was tried as {} in {}: ", method, report.user, escape_for_display(report.directory));
-    if (report.is_good())
-        return text + fmt::format("all {} probes passed", report.answers.size()) + missing_landlock(report);
+    if (report.is_good()) return text + fmt::format("all {} probes passed", report.answers.size()) + missing_landlock(report);
     const auto wrong = report.wrong();
     text += report.answers.empty() ? fmt::format("no session came about (status {})", report.status)
                                    : fmt::format("{} of {} probes failed", wrong.size(), report.answers.size());

@@ -64,11 +64,12 @@ void add_why(CLI::App &app, Command &chosen)
     });
 }
 
+// Only for help and completion: main.cpp takes the words, for options are bash's.
 void add_shell(CLI::App &app, Command &chosen)
 {
     const auto all = std::make_shared<DiagnosisOptions>();
     auto *shell = app.add_subcommand("shell", "Start a shell in the agent's place, in this directory: what it sees, the agent sees");
-    shell->add_option("ARGUMENT", all->arguments, "Arguments of bash, after --: shell -- -c 'ls /'");
+    shell->add_option("ARGUMENT", all->arguments, "Arguments of bash, options too: shell -c 'ls /'");
     on(shell, chosen, [all] { become_shell(all->arguments); });
 }
 

@@ -3,6 +3,7 @@
 
 #include "admin/accounts.hpp"
 #include "admin/check.hpp"
+#include "admin/explain.hpp"
 #include "admin/host_faults.hpp"
 #include "admin/sudo_faults.hpp"
 #include "admin/table.hpp"
@@ -80,11 +81,10 @@ AgentsOfUsers agents_of(const Policy &policy, const std::vector<std::string> &na
     return agents;
 }
 
-Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &observer)
+Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &observer, AgentsOfUsers &agents)
 {
     Faults faults;
     const auto users = users_of(policy);
-    AgentsOfUsers agents;
     look("holding the policy against the host", faults, [&] {
         Problems problems;
         check_installed_files(problems);
@@ -114,6 +114,31 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
         look(("asking the login shell of " + agent.first.name).c_str(), faults,
              [&] { return find_user_faults(root, agent.first, policy.wrapper.command_name, wrapper); });
     return faults;
+}
+
+// What their starts leave out, and tell once: no fault of this host's.
+std::vector<std::string> find_notes(const Policy &policy, const Observer &observer, const AgentsOfUsers &agents)
+{
+    std::vector<std::string> notes;
+    for (const auto &[user, agent] : agents) {
+        const auto explanation = explain(policy, policy_path, observer, user, std::nullopt);
+        for (const auto &note : explanation.environment.notes)
+            notes.push_back(user.name + ": " + note);
+        for (const auto *directories : {&explanation.toolchains.readable, &explanation.toolchains.caches})
+            for (const auto &directory : *directories)
+                if (directory.finding.kind == Finding::Kind::unusable && !directory.finding.text.empty())
+                    notes.push_back(fmt::format("{}: not shown to the agent: ~/{}: {}", user.name, escape_for_display(directory.path),
+                                                directory.finding.text));
+    }
+    return notes;
+}
+
+std::string to_text(const std::vector<std::string> &notes)
+{
+    std::string text;
+    for (const auto &note : notes)
+        text += "note: " + note + '\n';
+    return text;
 }
 
 std::string to_text(const Faults &faults)
@@ -163,7 +188,13 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     const auto policy = load_policy(policy_path);
     if (!policy.wrapper.enable)
         throw Failure(ExitStatus::unavailable, to_string(policy.wrapper.where) + ": wrapper.enable is false: nobody may start pi");
-    auto faults = find_faults(*observer.root(), policy, observer);
+    AgentsOfUsers agents;
+    auto faults = find_faults(*observer.root(), policy, observer, agents);
+    std::vector<std::string> notes;
+    look("looking at what starts leave out", faults, [&] {
+        notes = find_notes(policy, observer, agents);
+        return Faults{};
+    });
     CanaryReport report;
     try {
         report = run_canary(policy, observer, options.user);
@@ -173,9 +204,12 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     }
     const bool good = faults.empty() && report.is_good();
     if (options.json) {
-        print_json(to_json(faults, report), out);
+        auto json = to_json(faults, report);
+        json["notes"] = notes;
+        print_json(json, out);
     } else {
         if (options.attack) out << probes_text(report);
+        out << to_text(notes);
         if (good) out << to_text(report) << '\n' << conclusion(policy);
     }
     if (good) return;

@@ -22,13 +22,20 @@ ExplainedDirectory explain_directory(const Account &user, const AccessRules &rul
     if (directory.kind == Finding::Kind::unknown) return {asked, std::nullopt, directory.text, {}};
     if (directory.kind == Finding::Kind::unusable) return {asked, false, directory.text, {}};
     std::vector<RootCandidate> candidates;
-    for (const auto &root : roots) {
+    for (const auto &root : roots) { // as a start does: one that cannot be used refuses all of them
+        if (root.finding.kind == Finding::Kind::unusable)
+            return {directory.text, false, to_string(unusable_root(rules, root.granted.spec.where, root.finding.text)), {}};
         if (root.finding.kind == Finding::Kind::usable)
             candidates.push_back({root.finding.text, root.granted.by_group, root.granted.spec.where});
     }
     const auto decision = decide(user, rules, candidates, directory.text);
     if (const auto *refused = std::get_if<Refused>(&decision)) return {directory.text, false, refused->text, {}};
     const auto &root = candidates[std::get<Allowed>(decision).root];
+    for (const auto &shown : roots) {
+        if (shown.finding.text != root.path) continue;
+        if (shown.finding.mount != directory.mount) return {directory.text, false, on_other_mount(root, directory.text).text, {}};
+        if (!shown.finding.file_system_problem.empty()) return {directory.text, false, shown.finding.file_system_problem, {}};
+    }
     return {directory.text, true, root.path, root.where};
 }
 

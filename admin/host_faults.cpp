@@ -88,7 +88,7 @@ std::string joined(const std::vector<std::string> &texts)
 }
 
 // Why a root cannot be mounted for this agent; empty when it can. What is made for that is in no tree, and gone again.
-std::string problem_of_mapping(const AsRoot &root, const std::string &path, const Account &user, const Account &agent)
+std::string problem_of_root_mapping(const AsRoot &root, const std::string &path, const Account &user, const Account &agent)
 {
     try {
         Child child(root, "look at a root of " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
@@ -246,7 +246,7 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
             faults.push_back({"link", "a start of " + user.name + " leaves out " + link, "ask " + user.name + " to do so"});
         for (const auto &finding : observer.resolve_roots(*rules, user)) {
             if (finding.kind != Finding::Kind::usable) continue; // check has said so
-            const auto problem = problem_of_mapping(root, finding.text, user, agent);
+            const auto problem = problem_of_root_mapping(root, finding.text, user, agent);
             if (!problem.empty())
                 faults.push_back({"root",
                                   "the root " + escape_for_display(finding.text) + " of " + user.name +

@@ -2,6 +2,7 @@
 #include "admin/commands.hpp"
 #include "admin/nothing.hpp"
 #include "admin/problem_report.hpp"
+#include "admin/shell.hpp"
 #include "common/build_settings.hpp"
 #include "common/error.hpp"
 #include "common/policy_load.hpp"
@@ -10,6 +11,7 @@
 #include <fmt/format.h>
 #include <iostream>
 #include <string_view>
+#include <vector>
 
 namespace {
 
@@ -54,8 +56,19 @@ Command parse_command_line(CLI::App &app, int argc, char **argv)
     add_render_command(app, chosen);
     if (argc > 1 && std::string_view(argv[1]) == "complete") // not of app: it says what the others are
         return [text = complete(app, {argv + 2, argv + argc})] { std::cout << text; };
+    if (argc > 2 && std::string_view(argv[1]) == "shell" && std::string_view(argv[2]) != "--help" && std::string_view(argv[2]) != "-h") {
+        std::vector<std::string> words(argv + 2, argv + argc);
+        if (words.front() == "--") words.erase(words.begin());
+        return [words] { become_shell(words); };
+    }
+    // As other tools have it: help, and help COMMAND.
+    std::vector<const char *> words(argv, argv + argc);
+    if (argc > 1 && std::string_view(argv[1]) == "help") {
+        words.erase(words.begin() + 1);
+        words.push_back("--help");
+    }
     try {
-        app.parse(argc, argv);
+        app.parse(static_cast<int>(words.size()), words.data());
     } catch (const CLI::CallForAllHelp &) {
         return [help = app.help("", CLI::AppFormatMode::All)] { std::cout << help; };
     } catch (const CLI::CallForHelp &) {

@@ -90,6 +90,7 @@ void add_remove(CLI::App &app, Command &chosen)
     auto *remove = app.add_subcommand("remove", "Undo what apply did: the sudo rule, the hidden program");
     remove->add_flag("--state", order->state, "Remove what is kept for each user too: the agents' homes");
     remove->add_flag("--accounts", order->accounts, "With --state: remove the agents' accounts too");
+    remove->add_flag("--keep-hidden", order->keep_hidden, "Leave the agent's program closed to everybody but root");
     remove->add_flag("--yes", order->yes, "Do not ask");
     remove->add_flag("--dry-run", order->dry_run, "Say what would change, and change nothing");
     on(remove, chosen, [order] { run_remove(*order, std::cout); });

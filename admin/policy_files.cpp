@@ -220,7 +220,7 @@ void forget_applied(const AsRoot & /*root*/, Changes &changes)
         throw;
     }
     changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&, parent = above, own = name] {
-        for (const std::string file : {last_name, previous_name})
+        for (const std::string file : {last_name, previous_name, hidden_name})
             for (const auto &kept : {file, file + ".new"}) // the latter where a write failed
                 remove_root_file(directory, kept, path_of(kept.c_str()));
         const auto holder = open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory");

@@ -33,7 +33,8 @@ char ask(const std::string &question, const std::string &letters)
 void require_consent(const std::string &question, bool yes)
 {
     if (yes) return;
-    if (!can_ask()) throw Failure(ExitStatus::usage, question + " Nobody can be asked, because standard input is no terminal: say --yes");
+    if (!can_ask())
+        throw Failure(ExitStatus::usage, question + " This needs a confirmation; when standard input is no terminal, say --yes");
     if (ask(question + " (y or n)", "yn") != 'y') throw Nothing("nothing is changed");
 }
 

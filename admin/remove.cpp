@@ -3,6 +3,7 @@
 
 #include "admin/agent_binary.hpp"
 #include "admin/changes.hpp"
+#include "admin/hidden_places.hpp"
 #include "admin/host_lock.hpp"
 #include "admin/npm_installs.hpp"
 #include "admin/policy_files.hpp"
@@ -14,12 +15,14 @@
 #include "admin/system_managed.hpp"
 #include "common/account.hpp"
 #include "common/error.hpp"
+#include "common/remedy.hpp"
 #include "runner/host_stamp.hpp"
 #include "runner/session_list.hpp"
 
 #include <cerrno>
 #include <fmt/format.h>
 #include <pwd.h>
+#include <set>
 #include <string>
 #include <sys/stat.h>
 #include <vector>
@@ -48,11 +51,51 @@ void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std:
 {
     policy.wrapper.hide_direct_binary = false;
     hide_npm_installs(root, policy, changes);
+    std::set<std::string> current;
+    for (const auto &install : find_npm_installs(root, policy))
+        current.insert(install.path);
     try {
+        if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
         hide_agent_binary(root, policy, changes);
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != ENOENT) throw;
         out << "the agent's program " << policy.agent.binary << " is not there any more\n";
+    }
+    give_back_hidden(root, current, policy.agent.group, changes);
+}
+
+// For the removal of the package, after which there is no pi-agentctl.
+void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
+{
+    if (!policy.wrapper.hide_direct_binary) return;
+    try {
+        const auto place = hiding_place_of(root, policy);
+        if (!place) return;
+        out << "the agent in " << place->path << " stays closed to everybody but root; to let everybody run it, without a sandbox, "
+            << command_on("chmod 0755", place->path, "open it") << '\n';
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw;
+    }
+}
+
+// Whoever gets the group's number next would own it.
+void require_nothing_of_group(const AsRoot &root, const Policy &policy)
+{
+    const auto group = find_group(policy.agent.group);
+    std::set<std::string> places = {policy.agent.binary};
+    for (const auto &install : find_npm_installs(root, policy))
+        places.insert(install.path);
+    try {
+        if (const auto place = hiding_place_of(root, policy)) places.insert(place->path);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw;
+    }
+    for (const auto &path : places) {
+        struct stat facts {};
+        if (group && ::stat(path.c_str(), &facts) == 0 && facts.st_gid == group->value())
+            throw Failure(ExitStatus::configuration,
+                          path + " belongs to the group " + policy.agent.group +
+                              ", whose number would be another group's next; give it another group, and run this again");
     }
 }
 
@@ -88,6 +131,16 @@ void remove_accounts(const Policy &policy, Changes &changes)
     changes.make("remove the group " + group, [&group] { run_or_throw({"groupdel", group}, "remove the group " + group); });
 }
 
+std::string question_of(const RemoveOrder &order)
+{
+    std::string question = build::is_system_managed ? "" : "Take the sudo rule away";
+    if (!order.keep_hidden)
+        question += std::string(question.empty() ? "Open" : " and open") + " the agent's program to everybody, without a sandbox";
+    if (order.state) question += ", and remove all homes of agents with what is in them";
+    if (order.accounts) question += ", and the agents' accounts";
+    return question + "?";
+}
+
 bool has_state(const std::string &state_dir)
 {
     struct stat status {};
@@ -99,6 +152,8 @@ bool has_state(const std::string &state_dir)
 void run_remove(const RemoveOrder &order, std::ostream &out)
 {
     const auto root = claim_root("remove", "changes the host, so only root can run it");
+    if (order.accounts && order.keep_hidden)
+        throw Failure(ExitStatus::usage, "--accounts goes without --keep-hidden: what is hidden belongs to the agents' group");
     if (order.accounts && !order.state)
         throw Failure(ExitStatus::usage, "--accounts goes with --state: what agents own would be left to whoever gets their numbers next");
     auto policy = applied_policy(root);
@@ -106,12 +161,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
         for (const auto *program : {"userdel", "groupdel"})
             require_program(program);
     require_no_session(root, "end them first: pi-agentctl stop --all");
-    if (!order.dry_run)
-        require_consent(std::string(build::is_system_managed ? "Show the agent's program to everybody"
-                                                             : "Take the sudo rule away and show the agent's program to everybody") +
-                            (order.state ? ", and remove all homes of agents with what is in them" : "") +
-                            (order.accounts ? ", and the agents' accounts" : "") + "?",
-                        order.yes);
+    if (!order.dry_run) require_consent(question_of(order), order.yes);
     const auto lock = take_apply_lock(root); // not while somebody is asked: it would keep an emergency stop waiting
     policy = applied_policy(root);
     Changes changes(order.dry_run, out);
@@ -121,14 +171,20 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
         out << "the sudo rule stays: the configuration of this system brings it\n";
     if (!order.dry_run) mark_host_changed(root); // a start that is under way either sees this, or is a session here
     require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
-    show_agent_binary(root, policy, changes, out);
+    if (order.keep_hidden)
+        tell_hidden(root, policy, out);
+    else
+        show_agent_binary(root, policy, changes, out);
     if (order.state) {
         forget_applied(root, changes);
         if (has_state(policy.agent.state_dir))
             changes.make("remove " + policy.agent.state_dir + ", with the homes of all agents",
                          [&] { remove_all_state(root, policy.agent.state_dir); });
     }
-    if (order.accounts) remove_accounts(policy, changes);
+    if (order.accounts) {
+        if (!order.dry_run) require_nothing_of_group(root, policy);
+        remove_accounts(policy, changes);
+    }
     if (changes.count() == 0) out << "nothing to do\n";
 }
 

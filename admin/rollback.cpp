@@ -64,7 +64,9 @@ void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std:
                       "the policy is back, but policy.d or users.d holds other files beside it; look at them, and run 'pi-agentctl apply'");
     editing.reset();
     try {
-        apply_files(observer, std::move(lock), wanted, options, out, warnings);
+        auto order = options;
+        order.files_changed = changes.count() > 0;
+        apply_files(observer, std::move(lock), wanted, order, out, warnings);
     } catch (const Failure &failure) {
         throw Failure(failure.status(), std::string("the files of the policy are those that came back, but: ") + failure.what());
     }

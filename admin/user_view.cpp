@@ -2,18 +2,18 @@
 #include "admin/user_view.hpp"
 
 #include "common/error.hpp"
-#include "common/escape.hpp"
 #include "common/links_out.hpp"
-#include "common/path_walk.hpp"
 #include "common/root_path.hpp"
 #include "common/user_paths.hpp"
+#include "common/working_directory.hpp"
 #include "runner/child.hpp"
+#include "runner/mounts.hpp"
+#include "runner/root_tree.hpp"
 
-#include <climits>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <functional>
 #include <sstream>
+#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -26,23 +26,38 @@ constexpr std::size_t links_out_bytes = 20'000;
 // One question, asked with the rights of the user.
 using Question = std::function<Finding()>;
 
+// Where it lies: a start is refused on some file systems, and where another one is mounted inside a root.
+Finding found_at(FdRef directory, std::string path)
+{
+    struct statx facts {};
+    const bool is_told = ::statx(directory.get(), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &facts) == 0;
+    const auto mounts = list_mounts();
+    const auto *mount = mount_that_holds(mounts, directory);
+    std::string problem;
+    if (mount != nullptr) {
+        problem = problem_of_file_system(path, mount->type).value_or("");
+        // Of all that kernels do not map, what projects lie on in containers. A start asks the kernel.
+        if (mount->type == "overlay") problem = problem_of_mapping(path, name_mount(mounts, directory));
+    }
+    return {Finding::Kind::usable, std::move(path), is_told ? facts.stx_mnt_id : 0, std::move(problem)};
+}
+
 Finding find_root(const RootSpec &root, const Account &user)
 {
     const auto result = resolve_root(root, user);
     if (const auto *problem = std::get_if<RootProblem>(&result)) return {Finding::Kind::unusable, problem->text};
-    return {Finding::Kind::usable, std::get<ResolvedRoot>(result).path};
+    const auto &resolved = std::get<ResolvedRoot>(result);
+    return found_at(resolved.fd, resolved.path);
 }
 
 Finding find_directory(const std::string &path)
 {
-    const auto problem = [&path](const std::string &why) {
-        return Finding{Finding::Kind::unusable, "cannot open " + escape_for_display(path) + ": " + why};
-    };
-    const auto fd = UniqueFd::adopt(::open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
-    if (!fd) return problem(fmt::format("{}", SystemFailure(errno, "open").what()));
-    std::string found = kernel_path(fd);
-    if (found.empty()) return problem("its path cannot be read");
-    return {Finding::Kind::usable, std::move(found)};
+    try {
+        const auto directory = open_working_directory(path);
+        return found_at(directory, path_of_working_directory(directory));
+    } catch (const Failure &failure) {
+        return {Finding::Kind::unusable, failure.what()};
+    }
 }
 
 std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const std::vector<Question> &questions)
@@ -51,7 +66,10 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
         for (const auto &question : questions) {
             const auto finding = question();
             Encoder answer;
-            answer.number(static_cast<std::uint64_t>(finding.kind)).text(finding.text);
+            answer.number(static_cast<std::uint64_t>(finding.kind))
+                .text(finding.text)
+                .number(finding.mount)
+                .text(finding.file_system_problem);
             send_answer(channel, answer.bytes());
         }
     });
@@ -60,8 +78,11 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
         const auto packet = child.receive();
         Decoder answer(packet.bytes);
         const bool usable = answer.number() == static_cast<std::uint64_t>(Finding::Kind::usable);
-        findings.push_back({usable ? Finding::Kind::usable : Finding::Kind::unusable, answer.text()});
+        Finding finding{usable ? Finding::Kind::usable : Finding::Kind::unusable, answer.text()};
+        finding.mount = answer.number();
+        finding.file_system_problem = answer.text();
         answer.end();
+        findings.push_back(std::move(finding));
     }
     return findings;
 }

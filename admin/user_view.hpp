@@ -8,6 +8,7 @@
 #include "common/policy.hpp"
 #include "runner/home_directories.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,7 +18,9 @@ namespace pi_agent {
 struct Finding {
     enum class Kind { usable, unusable, unknown };
     Kind kind;
-    std::string text; // the canonical path, or why not
+    std::string text;                     // the canonical path, or why not
+    std::uint64_t mount = 0;              // that holds what is usable: its id
+    std::string file_system_problem = {}; // why a start that shows it is refused all the same; empty when nothing is known of that
 };
 
 // Who is looking. Root can look for everybody, anybody else only for themselves.

@@ -8,6 +8,7 @@
 #include <grp.h>
 #include <limits>
 #include <pwd.h>
+#include <set>
 #include <string_view>
 
 namespace pi_agent {
@@ -125,6 +126,11 @@ std::optional<std::string> group_name(Gid gid)
             return ::getgrgid_r(gid.value(), &entry, space.data(), space.size(), &found);
         },
         [](const group &entry) { return std::string(entry.gr_name); });
+}
+
+bool have_same_groups(const Account &one, const Account &other)
+{
+    return std::set<gid_t>(one.groups.begin(), one.groups.end()) == std::set<gid_t>(other.groups.begin(), other.groups.end());
 }
 
 bool is_plain_name(const std::string &name) noexcept

@@ -25,6 +25,9 @@ std::optional<Gid> find_group(const std::string &name);
 std::string name_or_number(Uid uid);
 std::optional<std::string> group_name(Gid gid);
 
+// Whatever their order, which no database promises, and however often each is there.
+bool have_same_groups(const Account &one, const Account &other);
+
 // A name that is safe in sudoers, unit properties and paths: [a-z_][a-z0-9_.-]*, at most 32 bytes, not only digits, no "..".
 bool is_plain_name(const std::string &name) noexcept;
 

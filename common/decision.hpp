@@ -30,4 +30,10 @@ struct Refused {
 std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &rules, const std::vector<RootCandidate> &roots,
                                       const std::string &cwd);
 
+// For a working directory whose mount is not that of the root that holds it.
+Refused on_other_mount(const RootCandidate &root, const std::string &cwd);
+
+// What refuses every start of a user one of whose roots cannot be used.
+Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem);
+
 } // namespace pi_agent

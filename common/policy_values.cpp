@@ -70,11 +70,14 @@ void require_same(const std::vector<const PolicyKey *> &known, const std::vector
         throw Failure(ExitStatus::internal, fmt::format("nobody reads one of the keys beside '{}'", display_path(*known.front())));
 }
 
-// "; did you mean 'sandbox.method'?" for a key that stands elsewhere in the policy.
-std::string did_you_mean_elsewhere(std::string_view name)
+// "; did you mean 'sandbox.method'?" for a key that stands elsewhere in the policy. There are keys that cannot be said of one user.
+std::string did_you_mean_elsewhere(std::string_view name, bool of_one_user)
 {
-    for (const auto &key : policy_keys())
-        if (last_part(key) == name && name != "*") return "; did you mean " + quote(display_path(key)) + "?";
+    for (const auto &key : policy_keys()) {
+        if (last_part(key) != name || name == "*") continue;
+        if (!of_one_user) return "; did you mean " + quote(display_path(key)) + "?";
+        return ": " + quote(display_path(key)) + " holds for the whole policy, and cannot be said for one user or group";
+    }
     return "";
 }
 
@@ -83,7 +86,7 @@ void report_unknown(const YamlEntry &entry, const PolicyValue &value, const std:
     std::vector<std::string_view> names;
     for (const auto *key : known)
         names.push_back(last_part(*key));
-    auto hint = did_you_mean_elsewhere(entry.key);
+    auto hint = did_you_mean_elsewhere(entry.key, value.key.starts_with("users."));
     if (hint.empty()) hint = did_you_mean(entry.key, names);
     problems.add(entry.where, value.key, "unknown key" + hint, fmt::format("known here: {}", fmt::join(names, ", ")));
 }

@@ -23,9 +23,9 @@ struct RecordSubject {
     std::string project;
     std::string method; // sandbox.method
     std::string unit;
-    std::string program;    // "agent", "shell" or "canary"
-    std::string directory;  // the working directory
-    std::string repository; // that holds it
+    std::string program;         // "agent", "shell" or "canary"
+    std::string directory = {};  // the working directory
+    std::string repository = {}; // that holds it
 };
 
 struct DeniedEvent { // nothing was started

@@ -33,7 +33,7 @@ namespace {
 bool are_same(const Account &before, const std::optional<Account> &now)
 {
     return now && now->name == before.name && now->uid == before.uid && now->gid.value() == before.gid.value() &&
-           now->groups == before.groups;
+           have_same_groups(*now, before);
 }
 
 } // namespace

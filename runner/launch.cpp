@@ -45,6 +45,7 @@
 #include "runner/state_directory.hpp"
 #include "runner/supervise.hpp"
 #include "runner/to_wrapper.hpp"
+#include "runner/told_once.hpp"
 #include "runner/user_tmpdir.hpp"
 
 namespace pi_agent {
@@ -163,13 +164,11 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
         const std::vector<std::string> notices = sync_config(root, caller, worker, plan, state, locked_settings, watch, show);
         state.lock.reset();
         to_wrapper.tell_all(notices);
-        HostVariables variables =
-            ask_host_env_files(root, caller, policy.host_env_files, agents); // often of the same directory: it had its say
+        HostVariables variables = ask_host_env_files(root, caller, policy.host_env_files, agents); // often of the same directory
         environment.host_files = std::move(variables.assignments);
-        to_wrapper.tell_all(variables.notices);
+        to_wrapper.tell_all(untold(state, "told-variables", std::move(variables.notices), request.debug));
     };
-    // Locked settings are mounted over the agent's, which must be there. And where one start waits, others do: what they wait for is over
-    // sooner.
+    // Locked settings are mounted over the agent's, which must be there. And where one start waits, others do: it is over sooner.
     const bool config_first = locked_settings || waited;
     if (config_first) bring_config_in();
     const UniqueFd scratch = make_scratch(root, session, policy.scratch, policy.agent.state_dir, id, agent);
@@ -219,6 +218,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     // Supervise.
     if (!sandbox->confines()) to_wrapper.tell_all({unconfined_notice(policy.sandbox, agent)});
     if (const auto open = open_program_notice(policy)) to_wrapper.tell_all({*open});
+    shown_home.notices = untold(state, "told-home", std::move(shown_home.notices), request.debug);
     for (const auto &notices : {name_hidden(tree, project), shown_home.notices, guards.notices(request.on_terminal)})
         to_wrapper.tell_all(notices);
     UniqueFd terminal = give_terminal(root, tree.devpts, agent, request, wrapper);

@@ -215,7 +215,7 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, caller);
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
-            throw PolicyError({Diagnostic{problem->where, rules.entry + ".roots", problem->text, ""}});
+            throw PolicyError({unusable_root(rules, problem->where, problem->text)});
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
         struct stat facts {};
         if (fstat(root.fd.get(), &facts) != 0) throw_errno("examining a root");
@@ -251,10 +251,7 @@ std::variant<OpenedProject, Refused> open_project(Child &child, const Account &c
     if (auto *refused = std::get_if<Refused>(&decision)) return *refused;
     const std::size_t allowed = std::get<Allowed>(decision).root;
     const RootCandidate &root = roots.candidates[allowed];
-    if (roots.mounts[allowed] != cwd_mount && defence_is_on("cwd-mount"))
-        return Refused{"denied: " + escape_for_display(cwd_path) + " lies on another file system that is mounted inside the root " +
-                       escape_for_display(root.path) +
-                       ", and those are not shown to the agent; ask the administrator to make it a root of its own"};
+    if (roots.mounts[allowed] != cwd_mount && defence_is_on("cwd-mount")) return on_other_mount(root, cwd_path);
     judge_root(root, rules, view, projects.paths);
 
     const std::string top = repository ? path_of(repository->top) : std::string();

@@ -44,9 +44,7 @@ DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const Uni
             throw Failure(ExitStatus::unavailable,
                           of_what + " is id-mapped already and cannot be mapped again; move the project to another mount");
         if (failure.error_number() != EINVAL) throw;
-        throw Failure(ExitStatus::unavailable,
-                      of_what + " does not support id-mapped mounts on this kernel, so the agent's files could not be made yours; "
-                                "move the project to ext4, xfs or btrfs, or use a newer kernel");
+        throw Failure(ExitStatus::unavailable, problem_of_mapping(tree.path(), name_mount(list_mounts(), tree.directory)));
     }
 }
 
@@ -75,10 +73,7 @@ void refuse_fuse(const std::vector<MountEntry> &mounts, const ShownTree &tree)
     const auto *mount = mount_that_holds(mounts, tree.directory);
     if (mount == nullptr)
         throw Failure(ExitStatus::system_failure, "the file system of " + escape_for_display(tree.path()) + " was unmounted meanwhile");
-    if (mount->type.compare(0, 4, "fuse") == 0)
-        throw Failure(ExitStatus::unavailable, "a program answers for the file system of " + escape_for_display(tree.path()) + " (" +
-                                                   escape_for_display(mount->type) +
-                                                   "), and root does not wait for that; move the project to another mount");
+    if (const auto problem = problem_of_file_system(tree.path(), mount->type)) throw Failure(ExitStatus::unavailable, *problem);
 }
 
 // The user may rename directories meanwhile: afterwards the host's mount points and our stand-ins must be at the same places, else a
@@ -219,6 +214,21 @@ std::vector<Bind> tree_binds(const std::string &session_path, const std::string 
         for (const auto &[name, path] : {std::pair("tmp", "/tmp"), std::pair("var-tmp", "/var/tmp")})
             binds.push_back(Bind{session_path + "/scratch/" + name, path, false});
     return binds;
+}
+
+std::string problem_of_mapping(const std::string &path, const std::string &mount_name)
+{
+    return "the file system of " + escape_for_display(path) + mount_name +
+           " does not support id-mapped mounts on this kernel, so the agent's files could not be made yours; move the project to ext4, xfs "
+           "or "
+           "btrfs, or use a newer kernel";
+}
+
+std::optional<std::string> problem_of_file_system(const std::string &path, const std::string &type)
+{
+    if (type.compare(0, 4, "fuse") != 0) return std::nullopt;
+    return "a program answers for the file system of " + escape_for_display(path) + " (" + escape_for_display(type) +
+           "), and root does not wait for that; move the project to another mount";
 }
 
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,

@@ -40,6 +40,10 @@ std::vector<Bind> tree_binds(const std::string &session_path, const std::string 
 // Where the agent sees the project.
 std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const std::string &home_path);
 
+// Why a project at `path` cannot be shown: a file system of this type; one that the kernel does not map, with its name_mount().
+std::optional<std::string> problem_of_file_system(const std::string &path, const std::string &type);
+std::string problem_of_mapping(const std::string &path, const std::string &mount_name);
+
 // `guards`: of the project; what they find is mounted over, and what they know of it is there afterwards.
 // `locked_settings`: what the agent gets as its settings.json and cannot change, or none; the home has such a file then.
 RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,

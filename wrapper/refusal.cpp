@@ -6,12 +6,11 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/links_out.hpp"
-#include "common/path_walk.hpp"
 #include "common/policy_load.hpp"
 #include "common/record_event.hpp"
 #include "common/root_path.hpp"
+#include "common/working_directory.hpp"
 
-#include <fcntl.h>
 #include <filesystem>
 #include <sys/prctl.h>
 #include <sys/stat.h>
@@ -21,18 +20,6 @@
 namespace pi_agent {
 
 namespace {
-
-std::string path_of_cwd(FdRef cwd)
-{
-    struct stat facts {};
-    if (fstat(cwd.get(), &facts) != 0) throw_errno("examining the working directory");
-    if (facts.st_nlink == 0) throw Failure(ExitStatus::denied, "denied: the working directory was deleted; cd to one that exists");
-    std::string path = kernel_path(cwd);
-    if (path.empty())
-        throw Failure(ExitStatus::denied, "denied: the path of the working directory is longer than 4,096 bytes, or leads out of what "
-                                          "this shell sees; cd to a directory higher up");
-    return path;
-}
 
 Account find_caller()
 {
@@ -61,14 +48,14 @@ EarlyLook look_early(FdRef cwd)
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, caller);
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
-            throw PolicyError({Diagnostic{problem->where, rules.entry + ".roots", problem->text, ""}});
+            throw PolicyError({unusable_root(rules, problem->where, problem->text)});
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
         candidates.push_back(RootCandidate{root.path, granted.by_group, granted.spec.where});
         struct stat facts {};
         if (fstat(root.fd.get(), &facts) != 0) throw_errno("examining a root");
         agents.places.push_back({root.path, facts.st_dev, facts.st_ino});
     }
-    const std::string path = path_of_cwd(cwd);
+    const std::string path = path_of_working_directory(cwd);
     auto decision = decide(caller, rules, candidates, path);
     if (const auto *refused = std::get_if<Refused>(&decision)) throw Failure(ExitStatus::denied, refused->text);
     const std::string &root = candidates[std::get<Allowed>(decision).root].path;
@@ -81,17 +68,6 @@ EarlyLook look_early(FdRef cwd)
             policy.wrapper.clipboard,
             std::move(agents),
             paths_read_as_user(policy, rules, caller)};
-}
-
-UniqueFd try_cwd()
-{
-    UniqueFd cwd = UniqueFd::adopt(open(".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (cwd) return cwd;
-    if (errno != EACCES) throw_errno("opening the working directory");
-    std::error_code unknown; // the kernel tells the path even so, unless the directory was deleted
-    const std::string path = std::filesystem::current_path(unknown).string();
-    throw Failure(ExitStatus::denied,
-                  "denied: you may not enter " + (path.empty() ? "the working directory" : escape_for_display(path)) + "; cd to another");
 }
 
 // Every refusal of its own, from wherever, is the kind that is recorded.
@@ -109,7 +85,7 @@ auto refusing(const Look &look)
 
 UniqueFd open_cwd()
 {
-    return refusing(try_cwd);
+    return refusing([] { return open_working_directory("."); });
 }
 
 EarlyLook refuse_early(FdRef cwd)

@@ -193,6 +193,7 @@ def test_apply_makes_no_agents_account_for_a_member_of_a_group_who_is_called_so(
     try:
         product.machine.write("/etc/group", "".join(f"{line},{','.join(members)}\n" if line.startswith("devs:") else f"{line}\n" for line in before.splitlines()))
         product.machine.write("/etc/pi-agent/policy.yaml", per_user)
+        product.machine.root("for user in $(ls /var/lib/pi-agent/users); do pi-agentctl state reset --user $user --yes; done; true")  # other accounts' homes
         applied = product.machine.root(["pi-agentctl", "apply", "--no-canary"])
         accounts = {line.split(":")[0]: line for line in product.machine.root(made).stdout.decode().splitlines()}
     finally:

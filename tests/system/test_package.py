@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
-from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, leftovers, pi, session, wait_until_empty
+from launching import DEMO, PLAYING_AGENT, PLAYING_POLICY, leftovers, owner_and_mode, pi, session, wait_until_empty
 
 POLICY = "/etc/pi-agent/policy.yaml"
 STATE = "/var/lib/pi-agent"
@@ -72,14 +72,46 @@ def test_removal_ends_sessions_and_keeps_policy_and_state(playing):
     machine = playing.machine
     assert pi(machine, "sh", "echo kept >~/kept.txt").returncode == 0
     with session(machine, "sh", "echo ready; sleep 60") as running:
-        playing.apt("remove", "pi-agent")
+        told = playing.apt("remove", "pi-agent").stdout.decode()
         assert b"the administrator ended it" in running.communicate(timeout=20)[1]
     assert [path for path in (RULE, *SHIPPED) if playing.has(path)] == []
     assert playing.has(POLICY) and machine.read(KEPT) == b"kept\n"
-    assert machine.run([PLAYING_AGENT, "sh", "id -un"]).stdout == b"alice\n"  # hidden no more
+    # Nothing confines the agent now, so nobody but root can run it, until the administrator says otherwise.
+    tree = PLAYING_AGENT.removesuffix("/bin/pi")
+    assert machine.run([PLAYING_AGENT, "sh", "id -un"]).returncode != 0
+    assert f"the agent in {tree} stays closed to everybody but root" in told and f"chmod 0755 {tree}" in told, told
     assert "nobody can start pi yet: sudo pi-agentctl apply" in playing.install().stdout.decode()
     machine.root(["pi-agentctl", "apply", "--no-canary"], check=True)
     assert pi(machine, "sh", "cat ~/kept.txt").stdout == b"kept\n"
+
+
+def test_what_was_hidden_belongs_to_no_group_that_is_not_there(playing):
+    """A program that was the policy's once, and one that is it now: open again before their group's number is anybody's."""
+    machine = playing.machine
+    tree, other = PLAYING_AGENT.removesuffix("/bin/pi"), "/opt/other-agent"
+    machine.root(f"mkdir -p {other}/bin && cp {PLAYING_AGENT} {other}/bin/pi && chown root:adm {other} && chmod 0751 {other}", check=True)
+    try:
+        machine.install_policy(PLAYING_POLICY.replace(PLAYING_AGENT, f"{other}/bin/pi"))
+        assert owner_and_mode(machine, other) == "root:pi-agent 750"
+        machine.install_policy(PLAYING_POLICY)  # back again
+        assert owner_and_mode(machine, other) == "root:adm 751" and owner_and_mode(machine, tree) == "root:pi-agent 750"
+        machine.root(["pi-agentctl", "remove", "--state", "--accounts", "--yes"], check=True)
+        assert owner_and_mode(machine, tree).startswith("root:root 755")
+        assert machine.root("find /usr /opt /etc /var/lib -nogroup -o -nouser", check=True).stdout == b""
+    finally:
+        machine.root(["rm", "-r", other], check=True)
+
+
+def test_a_group_that_something_belongs_to_stays(playing):
+    machine = playing.machine
+    tree = PLAYING_AGENT.removesuffix("/bin/pi")
+    machine.root(f"chgrp pi-agent {PLAYING_AGENT}", check=True)
+    try:
+        done = machine.root(["pi-agentctl", "remove", "--state", "--accounts", "--yes"])
+        assert done.returncode == 78 and f"{PLAYING_AGENT} belongs to the group pi-agent".encode() in done.stderr, done
+        assert machine.root(["getent", "group", "pi-agent"]).returncode == 0
+    finally:
+        machine.root(f"chgrp root {PLAYING_AGENT} {tree}", check=True)
 
 
 def test_a_purge_keeps_the_homes_unless_they_are_to_go(playing):

@@ -69,4 +69,14 @@ TEST_CASE("a plain name is safe in sudoers, properties and paths")
     CHECK_FALSE(is_plain_name(std::string("a\0b", 3)));
 }
 
+TEST_CASE("groups are the same in any order")
+{
+    const Account one{"alice", Uid(1000), Gid(1000), "/home/alice", {1000, 4, 27}};
+    Account other = one;
+    other.groups = {27, 1000, 4, 4};
+    CHECK(have_same_groups(one, other));
+    other.groups = {27, 1000};
+    CHECK_FALSE(have_same_groups(one, other));
+}
+
 } // namespace account_test

@@ -1,0 +1,97 @@
+// A file of JSON in root's own directory.
+#include "admin/hidden_places.hpp"
+
+#include "admin/policy_files.hpp"
+#include "admin/root_file.hpp"
+#include "common/account.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
+#include "common/trusted_file.hpp"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t notes_limit = std::size_t{1} << 20U;
+constexpr mode_t notes_mode = 0600;
+constexpr mode_t rights_of_mode = 07777;
+
+std::string notes_path()
+{
+    return std::string(applied_directory) + "/" + hidden_name;
+}
+
+void write_notes(const HiddenPlaces &places)
+{
+    auto json = nlohmann::ordered_json::object();
+    for (const auto &[path, rights] : places)
+        json[path] = {{"uid", rights.uid}, {"gid", rights.gid}, {"mode", rights.mode}};
+    const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+    replace_root_file(directory, hidden_name, json.dump(1) + "\n", notes_mode, notes_path());
+}
+
+// Only what is hidden still: root's, of the agents' group, closed to others.
+void give_back(const std::string &path, const FormerRights &former, Gid group, Changes &changes)
+{
+    const auto place = open_trusted(path, O_RDONLY | O_NONBLOCK, "program that was hidden");
+    struct stat facts {};
+    if (::fstat(place.get(), &facts) != 0) throw_errno("cannot examine " + path);
+    if (facts.st_gid != group.value() || (facts.st_mode & S_IRWXO) != 0) return;
+    const auto order =
+        fmt::format("give {} its owner and mode back ({}:{} {:04o}): whoever these let in can run what is in it, without a sandbox",
+                    escape_for_display(path), former.uid, former.gid, former.mode);
+    changes.make(order, [&] {
+        if (::fchown(place.get(), former.uid, former.gid) != 0 || ::fchmod(place.get(), former.mode) != 0)
+            throw_errno("cannot set owner and mode of " + path);
+    });
+}
+
+} // namespace
+
+HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
+{
+    HiddenPlaces places;
+    try {
+        const auto json = nlohmann::json::parse(read_trusted_file(notes_path(), notes_limit, "list of what is hidden"));
+        for (const auto &[path, rights] : json.items())
+            places[path] = {rights.at("uid"), rights.at("gid"), static_cast<mode_t>(rights.at("mode").get<unsigned>() & rights_of_mode)};
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw;
+    } catch (const nlohmann::json::exception &) {
+        throw Failure(ExitStatus::configuration, notes_path() + " is damaged; remove it");
+    }
+    return places;
+}
+
+void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts)
+{
+    auto places = read_hidden_places(root);
+    if (places.emplace(path, FormerRights{facts.st_uid, facts.st_gid, facts.st_mode & rights_of_mode}).second) write_notes(places);
+}
+
+void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, const std::string &group, Changes &changes)
+{
+    auto places = read_hidden_places(root);
+    const auto before = places.size();
+    const auto agents = find_group(group);
+    for (auto place = places.begin(); place != places.end();) {
+        if (current.contains(place->first)) {
+            ++place;
+            continue;
+        }
+        try {
+            if (agents) give_back(place->first, place->second, *agents, changes);
+        } catch (const SystemFailure &failure) {
+            if (failure.error_number() != ENOENT && failure.error_number() != ENOTDIR) throw; // what is gone needs nothing
+        }
+        place = places.erase(place);
+    }
+    if (!changes.dry_run() && places.size() != before) write_notes(places);
+}
+
+} // namespace pi_agent

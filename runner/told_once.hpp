@@ -1,0 +1,15 @@
+// Notices that would be the same at every start: told once, and again when they change.
+#pragma once
+
+#include "runner/state_directory.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// What of `notices` is to be told now: all of them, or nothing where the last start that had anything to say about `about` (a file of the
+// user's meta) said just that. With `always`, all of them.
+std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always);
+
+} // namespace pi_agent
