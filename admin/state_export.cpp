@@ -8,6 +8,7 @@
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
+#include "common/policy_paths.hpp"
 #include "runner/beneath.hpp"
 #include "runner/child.hpp"
 #include "runner/writer.hpp"
@@ -88,12 +89,27 @@ bool is_path_of_names(const std::string &path)
     return true;
 }
 
+// No link is followed on the way: in a root the user's agent may have made it, and what is written here comes from the agent, too.
+UniqueFd open_without_links(FdRef from, const std::string &name, int flags, const std::string &path)
+{
+    auto found = find_beneath(from, name, flags | O_DIRECTORY);
+    const bool is_other = !found && (errno == ELOOP || errno == EXDEV || errno == ENOTDIR);
+    if (is_other)
+        throw Failure(ExitStatus::usage, escape_for_display(path) + " is no directory, or lies behind a symbolic link, which the agent may "
+                                                                    "have made; name a directory by its real path");
+    if (!found) throw_errno("opening " + escape_for_display(path) + " as its user");
+    return found;
+}
+
 UniqueFd make_export_directory(const std::string &path)
 {
     const std::string shown = escape_for_display(path);
-    if (mkdir(path.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating " + shown + " as its user");
-    auto directory = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!directory) throw_errno("opening " + shown + " as its user");
+    const auto top = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!top) throw_errno("opening /");
+    const auto [above, name] = split_last(path.substr(1));
+    const auto parent = open_without_links(top, above, O_PATH, path);
+    if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating " + shown + " as its user");
+    auto directory = open_without_links(parent, name, O_RDONLY, path);
     if (!names_in(directory).empty()) throw Failure(ExitStatus::usage, shown + " is not empty; name a new directory");
     return directory;
 }
@@ -189,7 +205,8 @@ void run_state_export(const std::string &user, const std::string &directory, std
     if (!account || account->uid == Uid(0))
         throw Failure(ExitStatus::configuration,
                       escape_for_display(user) + " is no user of this host any more, who could be given anything");
-    const std::string path = std::filesystem::absolute(directory).string();
+    const std::string path = without_trailing_slashes(std::filesystem::absolute(directory).lexically_normal().string());
+    if (path == "/") throw Failure(ExitStatus::usage, "the export needs a directory of its own; name a new one");
     const auto sessions = open_sessions_of_agent(root, state);
     const auto exported = transfer_files(root, state, *account, sessions, path);
     out << exported.files << " files, " << to_size(exported.bytes) << ", copied to " << escape_for_display(path) << ", of "

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.position("outsider")
 
 EDITOR = "/usr/local/bin/test-editor"
 TRACE = "/root/chosen-by-eve"
+USERS = "/var/lib/pi-agent/users"
 RULE = "/etc/sudoers.d/zz-edit"
 # Two mistakes of an administrator: a rule for one command, and an environment that is kept.
 RULE_TEXT = 'Defaults:eve env_keep += "EDITOR VISUAL SUDO_EDITOR"\neve ALL=(root) NOPASSWD: /usr/bin/pi-agentctl edit\n'
@@ -57,3 +58,22 @@ def test_nobody_puts_a_session_of_somebody_else_into_the_history(prove):
         return Outcome(forged in {start["id"] for start in json.loads(shown.stdout)["starts"]}, shown.stderr)
 
     prove(attack, "record-sender")
+
+
+@pytest.mark.position("agent")
+@pytest.mark.parametrize("place, link", [("given", "given"), ("given/away", "given")], ids=["in its place", "on the way"])
+def test_an_export_of_its_sessions_goes_nowhere_that_an_agent_leads_it(place, link, prove):
+    """The agent chooses names and content of what is exported, and can write where its user has the export made."""
+    root, hidden = "/home/alice/projects", "/home/alice/.started-at-login"
+
+    def attack(target):
+        target.machine.run(["mkdir", "-p", hidden], check=True)
+        script = f"mkdir -p ~/.pi/agent/sessions; echo run-me >~/.pi/agent/sessions/planted; ln -s {hidden} {root}/{link}"
+        target.pi("sh", "-ec", script, check=True)
+        done = target.machine.root(["pi-agentctl", "state", "export", "--user", "alice", f"{root}/{place}"])
+        came = target.machine.root(["grep", "-r", "run-me", hidden]).returncode == 0
+        target.machine.root(f"rm -r {hidden} {root}/given {USERS}/alice/home/.pi/agent/sessions", check=True)
+        return Outcome(came, done)
+
+    on, _ = prove(attack, "beneath")
+    assert on.seen.returncode == 64 and b"symbolic link" in on.seen.stderr, on
