@@ -97,7 +97,7 @@ def test_a_config_directory_may_be_a_link_and_hold_links_that_the_user_can_follo
     assert said == b"linked\nlinked\n"
 
 
-@pytest.mark.parametrize("config", [".config/my agent", "/srv/shared/app/config-of-alice"])
+@pytest.mark.parametrize("config", [".config/my agent", "/home/alice/config-of-alice"])
 def test_the_policy_can_name_another_config_directory(machine, playing_policy, config):
     directory = config if config.startswith("/") else f"/home/alice/{config}"
     machine.run(["sh", "-c", 'mkdir -p "$1" && echo there >"$1/AGENTS.md"', "sh", directory], check=True)
