@@ -55,12 +55,18 @@ def prepared_machine(machine):
 @pytest.fixture(scope="module")
 def product(prepared_machine):
     """The product as it is installed, with the policy of the attack tests; the standard policy comes back afterwards."""
-    prepared_machine.install_policy(ATTACK_POLICY.read_text())
+    switch_policy(prepared_machine, ATTACK_POLICY.read_text())
     target = Target(prepared_machine)
     target.warm_up()
     yield target
     target.end_all()
-    prepared_machine.install_policy(STANDARD_POLICY)
+    switch_policy(prepared_machine, STANDARD_POLICY)
+
+
+def switch_policy(machine, text):
+    """The two policies give agents other accounts, and `apply` refuses one under which an account could not use the home that is there."""
+    machine.root("rm -rf /var/lib/pi-agent/users/*", check=True)
+    machine.install_policy(text)
 
 
 @pytest.fixture(scope="module")
