@@ -2,10 +2,13 @@
 #include "common/agent_places.hpp"
 
 #include "common/defence.hpp"
+#include "common/error.hpp"
+#include "common/escape.hpp"
 #include "common/policy_paths.hpp"
 #include "common/root_path.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <sys/stat.h>
 #include <variant>
 
@@ -30,7 +33,10 @@ AgentPlaces places_of_state(const Policy &policy, const std::vector<AgentPlace> 
 {
     AgentPlaces places{roots, policy.projects.scope, policy.projects.mask};
     struct stat facts {};
-    if (stat(policy.agent.state_dir.c_str(), &facts) == 0) places.places.push_back({policy.agent.state_dir, facts.st_dev, facts.st_ino});
+    if (stat(policy.agent.state_dir.c_str(), &facts) == 0)
+        places.places.push_back({policy.agent.state_dir, facts.st_dev, facts.st_ino});
+    else if (errno != ENOENT) // no agent has written yet
+        throw_errno("examining " + policy.agent.state_dir);
     return places;
 }
 
@@ -41,7 +47,9 @@ std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user
         auto resolved = resolve_root(granted.spec, user);
         const auto *root = std::get_if<ResolvedRoot>(&resolved);
         struct stat facts {};
-        if (root != nullptr && fstat(root->fd.get(), &facts) == 0) roots.push_back({root->path, facts.st_dev, facts.st_ino});
+        if (root == nullptr) continue;
+        if (fstat(root->fd.get(), &facts) != 0) throw_errno("examining " + escape_for_display(root->path));
+        roots.push_back({root->path, facts.st_dev, facts.st_ino});
     }
     return roots;
 }

@@ -10,6 +10,7 @@
 #include "runner/whole_file.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <sys/mman.h>
 
 namespace pi_agent {
@@ -84,10 +85,11 @@ void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, Sett
         return;
     } catch (const SystemFailure &failure) {
         if (failure.error_number() == ENOENT || failure.error_number() == ENOTDIR) return;
-        if (from) { // a loop of links, which an agent can have made
+        if (from || failure.error_number() == ELOOP) { // an agent can have made that loop of links
             notices_.push_back(escape_for_display(file) + " is left out: " + failure.what());
             return;
         }
+        if (failure.error_number() != EACCES) throw; // git would open it by its name, whatever an agent has made of that meanwhile
     }
     HostFile opened;
     if (place && place->written_by != nullptr) {

@@ -142,8 +142,9 @@ private:
             add(path);
             if (type == DT_DIR) directories_.push_back(path);
             struct stat facts {};
-            if (type != DT_DIR && fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) == 0)
-                remember_names(facts);
+            if (type == DT_DIR) return;
+            if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) return require_gone(path);
+            remember_names(facts);
         } else if (type == DT_DIR) {
             ahead.push_back(path);
         }
@@ -165,7 +166,7 @@ private:
         const std::string path = join_path(above, name);
         struct stat facts {};
         if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0)
-            return errno == EACCES ? close(path) : void();
+            return errno == EACCES ? close(path) : require_gone(path);
         if (S_ISDIR(facts.st_mode)) {
             if (pass_ == Pass::inside_masked || !is_masked(path)) ahead.push_back(path);
         } else if (pass_ == Pass::inside_masked) {
@@ -173,6 +174,13 @@ private:
         } else if (linked_.contains({facts.st_dev, facts.st_ino}) && !is_masked(path)) {
             add(path);
         }
+    }
+
+    // After a failed look: what cannot be looked at could be another name of a masked file.
+    void require_gone(const std::string &path) const
+    {
+        if (errno != ENOENT && errno != EACCES)
+            give_up(escape_for_display(path) + " cannot be examined (" + SystemFailure(errno, "stat").what() + ")");
     }
 
     [[nodiscard]] bool is_masked(const std::string &path) const

@@ -156,7 +156,10 @@ void SingleNames::require(const std::string &path)
     const auto [above, name] = split_last(path);
     const UniqueFd parent = look_beneath(tree_.top, above, O_PATH | O_DIRECTORY);
     struct stat facts {};
-    if (!parent || fstatat(parent.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) return; // it went away: mounting it will tell
+    if (!parent || fstatat(parent.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+        if (errno == ENOENT || errno == ENOTDIR || errno == ELOOP || errno == EACCES) return; // it went away: mounting it will tell
+        throw_errno("examining " + escape_for_display(join_path(tree_.path, path)));
+    }
     if (S_ISREG(facts.st_mode)) return make_single(parent, path, facts);
     std::vector<std::string> ahead;
     if (S_ISDIR(facts.st_mode)) ahead.push_back(path);
@@ -167,20 +170,24 @@ void SingleNames::require(const std::string &path)
     }
 }
 
+// Of somebody else's the agent can change as little as the user. The user's own it could open again.
+void SingleNames::take_closed(const std::string &path, int error)
+{
+    const bool is_closed = error == EACCES;
+    if (is_closed && !is_own_directory(tree_, path)) return closed_.push_back(path);
+    if (is_closed && !defence_is_on("protect-unreadable")) return;
+    throw Failure(ExitStatus::configuration,
+                  escape_for_display(join_path(tree_.path, path)) + " is protected (projects.protect) and cannot be listed (" +
+                      SystemFailure(error, "open").what() +
+                      "), so nobody knows whether the agent could change what is in it by another name (a hard link); give its owner "
+                      "the rights to read and enter it, or remove it");
+}
+
 void SingleNames::look_into(const std::string &path, std::vector<std::string> &ahead)
 {
     UniqueFd directory = look_beneath(tree_.top, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
     if (!directory && (errno == ENOENT || errno == ENOTDIR)) return; // it went away
-    const int error = errno;
-    const bool is_closed = !directory && error == EACCES;
-    if (is_closed && !is_own_directory(tree_, path)) return closed_.push_back(path);
-    if (is_closed && !defence_is_on("protect-unreadable")) return;
-    if (!directory)
-        throw Failure(ExitStatus::configuration,
-                      escape_for_display(join_path(tree_.path, path)) + " is protected (projects.protect) and cannot be listed (" +
-                          SystemFailure(error, "open").what() +
-                          "), so nobody knows whether the agent could change what is in it by another name (a hard link); give its owner "
-                          "the rights to read and enter it, or remove it");
+    if (!directory) return take_closed(path, errno);
     if (mount_id(directory) != mount_) return; // another file system, which the agent is not shown
     DirectoryStream stream(std::move(directory));
     if (!stream) throw_errno("listing what is protected");
@@ -188,7 +195,10 @@ void SingleNames::look_into(const std::string &path, std::vector<std::string> &a
         const std::string below = join_path(path, entry->d_name);
         if (++entries_ > mask_search_limit || Clock::now() > deadline_) too_much("has more in it than can be looked at");
         struct stat facts {};
-        if (fstatat(stream.fd().get(), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) continue; // it went away
+        if (fstatat(stream.fd().get(), entry->d_name, &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) {
+            if (errno == ENOENT) continue; // it went away
+            return take_closed(path, errno);
+        }
         if (S_ISDIR(facts.st_mode)) ahead.push_back(below);
         if (S_ISREG(facts.st_mode)) make_single(stream.fd(), below, facts);
     }

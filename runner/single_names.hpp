@@ -25,6 +25,7 @@ public:
     [[nodiscard]] std::vector<std::string> notices() const;
 
 private:
+    void take_closed(const std::string &path, int error);
     void look_into(const std::string &path, std::vector<std::string> &ahead);
     void make_single(FdRef parent, const std::string &path, const struct stat &facts);
     [[noreturn]] void too_much(const std::string &what) const;
