@@ -28,14 +28,15 @@ namespace {
 
 constexpr const char *sudoers_directory = "/etc/sudoers.d";
 
-void require_fitting(const Policy &policy, const Observer &observer, const ApplyOptions &options)
+void require_fitting(const Policy &policy, const Observer &observer, const ApplyOptions &options, std::ostream &warnings)
 {
     Problems problems;
     check_installed_files(problems);
-    check_host(policy, observer, options.try_sandbox ? Means::running : Means::installed, problems);
+    check_host(policy, observer, options.try_sandbox ? Means::running : Means::later, problems);
     problems.throw_if_any();
     if (!build::is_system_managed) require_program(visudo_of(installed_sudo_kind()));
     if (policy.agent.create_user) require_program("systemd-sysusers");
+    if (!options.try_sandbox) warn(find_what_starts_lack(policy, observer), warnings);
 }
 
 // Of policies that were applied before: the program was another, or lay elsewhere.
@@ -147,7 +148,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
     if (policy.wrapper.enable) {
         // First: what may be wrong with the host keeps no session alive.
         living = end_unauthorised_sessions(root, policy, changes);
-        require_fitting(policy, observer, options);
+        require_fitting(policy, observer, options, warnings);
         if (options.try_sandbox && !options.dry_run) {
             trial.emplace(observer, policy, out);
             lock.reset(); // a process of a user's keeps no other apply, and no emergency stop, waiting
@@ -170,7 +171,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
         if (!rule_stays.empty()) warnings << "pi-agentctl: warning: the sudo rule stays, and lets nobody start pi: " << rule_stays << '\n';
     }
     try {
-        make_applied_directory(root, policy.agent.state_dir, changes);
+        if (!policy.wrapper.enable) make_applied_directory(root, policy.agent.state_dir, changes); // else it is there by now
         if (!options.dry_run) keep_applied(root, files);
     } catch (const Failure &failure) {
         if (policy.wrapper.enable) throw;

@@ -117,7 +117,7 @@ void check_view(const Policy &policy, const Observer &observer, Problems &proble
 }
 
 // Which accounts the agents have follows from the section `agent` and from each entry: none where one of these is wrong.
-void check_accounts(Policy policy, Problems &problems, Unverified &unverified)
+void check_accounts(Policy policy, Means means, Problems &problems, Unverified &unverified)
 {
     for (const auto *key : {"agent", "agent.user", "agent.group", "agent.accounts", "agent.create_user", "users"})
         if (problems.has(key)) return;
@@ -125,7 +125,7 @@ void check_accounts(Policy policy, Problems &problems, Unverified &unverified)
         return !is_plain_name(entry.name) || problems.has(entry_key(entry)) || problems.has(entry_key(entry) + ".run_as");
     });
     check_agent_accounts(policy, needed_agent_accounts(policy, group_members), problems);
-    check_homes(policy, problems, unverified);
+    if (means != Means::later) check_homes(policy, problems, unverified);
 }
 
 } // namespace
@@ -153,12 +153,21 @@ Unverified check_host(const Policy &policy, const Observer &observer, Means mean
         check_entry(policy, entry, observer, problems, unverified);
     if (!problems.has("agent") && !problems.has("agent.binary") && !check_agent_binary(policy, problems))
         unverified.push_back("agent.binary (" + policy.agent.binary + "): only root can look at it, for it is hidden");
-    check_accounts(policy, problems, unverified);
-    check_method(policy, observer, means, problems, unverified);
+    check_accounts(policy, means, problems, unverified);
+    if (means != Means::later) check_method(policy, observer, means, problems, unverified);
     check_env_files(policy, observer, problems, unverified);
     check_view(policy, observer, problems, unverified);
     check_limits(policy, problems);
     return unverified;
+}
+
+std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observer &observer)
+{
+    Problems problems;
+    Unverified unverified; // by root there is nothing
+    check_homes(policy, problems, unverified);
+    check_method(policy, observer, Means::installed, problems, unverified);
+    return problems.all();
 }
 
 } // namespace pi_agent

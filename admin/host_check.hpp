@@ -15,4 +15,7 @@ void check_installed_files(Problems &problems);
 // nothing that follows from its value is looked at.
 Unverified check_host(const Policy &policy, const Observer &observer, Means means, Problems &problems);
 
+// Of a policy that is valid: what Means::later leaves out, as far as it is to be there.
+std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observer &observer);
+
 } // namespace pi_agent

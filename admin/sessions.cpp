@@ -101,7 +101,7 @@ std::vector<SessionView> chosen_by(const AsRoot &root, const StopOrder &order)
 
 std::string in_words(const SessionView &session)
 {
-    return session.id + " of " + session.user + (session.project.empty() ? ", which was being prepared" : " in " + place_of(session));
+    return session.id + " of " + session.user + (session.project.empty() ? ", which was being prepared" : " in " + session.project);
 }
 
 } // namespace
