@@ -185,7 +185,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
         if (!order.dry_run) require_nothing_of_group(root, policy);
         remove_accounts(policy, changes);
     }
-    if (changes.count() == 0) out << "nothing to do\n";
+    if (changes.count() == 0 && !order.keep_hidden) out << "nothing to do\n";
 }
 
 } // namespace pi_agent
