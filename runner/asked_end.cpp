@@ -80,7 +80,7 @@ void finish_end(const AsRoot &root, FdRef sessions, const EndOrder &order, Deadl
         const UniqueFd session = try_open_session(sessions, order.session);
         if (!session || !defence_is_on("end-without-runner")) return;
         end_confined(session, order.session, deadline);
-        if (flock(session.get(), LOCK_EX | LOCK_NB) != 0 || !defence_is_on("end-finishes")) return; // its runner is not gone yet
+        if (flock(session.get(), LOCK_EX | LOCK_NB) != 0) return; // its runner is not gone yet
         if (record_end_of_killed(root, order.session, deadline)) remove_session_with_scratch(root, order.session, 1);
     } catch (const std::exception &failure) {
         record_problem(order.session, failure.what());

@@ -51,7 +51,7 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
     remove_empty_groups(group);
     // A runner that lives knows more. One that stands still keeps nothing but its record: its own end, or whoever ends it, brings the rest.
     const bool recorded = record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds));
-    if (recorded || !defence_is_on("cleanup-goes-on"))
+    if (recorded)
         remove_session_with_scratch(root, session_id, cleanup_removal_seconds);
     else
         unmount_session_with_scratch(root, session_id, cleanup_removal_seconds);

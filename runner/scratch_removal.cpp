@@ -2,7 +2,6 @@
 #include "runner/scratch_removal.hpp"
 
 #include "common/absence.hpp"
-#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 #include "common/trusted_file.hpp"
@@ -177,7 +176,7 @@ RemoveRest rest_of(const AsRoot &root, const std::string &id, int patience_secon
             return true;
         } catch (const Failure &failure) { // nothing is mounted any more all the same
             record_problem(id, std::string("temporary files are left: ") + failure.what());
-            return !defence_is_on("scratch-link-stays");
+            return false;
         }
     };
 }

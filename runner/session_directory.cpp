@@ -2,7 +2,6 @@
 #include "runner/session_directory.hpp"
 
 #include "common/absence.hpp"
-#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/fault_point.hpp"
 #include "common/trusted_file.hpp"
@@ -165,7 +164,6 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
         if (mkdirat(sessions.get(), id.c_str(), 0700) != 0) throw_errno("creating the session directory");
         fault_point("half-made");
         session.fd_ = lock_if_kept(sessions, id);
-        if (!defence_is_on("made-again")) break;
     }
     if (!session.fd_)
         throw Failure(ExitStatus::system_failure, "other starts took the new session for one that is over, again and again; try again");

@@ -54,9 +54,10 @@ bool may_change(FdRef parent, const std::string &name, const struct stat &facts)
 // The new file, with a name only where the file system has none without. It goes with this object, but for the name that it was given.
 class Copy {
 public:
-    Copy(FdRef parent, const std::string &name) : parent_(parent), temporary_(name.substr(0, 200) + ".new-" + random_hex(4))
+    Copy(FdRef parent, const std::string &name)
+        : parent_(parent), temporary_(name.substr(0, 200) + ".new-" + random_hex(4)),
+          fd_(UniqueFd::adopt(openat(parent.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)))
     {
-        fd_ = UniqueFd::adopt(openat(parent.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
         if (fd_ || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return;
         fd_ = UniqueFd::adopt(openat(parent.get(), temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
         is_named_ = fd_.is_open();

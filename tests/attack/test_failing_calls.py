@@ -56,6 +56,7 @@ NEVER = {
     **dict.fromkeys(["exit", "exit_group"], "does not return"),
     **dict.fromkeys(["getpid", "getppid", "getsid", "umask"], "cannot fail (their manuals), of the process itself"),
     **dict.fromkeys(["madvise", "munmap"], "memory that is given back, some of it after a second's wait: what comes of it nobody looks at"),
+    "pivot_root": "is asked with empty paths: it always fails, and how it does is the answer",
     "pause": "of a process that does nothing else, and is often killed before it comes to it",
 }
 # Made by a thread of the runner's, or by a child.

@@ -21,7 +21,6 @@ ELSEWHERE = {
     r"sudo apt-get install cmake": "tests/machine/recipes.py",
     r"(sudo )?meson |clang-tidy": "tests/machine/cache.py",
     r"sudo sh -c 'umask 022; npm install": "tests/machine/cache.py",
-    r"jq '\.syscalls": "tests/machine/contained.py",
     r"sudo tests/bench/": "tests/bench",
     r"sudo tests/fuzz/long": "tests/fuzz/rounds.py",
     r"sudo pi-agentctl edit": "tests/system/test_policy_commands.py",
