@@ -42,7 +42,7 @@ struct Somebody {
 
 } // namespace
 
-TEST_CASE("an allowed directory is explained with its root, as text and as JSON")
+TEST_CASE("a directory is explained with the roots, as text and as JSON")
 {
     const Somebody somebody;
     const auto explanation = somebody.explained(somebody.directory / "home/projects/a");
@@ -50,17 +50,28 @@ TEST_CASE("an allowed directory is explained with its root, as text and as JSON"
     CHECK(contains(text, "entry:    users.alice (p.yaml:2:9)"));
     CHECK(contains(text, "~/projects (p.yaml:2:25) is " + somebody.directory.path() + "/home/projects"));
     CHECK(contains(text, "~/absent (p.yaml:2:37): unusable: the root '~/absent' cannot be used: cannot open"));
-    CHECK(contains(text, "allowed: it lies in the root " + somebody.directory.path() + "/home/projects (p.yaml:2:25)"));
     CHECK(contains(text, "HOME=/var/lib/pi-agent/users/alice/home"));
     const auto json = to_json(explanation);
     CHECK(json["authorised"] == true);
-    CHECK(json["directory"]["allowed"] == true);
-    CHECK(json["directory"]["root"] == somebody.directory.path() + "/home/projects");
+    CHECK(json["directory"]["allowed"] == false); // as a start does, while one of the roots cannot be used
     CHECK(json["roots"][0]["state"] == "usable");
     CHECK(json["roots"][1]["state"] == "unusable");
     CHECK(json["agent"]["account"] == "pi-agent");
     CHECK(json["environment"]["variables"]["A"] == nlohmann::json{{"value", "x"}, {"hidden", false}, {"from", "users.*.env"}});
     CHECK(contains(text, "  A=x (users.*.env)\n"));
+}
+
+TEST_CASE("a directory is allowed where every root can be used")
+{
+    Somebody somebody;
+    somebody.policy = parse("version: 1\nusers: {alice: {roots: [~/projects]}}\n");
+    const auto explanation = somebody.explained(somebody.directory / "home/projects/a");
+    const std::string root = somebody.directory.path() + "/home/projects";
+    CHECK(contains(to_text(explanation), "allowed: it lies in the root " + root + " (p.yaml:2:25)"));
+    const auto json = to_json(explanation);
+    CHECK(json["directory"]["allowed"] == true);
+    REQUIRE(json["directory"].contains("root"));
+    CHECK(json["directory"]["root"] == root);
 }
 
 TEST_CASE("each variable is explained with what sets it, and what looks like a secret is hidden")
