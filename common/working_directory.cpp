@@ -16,7 +16,7 @@ UniqueFd open_working_directory(const std::string &path)
 {
     UniqueFd directory = UniqueFd::adopt(open(path.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (directory) return directory;
-    if (errno != EACCES) throw_errno(path == "." ? "opening the working directory" : "opening " + escape_for_display(path));
+    if (errno != EACCES) throw_errno(path == "." ? "opening the working directory" : "cannot open " + escape_for_display(path));
     std::error_code unknown; // the kernel tells the path even so, unless the directory was deleted
     const std::string shown = path == "." ? std::filesystem::current_path(unknown).string() : path;
     throw Failure(ExitStatus::denied,

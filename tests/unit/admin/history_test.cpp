@@ -122,11 +122,12 @@ TEST_CASE("a session is named by as much of its id as no other begins with")
 TEST_CASE("a try of the sandbox is no user's start, and a user's own canary is one")
 {
     const Fields canary = {{"PI_AGENT_PROGRAM", "canary"}};
+    const Fields canary_ended = {{"PI_AGENT_PROGRAM", "canary"}, {"PI_AGENT_EXIT_CODE", "0"}};
     const std::vector<LogEntry> tried = {
         entry(1000, "started", "A", canary), // alice's own
-        entry(2000, "ended", "A", {{"PI_AGENT_EXIT_CODE", "0"}}),
+        entry(2000, "ended", "A", canary_ended),
         entry(5000, "started", "B", canary),
-        entry(6000, "ended", "B", {{"PI_AGENT_EXIT_CODE", "0"}}),
+        entry(6000, "ended", "B", canary_ended),
         entry(6500, "preflight", "", {{"PI_AGENT_DURATION_USEC", "2000"}}),
         entry(7000, "denied", "", {{"PI_AGENT_STATUS", "69"}}), // which failed before it was known what it is
         entry(7100, "denied", "", {{"PI_AGENT_STATUS", "77"}, {"PI_AGENT_PROGRAM", "agent"}}),
