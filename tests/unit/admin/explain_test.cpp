@@ -133,7 +133,8 @@ TEST_CASE("it is explained where a session's temporary files lie")
 
 TEST_CASE("a directory outside is refused with the roots")
 {
-    const Somebody somebody;
+    Somebody somebody;
+    somebody.policy = parse("version: 1\nusers: {alice: {roots: [~/projects]}}\n");
     CHECK(contains(to_text(somebody.explained("/usr")), "refused: denied: /usr is outside the project roots of alice"));
     CHECK(to_json(somebody.explained("/usr"))["directory"]["allowed"] == false);
     CHECK(contains(to_text(somebody.explained("/no-such\n")), "refused: cannot open /no-such\\x0a: "));
