@@ -24,8 +24,8 @@ std::string scope_name(const std::string &id)
 
 std::optional<std::string> session_of_scope(const std::string &unit)
 {
-    const std::size_t mark = unit.rfind('-') + 1; // npos + 1 is 0
-    std::string id = unit.substr(mark, unit.find('.', mark) - mark);
+    const std::size_t name_start = unit.rfind('-') + 1; // npos + 1 is 0
+    std::string id = unit.substr(name_start, unit.find('.', name_start) - name_start);
     return is_session_id(id) && unit == scope_name(id) ? std::optional(std::move(id)) : std::nullopt;
 }
 
