@@ -13,6 +13,7 @@
 #include "admin/state_removal.hpp"
 #include "admin/sudoers.hpp"
 #include "admin/system_managed.hpp"
+#include "common/absence.hpp"
 #include "common/account.hpp"
 #include "common/error.hpp"
 #include "common/remedy.hpp"
@@ -21,6 +22,7 @@
 
 #include <cerrno>
 #include <fmt/format.h>
+#include <optional>
 #include <pwd.h>
 #include <set>
 #include <string>
@@ -64,35 +66,41 @@ void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std:
     give_back_hidden(root, current, policy.agent.group, changes);
 }
 
+// None where the agent was removed.
+std::optional<HidingPlace> hiding_place_if_there(const AsRoot &root, const Policy &policy)
+{
+    try {
+        return hiding_place_of(root, policy);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw;
+        return std::nullopt;
+    }
+}
+
 // For the removal of the package, after which there is no pi-agentctl.
 void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
 {
     if (!policy.wrapper.hide_direct_binary) return;
-    try {
-        const auto place = hiding_place_of(root, policy);
-        if (!place) return;
+    const auto place = hiding_place_if_there(root, policy);
+    if (place)
         out << "the agent in " << place->path << " stays closed to everybody but root; to let everybody run it, without a sandbox, "
             << command_on("chmod 0755", place->path, "open it") << '\n';
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw;
-    }
 }
 
 // Whoever gets the group's number next would own it.
 void require_nothing_of_group(const AsRoot &root, const Policy &policy)
 {
     const auto group = find_group(policy.agent.group);
+    if (!group) return;
     std::set<std::string> places = {policy.agent.binary};
     for (const auto &install : find_npm_installs(root, policy))
         places.insert(install.path);
-    try {
-        if (const auto place = hiding_place_of(root, policy)) places.insert(place->path);
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw;
-    }
+    if (const auto place = hiding_place_if_there(root, policy)) places.insert(place->path);
     for (const auto &path : places) {
         struct stat facts {};
-        if (group && ::stat(path.c_str(), &facts) == 0 && facts.st_gid == group->value())
+        if (::stat(path.c_str(), &facts) != 0)
+            require_gone("examining " + path, ENOTDIR);
+        else if (facts.st_gid == group->value())
             throw Failure(ExitStatus::configuration,
                           path + " belongs to the group " + policy.agent.group +
                               ", whose number would be another group's next; give it another group, and run this again");

@@ -1,6 +1,7 @@
 // Roots and the agents' state as places that agents write in.
 #include "common/agent_places.hpp"
 
+#include "common/absence.hpp"
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
@@ -8,7 +9,6 @@
 #include "common/root_path.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <sys/stat.h>
 #include <variant>
 
@@ -35,8 +35,8 @@ AgentPlaces places_of_state(const Policy &policy, const std::vector<AgentPlace> 
     struct stat facts {};
     if (stat(policy.agent.state_dir.c_str(), &facts) == 0)
         places.places.push_back({policy.agent.state_dir, facts.st_dev, facts.st_ino});
-    else if (errno != ENOENT) // no agent has written yet
-        throw_errno("examining " + policy.agent.state_dir);
+    else
+        require_gone("examining " + policy.agent.state_dir); // no agent has written yet
     return places;
 }
 

@@ -3,6 +3,7 @@
 
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/policy_paths.hpp"
 
 #include <array>
 #include <climits>
@@ -16,26 +17,11 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int most_links = 40; // as the kernel's own limit
-
-std::string path_of_entry(const std::string &directory, const std::string &name)
+PathStep take_step(int directory, const std::string &name, std::string path)
 {
-    if (name == "..") {
-        const auto slash = directory.rfind('/');
-        return slash == 0 ? "/" : directory.substr(0, slash);
-    }
-    return directory == "/" ? "/" + name : directory + "/" + name;
-}
-
-PathStep open_step(int directory, const std::string &name, std::string path)
-{
-    // O_DIRECTORY first: O_PATH alone would open an automount point without mounting what belongs there.
-    constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-    int fd = ::openat(directory, name.c_str(), flags | O_DIRECTORY);
-    if (fd < 0 && errno == ENOTDIR) fd = ::openat(directory, name.c_str(), flags);
-    if (fd < 0) throw_errno("cannot open " + escape_for_display(path));
-    PathStep step{std::move(path), UniqueFd::adopt(fd)};
-    if (::fstat(fd, &step.status) != 0) throw_errno("cannot examine " + escape_for_display(step.path));
+    PathStep step{std::move(path), open_step(directory, name)};
+    if (!step.fd) throw_errno("cannot open " + escape_for_display(step.path));
+    if (::fstat(step.fd.get(), &step.status) != 0) throw_errno("cannot examine " + escape_for_display(step.path));
     return step;
 }
 
@@ -47,6 +33,21 @@ std::string kernel_path(FdRef fd)
     const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), text.data(), text.size());
     if (length <= 0 || static_cast<std::size_t>(length) >= text.size() || text[0] != '/') return "";
     return std::string(text.data(), static_cast<std::size_t>(length));
+}
+
+UniqueFd open_step(int directory, const std::string &name) noexcept
+{
+    // O_DIRECTORY first: O_PATH alone would open an automount point without mounting what belongs there.
+    constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    UniqueFd fd = UniqueFd::adopt(::openat(directory, name.c_str(), flags | O_DIRECTORY));
+    if (!fd && errno == ENOTDIR) fd = UniqueFd::adopt(::openat(directory, name.c_str(), flags));
+    return fd;
+}
+
+std::string path_of_step(const std::string &directory, const std::string &name)
+{
+    if (name == "..") return parent_of(directory);
+    return directory == "/" ? "/" + name : directory + "/" + name;
 }
 
 std::vector<std::string> path_components(std::string_view path)
@@ -77,7 +78,7 @@ PathStep walk_path(const std::string &path, const StepJudge &judge)
     if (path.empty() || path.front() != '/' || path.find('\0') != std::string::npos) {
         throw SystemFailure(EINVAL, "cannot open " + escape_for_display(path) + " (not an absolute path)");
     }
-    auto current = open_step(AT_FDCWD, "/", "/");
+    auto current = take_step(AT_FDCWD, "/", "/");
     judge(current, current);
     const auto names = path_components(path);
     std::deque<std::string> pending(names.begin(), names.end());
@@ -85,7 +86,7 @@ PathStep walk_path(const std::string &path, const StepJudge &judge)
     while (!pending.empty()) {
         const auto name = std::move(pending.front());
         pending.pop_front();
-        auto entry = open_step(current.fd.get(), name, path_of_entry(current.path, name));
+        auto entry = take_step(current.fd.get(), name, path_of_step(current.path, name));
         judge(current, entry);
         if (!S_ISLNK(entry.status.st_mode)) {
             current = std::move(entry);
@@ -95,7 +96,7 @@ PathStep walk_path(const std::string &path, const StepJudge &judge)
         const auto target = link_target(entry.fd, entry.path);
         const auto parts = path_components(target);
         pending.insert(pending.begin(), parts.begin(), parts.end());
-        if (target.front() == '/') current = open_step(AT_FDCWD, "/", "/");
+        if (target.front() == '/') current = take_step(AT_FDCWD, "/", "/");
     }
     return current;
 }

@@ -25,6 +25,14 @@ std::string kernel_path(FdRef fd);
 // The text of a symbolic link, which `fd` is open on (O_PATH); `path` is for messages. Never empty. Throws SystemFailure.
 std::string link_target(FdRef fd, const std::string &path);
 
+constexpr int most_links = 40; // that a walk follows: as the kernel's own limit
+
+// One step down, not through a link (O_PATH), for openat(2)'s first argument. None when it cannot be opened (errno).
+UniqueFd open_step(int directory, const std::string &name) noexcept;
+
+// The path of that step, or for ".." of the directory above.
+std::string path_of_step(const std::string &directory, const std::string &name);
+
 // The names in a path, ".." too, without empty ones and ".".
 std::vector<std::string> path_components(std::string_view path);
 

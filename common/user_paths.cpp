@@ -20,14 +20,6 @@ namespace {
 
 constexpr int step_flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
 
-// O_DIRECTORY first: O_PATH alone would open an automount point without mounting what belongs there.
-UniqueFd step_outside(FdRef directory, const std::string &name)
-{
-    UniqueFd fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), step_flags | O_DIRECTORY));
-    if (!fd && errno == ENOTDIR) fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), step_flags));
-    return fd;
-}
-
 // What is mounted in a root is not shown to the agent, who can rename the directory that it is mounted on all the same.
 UniqueFd step_inside(FdRef directory, const std::string &name)
 {
@@ -45,12 +37,6 @@ UserPlacePtr host_top()
     top->fd = UniqueFd::adopt(open("/", step_flags | O_DIRECTORY));
     if (!top->fd || fstat(top->fd.get(), &top->facts) != 0) throw_errno("opening /");
     return top;
-}
-
-std::string path_of_entry(const UserPlace &directory, const std::string &name)
-{
-    if (name == "..") return parent_of(directory.path);
-    return directory.path == "/" ? "/" + name : directory.path + "/" + name;
 }
 
 // One way from somewhere to somewhere.
@@ -82,8 +68,8 @@ private:
     {
         const bool inside = current_->written_by != nullptr;
         auto next = std::make_shared<UserPlace>();
-        next->path = path_of_entry(*current_, name);
-        next->fd = inside ? step_inside(current_->fd, name) : step_outside(current_->fd, name);
+        next->path = path_of_step(current_->path, name);
+        next->fd = inside ? step_inside(current_->fd, name) : open_step(current_->fd.get(), name);
         if (!next->fd && inside) refuse_step(next->path);
         if (!next->fd || fstat(next->fd.get(), &next->facts) != 0) throw_errno("opening");
         if (S_ISLNK(next->facts.st_mode)) return follow_link(*next);
@@ -134,7 +120,7 @@ private:
 
     void follow_link(const UserPlace &link)
     {
-        if (++links_ > 40) throw SystemFailure(ELOOP, "opening"); // as the kernel's own limit
+        if (++links_ > most_links) throw SystemFailure(ELOOP, "opening");
         const std::string target = link_target(link.fd, link.path);
         std::vector<std::string> parts = path_components(target);
         if (current_->written_by == nullptr) {

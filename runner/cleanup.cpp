@@ -50,15 +50,11 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
         remove_container(root, container_name(session_id), in_seconds(cleanup_docker_seconds));
     remove_empty_groups(group);
     // A runner that lives knows more. One that stands still keeps nothing but its record: its own end, or whoever ends it, brings the rest.
-    const bool recorded = record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds));
-    if (recorded)
-        remove_session_with_scratch(root, session_id, cleanup_removal_seconds);
-    else
-        unmount_session_with_scratch(root, session_id, cleanup_removal_seconds);
-    if (!recorded)
-        record_problem(
-            session_id,
-            "its runner lives and does not record the end; what the session mounted is gone, its record waits for the runner's end");
+    if (record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds)))
+        return remove_session_with_scratch(root, session_id, cleanup_removal_seconds);
+    unmount_session_with_scratch(root, session_id, cleanup_removal_seconds);
+    record_problem(session_id,
+                   "its runner lives and does not record the end; what the session mounted is gone, its record waits for the runner's end");
 }
 
 } // namespace pi_agent
