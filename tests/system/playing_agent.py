@@ -2,12 +2,14 @@
 """An agent for tests that does what its first argument says; the tests install it in the machine as `bin/pi`."""
 
 import hashlib
+import itertools
 import os
 import resource
 import signal
 import subprocess
 import sys
 import termios
+import threading
 import time
 import tty
 
@@ -39,6 +41,12 @@ def name_signals(_):
         pass
 
 
+def tell_of_continues():
+    for count in itertools.count(1):
+        signal.sigwait({signal.SIGCONT})
+        write(f"CONT{count}.".encode())
+
+
 def read_keys(arguments):
     """A full-screen program: switches terminal modes on, reads single keys, says when it is continued, ends at `q`; hard to kill."""
     settings = termios.tcgetattr(0)
@@ -46,10 +54,11 @@ def read_keys(arguments):
     raw = termios.tcgetattr(0)
     raw[3] |= termios.ISIG
     termios.tcsetattr(0, termios.TCSANOW, raw)
-    continued = []
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGCONT, lambda *_: (continued.append(1), write(f"CONT{len(continued)}.".encode())))
     subprocess.Popen(["/usr/bin/setsid", "/bin/sleep", "1000"])
+    # Waited for: a handler would be put off until the next key where the signal comes just before the read.
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCONT})
+    threading.Thread(target=tell_of_continues, daemon=True).start()
     write(arguments[0].encode().decode("unicode_escape").encode() + b"here")
     while os.read(0, 1) != b"q":
         pass
