@@ -79,6 +79,12 @@ public:
         agents_ = now;
         tcsetpgrp(terminal.get(), getpgrp());
     }
+    // What the terminal tells its foreground while that is this process: a resize, and a key that interrupts or stops, typed when the
+    // wrapper had the keyboard already and its word of that was on the way.
+    void pass_on(int number) const
+    {
+        if (kill(-agents_, number) != 0) kill(-agent_, number); // best_effort: both have ended
+    }
 
 private:
     static UniqueFd open_terminal() { return UniqueFd::adopt(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)); }
@@ -221,8 +227,8 @@ ExecEnded wait_for_agent(pid_t agent, FdRef control)
 {
     sigset_t watched;
     sigemptyset(&watched);
-    sigaddset(&watched, SIGCHLD);
-    sigaddset(&watched, SIGWINCH);
+    for (const int number : {SIGCHLD, SIGWINCH, SIGINT, SIGQUIT, SIGTSTP})
+        sigaddset(&watched, number);
     const UniqueFd signals = UniqueFd::adopt(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
     if (!signals) throw_errno("watching the agent");
     ExecEnded ended{false, 0};
@@ -236,8 +242,8 @@ ExecEnded wait_for_agent(pid_t agent, FdRef control)
         std::array<pollfd, 2> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{connected ? control.get() : -1, POLLIN, 0}};
         if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) throw_errno("waiting for the agent");
         signalfd_siginfo information{};
-        while (read(signals.get(), &information, sizeof information) > 0) // a resize is told to the foreground, which may be this process
-            if (information.ssi_signo == SIGWINCH) kill(-agent, SIGWINCH);
+        while (read(signals.get(), &information, sizeof information) > 0)
+            if (information.ssi_signo != SIGCHLD) foreground.pass_on(static_cast<int>(information.ssi_signo));
         if (waits[1].revents == 0) continue;
         const std::optional<Packet> packet = receive_packet(control, in_seconds(1));
         connected = packet.has_value();

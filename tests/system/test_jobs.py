@@ -124,6 +124,7 @@ def test_a_key_that_interrupts_is_for_the_whole_job_before_the_agent_reads_too(m
     with Shell(machine) as shell:
         shell.enter("""pi sh 'trap "echo heard; exit 3" INT; sh -c "trap \\"echo child\\" INT; echo here; sleep 5; sleep 0.1"' """.strip())
         shell.expect("here\r\n")
+        machine.root("while ! pgrep -u pi-agent-alice -x sleep; do sleep 0.02; done", check=True)
         shell.type(b"\x03")
         shell.expect("child\r\n.*heard\r\n.*" + re.escape(PROMPT.decode()), seconds=4)
 

@@ -301,4 +301,28 @@ TEST_CASE("a launcher that leads no session, as the first process of a PID names
     CHECK(found == "leads");
 }
 
+TEST_CASE("a key that interrupts is the agent's while the launcher is still in the foreground of the terminal")
+{
+    const std::string ended = in_child([]() -> std::string {
+        const UniqueFd master = UniqueFd::adopt(::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC));
+        if (!master || ::unlockpt(master.get()) != 0) return "no terminal here";
+        ReceivedLaunch launch = launch_of("trap 'exit 7' INT; echo ready; sleep 5 & wait; exit 1");
+        const std::string path = ::ptsname(master.get());
+        launch.terminal = open_path(path, O_RDWR | O_NOCTTY);
+        launch.stdio[1] = open_path(path, O_RDWR | O_NOCTTY);
+        sigset_t all;
+        sigfillset(&all);
+        ::sigprocmask(SIG_SETMASK, &all, nullptr); // as pi-agent-exec does
+        take_terminal(launch);
+        auto ends = make_channel();
+        const pid_t agent = start_agent(launch);
+        std::string seen(16, '\0');
+        if (::read(master.get(), seen.data(), seen.size()) <= 0 || ::write(master.get(), "\003", 1) != 1)
+            return "the terminal does not work";
+        const ExecEnded seen_end = wait_for_agent(agent, ends.first);
+        return (seen_end.by_signal ? "signal " : "exit ") + std::to_string(seen_end.value);
+    });
+    CHECK(ended == "exit 7");
+}
+
 } // namespace agent_process_test
