@@ -136,7 +136,8 @@ std::string projects_text(const ProjectsPolicy &projects)
         projects.scope == ProjectScope::root ? "all of the root that holds the directory" : "only the repository that holds the directory";
     text += projects.paths == ProjectPaths::host ? ", at its path on this host\n" : ", below ~/projects of the agent's home\n";
     if (!projects.protect)
-        text += "          read-only in it: what git executes, in the repository that holds the directory\n";
+        text += "          read-only in it: what git executes, in the repository that holds the directory;\n"
+                "          while a session runs, git commands outside that write .git/config fail: \"Device or resource busy\"\n";
     else if (!projects.protect->empty())
         text += "          read-only in it: " + names_of(*projects.protect) + "\n";
     if (!projects.mask.empty()) text += "          unreadable in it: " + names_of(projects.mask) + "\n";

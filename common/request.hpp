@@ -28,6 +28,10 @@ inline bool has_any(const OnTerminal &on_terminal) noexcept
 {
     return on_terminal[0] || on_terminal[1] || on_terminal[2];
 }
+inline bool has_all(const OnTerminal &on_terminal) noexcept
+{
+    return on_terminal[0] && on_terminal[1] && on_terminal[2];
+}
 
 Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal);
 

@@ -219,8 +219,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     if (!sandbox->confines()) to_wrapper.tell_all({unconfined_notice(policy.sandbox, agent)});
     if (const auto open = open_program_notice(policy)) to_wrapper.tell_all({*open});
     shown_home.notices = untold(state, "told-home", std::move(shown_home.notices), request.debug);
-    for (const auto &notices : {name_hidden(tree, project), shown_home.notices, guards.notices(request.on_terminal)})
+    for (const auto &notices : {name_hidden(tree, project), shown_home.notices, guards.notices()})
         to_wrapper.tell_all(notices);
+    if (has_all(request.on_terminal)) // who works there may work in another window, too
+        to_wrapper.tell_all(untold_of(state, "told-git", project.repository_path(), guards.waiting_outside(), request.debug));
     UniqueFd terminal = give_terminal(root, tree.devpts, agent, request, wrapper);
     environment.presentation = std::move(request.presentation);
     const Program program = request.program;

@@ -209,14 +209,11 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     mounted.require_in_place();
 }
 
-std::vector<std::string> ProjectGuards::notices(const OnTerminal &on_terminal) const
+std::vector<std::string> ProjectGuards::waiting_outside() const
 {
-    std::vector<std::string> notices = notices_;
-    if (std::all_of(on_terminal.begin(), on_terminal.end(), [](bool is_terminal) { return is_terminal; }) &&
-        repository_config() == RepositoryConfig::protected_)
-        notices.emplace_back("until this session ends, git commands that write .git/config (git config, remote, push -u) are refused here "
-                             "outside too: \"Device or resource busy\"");
-    return notices;
+    if (repository_config() != RepositoryConfig::protected_) return {};
+    return {"until this session ends, git commands that write .git/config (git config, remote, push -u) are refused outside too: \"Device "
+            "or resource busy\" (told once for each repository; pi-agentctl why .git/config says it at any time)"};
 }
 
 RepositoryConfig ProjectGuards::repository_config() const

@@ -3,7 +3,6 @@
 
 #include "common/account.hpp"
 #include "common/policy.hpp"
-#include "common/request.hpp"
 #include "runner/child.hpp"
 #include "runner/git_config.hpp"
 #include "runner/mounts.hpp"
@@ -44,8 +43,9 @@ public:
     [[nodiscard]] const std::vector<std::string> &read_only() const noexcept { return read_only_; }
     [[nodiscard]] bool has_masks() const noexcept { return has_masks_; }
     [[nodiscard]] RepositoryConfig repository_config() const;
-    // With what waits outside, for who works at a terminal.
-    [[nodiscard]] std::vector<std::string> notices(const OnTerminal &on_terminal) const;
+    [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return notices_; }
+    // What of git's commands the user can do outside only when the session is over.
+    [[nodiscard]] std::vector<std::string> waiting_outside() const;
 
 private:
     std::vector<std::string> make_placeholders(std::size_t index);

@@ -172,15 +172,28 @@ def test_what_stands_for_a_missing_path_of_a_list_is_of_its_kind_and_in_the_repo
         finish(process)
 
 
-def test_at_a_terminal_pi_says_which_git_commands_wait_outside(machine, repository, playing_policy):
-    place = repository()
+def test_at_a_terminal_pi_says_once_for_each_repository_which_git_commands_wait_outside(machine, repository, playing_policy):
+    place = repository(f"git init -q {PLACE}-2; git -C {PLACE}-2 commit -q --allow-empty -m one")
+    machine.root("rm -f /var/lib/pi-agent/users/alice/meta/told-git", check=True)
     busy = b"Device or resource busy"
-    done = machine.run([*ON_TERMINAL, "pi", "sh", "echo agents"], cwd=place)
-    assert done.stdout.count(busy) == 1 and b"git config, remote, push -u" in done.stdout and b"agents" in done.stdout, done
-    assert busy not in machine.run([*ON_TERMINAL, "pi", "sh", "true"], cwd="/home/alice/projects").stdout
-    assert busy not in pi(machine, "sh", "true", cwd=place).stderr
+
+    def shown(cwd, *options):
+        return machine.run([*ON_TERMINAL, "pi", *options, "sh", "echo agents"], cwd=cwd).stdout
+
+    assert busy not in pi(machine, "sh", "true", cwd=place).stderr  # nobody at a terminal was told
+    assert busy not in shown("/home/alice/projects")
+    for cwd in (place, f"{place}-2"):
+        said = shown(cwd)
+        assert said.count(busy) == 1 and b"git config, remote, push -u" in said and b"agents" in said, said
+    for cwd in (place, f"{place}-2", place):
+        assert busy not in shown(cwd), cwd
+    # Found again by who looks for it.
+    assert busy in shown(place, "--pi-agent-debug")
+    assert busy in machine.run(["pi-agentctl", "why", ".git/config"], cwd=place).stdout
+    assert busy in machine.run(["pi-agentctl", "explain"], cwd=place).stdout
     playing_policy(policy_with("protect: []"))
-    assert busy not in machine.run([*ON_TERMINAL, "pi", "sh", "true"], cwd=place).stdout
+    assert busy not in shown(place, "--pi-agent-debug")
+    assert busy not in machine.run(["pi-agentctl", "explain"], cwd=place).stdout
 
 
 def test_more_than_can_be_protected_is_refused_with_what_to_do(machine, repository):
