@@ -161,4 +161,23 @@ Policy load_policy_for(const std::string &main_file, const std::string &user)
     return parse(read_policy_sources(main_file, user), files);
 }
 
+Policy load_policy_to_start(const std::string &main_file, const std::string &user)
+{
+    try {
+        return load_policy_for(main_file, user);
+    } catch (const PolicyError &error) {
+        const auto &found = error.diagnostics();
+        const auto in_text = [](const Diagnostic &one) { return one.where.line > 0 || !one.key.empty(); };
+        if (std::none_of(found.begin(), found.end(), in_text)) throw;
+        const auto is_own = [&](const Diagnostic &one) { return user_of_file(one.where.file, main_file).has_value(); };
+        const bool is_users_alone = std::all_of(found.begin(), found.end(), is_own);
+        const std::string count = found.size() == 1                 ? "1 error"
+                                  : found.size() > most_diagnostics ? "more than " + std::to_string(most_diagnostics) + " errors"
+                                                                    : std::to_string(found.size()) + " errors";
+        throw Failure(ExitStatus::configuration, "the administrator's policy has " + count + ", so " +
+                                                     (is_users_alone ? "you cannot" : "nobody can") +
+                                                     " start pi. Ask them to run: pi-agentctl check");
+    }
+}
+
 } // namespace pi_agent

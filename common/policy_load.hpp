@@ -30,4 +30,8 @@ PolicyReading read_policy_as_far_as_possible(const std::string &main_file);
 // policy.d is checked. Whatever the whole policy would grant this user, this one does; of others in users.d it knows nothing.
 Policy load_policy_for(const std::string &main_file, const std::string &user);
 
+// The same, for messages to that user: of what is wrong in the policy's text, which is for its administrators, only how much it is, who
+// cannot start for it, and what to ask for (Failure, configuration). A file that cannot be read or trusted is told as it is.
+Policy load_policy_to_start(const std::string &main_file, const std::string &user);
+
 } // namespace pi_agent

@@ -10,7 +10,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t most_diagnostics = 100; // a megabyte of nonsense must not become a gigabyte of messages
 constexpr std::size_t longest_quote = 80;
 
 // The number of inserted, deleted, changed or swapped letters between two short words.

@@ -3,11 +3,14 @@
 
 #include "common/error.hpp"
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace pi_agent {
+
+constexpr std::size_t most_diagnostics = 100; // a megabyte of nonsense must not become a gigabyte of messages
 
 class Problems {
 public:

@@ -96,14 +96,20 @@ ResolvedRoot resolve(const RootSpec &root, const Account &user)
     return {std::move(path), std::move(step.fd)};
 }
 
-std::string remedy_for(int error, const Account &user)
+// What the walk could not open, and what to do: told once, in the words of who may read it, the user or the administrator.
+std::string unreachable(const RootSpec &root, const SystemFailure &failure, const Account &user)
 {
-    if (error == ENOENT) return "; make that directory, or take it out of the roots: with a root that is not there its user starts nowhere";
-    if (error == EACCES)
-        return "; " + user.name +
-               " may not enter it: whoever owns it can give them that right (by a group, or an access list), or the administrator takes it "
-               "out of the roots";
-    return "";
+    const std::string path = expand_home(root.text, user);
+    const std::string name = "the root " + quote(root.text) + (path == root.text ? "" : " (" + escape_for_display(path) + ")");
+    if (failure.error_number() == ENOENT)
+        return name + " does not exist; create it, or the administrator takes it out of the roots: until then " + user.name +
+               " cannot start pi anywhere";
+    if (failure.error_number() == EACCES)
+        return name + " is not accessible to " + user.name +
+               ": a directory above it keeps them out; whoever owns that can let them in (by a group, or an access list), or the "
+               "administrator takes it out of the roots: until then " +
+               user.name + " cannot start pi anywhere";
+    return name + " cannot be used: " + failure.what();
 }
 
 } // namespace
@@ -119,7 +125,7 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
     } catch (const Refusal &refusal) {
         return problem(refusal.text);
     } catch (const SystemFailure &failure) {
-        return problem(failure.what() + remedy_for(failure.error_number(), user));
+        return RootProblem{root.where, unreachable(root, failure, user)};
     }
 }
 

@@ -16,7 +16,7 @@ namespace pi_agent {
 
 Policy load_enabled_policy(const Account &caller)
 {
-    Policy policy = load_policy_for(policy_path, caller.name);
+    Policy policy = load_policy_to_start(policy_path, caller.name);
     if (!policy.wrapper.enable)
         throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) +
                                               ", wrapper.enable: false)");

@@ -36,7 +36,7 @@ EarlyLook look_early(FdRef cwd)
         throw Failure(ExitStatus::unavailable, "this shell may gain no privileges (no_new_privs), so sudo cannot work; are you inside an "
                                                "agent's session already? use an ordinary shell");
     const Account caller = find_caller();
-    const Policy policy = load_policy_for(policy_path, caller.name);
+    const Policy policy = load_policy_to_start(policy_path, caller.name);
     if (!policy.wrapper.enable)
         throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) +
                                               ", wrapper.enable: false)");

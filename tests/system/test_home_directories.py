@@ -190,8 +190,11 @@ def test_a_policy_that_names_credentials_is_refused(furnished):
     text = PLAYING_POLICY + "toolchains: {caches: [~/.m2]}\n"
     furnished.write("/etc/pi-agent/policy.yaml", text)
     done = pi(furnished, "sh", "true")
+    checked = furnished.root(["pi-agentctl", "check"])
     furnished.install_policy(PLAYING_POLICY)
-    assert_refused(done, 78, "toolchains.caches[0]", "'~/.m2' holds ~/.m2/settings", "which no session is shown")
+    assert_refused(done, 78, "the administrator's policy has 1 error, so nobody can start pi. Ask them to run: pi-agentctl check")
+    said = checked.stderr.decode()
+    assert all(word in said for word in ("toolchains.caches[0]", "'~/.m2' holds ~/.m2/settings", "which no session is shown")), checked
 
 
 UNFIT = {

@@ -156,7 +156,8 @@ def test_a_method_is_never_chosen_by_the_environment(playing, method):
 def test_another_name_is_no_method(playing):
     playing.write("/etc/pi-agent/policy.yaml", STANDARD_POLICY + "sandbox: {method: noop}\n")
     try:
-        refused = pi(playing)
+        refused, checked = pi(playing), playing.root(["pi-agentctl", "check"])
     finally:
         playing.install_policy(PLAYING_POLICY)
-    assert refused.returncode == 78 and "did you mean 'none'?" in messages(refused)[0], refused
+    assert refused.returncode == 78 and "so nobody can start pi" in messages(refused)[0], refused
+    assert checked.returncode == 78 and b"did you mean 'none'?" in checked.stderr, checked

@@ -3,12 +3,13 @@
 import pytest
 from launching import (
     DEMO,
-    DENIED, INVALID, PLAYING_AGENT, PLAYING_POLICY, POLICY_FILE, agent_says, assert_refused, pi, place_of,
+    DENIED, INVALID, PLAYING_AGENT, PLAYING_POLICY, POLICY_FILE, agent_says, assert_refused, messages, pi, place_of,
     written_policy,
 )  # fmt: skip
 
 pytestmark = pytest.mark.usefixtures("playing")
 
+TO_USERS = "so nobody can start pi. Ask them to run: pi-agentctl check"
 DROP_IN = "/etc/pi-agent/policy.d/10-more.yaml"
 
 
@@ -37,6 +38,7 @@ BROKEN = [
     ("not a boolean", PLAYING_POLICY + "wrapper: {enable: yes}\n", "yes}", ["wrapper.enable: must be true or false"]),
     ("another version", changed("version: 1", "version: 2"), "2", ["version: is 2, which is newer than this pi-agent"]),
     ("no version", changed("version: 1\n", ""), None, ["version: missing; begin the policy with 'version: 1'"]),
+    ("empty", "", None, ["must be a mapping"]),
     ("anchor", changed(ALICE, "    roots: &a [~/projects]"), "&a", ["anchor"]),
     ("tab", changed("    roots: [~/work]", "\troots: [~/work]"), "\troots", ["tab"]),
     ("not UTF-8", PLAYING_POLICY.encode() + b"# \xff\n", "\udcff", ["UTF-8"]),
@@ -53,24 +55,34 @@ def test_a_broken_policy_stops_every_launch_at_its_place(machine, text, mark, wo
     with written_policy(machine, text):
         for user, directory in (("alice", "/srv/shared/app"), ("carol", "/srv/devs")):
             done = pi(machine, "sh", "echo ran", user=user, cwd=directory)
-            assert_refused(done, INVALID, place_of(readable, mark) if mark else f"pi: {POLICY_FILE}: ", *words)
+            assert_refused(done, INVALID, TO_USERS)
+        checked = machine.root(["pi-agentctl", "check"])
+    said = (checked.stdout + checked.stderr).decode()
+    assert checked.returncode == INVALID
+    for word in (place_of(readable, mark) if mark else f"{POLICY_FILE}:", *words):
+        assert word in said, said
     assert agent_says(machine, "sh", "echo ran") == b"ran\n"
 
 
-def test_every_mistake_is_named_at_once_each_on_a_line_of_its_own(machine):
+def test_users_are_told_whom_to_ask_and_check_names_every_mistake(machine):
     text = changed(ALICE, "    roots: [/]").replace("  bob:\n", "  bob:\n    rots: 1\n") + "hardening: {}\nnonsense: 1\n"
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
-    assert_refused(done, INVALID, "users.alice.roots[0]", "users.bob.rots", "hardening", "nonsense")
-    assert done.stderr.count(f"pi: {POLICY_FILE}:".encode()) == 4
+        checked = machine.root(["pi-agentctl", "check"])
+    assert messages(done) == ["pi: the administrator's policy has 4 errors, so nobody can start pi. Ask them to run: pi-agentctl check"]
+    said = (checked.stdout + checked.stderr).decode()
+    assert all(word in said for word in ("users.alice.roots[0]", "users.bob.rots", "hardening", "nonsense")), said
+    assert said.count(f"{POLICY_FILE}:") >= 4, said
 
 
 def test_a_drop_in_is_named_as_the_place_of_its_mistakes(machine):
     with written_policy(machine, "users:\n  dave:\n    roots: []\n", DROP_IN):
-        assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"{DROP_IN}:3:12: users.dave.roots: is empty")
+        assert_refused(pi(machine, "sh", "echo ran"), INVALID, TO_USERS)
+        assert f"{DROP_IN}:3:12: users.dave.roots: is empty".encode() in machine.root(["pi-agentctl", "check"]).stderr
     with written_policy(machine, "users:\n  alice: {roots: [/srv/devs]}\n", DROP_IN):
         first = place_of(PLAYING_POLICY, "alice:")
-        assert_refused(pi(machine, "sh", "echo ran"), INVALID, f"{DROP_IN}:2:3: users.alice: given twice, first at {first}")
+        assert_refused(pi(machine, "sh", "echo ran"), INVALID, TO_USERS)
+        assert f"{DROP_IN}:2:3: users.alice: given twice, first at {first}".encode() in machine.root(["pi-agentctl", "check"]).stderr
     with written_policy(machine, "env: {FROM_DROP_IN: 'yes'}\n", DROP_IN):
         assert agent_says(machine, "sh", "echo $FROM_DROP_IN") == b"yes\n"
 
@@ -85,7 +97,6 @@ def test_a_drop_in_is_named_as_the_place_of_its_mistakes(machine):
         ("rm policy.yaml", "cannot open /etc/pi-agent/policy.yaml: No such file or directory; the administrator writes one: sudo pi-agentctl init"),
         ("rm policy.yaml; mkdir policy.yaml", "is not a regular file"),
         ("rm policy.yaml; mkfifo policy.yaml", "is not a regular file"),
-        (": >policy.yaml", "must be a mapping"),
         ("head -c 2000000 /dev/zero | tr '\\0' '#' >policy.yaml", "is larger than"),
     ],
 )
@@ -116,15 +127,15 @@ def test_a_root_that_is_gone_is_an_error_of_the_policy_at_its_place(machine):
     text = changed(ALICE, "    roots: [~/projects, /srv/gone]")
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
-    words = "users.alice.roots: the root '/srv/gone' cannot be used"
-    assert_refused(done, INVALID, place_of(text, "/srv/gone"), words, "No such file or directory")
+    words = "users.alice.roots: the root '/srv/gone' does not exist; create it, or the administrator takes it out of the roots"
+    assert_refused(done, INVALID, f"{place_of(text, '/srv/gone')}: {words}: until then alice cannot start pi anywhere")
 
 
 def test_a_root_that_its_user_deleted_is_an_error_for_that_user_alone(machine):
     machine.run("mv ~/projects ~/projects-away", check=True)
     try:
         done = pi(machine, "sh", "echo ran", cwd="/srv/shared/app")
-        assert_refused(done, INVALID, place_of(PLAYING_POLICY, "~/projects"), "the root '~/projects' cannot be used", "No such file or directory")
+        assert_refused(done, INVALID, place_of(PLAYING_POLICY, "~/projects"), "the root '~/projects' (/home/alice/projects) does not exist; create it")
         assert agent_says(machine, "sh", "echo ran", user="carol", cwd="/srv/devs") == b"ran\n"
     finally:
         machine.run("mv ~/projects-away ~/projects", check=True)

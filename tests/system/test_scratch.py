@@ -59,7 +59,9 @@ def test_e1_no_variable_of_policy_or_config_chooses_it(machine, playing):
     assert variables(done.stdout)[b"TMPDIR"].startswith(b"/tmp/pi-agent-")
     assert messages(done) == ["pi: /home/alice/.pi/agent/env:1: TMPDIR is left out: it is set by pi-agent itself"]
     with written_policy(machine, PLAYING_POLICY.replace("env:\n", "env:\n  TMPDIR: /home/alice/projects\n")):
-        assert_refused(pi(machine, "sh", "echo ran"), 78, "env.TMPDIR", "is set by pi-agent itself")
+        assert_refused(pi(machine, "sh", "echo ran"), 78, "so nobody can start pi. Ask them to run: pi-agentctl check")
+        checked = machine.root(["pi-agentctl", "check"])
+        assert checked.returncode == 78 and b"env.TMPDIR: is set by pi-agent itself" in checked.stderr, checked
 
 
 def test_e4_programs_can_tell_that_they_are_inside(machine, scratch):

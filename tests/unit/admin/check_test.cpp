@@ -45,8 +45,9 @@ TEST_CASE("users, groups and roots that the host does not have are errors with t
 TEST_CASE("roots that their user cannot reach are errors with their place" * doctest::skip(not_root()))
 {
     CHECK(contains(host_problems(head + "users: {daemon: {roots: [/usr/no-such-root]}}\n"),
-                   "p.yaml:3:26: users.daemon.roots[0]: the root '/usr/no-such-root' cannot be used"));
-    CHECK(contains(host_problems(head + "users: {daemon: {roots: [/root/x]}}\n"), "Permission denied"));
+                   "p.yaml:3:26: users.daemon.roots[0]: the root '/usr/no-such-root' does not exist; create it, or the administrator"));
+    CHECK(contains(host_problems(head + "users: {daemon: {roots: [/root/x]}}\n"),
+                   "the root '/root/x' is not accessible to daemon: a directory above it"));
     CHECK(host_problems(head + "users: {daemon: {roots: [/usr/share]}}\n").empty());
 }
 

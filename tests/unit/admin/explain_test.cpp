@@ -49,7 +49,8 @@ TEST_CASE("a directory is explained with the roots, as text and as JSON")
     const auto text = to_text(explanation);
     CHECK(contains(text, "entry:    users.alice (p.yaml:2:9)"));
     CHECK(contains(text, "~/projects (p.yaml:2:25) is " + somebody.directory.path() + "/home/projects"));
-    CHECK(contains(text, "~/absent (p.yaml:2:37): unusable: the root '~/absent' cannot be used: cannot open"));
+    CHECK(contains(text, "~/absent (p.yaml:2:37): unusable: the root '~/absent' (" + somebody.directory.path() +
+                             "/home/absent) does not exist; create it, "));
     CHECK(contains(text, "HOME=/var/lib/pi-agent/users/alice/home"));
     const auto json = to_json(explanation);
     CHECK(json["authorised"] == true);

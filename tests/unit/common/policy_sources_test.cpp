@@ -156,6 +156,34 @@ TEST_CASE("a start reads its own user's file alone, and decides as the whole pol
                              PolicyError);
         CHECK_THROWS_AS(static_cast<void>(load_policy(file)), PolicyError);
     }
+    SUBCASE("whoever it stops is told whom to ask, and the list is for those who can mend it")
+    {
+        const auto told = [&](const char *user) {
+            try {
+                static_cast<void>(load_policy_to_start(file, user));
+            } catch (const Failure &failure) {
+                CHECK(failure.status() == ExitStatus::configuration);
+                return std::string(failure.what());
+            }
+            return std::string("nothing");
+        };
+        CHECK(told("bob") == "nothing");
+        directory.write("users.d/bob.yaml", "rots: [/srv/b]\nnonsense: 1\n");
+        CHECK(told("bob") == "the administrator's policy has 3 errors, so you cannot start pi. Ask them to run: pi-agentctl check");
+        CHECK(told("alice") == "nothing");
+        directory.write("policy.yaml", per_user + "nonsense: 1\n" + alice);
+        CHECK(told("alice") == "the administrator's policy has 1 error, so nobody can start pi. Ask them to run: pi-agentctl check");
+        CHECK(told("bob") == "the administrator's policy has 4 errors, so nobody can start pi. Ask them to run: pi-agentctl check");
+        std::string many = per_user + alice;
+        for (int count = 0; count < 200; ++count)
+            many += "nonsense" + std::to_string(count) + ": 1\n";
+        directory.write("policy.yaml", many);
+        CHECK(told("alice") ==
+              "the administrator's policy has more than 100 errors, so nobody can start pi. Ask them to run: pi-agentctl check");
+        REQUIRE(::chmod(file.c_str(), 0666) == 0); // one line, and no mistake of the text
+        CHECK(doctest::String(told("alice").c_str()) ==
+              doctest::Contains("policy.yaml cannot be trusted: it is writable by others than root"));
+    }
     SUBCASE("and a name that no user has is told to who reads all")
     {
         directory.write("users.d/%devs.yaml", "roots: [/srv/c]\n");

@@ -85,8 +85,12 @@ TEST_CASE("refuses what is absent or no directory, with the reason")
 {
     const Home home;
     home.directory.write("home/file", "");
-    CHECK(
-        contains(home.problem_of("~/absent"), "/home/absent: No such file or directory; make that directory, or take it out of the roots"));
+    for (const auto *absent : {"~/absent", "~/absent/below"}) {
+        const std::string said = home.problem_of(absent);
+        CHECK(
+            contains(said, "/home/" + std::string(absent).substr(2) + ") does not exist; create it, or the administrator takes it out of"));
+        CHECK_FALSE(contains(said, "cannot be used"));
+    }
     CHECK(contains(home.problem_of("~/file"), "it is not a directory"));
     CHECK(contains(home.problem_of("~/file/below"), "Not a directory"));
     CHECK(contains(home.problem_of("~/../x"), "'..'"));
