@@ -3,6 +3,7 @@
 #pragma once
 
 #include "common/channel.hpp"
+#include "common/error.hpp"
 #include "common/fd.hpp"
 #include "common/ids.hpp"
 #include "common/policy.hpp"
@@ -43,6 +44,17 @@ struct SandboxResult {
     int code;           // CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0 when it never ran
     int status;         // exit code or signal number
 };
+
+// best_effort, of what is only told and recorded: a look that fails ends no session, and takes no exit status away.
+template <typename Look>
+auto if_it_can_be_read(const Look &look) -> decltype(look())
+{
+    try {
+        return look();
+    } catch (const Failure &) {
+        return {};
+    }
+}
 
 class Sandbox {
 public:

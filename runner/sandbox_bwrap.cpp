@@ -137,7 +137,7 @@ Deadline BwrapSandbox::next_look(Deadline otherwise) const
 UnitUsage BwrapSandbox::usage()
 {
     const auto group = agents_group();
-    return group ? usage_of(*group) : UnitUsage{};
+    return group ? if_it_can_be_read([&] { return usage_of(*group); }) : UnitUsage{};
 }
 
 UniqueFd BwrapSandbox::mount_namespace()
@@ -195,7 +195,7 @@ bool BwrapSandbox::has_limits() const
 LimitEvents BwrapSandbox::limit_events()
 {
     const auto group = agents_group();
-    return group ? read_limit_events(*group) : LimitEvents{};
+    return group ? if_it_can_be_read([&] { return read_limit_events(*group); }) : LimitEvents{};
 }
 
 bool BwrapSandbox::is_there()

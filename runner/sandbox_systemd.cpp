@@ -80,12 +80,10 @@ void SystemdSandbox::process()
 // The kernel's word while there is a group: systemd's takes long where it matters (service_watch.hpp).
 UnitUsage SystemdSandbox::usage()
 {
-    try {
+    return if_it_can_be_read([&] {
         const UnitUsage usage = usage_of(group_of_service(id_));
         return usage.cpu_usec ? usage : bus_.service_usage();
-    } catch (const Failure &) { // best_effort: it is only for the record, which is complete without it
-        return {};
-    }
+    });
 }
 
 // Of the launcher, which is alone in the unit then, but for what started it and goes.
@@ -127,11 +125,7 @@ void SystemdSandbox::require_limits_enforced(const LimitsPolicy &limits)
 
 LimitEvents SystemdSandbox::limit_events()
 {
-    try {
-        return read_limit_events(group_of_service(id_));
-    } catch (const Failure &) { // best_effort: it is only for what the user is told
-        return {};
-    }
+    return if_it_can_be_read([&] { return read_limit_events(group_of_service(id_)); });
 }
 
 std::vector<UnitProperty> SystemdSandbox::properties(const SandboxPlan &plan, const SystemdFeatures &features) const

@@ -173,7 +173,7 @@ private:
             with_keyboard_ = ready->with_keyboard;
             hand_over_when_ready();
         } else if (launched_) {
-            if (std::holds_alternative<ContinueAgent>(message)) stop_told_ = 0;
+            if (std::holds_alternative<ContinueAgent>(message)) stops_told_.clear();
             if (control_open_) send_packet(session_.control, encode(message), {}, in_seconds(1));
         } else if (const auto *signal = std::get_if<ForwardSignal>(&message)) {
             early_signals_.insert(signal->number);
@@ -182,13 +182,13 @@ private:
         }
     }
 
-    // The wrapper answers each stop with ContinueAgent, and an agent can stop and go on as often as it likes: what the wrapper has not
-    // answered yet it is not told again. Nobody waits for a wrapper that is stopped itself.
+    // The wrapper answers each stop with ContinueAgent, and an agent can stop and go on as often as it likes, by one signal or another:
+    // what the wrapper has not answered yet it is not told again. Nobody waits for a wrapper that is stopped itself.
     void tell_of_stop(int number)
     {
         if (!wrapper_open_) return;
         if (!defence_is_on("stops-do-not-wait")) return session_.to_wrapper.tell(AgentStopped{number});
-        if (stop_told_ != number && session_.to_wrapper.tell_at_once(AgentStopped{number})) stop_told_ = number;
+        if (!stops_told_.contains(number) && session_.to_wrapper.tell_at_once(AgentStopped{number})) stops_told_.insert(number);
     }
 
     void hear_termination()
@@ -266,7 +266,7 @@ private:
     std::optional<ExecEnded> said_;
     bool handing_over_ = false;
     bool launched_ = false;
-    int stop_told_ = 0; // the signal of the stop that the wrapper has not answered
+    std::set<int> stops_told_; // the signals of stops that the wrapper has not answered
     bool control_open_ = true;
     bool wrapper_open_ = true;
     bool stopping_ = false;

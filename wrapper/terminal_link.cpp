@@ -19,17 +19,25 @@ constexpr std::size_t kernels_buffer = 1024UL * 1024;             // more than a
 constexpr int pair_patience_milliseconds = 5;                     // the kernel hands both bytes over in one write, or at once
 constexpr int flush_patience_seconds = 1;                         // for a terminal that is paused (Ctrl-S) or read by nobody
 
-// The group in the foreground of the agent's end.
-pid_t group_of(FdRef master) noexcept
+// The group in the foreground of the agent's end, and the session that it is the terminal of: pi-agent-exec leads that, and is in the
+// foreground first. 0 where there is none.
+pid_t foreground_of(FdRef master) noexcept
 {
     pid_t group = 0;
     return ioctl(master.get(), TIOCGPGRP, &group) == 0 ? group : 0;
 }
 
+pid_t session_of(FdRef master) noexcept
+{
+    pid_t session = 0;
+    return ioctl(master.get(), TIOCGSID, &session) == 0 ? session : 0;
+}
+
 } // namespace
 
 TerminalLink::TerminalLink(UserTerminal &terminal, UniqueFd master, bool reaches_clipboard)
-    : terminal_(terminal), master_(std::move(master)), reaches_clipboard_(reaches_clipboard)
+    : terminal_(terminal), master_(std::move(master)), reaches_clipboard_(reaches_clipboard),
+      filter_((terminal.settings().c_iflag & IUTF8) != 0)
 {
     if (fcntl(master_.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("setting up the session's terminal");
     copy_settings();
@@ -101,6 +109,8 @@ void TerminalLink::read_master()
         if (output_.fresh().size() >= still_taken_) master_ended_ = true;
         still_taken_ -= std::min(still_taken_, output_.fresh().size());
     }
+    // A shell that brings a running job back to the foreground does not say so.
+    if (suspended_ && !has_keyboard_ && terminal_.in_foreground()) resume();
     leave_output_processing_to_terminal();
     if (!reaches_clipboard_) output_.replace(filter_.filter(output_.fresh()));
     modes_.watch(output_.fresh());
@@ -168,9 +178,7 @@ bool TerminalLink::keyboard_was_taken()
     if (has_keyboard_ || master_ended_ || finishing_) return false;
     termios now{};
     if (tcgetattr(master_.get(), &now) != 0) return false;
-    const pid_t group = group_of(master_);
-    if (initial_group_ == 0) initial_group_ = group; // of pi-agent-exec, which is there before any output
-    return now.c_lflag != initial_.c_lflag || now.c_iflag != initial_.c_iflag || group != initial_group_;
+    return now.c_lflag != initial_.c_lflag || now.c_iflag != initial_.c_iflag || foreground_of(master_) != session_of(master_);
 }
 
 void TerminalLink::suspend()

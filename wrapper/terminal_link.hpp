@@ -68,7 +68,6 @@ private:
     ClipboardFilter filter_;
     TerminalModes modes_;
     termios initial_{}; // what the pty got at first
-    pid_t initial_group_ = 0;
     bool master_ended_ = false;
     bool terminal_ended_ = false;
     bool has_keyboard_ = false;

@@ -1,6 +1,8 @@
 // Which modes of the user's terminal the agent has changed.
 #include "wrapper/terminal_modes.hpp"
 
+#include "wrapper/control_bytes.hpp"
+
 #include <algorithm>
 #include <array>
 #include <charconv>
@@ -10,9 +12,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int keyboard_depth_limit = 16; // terminals keep no more; an agent may say that it pushed millions
-constexpr unsigned char escape_byte = 0x1b;
-constexpr unsigned char cancel = 0x18;
+constexpr int keyboard_depth_limit = 16;    // terminals keep no more; an agent may say that it pushed millions
 constexpr std::size_t parameter_limit = 64; // longer sequences are none of ours
 
 // xterm's and its descendants' private modes that a shell does not expect: alternate screens, mouse, focus, paste, colour-scheme reports,
@@ -27,17 +27,23 @@ bool holds(const std::array<int, count> &modes, int mode)
     return std::find(modes.begin(), modes.end(), mode) != modes.end();
 }
 
+// Its size where there is none: of the search that goes through all output.
+std::size_t find(std::string_view output, unsigned char byte)
+{
+    const auto *found = static_cast<const char *>(std::memchr(output.data(), byte, output.size()));
+    return found == nullptr ? output.size() : static_cast<std::size_t>(found - output.data());
+}
+
 } // namespace
 
 void TerminalModes::watch(std::string_view output)
 {
     while (!output.empty()) {
         if (state_ == State::text) {
-            const auto *found = static_cast<const char *>(std::memchr(output.data(), escape_byte, output.size()));
-            if (found == nullptr) return;
-            output.remove_prefix(static_cast<std::size_t>(found - output.data()));
+            output.remove_prefix(find(output.substr(0, find(output, control::esc)), control::utf8_lead));
+            if (output.empty()) return;
         } else if (state_ == State::control_string) {
-            output.remove_prefix(std::min(output.find_first_of("\x1b\x07\x18"), output.size()));
+            output.remove_prefix(std::min(output.find_first_of("\x1b\x07\x18\xc2"), output.size()));
             if (output.empty()) return;
         }
         take(static_cast<unsigned char>(output.front()));
@@ -47,8 +53,19 @@ void TerminalModes::watch(std::string_view output)
 
 void TerminalModes::take(unsigned char byte)
 {
-    if (byte == escape_byte) {
+    if (byte == control::esc) {
         state_ = State::escape;
+    } else if (state_ == State::text) { // only in front of a control
+        state_ = State::utf8_control;
+    } else if (state_ == State::utf8_control) {
+        if (byte >= 0x80 && byte <= 0x9f)
+            begin(static_cast<unsigned char>(byte - 0x40));
+        else if (byte != control::utf8_lead)
+            state_ = State::text;
+    } else if (state_ == State::control_string && byte == control::utf8_lead) {
+        state_ = State::utf8_in_string;
+    } else if (state_ == State::utf8_in_string && byte != control::utf8_lead) {
+        state_ = byte == control::st ? State::text : State::control_string;
     } else if (state_ == State::escape) {
         begin(byte);
     } else if (byte >= 0x40 && byte <= 0x7e) {
@@ -135,7 +152,7 @@ void TerminalModes::set_private_modes(bool on)
 std::string TerminalModes::leave_sequence() const
 {
     std::string text;
-    if (state_ != State::text) text += static_cast<char>(cancel);
+    if (state_ != State::text && state_ != State::utf8_control) text += static_cast<char>(control::can);
     if (coloured_) text += "\x1b[0m";
     if (keypad_) text += "\x1b>";
     for (int count = 0; count < keyboard_depth_; ++count)

@@ -23,7 +23,7 @@ private:
     void finish(unsigned char final_byte);
     void set_private_modes(bool on);
 
-    enum class State { text, escape, sequence, control_string };
+    enum class State { text, utf8_control, escape, sequence, control_string, utf8_in_string };
     State state_ = State::text;
     std::string parameters_;     // between ESC [ and the final byte, bounded
     std::set<int> on_;           // private modes that were switched on and are off in a shell

@@ -120,13 +120,14 @@ bool UserTerminal::in_foreground() const noexcept
 bool UserTerminal::is_raw_for_another() const noexcept
 {
     struct flock other {};
-    for (off_t start = 0;; start = other.l_start + 1) {
+    for (off_t start = 0;; start = other.l_start + other.l_len) {
         other = {};
         other.l_type = F_WRLCK;
         other.l_whence = SEEK_SET;
         other.l_start = start;
         if (!lock_ || fcntl(lock_.get(), F_GETLK, &other) != 0 || other.l_type == F_UNLCK) return false;
         if (getpgid(other.l_pid) == getpgrp()) return true;
+        if (other.l_len == 0) return false; // to the end of all bytes: no wrapper's, and there is nothing behind it
     }
 }
 

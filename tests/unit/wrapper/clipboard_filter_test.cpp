@@ -33,7 +33,20 @@ TEST_CASE("a control string for the clipboard is left out, however it is written
         {"a\x1b]5522;type=write\x1b\\z", "a\x18z"},
         {"a\x1b]1337;Copy=:eA==\x07z", "a\x18z"},
         {"a\x1b]1337;CopyToClipboard=\x07z", "a\x18z"},
-        {"\x1bPtmux;\x1b\x1b]52;c;x\x07\x1b\\z", "\x1bPtmux;\x1b\x18\x1b\\z"},
+        {"\x1bPtmux;\x1b\x1b]52;c;x\x07\x1b\\z", "\x1bPtmux;\x18\x1b\\\x1b\x18\x1b\\z"},
+        {"\x1bP\x1b]5\x1b\\\x1bP2;c;x\x07\x1b\\z", "\x1bP\x18\x1b\\\x1b]5\x1b\\\x1bP2;c;x\x07\x1b\\z"},
+        {"\x1bP\xc2\x9d"
+         "52;c;x\x07z",
+         "\x1bP\x18\x1b\\\x18z"},
+        {"\x1bP\xc2\x1b\\\x1bP\x9d"
+         "52;c;x\x07z",
+         "\x1bP\xc2\x1b\\\x1bP\x18\x1b\\\x18z"},
+        {"\xc2\x90\x1b]5\x1b\\z", "\xc2\x90\x18\x1b\\\x1b]5\x1b\\z"},
+        {"\x90\x1b]5\x1b\\z", "\x90\x18\x1b\\\x1b]5\x1b\\z"},
+        {"a\x1b%@z", "a\x18z"},
+        {"a\x1b%\n@z", "a\x18z"},
+        {"a\x1b%/Gz", "a\x18z"},
+        {"a\x1b%\x1b]52;c;x\x07z", "a\x1b%\x18z"},
         {"a\x1b]52;c;x\x1b[31mz", "a\x18\x1b[31mz"},
         {"\x1b\x1b]52;c;x\x07]52;c;y\x07z", "\x1b\x18]52;c;y\x07z"},
         {"\x1b]52;c;x\x1b]52;c;y\x07z", "\x18\x18z"},
@@ -59,7 +72,7 @@ TEST_CASE("everything else passes byte by byte")
           "caf\xc3\xa9 \xe2\x9d\x9d"
           "52;x\xe2\x9c\x9d"
           "52;",
-          "\xc2\xa0z", "\x1b\x1b[A", "\x1bPq#0\x1b\\z"}) {
+          "\xc2\xa0z", "\x1b\x1b[A", "\x1bPq#0\x1b\\z", "\x1bPq\xe2\x9d\x9d\x18\x1b]0;t\x07", "\x1bP$qm\xc2\x9c\x1b[m", "\x1b%Gz"}) {
         CAPTURE(output);
         for (std::size_t cut = 0; cut <= output.size(); ++cut) {
             ClipboardFilter filter;
@@ -67,6 +80,13 @@ TEST_CASE("everything else passes byte by byte")
             CHECK(first + filter.filter(output.substr(cut)) == output);
         }
     }
+}
+
+TEST_CASE("a terminal without UTF-8 takes a control for one wherever it stands")
+{
+    ClipboardFilter filter(false);
+    CHECK(filter.filter("caf\xe9\x9d"
+                        "52;c;x\x07z") == "caf\xe9\x18z");
 }
 
 } // namespace clipboard_filter_test

@@ -289,6 +289,34 @@ TEST_CASE("of two that have one terminal raw, the last gives it back as the firs
           }) == "raw, then as before");
 }
 
+TEST_CASE("somebody else's lock on the whole terminal keeps nobody waiting")
+{
+    const Pty user;
+    CHECK(on_terminal(user, [&] {
+              std::array<int, 2> ready{};
+              expect(::pipe(ready.data()) == 0, "no pipe");
+              const pid_t other = ::fork();
+              if (other == 0) {
+                  ::setpgid(0, 0);
+                  struct flock all {};
+                  all.l_type = F_RDLCK;
+                  all.l_whence = SEEK_SET;
+                  const bool has_it = ::fcntl(user.slave.get(), F_SETLK, &all) == 0;
+                  if (::write(ready[1], has_it ? "y" : "n", 1) == 1) ::pause();
+                  ::_exit(0);
+              }
+              char has_it = 0;
+              expect(::read(ready[0], &has_it, 1) == 1 && has_it == 'y', "no lock");
+              std::optional<UserTerminal> terminal = UserTerminal::find();
+              ::alarm(5); // of one that looks for ever
+              terminal->make_raw();
+              ::alarm(0);
+              ::kill(other, SIGKILL);
+              ::waitpid(other, nullptr, 0);
+              return std::string(terminal->is_raw() ? "raw" : "not raw");
+          }) == "raw");
+}
+
 TEST_CASE("two different terminals are refused with what to do")
 {
     const Pty user;

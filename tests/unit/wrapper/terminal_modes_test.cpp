@@ -54,6 +54,12 @@ TEST_CASE("each mode that a shell does not expect is undone, and nothing that wa
         {"\x1b=", "\x1b>"},
         {"\x1b=\x1b>", ""},
         {"\x1b]0;a title that is cut", "\x18"},
+        {"\xc2\x9b?1049h", "\x1b[?1049l"},
+        {"\xc2\x9d"
+         "0;title\xc2\x9c\xc2\x9b?25l",
+         "\x1b[?25h"},
+        {"\x1b]0;caf\xc2\xa9 title\x07\x1b[?7l", "\x1b[?7h"},
+        {"caf\xc2\xa9 \xc2", ""},
         {"\x1b[?10", "\x18"},
         {"\x1b[?1000h\x1b[?25l\x1b=\x1b[31m\x1b"
          "c",
