@@ -1,4 +1,4 @@
-// Start slots: locked files that only root can open, a fixed number for each user.
+// Start slots: locks on bytes of one file that only root can open, a fixed number of bytes for each user.
 #include "runner/start_slot.hpp"
 
 #include "common/channel.hpp"
@@ -11,9 +11,9 @@
 #include <chrono>
 #include <fcntl.h>
 #include <string>
-#include <sys/file.h>
-#include <sys/stat.h>
+#include <sys/types.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 namespace pi_agent {
@@ -22,26 +22,29 @@ namespace {
 
 constexpr int slot_patience_seconds = 3; // less than one that says nothing is waited for
 
+// Nothing is ever written into it, and a lock leaves nothing: not of users that are gone, and nothing that a start could find half removed.
 UniqueFd open_slots()
 {
     const UniqueFd parent = open_runtime_directory();
-    if (mkdirat(parent.get(), "starting", 0700) != 0 && errno != EEXIST) throw_errno("creating the directory of start slots");
-    UniqueFd slots = UniqueFd::adopt(openat(parent.get(), "starting", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!slots) throw_errno("opening the directory of start slots");
+    UniqueFd slots = UniqueFd::adopt(openat(parent.get(), "starts", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!slots) throw_errno("opening the file of start slots");
     return slots;
 }
 
 // Nothing where all are taken.
 UniqueFd try_start_slot(Uid user)
 {
-    const UniqueFd slots = open_slots();
+    static_assert(sizeof(off_t) == 8, "each user's bytes are their own");
+    UniqueFd slots = open_slots();
     for (std::size_t number = 0; number < start_limit; ++number) {
-        const std::string name = std::to_string(user.value()) + "-" + std::to_string(number);
-        UniqueFd slot = UniqueFd::adopt(openat(slots.get(), name.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-        if (!slot) throw_errno("opening a start slot");
-        if (flock(slot.get(), LOCK_EX | LOCK_NB) == 0) return slot;
-        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking a start slot");
-        if (!defence_is_on("start-limit")) return slot;
+        struct flock slot {};
+        slot.l_type = F_WRLCK;
+        slot.l_whence = SEEK_SET;
+        slot.l_start = static_cast<off_t>(user.value()) * static_cast<off_t>(start_limit) + static_cast<off_t>(number);
+        slot.l_len = 1;
+        if (fcntl(slots.get(), F_OFD_SETLK, &slot) == 0) return slots; // it is the descriptor's, in whichever process
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR) throw_errno("locking a start slot");
+        if (!defence_is_on("start-limit")) return slots;
     }
     return UniqueFd();
 }

@@ -10,8 +10,8 @@
 
 namespace pi_agent {
 
-// Held as long as the descriptor is open. Never waits: the caller may freeze this process, and with it a lock. Throws Failure(limit) when
-// all of this user's are taken.
+// Held as long as the descriptor is open, and gone without a trace with it. Never waits: the caller may freeze this process, and with it a
+// lock. Throws Failure(limit) when all of this user's are taken.
 UniqueFd take_start_slot(const AsRoot &root, Uid user);
 
 // Looks again for three seconds, in which it holds nothing that others wait for: who starts twenty at once gets twenty. `waiting` is called

@@ -18,6 +18,12 @@ namespace {
 constexpr const char *manager_path = "/org/freedesktop/systemd1";
 constexpr const char *manager_interface = "org.freedesktop.systemd1.Manager";
 
+// What systemd does about a job that waits (systemctl(1), --job-mode=). A slice that its last unit has just left is about to be stopped,
+// and then the start of the next one is refused with "fail"; with "replace" the slice stays. A session's service is bound to a scope, which
+// in its slice lives: were that about to be stopped, "replace" would start it anew, with nobody in it.
+constexpr const char *unless_in_the_way = "fail";
+constexpr const char *though_its_slice_goes = "replace";
+
 using BusProperty = sdbus::Struct<std::string, sdbus::Variant>;
 using AuxiliaryUnit = sdbus::Struct<std::string, std::vector<BusProperty>>;
 
@@ -109,12 +115,13 @@ class SystemdBus::Connection {
 public:
     Connection() : bus_(sdbus::createSystemBusConnection()), manager_(make_proxy(*bus_, manager_path)) { finish(*manager_); }
 
-    void start_unit(const std::string &name, const std::vector<BusProperty> &properties, const std::vector<AuxiliaryUnit> &others)
+    void start_unit(const std::string &name, const std::string &mode, const std::vector<BusProperty> &properties,
+                    const std::vector<AuxiliaryUnit> &others)
     {
         sdbus::ObjectPath job;
         manager_->callMethod("StartTransientUnit")
             .onInterface(manager_interface)
-            .withArguments(name, std::string("fail"), properties, others)
+            .withArguments(name, mode, properties, others)
             .storeResultsTo(job);
     }
 
@@ -175,7 +182,7 @@ void SystemdBus::request_scope(const std::string &name, const std::vector<UnitPr
     try {
         std::vector<BusProperty> list = to_bus(properties);
         list.emplace_back("PIDs", sdbus::Variant(std::vector<std::uint32_t>{static_cast<std::uint32_t>(getpid())}));
-        connection_->start_unit(safe(name), list, {});
+        connection_->start_unit(safe(name), though_its_slice_goes, list, {});
     } catch (const sdbus::Error &error) {
         refuse("making the runner's scope", error);
     }
@@ -205,7 +212,7 @@ void SystemdBus::start_service(const std::string &name, const std::vector<UnitPr
     try {
         std::vector<BusProperty> list = to_bus(properties);
         add_streams(streams, list);
-        connection_->start_unit(safe(name), list, {AuxiliaryUnit(safe(cleanup.name), to_bus(cleanup.properties))});
+        connection_->start_unit(safe(name), unless_in_the_way, list, {AuxiliaryUnit(safe(cleanup.name), to_bus(cleanup.properties))});
     } catch (const sdbus::Error &error) {
         refuse("starting the session's unit", error);
     }
@@ -216,7 +223,7 @@ void SystemdBus::start_program(const std::string &name, const std::vector<UnitPr
     try {
         std::vector<BusProperty> list = to_bus(properties);
         add_streams(streams, list);
-        connection_->start_unit(safe(name), list, {});
+        connection_->start_unit(safe(name), though_its_slice_goes, list, {});
     } catch (const sdbus::Error &error) {
         refuse("starting a program's unit", error);
     }

@@ -29,7 +29,7 @@ tell(call(lambda c, s: ask(c, s, ["echo", "ran"]), argv=strace, pair=socket_made
 """
 # What a sweep looks at: in half of the rounds one of these calls fails, in the others any.
 OF_SWEEPS = re.compile(r"/run/pi-agent/sessions|/var/lib/pi-agent/sessions|pi-agent-run-|cgroup\.procs")
-BEGINS = "/run/pi-agent/starting"  # what comes before is of the process itself
+BEGINS = "/run/pi-agent/starts"  # what comes before is of the process itself
 NOT_FAILING = {"exit_group", "execve", "exit", "rt_sigreturn"}
 
 

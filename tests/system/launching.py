@@ -17,7 +17,7 @@ assert PLAYING_AGENT in PLAYING_POLICY
 
 # Units, directories, mounts and processes of sessions, one a line: an empty answer means that none is left.
 LEFTOVERS = """
-systemctl list-units --all --plain --no-legend 'pi-agent-*.service' 'pi-agent-*.scope'
+systemctl list-units --all --plain --no-legend 'pi-agent-*.service' 'pi-agent-*.scope' 'pi-agent-*.slice'
 ls -A /run/pi-agent/sessions 2>/dev/null | sed 's/^/directory /'
 ls -A /var/lib/pi-agent/sessions 2>/dev/null | sed 's/^/temporary files of /'
 grep -o ' /run/pi-agent/sessions/[^ ]*' /proc/self/mountinfo | sed 's/^/mount/'

@@ -106,7 +106,7 @@ def test_the_look_for_leftovers_after_each_test_sees_everything_of_a_session_whi
     with session(machine, "sh", "echo ready; cat") as running:
         seen = "\n".join(leftovers(machine))
         finish(running)
-    for part in (".service", ".scope", "directory ", "mount /run/pi-agent/sessions/", "process of pi-agent-alice", "process /usr/libexec/"):
+    for part in (".service", ".scope", ".slice", "directory ", "mount /run/pi-agent/sessions/", "process of pi-agent-alice", "process /usr/libexec/"):
         assert part in seen, seen
 
 
@@ -156,3 +156,54 @@ def test_a_directory_renamed_during_a_session_is_followed(machine):
         machine.run(["mv", f"{DEMO}/early", f"{DEMO}/late"], check=True)
         assert finish(running) == (0, b"", b"")
     assert machine.run("ls late; rm -r late", cwd=DEMO).stdout == b"made\n"
+
+
+def kept_of_users(machine):
+    """What root keeps in /run for whoever had a session, and systemd: names, with the groups that systemd made."""
+    look = "find /run/pi-agent /sys/fs/cgroup -path '*pi-agent*'; systemctl list-units --all --plain --no-legend 'pi-agent-*' | cut -d' ' -f1"
+    return set(machine.root(look, check=True).stdout.decode().split())
+
+
+@pytest.fixture
+def dave(machine):
+    """An account whose user may start pi as a member of a group."""
+    machine.root(["useradd", "--create-home", "--groups", "devs", "dave"], check=True)
+    try:
+        machine.root(["pi-agentctl", "apply", "--no-canary"], check=True)
+        yield "dave"
+    finally:
+        machine.root("userdel --remove dave; userdel pi-agent-dave; rm -rf /var/lib/pi-agent/users/dave")
+
+
+def test_nothing_of_a_users_sessions_is_kept_when_the_last_is_over_not_of_one_who_is_gone_either(machine, dave):
+    pi(machine, "sh", "true", check=True)
+    wait_until_empty(lambda: leftovers(machine))
+    before = kept_of_users(machine)
+    users = {"alice": DEMO, dave: "/srv/devs"}
+    starts = "for i in 1 2 3 4 5 6 7 8; do pi sh 'echo ready; cat' & done; wait"
+    for user, cwd in users.items():
+        done = machine.run(starts, user=user, cwd=cwd, check=True)
+        assert done.stdout == b"ready\n" * 8, done
+    with session(machine, "sh", "echo ready; cat") as killed, session(machine, "sh", "echo ready; cat", user=dave, cwd="/srv/devs") as other:
+        uids = machine.root(f"id -u alice; id -u {dave}", check=True).stdout.decode().split()
+        assert {f"pi-agent-u{uid}.slice" for uid in uids} <= kept_of_users(machine)
+        machine.root("pkill -9 -f ^/usr/libexec/pi-agent/pi-agent-runner", check=True)
+        for process in (killed, other):
+            process.communicate(timeout=20)
+    machine.root(["userdel", dave], check=True)
+    wait_until_empty(lambda: kept_of_users(machine) - before, 10)
+
+
+def test_a_start_is_no_failure_while_systemd_is_about_to_stop_the_users_slice(machine):
+    """That is a moment after the last session; here it lasts, because something is stopped first."""
+    last = "pi-agent-u1000.slice"
+    with session(machine, "sh", "echo ready; cat") as running:
+        slow = ["--property=PartOf=" + last, "--property=After=" + last, "--property=ExecStop=sleep 5", "sleep", "1000"]
+        machine.root(["systemd-run", "--quiet", "--unit=stopped-before-the-slice", *slow], check=True)
+        finish(running)
+    wait_until_empty(lambda: b"pi-agent-u1000.slice stop waiting" not in b" ".join(machine.root(["systemctl", "list-jobs", "--no-legend"]).stdout.split()))
+    refused = machine.root(["systemd-run", "--scope", "--slice=" + last, "true"])
+    assert refused.returncode != 0 and b"is destructive" in refused.stderr, f"this systemd refuses no start then, so this shows nothing: {refused}"
+    done = pi(machine, "sh", "echo ran")
+    assert (done.returncode, done.stdout, done.stderr) == (0, b"ran\n", b""), done
+    machine.root("systemctl kill --signal=KILL stopped-before-the-slice; systemctl reset-failed stopped-before-the-slice; true")

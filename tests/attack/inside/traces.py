@@ -27,9 +27,9 @@ def names_in(directory):
 
 
 def units():
-    # Not slices: systemd keeps the empty slice of each user that ever had a session. Not mounts: they are looked at themselves.
-    kinds = "--type=service,scope,socket,timer"
-    command = ["systemctl", "list-units", "--all", "--plain", "--no-legend", kinds, "pi-agent*"]
+    # Not mounts: they are looked at themselves. Of slices those of users, which are in pi-agent.slice; that stays.
+    kinds = "--type=service,scope,socket,timer,slice"
+    command = ["systemctl", "list-units", "--all", "--plain", "--no-legend", kinds, "pi-agent-*"]
     lines = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
     return sorted(line.split()[0] for line in lines)
 
