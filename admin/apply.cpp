@@ -168,6 +168,7 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
             if (!build::is_system_managed) remove_sudoers(root, sudoers_directory, changes);
         });
         living = end_unauthorised_sessions(root, policy, changes);
+        stop_empty_scopes(root, changes, warnings);
         if (!rule_stays.empty()) warnings << "pi-agentctl: warning: the sudo rule stays, and lets nobody start pi: " << rule_stays << '\n';
     }
     try {

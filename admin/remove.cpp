@@ -10,6 +10,7 @@
 #include "admin/program.hpp"
 #include "admin/question.hpp"
 #include "admin/root_only.hpp"
+#include "admin/session_ends.hpp"
 #include "admin/state_removal.hpp"
 #include "admin/sudoers.hpp"
 #include "admin/system_managed.hpp"
@@ -179,6 +180,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
         out << "the sudo rule stays: the configuration of this system brings it\n";
     if (!order.dry_run) mark_host_changed(root); // a start that is under way either sees this, or is a session here
     require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
+    stop_empty_scopes(root, changes, out);
     if (order.keep_hidden)
         tell_hidden(root, policy, out);
     else

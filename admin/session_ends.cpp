@@ -1,11 +1,15 @@
 // Judging each live session by the policy as it is now.
 #include "admin/session_ends.hpp"
 
+#include "admin/program_unit.hpp"
 #include "common/access_rules.hpp"
 #include "common/defence.hpp"
+#include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
+#include "runner/own_scope.hpp"
 #include "runner/session_directory.hpp"
+#include "runner/systemd_bus.hpp"
 
 #include <algorithm>
 #include <variant>
@@ -51,6 +55,18 @@ std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Pol
         if (std::find(left.begin(), left.end(), order.session) == left.end())
             changes.make("end the session " + order.session + ": " + order.reason, [] {});
     return left;
+}
+
+void stop_empty_scopes(const AsRoot &root, Changes &changes, std::ostream &warnings)
+{
+    if (!has_systemd()) return;
+    try {
+        SystemdBus systemd(root);
+        for (const auto &scope : find_empty_scopes(systemd))
+            changes.make("stop " + scope + ", in which a killed start left nobody", [&] { systemd.stop_unit(scope); });
+    } catch (const Failure &failure) {
+        warnings << "pi-agentctl: warning: what killed starts left stays: " << failure.what() << '\n';
+    }
 }
 
 void require_ended(const std::vector<std::string> &living, const std::string &problem)

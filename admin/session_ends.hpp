@@ -9,6 +9,7 @@
 
 #include <functional>
 #include <optional>
+#include <ostream>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,10 @@ std::vector<EndOrder> sessions_to_end(const Policy &policy, const std::vector<Li
 
 // Returns the sessions that do not end.
 std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Policy &policy, Changes &changes);
+
+// Stops the scopes that starts left which were killed: else the next start would, and where nobody may start pi any more there is none.
+// What fails is a warning.
+void stop_empty_scopes(const AsRoot &root, Changes &changes, std::ostream &warnings);
 
 // Throws Failure(system_failure) that says where to look, when sessions are left; `problem` is its beginning.
 void require_ended(const std::vector<std::string> &living, const std::string &problem);

@@ -13,6 +13,7 @@
 #include <cerrno>
 #include <exception>
 #include <fcntl.h>
+#include <fstream>
 #include <utility>
 #include <vector>
 
@@ -67,26 +68,31 @@ MoveIntoScope::~MoveIntoScope()
     if (!under_way_.empty()) wait_quietly(under_way_, scope_patience_seconds);
 }
 
+std::vector<std::string> find_empty_scopes(SystemdBus &systemd)
+{
+    std::vector<std::string> found;
+    std::ifstream init("/proc/1/cgroup");
+    const auto slices = group_of_unit(read_systemd_tops(init), slices_place);
+    if (!slices || !defence_is_on("own-scope") || !defence_is_on("sweep-scopes")) return found;
+    for (const auto &slice : groups_in(slices->path)) {
+        if (!slice.starts_with(user_slice_prefix)) continue;
+        const std::string path = slices->path + "/" + slice + "/";
+        for (const auto &scope : groups_in(path)) {
+            if (!session_of_scope(scope)) continue;
+            const auto is_empty = [&] { return processes_in({path + scope, slices->is_unified}).empty(); };
+            // systemd makes a group and moves a process there in one go: once it has answered, nobody is on the way.
+            if (is_empty() && systemd.unit_exists(scope) && is_empty()) found.push_back(scope);
+            if (found.size() == scopes_at_once) return found;
+        }
+    }
+    return found;
+}
+
 void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noexcept
 {
-    if (!defence_is_on("own-scope") || !defence_is_on("sweep-scopes")) return;
     try {
-        const ControlGroup service = group_of_service(session_id);
-        const std::string slices = split_last(split_last(service.path).first).first;
-        std::size_t stopped = 0;
-        for (const auto &slice : groups_in(slices)) {
-            if (!slice.starts_with(user_slice_prefix)) continue;
-            const std::string path = slices + "/" + slice + "/";
-            for (const auto &scope : groups_in(path)) {
-                if (!session_of_scope(scope)) continue;
-                const auto is_empty = [&] { return processes_in({path + scope, service.is_unified}).empty(); };
-                if (!is_empty()) continue;
-                // systemd makes a group and moves a process there in one go: once it has answered, nobody is on the way.
-                if (!systemd.unit_exists(scope) || !is_empty()) continue;
-                if (++stopped > scopes_at_once) return;
-                systemd.stop_unit(scope);
-            }
-        }
+        for (const auto &scope : find_empty_scopes(systemd))
+            systemd.stop_unit(scope);
     } catch (const std::exception &failure) { // one user's leftover must not be another's refusal
         record_problem(session_id, std::string("empty scopes cannot be removed: ") + failure.what());
     }

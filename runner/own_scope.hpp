@@ -5,6 +5,7 @@
 #include "runner/systemd_bus.hpp"
 
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
@@ -26,8 +27,10 @@ private:
     std::string under_way_; // to this place
 };
 
-// Stops scopes of runners in which nobody is, of all users, a bounded number at once. For a runner that is in its scope. best_effort: what
-// fails is recorded.
+// Scopes of runners in which nobody is, of all users, a bounded number at once. Throws where it cannot be told.
+std::vector<std::string> find_empty_scopes(SystemdBus &systemd);
+
+// Stops them. best_effort: what fails is recorded.
 void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noexcept;
 
 } // namespace pi_agent

@@ -129,7 +129,7 @@ std::string slice_name(Uid user)
 
 std::string place_in_slice(Uid user, const std::string &unit)
 {
-    return "/pi.slice/pi-agent.slice/" + slice_name(user) + "/" + unit;
+    return std::string(slices_place) + "/" + slice_name(user) + "/" + unit;
 }
 
 std::vector<UnitProperty> scope_properties(Uid user)

@@ -42,10 +42,12 @@ struct UnitProperty {
 };
 
 constexpr const char *user_slice_prefix = "pi-agent-u";
+// Where the slices of all users are below systemd's own group: each dash of a slice's name is a level (systemd.slice(5)).
+constexpr const char *slices_place = "/pi.slice/pi-agent.slice";
 
 // pi-agent-uUID.slice: all sessions of one user.
 std::string slice_name(Uid user);
-// Where that slice's unit is below systemd's own group: each dash of a slice's name is a level (systemd.slice(5)).
+// Where a unit in that slice is.
 std::string place_in_slice(Uid user, const std::string &unit);
 
 // Lifetime, account, view of files, network and limits; and with what confines the agent beside.

@@ -5,7 +5,7 @@ import os
 import time
 
 import pytest
-from target import INSIDE, Outcome
+from target import ATTACK_POLICY, INSIDE, POLICY_FILE, Outcome
 from test_record import LOGS, without_journal
 
 pytestmark = pytest.mark.position("user")
@@ -193,6 +193,29 @@ def test_an_empty_scope_that_a_killed_start_left_goes_with_the_next_start_of_any
         except AssertionError as left:
             target.machine.root("systemctl stop 'pi-agent-run-*.scope'", check=True)
             return Outcome(True, str(left))
+        return Outcome(False, made)
+
+    prove(attack, "sweep-scopes", quick=True)
+
+
+@pytest.mark.parametrize("policy", ["", "wrapper: {enable: false}\n"], ids=["remove", "apply with enable: false"])
+def test_an_empty_scope_goes_where_nobody_starts_any_more(policy, prove):
+    """With the user's slice, which it keeps."""
+
+    def attack(target):
+        traces = target.quiet_traces()
+        made = target.machine.root(["python3", "-c", EMPTY_SCOPE], check=True).stdout
+        assert b"\nactive\n" in made, f"this systemd leaves no such scope, so this shows nothing: {made}"
+        try:
+            target.machine.write(POLICY_FILE, ATTACK_POLICY.read_text() + policy)
+            done = target.machine.root(["pi-agentctl", "apply"] if policy else ["pi-agentctl", "remove", "--yes"], check=True)
+            target.expect_traces(traces, CLEAN_SECONDS)
+        except AssertionError as left:
+            target.machine.root("systemctl stop 'pi-agent-run-*.scope'", check=True)
+            return Outcome(True, str(left))
+        finally:
+            target.machine.install_policy(ATTACK_POLICY.read_text())
+        assert f"done: stop pi-agent-run-{'7' * 32}.scope".encode() in done.stdout, done
         return Outcome(False, made)
 
     prove(attack, "sweep-scopes", quick=True)
