@@ -9,6 +9,7 @@
 #include "common/policy_paths.hpp"
 #include "common/trusted_file.hpp"
 
+#include <cerrno>
 #include <climits>
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -136,6 +137,16 @@ std::optional<HidingPlace> hiding_place_of(const AsRoot & /*root*/, const Policy
 {
     const auto &binary = policy.agent.binary;
     return choose_hiding_place(resolve_trusted(parent_of(binary), program_name).canonical, resolve_trusted(binary, program_name).canonical);
+}
+
+std::optional<HidingPlace> hiding_place_if_there(const AsRoot &root, const Policy &policy)
+{
+    try {
+        return hiding_place_of(root, policy);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw;
+        return std::nullopt;
+    }
 }
 
 void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes)

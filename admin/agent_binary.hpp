@@ -36,6 +36,8 @@ void hide_place(const AsRoot &root, const Policy &policy, const std::string &pat
 
 // That of agent.binary. Throws SystemFailure (ENOENT) where there is no such program.
 std::optional<HidingPlace> hiding_place_of(const AsRoot &root, const Policy &policy);
+// The same, but none where the agent was removed.
+std::optional<HidingPlace> hiding_place_if_there(const AsRoot &root, const Policy &policy);
 
 // Does so with the hiding place of agent.binary.
 void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes);

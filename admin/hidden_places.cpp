@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -35,13 +36,15 @@ void write_notes(const HiddenPlaces &places)
     replace_root_file(directory, hidden_name, json.dump(1) + "\n", notes_mode, notes_path());
 }
 
-// Only what is hidden still: root's, of the agents' group, closed to others.
-void give_back(const std::string &path, const FormerRights &former, Gid group, Changes &changes)
+// Only what is hidden still: root's, of the agents' group, closed to others. Whether there is nothing to remember of it any more: what
+// somebody has opened belongs to the agents' group still.
+bool give_back(const std::string &path, const FormerRights &former, Gid group, Changes &changes)
 {
     const auto place = open_trusted(path, O_RDONLY | O_NONBLOCK, "program that was hidden");
     struct stat facts {};
     if (::fstat(place.get(), &facts) != 0) throw_errno("cannot examine " + path);
-    if (facts.st_gid != group.value() || (facts.st_mode & S_IRWXO) != 0) return;
+    if (facts.st_gid != group.value()) return true;
+    if ((facts.st_mode & S_IRWXO) != 0) return false;
     const auto order =
         fmt::format("give {} its owner and mode back ({}:{} {:04o}): whoever these let in can run what is in it, without a sandbox",
                     escape_for_display(path), former.uid, former.gid, former.mode);
@@ -49,6 +52,7 @@ void give_back(const std::string &path, const FormerRights &former, Gid group, C
         if (::fchown(place.get(), former.uid, former.gid) != 0 || ::fchmod(place.get(), former.mode) != 0)
             throw_errno("cannot set owner and mode of " + path);
     });
+    return true;
 }
 
 } // namespace
@@ -80,16 +84,13 @@ void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, 
     const auto before = places.size();
     const auto agents = find_group(group);
     for (auto place = places.begin(); place != places.end();) {
-        if (current.contains(place->first)) {
-            ++place;
-            continue;
-        }
+        bool is_done = !current.contains(place->first);
         try {
-            if (agents) give_back(place->first, place->second, *agents, changes);
+            if (is_done && agents) is_done = give_back(place->first, place->second, *agents, changes);
         } catch (const SystemFailure &failure) {
             if (failure.error_number() != ENOENT && failure.error_number() != ENOTDIR) throw; // what is gone needs nothing
         }
-        place = places.erase(place);
+        place = is_done ? places.erase(place) : std::next(place);
     }
     if (!changes.dry_run() && places.size() != before) write_notes(places);
 }

@@ -25,7 +25,7 @@ HiddenPlaces read_hidden_places(const AsRoot &root);
 void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts);
 
 // Gives owner and mode back to each noted place that is none of `current`, and forgets it. One that somebody has given another owner or
-// mode meanwhile stays as it is.
+// mode meanwhile stays as it is, and noted as long as it belongs to the agents' group.
 void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, const std::string &group, Changes &changes);
 
 } // namespace pi_agent

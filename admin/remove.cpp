@@ -3,6 +3,7 @@
 
 #include "admin/agent_binary.hpp"
 #include "admin/changes.hpp"
+#include "admin/group_files.hpp"
 #include "admin/hidden_places.hpp"
 #include "admin/host_lock.hpp"
 #include "admin/npm_installs.hpp"
@@ -14,7 +15,6 @@
 #include "admin/state_removal.hpp"
 #include "admin/sudoers.hpp"
 #include "admin/system_managed.hpp"
-#include "common/absence.hpp"
 #include "common/account.hpp"
 #include "common/error.hpp"
 #include "common/remedy.hpp"
@@ -23,7 +23,6 @@
 
 #include <cerrno>
 #include <fmt/format.h>
-#include <optional>
 #include <pwd.h>
 #include <set>
 #include <string>
@@ -67,17 +66,6 @@ void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std:
     give_back_hidden(root, current, policy.agent.group, changes);
 }
 
-// None where the agent was removed.
-std::optional<HidingPlace> hiding_place_if_there(const AsRoot &root, const Policy &policy)
-{
-    try {
-        return hiding_place_of(root, policy);
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw;
-        return std::nullopt;
-    }
-}
-
 // For the removal of the package, after which there is no pi-agentctl.
 void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
 {
@@ -86,26 +74,6 @@ void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
     if (place)
         out << "the agent in " << place->path << " stays closed to everybody but root; to let everybody run it, without a sandbox, "
             << command_on("chmod 0755", place->path, "open it") << '\n';
-}
-
-// Whoever gets the group's number next would own it.
-void require_nothing_of_group(const AsRoot &root, const Policy &policy)
-{
-    const auto group = find_group(policy.agent.group);
-    if (!group) return;
-    std::set<std::string> places = {policy.agent.binary};
-    for (const auto &install : find_npm_installs(root, policy))
-        places.insert(install.path);
-    if (const auto place = hiding_place_if_there(root, policy)) places.insert(place->path);
-    for (const auto &path : places) {
-        struct stat facts {};
-        if (::stat(path.c_str(), &facts) != 0)
-            require_gone("examining " + path, ENOTDIR);
-        else if (facts.st_gid == group->value())
-            throw Failure(ExitStatus::configuration,
-                          path + " belongs to the group " + policy.agent.group +
-                              ", whose number would be another group's next; give it another group, and run this again");
-    }
 }
 
 // Made by apply: systemd-sysusers gave them the state directory as their home, and no shell. An account that somebody else made is not
@@ -181,20 +149,19 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     if (!order.dry_run) mark_host_changed(root); // a start that is under way either sees this, or is a session here
     require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
     stop_empty_scopes(root, changes, out);
+    const auto places = order.accounts ? places_of_group(root, policy) : std::set<std::string>(); // before what is noted of them goes
     if (order.keep_hidden)
         tell_hidden(root, policy, out);
     else
         show_agent_binary(root, policy, changes, out);
+    if (order.accounts && !order.dry_run) require_nothing_of_group(places, policy.agent.group);
     if (order.state) {
         forget_applied(root, changes);
         if (has_state(policy.agent.state_dir))
             changes.make("remove " + policy.agent.state_dir + ", with the homes of all agents",
                          [&] { remove_all_state(root, policy.agent.state_dir); });
     }
-    if (order.accounts) {
-        if (!order.dry_run) require_nothing_of_group(root, policy);
-        remove_accounts(policy, changes);
-    }
+    if (order.accounts) remove_accounts(policy, changes);
     if (changes.count() == 0 && !order.keep_hidden) out << "nothing to do\n";
 }
 

@@ -440,52 +440,6 @@ def test_version_names_all_that_matters(applied):
     assert done.returncode == 0 and b"only root can ask" in done.stdout, done
 
 
-# --- taking everything back ---
-
-
-def test_remove_refuses_while_sessions_live_and_then_nobody_starts_any_more(playing):
-    machine = playing
-    try:
-        with session(machine, "sh", "echo ready; cat"):
-            assert "1 session lives; end them first: pi-agentctl stop --all" in said(machine, "remove", "--yes", status=BUSY)
-            assert machine.root(["test", "-e", RULE]).returncode == 0
-        assert "say --yes" in said(machine, "remove", status=USAGE)
-        assert "--accounts goes with --state" in said(machine, "remove", "--accounts", "--yes", status=USAGE)
-        would = said(machine, "remove", "--dry-run")
-        assert f"would: remove the sudo rule {RULE}" in would and machine.root(["test", "-e", RULE]).returncode == 0
-        done = said(machine, "remove", "--yes")
-        assert done == would.replace("would: ", "done: "), (would, done)
-        assert machine.root(["test", "-e", RULE]).returncode == 1
-        assert owner_and_mode(machine, "/usr/lib/pi-agent/playing-agent/bin/pi").endswith(" 755")
-        assert machine.root(["getent", "passwd", "pi-agent-alice"]).returncode == 0
-        assert machine.root(["test", "-d", "/var/lib/pi-agent/users/alice/home"]).returncode == 0
-        assert pi(machine, "sh", "echo x").returncode != 0
-        assert said(machine, "remove", "--yes") == "nothing to do\n"
-    finally:
-        machine.install_policy(PLAYING_POLICY)
-    assert pi(machine, "sh", "exit 4").returncode == 4
-
-
-def test_remove_with_state_and_accounts_leaves_nothing_of_apply(playing):
-    machine = playing
-    assert pi(machine, "sh", "touch ~/made; mkdir -m 0 ~/closed").returncode == 0
-    machine.root("mkdir -p /root/kept && cp -a /etc/passwd /etc/shadow /etc/group /etc/gshadow /root/kept/", check=True)
-    machine.write("/var/lib/pi-agent/users/strange", "an administrator's\n")
-    try:
-        shown = said(machine, "remove", "--state", "--accounts", "--yes", status=INVALID)
-        assert "/var/lib/pi-agent/users holds something that is not pi-agent's" in shown, shown
-        machine.root(["rm", "/var/lib/pi-agent/users/strange"], check=True)
-        shown = said(machine, "remove", "--state", "--accounts", "--yes")
-        assert "done: remove the account pi-agent-alice\n" in shown, shown
-        assert machine.root("ls -d /var/lib/pi-agent /etc/sudoers.d/pi-agent; getent passwd | grep '^pi-agent'; getent group | grep '^pi-agent'").stdout == b""
-        assert machine.root(["test", "-e", POLICY_FILE]).returncode == 0
-        assert machine.root(["visudo", "-c"]).returncode == 0
-    finally:  # the same numbers again, for the tests that come after
-        machine.root("cp -a /root/kept/* /etc/ && rm -r /root/kept", check=True)
-        machine.install_policy(PLAYING_POLICY)
-    assert pi(machine, "sh", "test ! -e ~/made").returncode == 0
-
-
 def test_only_root_changes_anything(machine):
     for command in (["edit"], ["rollback"], ["remove"], ["state", "prune"], ["state", "reset", "--user", "alice"], ["state", "export", "--user", "alice", "/tmp/x"]):
         done = machine.run(["pi-agentctl", *command], user="alice", cwd=DEMO)
