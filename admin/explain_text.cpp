@@ -88,10 +88,22 @@ struct SystemdText {
     {
         if (method == SandboxMethod::podman || method == SandboxMethod::docker)
             return fmt::format("systemd:  {}: sessions have process numbers of their own, by {}\n", features.version, to_string(method));
-        return fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features.version,
+        return fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n{}", features.version,
                            features.private_pids ? "have process numbers of their own"
                                                  : "share the host's process numbers, and can find out which are in use",
-                           systemd_with_private_pids);
+                           systemd_with_private_pids, method == SandboxMethod::systemd ? access_lists(features) : "");
+    }
+
+private:
+    static std::string access_lists(const SystemdFeatures &features)
+    {
+        if (features.identity_ids)
+            return fmt::format("          access control lists: copies keep entries for accounts and groups with ids below {} "
+                               "(PrivateUsers=, from {} on)\n",
+                               identity_ids, systemd_with_identity_ids);
+        return fmt::format("          access control lists: entries for other accounts and groups cannot be copied (\"Invalid argument\"; "
+                           "PrivateUsers=, from {} on)\n",
+                           systemd_with_identity_ids);
     }
 };
 
@@ -100,7 +112,10 @@ struct SystemdJson {
     nlohmann::json operator()(const Failure &failure) const { return {{"reason", failure.what()}}; }
     nlohmann::json operator()(const SystemdFeatures &features) const
     {
-        return {{"version", features.version}, {"private_pids", features.private_pids}, {"log_sockets", features.log_sockets}};
+        return {{"version", features.version},
+                {"private_pids", features.private_pids},
+                {"log_sockets", features.log_sockets},
+                {"identity_ids", features.identity_ids}};
     }
 };
 

@@ -23,7 +23,9 @@ using namespace std::string_view_literals;
 constexpr std::array without_runner = {"BindsTo"sv,   "Requires"sv,       "After"sv,         "CollectMode"sv, "AddRef"sv,
                                        "ExecStart"sv, "StandardOutput"sv, "StandardError"sv, "KillSignal"sv,  "Description"sv};
 
-constexpr SystemdFeatures every_feature{systemd_with_private_pids, true, true}; // an older systemd passes over what it does not know
+// An older systemd passes over a setting that it does not know. It passes over PrivateUsers=identity as well, and has no user namespace
+// then.
+constexpr SystemdFeatures every_feature{systemd_with_private_pids, true, true, false};
 
 constexpr const char *rendered_directory = "/run/pi-agent-rendered";
 

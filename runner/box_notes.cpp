@@ -48,6 +48,11 @@ std::string protected_lines(const BoxFacts &facts)
     std::copy_if(facts.read_only.begin(), facts.read_only.end(), std::back_inserter(others),
                  [&](const auto &path) { return !is_git(path); });
     if (!others.empty()) text += "- Read-only in the project: " + names_of(others) + ".\n";
+    if (!facts.knows_ids)
+        text += "- Access control lists (a `+` in `ls -l`) that name other accounts or groups cannot be copied here. A copy that keeps "
+                "permissions (options `-p`, `-a`) and `sed -i` say \"preserving permissions: Invalid argument\" and leave those entries "
+                "out; with the option `--no-preserve=mode` a copy leaves them out without an error. Ask the user to do it outside where "
+                "the entries matter.\n";
     if (facts.masked) text += "- Some files of the project cannot be read (permission denied): the administrator keeps them from you.\n";
     return text;
 }

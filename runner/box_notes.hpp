@@ -23,8 +23,9 @@ struct BoxFacts {
     std::vector<std::string> toolchains = {}; // of the user's, read-only: paths as the agent sees them; any bytes
     std::vector<std::string> caches = {};     // copies of the user's, whose changes are not kept: the same
     LimitsPolicy limits = {};
-    bool limited = true;  // the sandbox holds the session to limits at all
-    bool confined = true; // there is a sandbox
+    bool limited = true;   // the sandbox holds the session to limits at all
+    bool confined = true;  // there is a sandbox
+    bool knows_ids = true; // of other accounts and groups, to keep them in access control lists
 };
 
 // A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.

@@ -22,10 +22,11 @@ namespace pi_agent {
 namespace {
 
 // What libraries and shells of /usr read. No keys, nobody's names, nothing of services.
-constexpr std::array<const char *, 27> shown_files = {
-    "bash.bashrc", "debian_version", "gai.conf",  "gitattributes",  "gitconfig",   "host.conf",   "hostname",   "hosts",    "inputrc",
-    "ld.so.cache", "ld.so.conf",     "localtime", "locale.alias",   "locale.conf", "lsb-release", "mime.types", "networks", "nsswitch.conf",
-    "os-release",  "profile",        "protocols", "redhat-release", "resolv.conf", "rpc",         "services",   "shells",   "timezone"};
+constexpr std::array<const char *, 28> shown_files = {
+    "bash.bashrc",    "debian_version", "gai.conf",    "gitattributes", "gitconfig",  "host.conf",    "hostname",
+    "hosts",          "inputrc",        "ld.so.cache", "ld.so.conf",    "localtime",  "locale.alias", "locale.conf",
+    "lsb-release",    "mime.types",     "networks",    "nsswitch.conf", "os-release", "profile",      "protocols",
+    "redhat-release", "resolv.conf",    "rpc",         "services",      "shells",     "timezone",     "xattr.conf"};
 
 constexpr std::uint64_t is_missing = 0;
 constexpr std::uint64_t is_read = 1;

@@ -196,7 +196,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
         if (policy.box_notes)
             show_box_notes(session, {project_path, state.home_path, agent.name, tree.covered, policy.settings_lock, policy.network,
                                      policy.scratch, guards.read_only(), guards.has_masks(), shown_home.readable, shown_home.caches,
-                                     policy.limits, sandbox->has_limits(), sandbox->confines()});
+                                     policy.limits, sandbox->has_limits(), sandbox->confines(), sandbox->knows_other_ids(agent)});
         if (!config_first) bring_config_in();
         show_accounts(session, view, caller, agent, state.home_path, project.shown.by_group);
         to_wrapper.tell_all(host_files.show(session, sandbox->own_files()));

@@ -112,6 +112,8 @@ public:
 
     // The kinds of namespaces (namespaces(7): "mnt", "pid", …) of which a session of this plan gets its own.
     [[nodiscard]] virtual std::vector<std::string> own_namespaces(const NetworkPolicy &network) const = 0;
+    // Whether processes there can name other accounts and groups of the host in an access control list, if only to copy one.
+    [[nodiscard]] virtual bool knows_other_ids(const Account & /*agent*/) const { return true; }
     // Files of the view's /etc that come from the method itself, and from nowhere else.
     [[nodiscard]] virtual std::vector<std::string> own_files() const { return {}; }
     // What pi-agent-exec is to bring beside. None: nothing but the agent's account keeps it from the host.

@@ -173,4 +173,11 @@ std::vector<std::string> SystemdSandbox::own_namespaces(const NetworkPolicy &net
     return kinds;
 }
 
+bool SystemdSandbox::knows_other_ids(const Account &agent) const
+{
+    const auto kinds = own_namespaces({});
+    const bool has_user_namespace = std::find(kinds.begin(), kinds.end(), "user") != kinds.end();
+    return !has_user_namespace || pi_agent::knows_other_ids(features_, agent.uid, agent.gid);
+}
+
 } // namespace pi_agent

@@ -44,6 +44,7 @@ public:
     std::string explain(const SandboxResult &result) override;
     [[nodiscard]] std::string where_to_look() const override;
     [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const override;
+    [[nodiscard]] bool knows_other_ids(const Account &agent) const override;
     [[nodiscard]] Restrictions restrictions() const override { return Restrictions::beside_unit; }
 
 protected:

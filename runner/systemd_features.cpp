@@ -18,7 +18,7 @@ SystemdFeatures systemd_features(const std::string &version)
     if (number < oldest_systemd)
         throw Failure(ExitStatus::unavailable, "this host runs systemd " + std::to_string(number) + ", and sandbox.method systemd needs " +
                                                    std::to_string(oldest_systemd) + " or newer; upgrade the host");
-    return {number, number >= systemd_with_private_pids, number >= systemd_with_log_sockets};
+    return {number, number >= systemd_with_private_pids, number >= systemd_with_log_sockets, number >= systemd_with_identity_ids};
 }
 
 } // namespace pi_agent

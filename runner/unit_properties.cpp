@@ -120,7 +120,22 @@ std::vector<UnitProperty> lifetime(const SandboxPlan &plan, const std::string &p
     return properties;
 }
 
+// A user namespace whose ids are the host's, so that capabilities count for nothing outside and processes outside cannot be traced. What it
+// does not map cannot be written into an access control list, not even as a copy of what is there (acl(5)), so it maps all that systemd
+// can. The project's id map has exchanged the user and the agent before (runner/id_map.hpp); no mapped id gives the agent a right, as it
+// has no capability to use it with.
+UnitProperty user_namespace(const SandboxPlan &plan, const SystemdFeatures &features)
+{
+    if (knows_other_ids(features, plan.agent, plan.agent_group)) return {"PrivateUsersEx", std::string("identity")};
+    return {"PrivateUsers", true};
+}
+
 } // namespace
+
+bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group)
+{
+    return features.identity_ids && agent.value() < identity_ids && agent_group.value() < identity_ids;
+}
 
 std::string slice_name(Uid user)
 {
@@ -235,7 +250,7 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"DevicePolicy", std::string("closed")},
         {"ProtectProc", std::string("invisible")},
         {"PrivateIPC", true},
-        {"PrivateUsers", true},
+        user_namespace(plan, features),
         // Kernel. ProtectKernelTunables=: runner/kernel_files.hpp.
         {"ProtectKernelModules", true},
         {"ProtectKernelLogs", true},

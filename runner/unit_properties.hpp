@@ -41,6 +41,9 @@ struct UnitProperty {
     PropertyValue value;
 };
 
+// Whether the user namespace of method systemd has them, or root's and the agent's ids alone.
+bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group);
+
 constexpr const char *user_slice_prefix = "pi-agent-u";
 // Where the slices of all users are below systemd's own group: each dash of a slice's name is a level (systemd.slice(5)).
 constexpr const char *slices_place = "/pi.slice/pi-agent.slice";

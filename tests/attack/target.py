@@ -14,6 +14,7 @@ POLICY_FILE = "/etc/pi-agent/policy.yaml"
 INSIDE = "/usr/local/lib/attack"
 DEMO = "/home/alice/projects/demo"
 SITE = "/etc/sudoers.d/zz-site"
+USER_NAMESPACE = ("unit:PrivateUsers", "unit:PrivateUsersEx")  # as systemd 252 is asked for it, and as newer ones are
 TAKEN_OUT = "/etc/pi-agent/test-without"
 PRELUDE = f"import sys; sys.path.insert(0, {INSIDE!r})\nfrom client import *\n"
 SESSIONS = "/run/pi-agent/sessions"

@@ -1,7 +1,7 @@
 """Programs that run as the agent's account outside any sandbox, beside a live session of that account: it gets into none of them."""
 
 import pytest
-from target import Outcome
+from target import USER_NAMESPACE, Outcome
 
 pytestmark = pytest.mark.position("agent")
 
@@ -64,10 +64,10 @@ def attack(target):
 
 
 def test_a_session_does_not_get_into_a_migration_hook_that_runs_beside_it(prove, slow_hook):
-    prove(attack, "unit:PrivateUsers", "unit:PrivatePIDs", "landlock")
+    prove(attack, *USER_NAMESPACE, "unit:PrivatePIDs", "landlock")
 
 
-@pytest.mark.parametrize("alone", [("unit:PrivatePIDs", "landlock"), ("unit:PrivateUsers", "unit:PrivatePIDs")], ids=["the user namespace", "Landlock"])
+@pytest.mark.parametrize("alone", [("unit:PrivatePIDs", "landlock"), (*USER_NAMESPACE, "unit:PrivatePIDs")], ids=["the user namespace", "Landlock"])
 def test_to_keep_it_out_there_is_enough_in(alone, weak, slow_hook):
     """Of kernels without Landlock, and where systemd has no PID namespaces, the other one is what is left."""
     with weak.without(*alone):

@@ -6,7 +6,7 @@ import json
 import pytest
 from engine import engine_of, named_method
 from keyring import ADD_KEY, READ_KEY, SECRET
-from target import Outcome
+from target import USER_NAMESPACE, Outcome
 from test_inside import ALL_FILTERS, FILTERS, NO_SUID_BITS
 
 pytestmark = pytest.mark.position("host")
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.position("host")
 # (what the policy says besides, defences that are taken out, an answer that is wrong then)
 OF_SYSTEMD = (
     ("", ("unit:ProtectSystem",), "/ is read-only"),
-    ("", ("unit:PrivateUsers",), "user namespace"),
+    ("", USER_NAMESPACE, "user namespace"),
     ("", ("unit:PrivateIPC",), "ipc namespace"),
     ("", ("unit:ProtectHostname",), "uts namespace"),
     ("network: none", ("unit:PrivateNetwork", "network-check"), "net namespace"),

@@ -3,7 +3,7 @@
 import json
 
 import pytest
-from target import DEMO, INSIDE, PRELUDE, Outcome
+from target import DEMO, INSIDE, PRELUDE, USER_NAMESPACE, Outcome
 
 pytestmark = pytest.mark.position("agent")
 
@@ -16,7 +16,7 @@ ALL_FILTERS = FILTERS + tuple(
 )  # fmt: skip
 MORE_RIGHTS = (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock", "nosuid-clones", "minimal-view")
 NO_SUID_BITS = (*FILTERS, "unit:RestrictSUIDSGID")
-AS_ROOT = (*ALL_FILTERS, "unit:User", "unit:Group", "unit:CapabilityBoundingSet", "unit:AmbientCapabilities", "unit:PrivateUsers")
+AS_ROOT = (*ALL_FILTERS, "unit:User", "unit:Group", "unit:CapabilityBoundingSet", "unit:AmbientCapabilities", *USER_NAMESPACE)
 CAPABILITY_SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
 NO_CAPABILITY = "0" * 16
 
@@ -125,7 +125,7 @@ def test_all_five_capability_sets_are_empty_and_no_group_came_along(prove):
 # The host's own programs with a setuid or setgid bit, which tell every account of its line in /etc/shadow: what is in it alone, and what they need.
 OF_SHADOW = {
     "passwd (setuid)": ("passwd -S", b" L ", MORE_RIGHTS),
-    "chage (setgid)": ("chage -l $(id -un)", b"Last password change", (*MORE_RIGHTS, "unit:PrivateUsers", "unit:CapabilityBoundingSet")),
+    "chage (setgid)": ("chage -l $(id -un)", b"Last password change", (*MORE_RIGHTS, *USER_NAMESPACE, "unit:CapabilityBoundingSet")),
 }
 
 

@@ -4,12 +4,12 @@ import contextlib
 import json
 
 import pytest
-from target import INSIDE
+from target import INSIDE, USER_NAMESPACE
 
 pytestmark = pytest.mark.position("agent")
 
 # Each session has a user namespace and a Landlock domain of its own, and either is enough. Tracing calls are filtered too.
-PROCESS = ("unit:PrivateUsers", "unit:PrivatePIDs", "landlock")
+PROCESS = (*USER_NAMESPACE, "unit:PrivatePIDs", "landlock")
 TRACING = (*PROCESS, "seccomp-filter", "unit:SystemCallFilter")
 SCOPES = ("landlock",)
 SIGNALS = ("landlock", "unit:PrivatePIDs")

@@ -83,7 +83,7 @@ def test_another_users_file_in_the_project_stays_theirs(product, control_seen):
     file = f"{DEMO}/bobs"
     product.machine.root(f"echo bobs >{file}; chown bob:bob {file}; chmod 600 {file}", check=True)
     shown = product.pi("sh", "-c", f"stat -c %U {file}; cat {file}; echo x >>{file}; chmod 666 {file}; chown $(id -u) {file}")
-    assert shown.stdout == b"nobody\n", shown
+    assert shown.stdout in (b"nobody\n", b"UNKNOWN\n"), shown  # what the session's user namespace does not know, or the view's /etc/passwd
     assert product.machine.root(["stat", "-c", "%U %a", file]).stdout == b"bob 600\n"
     assert product.machine.read(file) == b"bobs\n"
     control_seen("root reads it there")

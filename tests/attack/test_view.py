@@ -3,7 +3,7 @@
 import re
 
 import pytest
-from target import DEMO, INSIDE, Outcome
+from target import DEMO, INSIDE, USER_NAMESPACE, Outcome
 
 pytestmark = pytest.mark.position("agent")
 
@@ -184,7 +184,7 @@ def test_the_live_unit_is_hardened_in_the_eyes_of_systemd(prove):
         print(f"exposure of the live unit: {level}")
         return Outcome(level > EXPOSURE_LIMIT, level)
 
-    prove(attack, "unit:PrivateUsers", "unit:SystemCallFilter")
+    prove(attack, *USER_NAMESPACE, "unit:SystemCallFilter")
 
 
 def test_the_agent_gets_no_core_files(prove):

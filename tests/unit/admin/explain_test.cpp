@@ -174,9 +174,12 @@ TEST_CASE("what this host's systemd has, or why it cannot serve, is part of the 
     CHECK(to_json(explanation)["systemd"] == nullptr);
     explanation.systemd = systemd_features("252.39-1~deb12u1");
     CHECK(contains(to_text(explanation), "systemd:  252: sessions share the host's process numbers"));
+    CHECK(contains(to_text(explanation), "entries for other accounts and groups cannot be copied"));
     CHECK(to_json(explanation)["systemd"]["private_pids"] == false);
+    CHECK(to_json(explanation)["systemd"]["identity_ids"] == false);
     explanation.systemd = systemd_features("257.9");
     CHECK(contains(to_text(explanation), "systemd:  257: sessions have process numbers of their own (PrivatePIDs=, from 257 on)"));
+    CHECK(contains(to_text(explanation), "copies keep entries for accounts and groups with ids below 65536"));
     CHECK(to_json(explanation)["systemd"]["version"] == 257);
     explanation.systemd = Failure(ExitStatus::unavailable, "too old");
     CHECK(contains(to_text(explanation), "systemd:  no start is possible: too old"));

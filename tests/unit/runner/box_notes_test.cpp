@@ -103,4 +103,13 @@ TEST_CASE("what is protected and masked is told, with what to do about it")
     CHECK_FALSE(contains(box_notes(facts), "git runs"));
 }
 
+TEST_CASE("that access control lists cannot be copied is told where it is so")
+{
+    BoxFacts facts = plain;
+    CHECK_FALSE(contains(box_notes(facts), "Access control lists"));
+    facts.knows_ids = false;
+    CHECK(contains(box_notes(facts), "preserving permissions: Invalid argument"));
+    CHECK(contains(box_notes(facts), "option `--no-preserve=mode`"));
+}
+
 } // namespace box_notes_test

@@ -18,6 +18,8 @@ TEST_CASE("process numbers of their own from systemd 257 on, whatever a distribu
         CHECK_MESSAGE(systemd_features(text).private_pids, text);
     CHECK(!systemd_features("256.9").log_sockets);
     CHECK(systemd_features("257").log_sockets);
+    CHECK(!systemd_features("256.9").identity_ids);
+    CHECK(systemd_features("257").identity_ids);
     CHECK(systemd_features("257.9-1~deb13u1").version == 257);
 }
 

@@ -123,6 +123,25 @@ TEST_CASE("switches of the hardening are all on")
     }
 }
 
+TEST_CASE("the user namespace knows the ids that systemd can map, and always the agent's own")
+{
+    SandboxPlan plan = plan_for("/srv/app");
+    const auto newer = systemd_features("257.9-1~deb13u1");
+    const auto of = [&] { return service_properties(plan, newer); };
+    CHECK(only<std::string>(of(), "PrivateUsersEx") == "identity");
+    CHECK(values_of(of(), "PrivateUsers").empty());
+    CHECK(values_of(service_properties(plan), "PrivateUsersEx").empty());
+    plan.agent = Uid(65'535);
+    CHECK(only<std::string>(of(), "PrivateUsersEx") == "identity");
+    plan.agent = Uid(65'536); // it would not be mapped itself
+    CHECK(only<bool>(of(), "PrivateUsers"));
+    CHECK(values_of(of(), "PrivateUsersEx").empty());
+    plan.agent = Uid(990);
+    plan.agent_group = Gid(65'536);
+    CHECK(only<bool>(of(), "PrivateUsers"));
+    CHECK(values_of(of(), "PrivateUsersEx").empty());
+}
+
 TEST_CASE("texts of the hardening are the strictest that the agent lives with")
 {
     const auto properties = service_properties(plan_for("/srv/app"));
