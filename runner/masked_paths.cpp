@@ -16,6 +16,7 @@
 #include <cstdint>
 #include <dirent.h>
 #include <fcntl.h>
+#include <map>
 #include <set>
 #include <sys/stat.h>
 #include <utility>
@@ -49,6 +50,11 @@ public:
 private:
     enum class Pass { patterns, inside_masked, other_names };
 
+    struct File {
+        nlink_t names = 0;
+        std::vector<std::string> seen; // of these
+    };
+
     void walk(std::vector<std::string> ahead, Pass pass)
     {
         pass_ = pass;
@@ -62,12 +68,19 @@ private:
     // A file is read by each of its names (hard links), also by one in `.git`. Most projects have none, and are walked once.
     void mask_other_names()
     {
-        const std::vector<std::string> masked = found_.paths;
+        const std::size_t masked = found_.paths.size();
         walk(directories_, Pass::inside_masked);
-        if (!linked_.empty()) walk({""}, Pass::other_names);
-        for (std::size_t index = masked.size(); index < std::min(found_.paths.size(), masked.size() + links_named); ++index)
-            found_.notices.push_back("masked too, because it is another name (a hard link) of a masked file: " +
-                                     escape_for_display(join_path(tree_.path, found_.paths[index])));
+        if (!linked_.empty() || !unseen_.empty()) walk({""}, Pass::other_names);
+        tell_from(masked, "masked too, because it is another name (a hard link) of a masked file: ");
+        const std::size_t known = found_.paths.size();
+        mask_names_of_unseen();
+        tell_from(known, "masked too, because it has another name (a hard link) that may lie in a directory that may not be searched: ");
+    }
+
+    void tell_from(std::size_t first, const char *what)
+    {
+        for (std::size_t index = first; index < std::min(found_.paths.size(), first + links_named); ++index)
+            found_.notices.push_back(what + escape_for_display(join_path(tree_.path, found_.paths[index])));
     }
 
     [[noreturn]] void give_up(const std::string &why) const
@@ -81,9 +94,7 @@ private:
     void look_into(const std::string &path, std::vector<std::string> &ahead)
     {
         UniqueFd directory = find_beneath(tree_.top, path, O_RDONLY | O_DIRECTORY | O_NONBLOCK);
-        if (!directory && (errno == ENOENT || errno == ENOTDIR)) return; // it went away
-        if (!directory && errno == EACCES) return close(path);
-        if (!directory) give_up(escape_for_display(path) + " cannot be opened (" + SystemFailure(errno, "open").what() + ")");
+        if (!directory) return pass_over(path);
         if (mount_id(directory) != mount_) return; // another file system, which the agent is not shown
         DirectoryStream stream(std::move(directory));
         if (!stream) throw_errno("searching what to mask");
@@ -100,18 +111,42 @@ private:
         if (Clock::now() > deadline_) give_up("that takes longer than " + std::to_string(mask_search_seconds) + " seconds");
     }
 
+    // After a failed look (errno). What is not gone could be masked, or another name of what is.
+    void pass_over(const std::string &path)
+    {
+        if (errno == EACCES) return close(path);
+        if (errno != ENOENT && errno != ENOTDIR)
+            give_up(escape_for_display(path) + " cannot be examined (" + SystemFailure(errno, "look").what() + ")");
+    }
+
     // The owner's rights are the owner's to change, and inside the agent is the owner: what it closed in one session, it would open in the
     // next. What is closed by somebody else stays so.
     void close(const std::string &path)
     {
-        if (pass_ == Pass::inside_masked) return;
         const bool lets_pass = find_beneath(tree_.top, path, O_PATH).is_open();
-        if (!lets_pass && errno != EACCES) return;
+        if (!lets_pass && errno != EACCES) return pass_over(path);
         const std::string closed = lets_pass ? path : split_last(path).first; // which lets itself be read, and not passed
         if (!is_own_directory(tree_, closed) || !defence_is_on("mask-closed")) return;
         if (closed.empty()) give_up("you may not enter it");
+        if (pass_ != Pass::other_names) unseen_.insert(closed);
+        if (pass_ == Pass::inside_masked) return;
         if (closed_.size() == guard_limit) give_up("you may not enter more than " + std::to_string(guard_limit) + " of its directories");
         closed_.insert(closed);
+    }
+
+    // What lies in a closed directory could be masked, and a file with a name that nobody sees could lie there.
+    void mask_names_of_unseen()
+    {
+        for (const auto &[inode, file] : with_several_names_) {
+            if (file.seen.size() >= file.names) continue;
+            for (const auto &path : file.seen) {
+                if (found_.paths.size() == guard_limit)
+                    give_up("you may not search " + escape_for_display(*unseen_.begin()) + ", and more than " +
+                            std::to_string(guard_limit) +
+                            " files have a name (a hard link) that is not found and may be there; give yourself the rights to search it");
+                add(path);
+            }
+        }
     }
 
     void drop_what_lies_in_another()
@@ -131,8 +166,7 @@ private:
         const bool masked = std::any_of(patterns_.begin(), patterns_.end(), [&](const auto &one) { return is_masked_by(one.path, path); });
         if (type == DT_UNKNOWN) {
             struct stat facts {};
-            if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0)
-                return errno == EACCES ? close(path) : void();
+            if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) return pass_over(path);
             type = S_ISDIR(facts.st_mode) ? DT_DIR : S_ISLNK(facts.st_mode) ? DT_LNK : DT_REG;
         }
         if (masked && type == DT_LNK) {
@@ -143,7 +177,7 @@ private:
             if (type == DT_DIR) directories_.push_back(path);
             struct stat facts {};
             if (type == DT_DIR) return;
-            if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) return require_gone(path);
+            if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) return pass_over(path);
             remember_names(facts);
         } else if (type == DT_DIR) {
             ahead.push_back(path);
@@ -165,22 +199,18 @@ private:
     {
         const std::string path = join_path(above, name);
         struct stat facts {};
-        if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0)
-            return errno == EACCES ? close(path) : require_gone(path);
+        if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT) != 0) return pass_over(path);
         if (S_ISDIR(facts.st_mode)) {
             if (pass_ == Pass::inside_masked || !is_masked(path)) ahead.push_back(path);
         } else if (pass_ == Pass::inside_masked) {
             remember_names(facts);
-        } else if (linked_.contains({facts.st_dev, facts.st_ino}) && !is_masked(path)) {
-            add(path);
+        } else if (linked_.contains({facts.st_dev, facts.st_ino})) {
+            if (!is_masked(path)) add(path);
+        } else if (S_ISREG(facts.st_mode) && facts.st_nlink > 1 && !unseen_.empty()) {
+            File &file = with_several_names_[{facts.st_dev, facts.st_ino}];
+            file.names = facts.st_nlink;
+            file.seen.push_back(path);
         }
-    }
-
-    // After a failed look: what cannot be looked at could be another name of a masked file.
-    void require_gone(const std::string &path) const
-    {
-        if (errno != ENOENT && errno != EACCES)
-            give_up(escape_for_display(path) + " cannot be examined (" + SystemFailure(errno, "stat").what() + ")");
     }
 
     [[nodiscard]] bool is_masked(const std::string &path) const
@@ -198,6 +228,8 @@ private:
     std::vector<std::string> directories_;     // that are masked
     std::set<std::pair<dev_t, ino_t>> linked_; // masked files with several names
     std::set<std::string> closed_;             // masked as a whole
+    std::set<std::string> unseen_;             // closed, and what is in it or below could be masked by itself
+    std::map<std::pair<dev_t, ino_t>, File> with_several_names_;
     MaskedPaths found_;
 };
 

@@ -186,6 +186,23 @@ def test_what_the_agent_closes_before_a_start_is_masked_all_the_same(left, prove
     assert b"masked with all that is in it, because it may not be searched" in on.seen.stderr
 
 
+@pytest.mark.parametrize("left", ["chmod 0 top/sub", "chmod 0400 top/sub", "chmod 0 top/keys/deep"])
+def test_what_the_agent_closes_before_a_start_hides_no_other_name_of_what_is_masked(left, prove, two_repositories):
+    """The file is looked at in there alone; the other name is an ordinary one in a directory that is open."""
+
+    def attack(target):
+        script = f"""cd {ROOT}/open; [ ! -e top ] || chmod -R u+rwX top; rm -rf top; mkdir -p top/sub top/keys/deep top/other
+        echo masked-secret | tee top/sub/.env >top/keys/deep/key; ln top/sub/.env top/other/one; ln top/keys/deep/key top/other/two"""
+        target.machine.run(["sh", "-ec", script], user="alice", check=True)
+        # The directory that a mask covers can be closed by a session that began before the policy had the mask.
+        in_turn(target, "{}", left)
+        done = in_turn(target, "{mask: ['.env', keys]}", "cat top/other/one top/other/two; true")
+        return Outcome(b"masked-secret" in done.stdout, done)
+
+    on, _ = prove(attack, "mask-other-names")
+    assert b"that may lie in a directory that may not be searched" in on.seen.stderr
+
+
 @pytest.mark.parametrize("make", ["mkdir -p src/.git", "mkdir -p src && cd src && git init -q ."], ids=["an empty .git", "a repository"])
 def test_a_directory_that_looks_like_a_repository_takes_no_protection_from_the_one_around_it(make, prove, two_repositories):
     """Git passes over an empty `.git`; so would the protection of the nearest one."""

@@ -2,7 +2,9 @@
 #include "runner/masked_paths.hpp"
 
 #include "common/error.hpp"
+#include "common/policy_paths.hpp"
 #include "runner/limits.hpp"
+#include "support/as_user.hpp"
 #include "support/failure.hpp"
 #include "support/shown_project.hpp"
 
@@ -66,6 +68,36 @@ TEST_CASE("finds other names of what is masked, in a git directory too")
     const MaskedPaths found = search(project, {".env", ".env.too", "keys"});
     CHECK(found.paths == Texts{".env", ".env.too", ".git/a", "b", "keys"});
     CHECK(found.notices.size() == 2);
+}
+
+TEST_CASE("of a file in a directory that its owner closed the other names are masked too" * doctest::skip(not_root()))
+{
+    for (const mode_t mode : {0, 0100, 0400}) {
+        const ShownProject project;
+        const Account user = user_account();
+        for (const char *name : {"a", "keys/deep", "b"})
+            project.directory.make(name);
+        for (const char *name : {"a/.env", "keys/deep/key", "b/single", "b/pair"})
+            project.directory.write(name, "x");
+        for (const auto &[file, name] : {std::pair("a/.env", "b/data"), std::pair("keys/deep/key", "b/more"), std::pair("b/pair", "b/too")})
+            REQUIRE(::link((project.directory / file).c_str(), (project.directory / name).c_str()) == 0);
+        for (const char *name : {"", "a", "keys", "keys/deep", "b", "a/.env", "keys/deep/key", "b/single", "b/pair"})
+            give(project.directory / name, user);
+        const auto masked = [&](const std::string &closed) {
+            set_mode(project.directory / closed, mode);
+            const std::string found = as_user([&](const AsUser &) {
+                const UniqueFd top = UniqueFd::adopt(::open(project.directory.path().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+                std::string paths;
+                for (const auto &path : find_masked({top, project.directory.path()}, {{".env", {}}, {"keys", {}}}).paths)
+                    paths += path + " ";
+                return paths;
+            });
+            set_mode(project.directory / closed, 0700);
+            return found;
+        };
+        CHECK(masked("a") == "a b/data b/more keys ");
+        CHECK(masked("keys/deep") == "a/.env b/data b/more keys ");
+    }
 }
 
 TEST_CASE("refuses what it cannot search to the end")
