@@ -95,6 +95,7 @@ private:
         const AgentPlace *own = S_ISDIR(next->facts.st_mode) ? place_at(next->facts) : nullptr;
         if (own != nullptr) { // also from another one: an agent of this one may see no more than this one
             next->written_by = own;
+            next->path = own->path; // for masks and messages: a bind mount of it is the same place
             floor_.reset();
         } else if (inside) {
             next->written_by = current_->written_by;

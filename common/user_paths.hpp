@@ -25,7 +25,7 @@ private:
 
 // What a walk has come to; never a symbolic link.
 struct UserPlace {
-    std::string path; // as walked, with followed links replaced by their targets
+    std::string path; // as walked, with followed links replaced by their targets; in an agents' directory beginning with its own path
     UniqueFd fd;      // O_PATH
     struct stat facts {};
     const AgentPlace *written_by = nullptr;           // the agents' directory that it lies in; in none: only its user made the way here

@@ -4,10 +4,8 @@
 #include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
-#include "common/policy_paths.hpp"
 #include "runner/agent_lock.hpp"
 
-#include <algorithm>
 #include <chrono>
 #include <fcntl.h>
 #include <functional>
@@ -88,19 +86,17 @@ HostFile open_followed(const std::function<UserPlacePtr()> &follow)
     }
 }
 
-// Most files lie in the config directory itself, as directories and files alone: one call finds them. None where a link or a mount point is
-// on the way, or agents write in or below `from`.
-UniqueFd open_without_links(const UserPaths &paths, const UserPlace &from, const std::string &path)
+// A file that lies in the directory itself, where agents do not write: one call finds it. None where it is a link or a mount point, and for
+// what lies deeper: a directory on the way can be one that agents write in, by whatever name it is come to.
+UniqueFd open_without_links(const UserPlace &from, const std::string &name)
 {
-    const auto &places = paths.places().places;
-    const auto is_below = [&](const AgentPlace &place) { return is_within(place.path, from.path); };
-    if (from.written_by != nullptr || std::any_of(places.begin(), places.end(), is_below)) return UniqueFd();
+    if (from.written_by != nullptr || name.find('/') != std::string::npos) return UniqueFd();
     open_how how{};
     how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
     how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-    UniqueFd fd = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, from.fd.get(), path.c_str(), &how, sizeof how)));
+    UniqueFd fd = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, from.fd.get(), name.c_str(), &how, sizeof how)));
     struct stat facts {};
-    if (fd && (fstat(fd.get(), &facts) != 0 || S_ISLNK(facts.st_mode))) fd.reset();
+    if (fd && (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode))) fd.reset();
     return fd;
 }
 
@@ -108,7 +104,7 @@ UniqueFd open_without_links(const UserPaths &paths, const UserPlace &from, const
 
 HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path)
 {
-    if (const UniqueFd plain = open_without_links(paths, *from, path)) return open_found(plain, false);
+    if (const UniqueFd plain = open_without_links(*from, path)) return open_found(plain, false);
     return open_followed([&] { return paths.follow(from, path); });
 }
 

@@ -154,6 +154,25 @@ def test_what_is_masked_in_the_project_does_not_come_in_by_a_link(prove):
     assert b"the policy masks" in on.seen.stderr, on
 
 
+def test_what_is_masked_does_not_come_in_by_a_bind_mount_of_the_root(prove):
+    """The mask is for the root, by whatever path its user has come to it."""
+
+    def attack(target):
+        clear(target)
+        target.machine.root(f"mkdir -p {HOME}/bound; mount --bind {ROOT} {HOME}/bound", check=True)
+        try:
+            target.machine.write("/etc/pi-agent/policy.yaml", policy("", "projects: {mask: [key]}"))
+            target.machine.run(["sh", "-ec", f"ln -s {HOME}/bound/skills {CONFIG}/skills"], check=True)
+            target.pi("sh", "-ec", f"ln -s ../other/key {SKILLS}/k.md", check=True)
+            done = target.pi("true")
+            return Outcome(is_inside(target), done)
+        finally:
+            target.machine.root(f"umount {HOME}/bound; rmdir {HOME}/bound", check=True)
+
+    on, _ = prove(attack, "masked-config")
+    assert b"the policy masks" in on.seen.stderr, on
+
+
 def test_what_is_mounted_inside_a_root_does_not_come_in_by_a_link(prove):
     """Sessions are not shown it."""
 

@@ -3,6 +3,8 @@
 
 #include "common/links_out.hpp"
 #include "support/failure.hpp"
+#include "support/private_run.hpp"
+#include "support/skipped.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <sys/stat.h>
@@ -113,6 +115,25 @@ TEST_CASE("what is masked in a root is not come to")
     const Home home;
     home.directory.link("link", "root/masked.pem");
     CHECK(has(home.end_of("link"), "the policy masks"));
+}
+
+TEST_CASE("by a bind mount of a root the same is masked, and the same links count" * doctest::skip(not_root()))
+{
+    const Home home;
+    home.directory.make("mount");
+    home.directory.link("root/a/masked", "../masked.pem");
+    home.directory.link("root/a/absolute", home.directory / "root/a/file");
+    const std::string said = in_private_run([&]() -> std::string {
+        if (::mount((home.directory / "root").c_str(), (home.directory / "mount").c_str(), nullptr, MS_BIND, nullptr) != 0)
+            return no_private_run;
+        std::string all;
+        for (const char *path : {"mount/a/masked", "mount/masked.pem", "mount/a/absolute", "mount/a/file"})
+            all += home.end_of(path) + "\n";
+        return all;
+    });
+    if (said == no_private_run) return skipped("this place makes no mount namespaces");
+    const std::string masked = "the policy masks " + (home.directory / "root/masked.pem") + " (projects.mask)\n";
+    CHECK(said == masked + masked + "root/a/file\nroot/a/file\n");
 }
 
 TEST_CASE("the root that a path leads into is known though what it leads to is not there, or leads out")
