@@ -121,7 +121,7 @@ private:
 
     void follow_link(const UserPlace &link)
     {
-        if (++links_ > most_links) throw SystemFailure(ELOOP, "opening");
+        if (++links_ > most_links) refuse_loop(link.path);
         const std::string target = link_target(link.fd, link.path);
         std::vector<std::string> parts = path_components(target);
         if (current_->written_by == nullptr) {
@@ -135,6 +135,14 @@ private:
             if (target.front() == '/') parts = parts_below_floor(parts);
         }
         pending_.insert(pending_.begin(), parts.begin(), parts.end());
+    }
+
+    [[noreturn]] void refuse_loop(const std::string &path) const
+    {
+        if (current_->written_by == nullptr || !defence_is_on("agents-loops")) throw SystemFailure(ELOOP, "opening");
+        throw NotFollowed("more than " + std::to_string(most_links) + " links are on the way, a loop perhaps; the last is " +
+                              escape_for_display(path) + ", where an agent can have made it",
+                          false);
     }
 
     // As fs.protected_symlinks has it: in a directory for all, others' links are traps.

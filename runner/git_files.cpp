@@ -85,7 +85,7 @@ void GitFiles::read_into(const std::string &file, const UserPlacePtr &from, Sett
         return;
     } catch (const SystemFailure &failure) {
         if (failure.error_number() == ENOENT || failure.error_number() == ENOTDIR) return;
-        if (from || failure.error_number() == ELOOP) { // an agent can have made that loop of links
+        if (from || failure.error_number() == ELOOP) { // git would read no loop of links either
             notices_.push_back(escape_for_display(file) + " is left out: " + failure.what());
             return;
         }

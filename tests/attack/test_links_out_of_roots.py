@@ -117,11 +117,29 @@ def test_a_link_to_the_top_of_the_host_keeps_nobody_from_starting(alice, user, m
 
 @pytest.mark.parametrize("name", ["settings.json", "auth.json", "mcp-auth.json"])
 def test_a_document_that_a_session_spoiled_keeps_nobody_from_starting(name, product, control_seen):
-    for plant in (f"ln -s {SECRET} {ROOT}/cfg/{name}", f"mkfifo {ROOT}/cfg/{name}", f"ln -s nowhere {ROOT}/cfg/{name}"):
+    for plant in (f"ln -s {SECRET} {ROOT}/cfg/{name}", f"mkfifo {ROOT}/cfg/{name}", f"ln -s nowhere {ROOT}/cfg/{name}", f"ln -s {name} {ROOT}/cfg/{name}"):
         outcome = planted(product, policy("config: projects/cfg"), "true", plant, "echo started")
         assert outcome.seen.stdout == b"started\n" and not outcome.succeeded, (plant, outcome)
         assert f"{ROOT}/cfg/{name} is left out: ".encode() in outcome.seen.stderr, (plant, outcome)
     control_seen("each was told at the start that passed it over")
+
+
+LOOPS = {
+    "the config directory": ("config: projects/cfg", "", "rmdir cfg; ln -s cfg cfg"),
+    "a file of variables": ("", "host_env_files: [projects/cfg/env]", "ln -s env cfg/env"),
+}
+
+
+@pytest.mark.parametrize("what", LOOPS)
+def test_a_loop_of_links_keeps_nobody_from_starting(what, prove):
+    alice, section, plant = LOOPS[what]
+
+    def attack(target):
+        outcome = planted(target, policy(alice, section), "true", f"cd {ROOT}; {plant}", "echo started")
+        return Outcome(b"started" not in outcome.seen.stdout, outcome.seen)
+
+    on, _ = prove(attack, "agents-loops")
+    assert b"links are on the way" in on.seen.stderr, on
 
 
 # With the scope `project` the root is more than a session was shown.

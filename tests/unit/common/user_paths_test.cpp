@@ -93,6 +93,20 @@ TEST_CASE("links that stay in a root are followed there")
     CHECK(home.end_of("skills/absolute") == "root/a/file");
 }
 
+TEST_CASE("a loop of links in a root is told as what an agent can have made, one outside is the user's")
+{
+    const Home home;
+    home.directory.link("root/loop", "loop");
+    home.directory.link("root/a/one", "../a/two");
+    home.directory.link("root/a/two", "one");
+    home.directory.link("beside/loop", "loop");
+    const UserPaths paths(home.places());
+    for (const char *path : {"root/loop", "root/loop/file", "root/a/one"})
+        CHECK_THROWS_AS(static_cast<void>(paths.follow(home.directory / path)), NotFollowed);
+    CHECK(has(home.end_of("root/a/one"), "more than 40 links are on the way"));
+    CHECK_THROWS_AS(static_cast<void>(paths.follow(home.directory / "beside/loop")), SystemFailure);
+}
+
 TEST_CASE("with the scope project a link in a root leads to what lies beside or below it, and nowhere else")
 {
     const Home home;
