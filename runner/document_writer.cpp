@@ -109,11 +109,22 @@ DocumentWriter::DocumentWriter(const WritingPlan &plan, FdRef locked_settings, F
         managed_providers_.insert(provider);
 }
 
-void DocumentWriter::take_host(const std::string &name, const std::string &place, FdRef file)
+void DocumentWriter::take_host(const SyncMessage &document, FdRef file)
 {
+    const std::string &name = document.name;
     if (!plan_.documents.contains(name)) throw ProtocolError("the reader of the config sent a document that nobody merges");
-    places_[name] = place;
-    if (file.get() >= 0) hosts_[name] = read_document(file, name, escape_for_display(place), channel_);
+    places_[name] = document.place;
+    if (file.get() < 0) return;
+    const std::string place = escape_for_display(document.place);
+    try {
+        hosts_[name] = read_document(file, name, place, channel_);
+    } catch (const Failure &failure) {
+        if (failure.status() != ExitStatus::configuration) throw;
+        // What agents can write keeps nobody from starting one: they could as well have removed it.
+        if (!document.by_agents || !defence_is_on("agents-documents"))
+            throw Failure(ExitStatus::configuration, std::string(failure.what()) + ", nothing was changed");
+        send_answer(channel_, "config: " + place + " is left out: " + failure.what());
+    }
 }
 
 std::string DocumentWriter::name_of(const std::string &path)

@@ -3,6 +3,7 @@
 
 #include "runner/documents.hpp"
 #include "runner/manifest.hpp"
+#include "runner/sync_messages.hpp"
 #include "runner/writer.hpp"
 
 #include <map>
@@ -14,8 +15,9 @@ public:
     DocumentWriter(const WritingPlan &plan, FdRef locked_settings, FdRef channel);
 
     // The host's version, from the beginning of `file` (none: the host has none). Throws Failure(configuration) with "place:line:column"
-    // when it is not valid and does not become so while it is read again: the agent on the host rewrites its files in place.
-    void take_host(const std::string &name, const std::string &place, FdRef file);
+    // when it is not valid and does not become so while it is read again: the agent on the host rewrites its files in place. Where agents
+    // can have made it so, it is left out and told.
+    void take_host(const SyncMessage &document, FdRef file);
 
     // Of a path in the agent's home what may be a document's name; empty for any other.
     static std::string name_of(const std::string &path);

@@ -144,19 +144,19 @@ UniqueFd open_to_list(const UserPlace &directory)
     return reopen(directory.fd, O_DIRECTORY);
 }
 
-UniqueFd open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
+HostFile open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
                        std::string &left_out)
 {
-    if (faccessat(directory->fd.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return UniqueFd();
+    if (faccessat(directory->fd.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return {};
     HostFile file = open_host_file(paths, directory, name);
     if (!file.fd && file.by_agents) {
         left_out = escape_for_display(place) + " is left out: " + file.problem;
-        return UniqueFd();
+        return file;
     }
     if (!file.fd)
         throw Failure(ExitStatus::configuration, escape_for_display(place) + " is not a file that you can read (" + file.problem +
                                                      "); correct it, nothing was changed");
-    return std::move(file.fd);
+    return file;
 }
 
 void wait_for_lock(FdRef directory, const std::string &name, int patience_milliseconds)

@@ -35,7 +35,7 @@ UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &pa
 UniqueFd open_to_list(const UserPlace &directory);
 
 // A file in such a directory: none when it is missing or left out, and refused as the directory is; `place` names it.
-UniqueFd open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
+HostFile open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
                        std::string &left_out);
 
 // Waits while the agent, run by the user on the host, holds its lock on a file (a directory called name.lock, younger than ten seconds).

@@ -117,15 +117,15 @@ private:
 
     void send_document(const UserPlacePtr &directory, const std::string &name, const std::string &place)
     {
-        UniqueFd file;
+        HostFile file;
         if (directory) {
             wait_for_lock(directory->fd, name, lock_patience_milliseconds);
             std::string left_out;
             file = open_document(paths_, directory, name, place, left_out);
             if (!left_out.empty()) send_answer(channel_, "config: " + left_out);
         }
-        SyncMessage message{SyncStep::document, name, place, {}, {}};
-        send_to_writer(transfer_, message, file ? std::vector<int>{file.get()} : std::vector<int>{});
+        SyncMessage message{SyncStep::document, name, place, {}, {}, file.by_agents};
+        send_to_writer(transfer_, message, file.fd ? std::vector<int>{file.fd.get()} : std::vector<int>{});
     }
 
     void enter(const UserPlacePtr &place, const std::string &path)

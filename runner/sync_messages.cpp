@@ -46,7 +46,7 @@ std::string encode(const SyncMessage &message)
 {
     Encoder encoder;
     encoder.number(static_cast<std::uint64_t>(message.step));
-    if (message.step == SyncStep::document) encoder.text(message.name).text(message.place);
+    if (message.step == SyncStep::document) encoder.text(message.name).text(message.place).number(message.by_agents ? 1 : 0);
     if (message.step == SyncStep::listing) {
         encoder.number(message.entries.size());
         for (const auto &entry : message.entries) {
@@ -73,6 +73,7 @@ SyncMessage decode_sync_message(std::string_view bytes)
     case SyncStep::document:
         message.name = decoder.text();
         message.place = decoder.text();
+        message.by_agents = decoder.number() != 0;
         break;
     case SyncStep::listing:
         for (std::uint64_t left = decoder.number(); left > 0; --left)

@@ -54,6 +54,7 @@ struct SyncMessage {
     std::string place;                // document: the host's path, for messages
     std::vector<ListedEntry> entries; // listing
     std::vector<Content> contents;    // contents; carries the descriptors of the readable ones, in order
+    bool by_agents = false;           // document: it lies where agents write
 };
 
 std::string encode(const SyncMessage &message);

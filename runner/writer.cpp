@@ -52,7 +52,7 @@ public:
             const SyncMessage message = decode_sync_message(packet.bytes);
             if (message.step == SyncStep::end_of_listing) return;
             if (message.step == SyncStep::document) {
-                documents_.take_host(message.name, message.place, packet.fds.empty() ? FdRef(-1) : FdRef(packet.fds[0]));
+                documents_.take_host(message, packet.fds.empty() ? FdRef(-1) : FdRef(packet.fds[0]));
             } else if (message.step == SyncStep::listing) {
                 for (const auto &entry : message.entries)
                     take(entry);

@@ -124,6 +124,22 @@ def test_a_document_that_a_session_spoiled_keeps_nobody_from_starting(name, prod
     control_seen("each was told at the start that passed it over")
 
 
+WRONG = {
+    "settings": "echo { >settings.json",
+    "credentials": "head -c 5M /dev/zero >auth.json",
+}
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_a_document_that_a_session_wrote_wrong_keeps_nobody_from_starting(what, prove):
+    def attack(target):
+        outcome = planted(target, policy("config: projects/cfg"), "true", f"cd {ROOT}/cfg; {WRONG[what]}", "echo started")
+        return Outcome(b"started" not in outcome.seen.stdout, outcome.seen)
+
+    on, _ = prove(attack, "agents-documents")
+    assert b"is left out: " in on.seen.stderr, on
+
+
 LOOPS = {
     "the config directory": ("config: projects/cfg", "", "rmdir cfg; ln -s cfg cfg"),
     "a file of variables": ("", "host_env_files: [projects/cfg/env]", "ln -s env cfg/env"),

@@ -210,6 +210,27 @@ TEST_CASE("documents that are wrong are refused with their place, and nothing in
     CHECK(both.inside("f") == "changed");
 }
 
+TEST_CASE("documents that are wrong where agents write are left out and told" * doctest::skip(not_root()))
+{
+    Both both;
+    struct stat facts {};
+    REQUIRE(::stat(both.config.c_str(), &facts) == 0);
+    both.agents.places.push_back({both.config, facts.st_dev, facts.st_ino});
+    for (const std::string text : {"{\n  oops}", "[1]", ""}) {
+        both.write("settings.json", text);
+        const std::vector<std::string> told = both.sync({{"managed", true}});
+        REQUIRE(told.size() == 1);
+        CHECK(has(told[0], "config/settings.json is left out: "));
+        CHECK_FALSE(has(told[0], "nothing was changed"));
+        CHECK(both.json_inside("settings.json") == json{{"managed", true}});
+    }
+    both.write("auth.json", std::string(4'194'305, ' '));
+    both.write("settings.json", "{}");
+    const std::vector<std::string> told = both.sync();
+    REQUIRE(told.size() == 1);
+    CHECK(has(told[0], "auth.json is left out: "));
+}
+
 TEST_CASE("a torn document is read again until it is whole" * doctest::skip(not_root()))
 {
     const Both both;

@@ -103,8 +103,8 @@ TEST_CASE("a document is a readable file, missing, or refused by its place")
     place.directory.write("good.json", "{}");
     place.directory.link("dangling.json", "nowhere");
     place.directory.make("directory.json");
-    CHECK(open_document(place.paths, place.top, "good.json", "p", place.left_out).is_open());
-    CHECK_FALSE(open_document(place.paths, place.top, "missing.json", "p", place.left_out).is_open());
+    CHECK(open_document(place.paths, place.top, "good.json", "p", place.left_out).fd.is_open());
+    CHECK_FALSE(open_document(place.paths, place.top, "missing.json", "p", place.left_out).fd.is_open());
     for (const std::string name : {"dangling.json", "directory.json"}) {
         const Caught caught = failure_of([&] { return open_document(place.paths, place.top, name, "/x/\x1b" + name, place.left_out); });
         CHECK(caught.status == 78);

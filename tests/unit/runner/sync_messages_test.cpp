@@ -22,7 +22,7 @@ std::vector<SyncMessage> examples()
     const HostFacts facts{most, 5, -1, std::numeric_limits<std::int64_t>::min(), 0777};
     return {
         SyncMessage{SyncStep::document, "settings.json", "/home/x/\xff\n", {}, {}},
-        SyncMessage{SyncStep::document, "", "", {}, {}},
+        SyncMessage{SyncStep::document, "", "", {}, {}, true},
         listing({}),
         listing({{EntryKind::file, "a/b", facts}, {EntryKind::directory, "a", {}}, {EntryKind::unreadable, std::string(4096, 'x'), {}}}),
         SyncMessage{SyncStep::end_of_listing, {}, {}, {}, {}},
@@ -32,7 +32,7 @@ std::vector<SyncMessage> examples()
 
 bool is_same(const SyncMessage &one, const SyncMessage &other)
 {
-    bool same = one.step == other.step && one.name == other.name && one.place == other.place &&
+    bool same = one.step == other.step && one.name == other.name && one.place == other.place && one.by_agents == other.by_agents &&
                 one.entries.size() == other.entries.size() && one.contents.size() == other.contents.size();
     for (std::size_t index = 0; same && index < one.entries.size(); ++index)
         same = one.entries[index].kind == other.entries[index].kind && one.entries[index].path == other.entries[index].path &&

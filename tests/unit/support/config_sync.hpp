@@ -73,7 +73,7 @@ struct Both {
         state.home = open_path(home, O_RDONLY | O_DIRECTORY);
         state.staging = open_path(staging, O_RDONLY | O_DIRECTORY);
         state.meta = open_path(meta, O_RDONLY | O_DIRECTORY);
-        return sync_config(root, user, agent_account(), plan_sync(policy, rules, user, policy.env, {}), state, locked_settings,
+        return sync_config(root, user, agent_account(), plan_sync(policy, rules, user, policy.env, agents), state, locked_settings,
                            SessionWatch{wrapper, termination}, [](const std::string &) {});
     }
 
@@ -84,6 +84,7 @@ struct Both {
     std::string outside;
     std::string user_home;
     std::string meta;
+    AgentPlaces agents;
 };
 
 } // namespace pi_agent::test
