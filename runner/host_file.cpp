@@ -62,12 +62,12 @@ namespace {
 // `place` is open on what was found (O_PATH).
 HostFile open_found(FdRef place, bool by_agents)
 {
-    const auto without = [&](const std::string &problem) { return HostFile{{}, {}, problem, by_agents, false}; };
+    const auto without = [&](const std::string &problem) { return HostFile{{}, {}, problem, by_agents}; };
     struct stat facts {};
     if (fstat(place.get(), &facts) != 0) return without(SystemFailure(errno, "examining").what());
     if (!S_ISREG(facts.st_mode)) return without(no_regular_file);
     if (is_kernels(place)) return without("a file of the kernel's");
-    HostFile file{reopen(place), {}, {}, by_agents, false};
+    HostFile file{reopen(place), {}, {}, by_agents};
     if (!file.fd) return without(SystemFailure(errno, "opening").what());
     if (fstat(file.fd.get(), &facts) != 0) return without(SystemFailure(errno, "examining").what());
     file.facts = facts_of(facts);
@@ -80,9 +80,9 @@ HostFile open_followed(const std::function<UserPlacePtr()> &follow)
         const UserPlacePtr place = follow();
         return open_found(place->fd, place->written_by != nullptr);
     } catch (const NotFollowed &refusal) {
-        return {{}, {}, refusal.what(), true, refusal.leads_out()};
+        return {{}, {}, refusal.what(), true};
     } catch (const SystemFailure &failure) {
-        return {{}, {}, SystemFailure(failure.error_number(), "opening").what(), false, false};
+        return {{}, {}, SystemFailure(failure.error_number(), "opening").what(), false};
     }
 }
 

@@ -17,7 +17,6 @@ struct HostFile {
     HostFacts facts;
     std::string problem;    // then
     bool by_agents = false; // it lies where agents write, or what lies there kept it from being read
-    bool leads_out = false; // that leads to another place
 };
 
 constexpr const char *no_regular_file = "it is no regular file, but a directory, a pipe, a socket or a device";

@@ -257,7 +257,7 @@ private:
             source_ = file.source;
             HostFile opened = open_host_file(paths_, tops_[file.source], file.path);
             if (opened.fd && opened.facts.size > file_limit && defence_is_on("file-limit"))
-                opened = {{}, {}, "larger than 256 MiB", opened.by_agents, false};
+                opened = {{}, {}, "larger than 256 MiB", opened.by_agents};
             if (!opened.fd) name_skipped(file.path, opened.problem);
             message.contents.push_back(Content{number, opened.fd.is_open(), opened.facts});
             if (opened.fd) fds.push_back(std::move(opened.fd));
