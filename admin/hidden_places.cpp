@@ -6,8 +6,10 @@
 #include "common/account.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
+#include "common/policy_load.hpp"
 #include "common/trusted_file.hpp"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <iterator>
@@ -38,12 +40,12 @@ void write_notes(const HiddenPlaces &places)
 
 // Only what is hidden still: root's, of the agents' group, closed to others. Whether there is nothing to remember of it any more: what
 // somebody has opened belongs to the agents' group still.
-bool give_back(const std::string &path, const FormerRights &former, Gid group, Changes &changes)
+bool give_back(const AsRoot &root, const std::string &path, const FormerRights &former, const std::string &group, Changes &changes)
 {
     const auto place = open_trusted(path, O_RDONLY | O_NONBLOCK, "program that was hidden");
     struct stat facts {};
     if (::fstat(place.get(), &facts) != 0) throw_errno("cannot examine " + path);
-    if (facts.st_gid != group.value()) return true;
+    if (!is_agents_group(root, facts.st_gid, group)) return true;
     if ((facts.st_mode & S_IRWXO) != 0) return false;
     const auto order =
         fmt::format("give {} its owner and mode back ({}:{} {:04o}): whoever these let in can run what is in it, without a sandbox",
@@ -78,15 +80,28 @@ void remember_hidden(const AsRoot &root, const std::string &path, const struct s
     if (places.emplace(path, FormerRights{facts.st_uid, facts.st_gid, facts.st_mode & rights_of_mode}).second) write_notes(places);
 }
 
+bool is_agents_group(const AsRoot &root, gid_t gid, const std::string &group)
+{
+    if (!group_name(Gid(gid))) return true;
+    std::set<std::string> names{group};
+    try {
+        if (const auto applied = read_applied(root); applied.last) names.insert(parse_policy(*applied.last).agent.group);
+    } catch (const PolicyError &) { // NOLINT(bugprone-empty-catch): of another version, which knew other keys
+    }
+    return std::any_of(names.begin(), names.end(), [&](const std::string &name) {
+        const auto known = find_group(name);
+        return known && known->value() == gid;
+    });
+}
+
 void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, const std::string &group, Changes &changes)
 {
     auto places = read_hidden_places(root);
     const auto before = places.size();
-    const auto agents = find_group(group);
     for (auto place = places.begin(); place != places.end();) {
         bool is_done = !current.contains(place->first);
         try {
-            if (is_done && agents) is_done = give_back(place->first, place->second, *agents, changes);
+            if (is_done) is_done = give_back(root, place->first, place->second, group, changes);
         } catch (const SystemFailure &failure) {
             if (failure.error_number() != ENOENT && failure.error_number() != ENOTDIR) throw; // what is gone needs nothing
         }

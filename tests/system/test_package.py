@@ -84,19 +84,35 @@ def test_removal_ends_sessions_and_keeps_policy_and_state(playing):
     assert pi(machine, "sh", "cat ~/kept.txt").stdout == b"kept\n"
 
 
-def test_what_was_hidden_belongs_to_no_group_that_is_not_there(playing):
+@pytest.mark.parametrize("rights", ["root:adm 751", "root:staff 750"])
+def test_what_was_hidden_belongs_to_no_group_that_is_not_there(playing, rights):
     """A program that was the policy's once, and one that is it now: open again before their group's number is anybody's."""
     machine = playing.machine
     other = "/opt/other-agent"
-    machine.root(f"mkdir -p {other}/bin && cp {PLAYING_AGENT} {other}/bin/pi && chown root:adm {other} && chmod 0751 {other}", check=True)
+    owner, mode = rights.split()
+    machine.root(f"mkdir -p {other}/bin && cp {PLAYING_AGENT} {other}/bin/pi && chown {owner} {other} && chmod {mode} {other}", check=True)
     try:
         machine.install_policy(PLAYING_POLICY.replace(PLAYING_AGENT, f"{other}/bin/pi"))
         assert owner_and_mode(machine, other) == "root:pi-agent 750"
         machine.install_policy(PLAYING_POLICY)  # back again
-        assert owner_and_mode(machine, other) == "root:adm 751" and owner_and_mode(machine, PLAYING_AGENT) == "root:pi-agent 750"
+        assert owner_and_mode(machine, other) == rights and owner_and_mode(machine, PLAYING_AGENT) == "root:pi-agent 750"
         machine.root(["pi-agentctl", "remove", "--state", "--accounts", "--yes"], check=True)
         assert owner_and_mode(machine, PLAYING_AGENT).startswith("root:root 755")
         assert machine.root("find /usr /opt /etc /var/lib -nogroup -o -nouser", check=True).stdout == b""
+    finally:
+        machine.root(["rm", "-r", other], check=True)
+
+
+def test_what_was_hidden_for_a_group_that_is_gone_comes_back(playing):
+    machine = playing.machine
+    other = "/opt/other-agent"
+    machine.root(f"mkdir -p {other}/bin && cp {PLAYING_AGENT} {other}/bin/pi && chown root:staff {other} && chmod 0750 {other}", check=True)
+    try:
+        machine.install_policy(PLAYING_POLICY.replace(PLAYING_AGENT, f"{other}/bin/pi"))
+        assert owner_and_mode(machine, other) == "root:pi-agent 750"
+        machine.root(["chgrp", "64999", other], check=True)  # as when somebody has removed the group
+        machine.install_policy(PLAYING_POLICY)
+        assert owner_and_mode(machine, other) == "root:staff 750"
     finally:
         machine.root(["rm", "-r", other], check=True)
 
