@@ -35,10 +35,19 @@ bool is_there(const GuardedTree &tree, const std::string &path)
                       "its owner makes it readable to you, or removes it");
 }
 
+// What is not of the asked kind is nothing of git's, and what has gone; no other failure (errno) means that there is nothing.
+void require_nothing_there(const GuardedTree &tree, const std::string &path)
+{
+    const int problem = errno;
+    if (problem == ENOENT || problem == ENOTDIR || problem == ELOOP || problem == ENXIO || !defence_is_on("protect-unreadable")) return;
+    if (problem == EACCES) refuse_unreadable(tree, path);
+    throw SystemFailure(problem, "looking at " + escape_for_display(join_path(tree.path, path)));
+}
+
 bool is_directory(const GuardedTree &tree, const std::string &path)
 {
     const UniqueFd directory = look_beneath(tree.top, path, O_PATH | O_DIRECTORY);
-    if (!directory && errno == EACCES && defence_is_on("protect-unreadable")) refuse_unreadable(tree, path);
+    if (!directory) require_nothing_there(tree, path);
     return directory.is_open();
 }
 
@@ -55,10 +64,13 @@ std::optional<std::string> text_of(const GuardedTree &tree, const std::string &b
     const ShownPath place = find_shown(tree, base, path);
     if (place.kind != ShownPath::Kind::other) return std::nullopt;
     const UniqueFd file = look_beneath(tree.top, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (!file && errno == EACCES && defence_is_on("protect-unreadable")) refuse_unreadable(tree, place.path);
-    struct stat facts {};
-    if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size > static_cast<off_t>(small_file_limit))
+    if (!file) {
+        require_nothing_there(tree, place.path);
         return std::nullopt;
+    }
+    struct stat facts {};
+    if (fstat(file.get(), &facts) != 0) throw_errno("examining " + escape_for_display(join_path(tree.path, place.path)));
+    if (!S_ISREG(facts.st_mode) || facts.st_size > static_cast<off_t>(small_file_limit)) return std::nullopt;
     return read_whole(file, small_file_limit, path);
 }
 
@@ -184,9 +196,11 @@ private:
     std::vector<std::string> entries(const std::string &gitdir, const std::string &below)
     {
         const UniqueFd directory = look_beneath(tree_.top, join_path(gitdir, below), O_RDONLY | O_DIRECTORY);
-        if (!directory && errno == EACCES && defence_is_on("protect-unreadable")) refuse_unreadable(tree_, join_path(gitdir, below));
-        if (!directory && errno == ELOOP) found_.push_back({gitdir, below, Standin::none, true}); // the link at least
-        if (!directory) return {};
+        if (!directory) {
+            require_nothing_there(tree_, join_path(gitdir, below));
+            if (errno == ELOOP) found_.push_back({gitdir, below, Standin::none, true}); // the link at least
+            return {};
+        }
         std::vector<std::string> names = names_in(directory);
         std::sort(names.begin(), names.end());
         return names;

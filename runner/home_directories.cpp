@@ -42,7 +42,11 @@ std::set<Inode> hidden_inodes(FdRef home)
     std::set<Inode> inodes;
     for (const auto &path : paths)
         for (const int follow : {AT_SYMLINK_NOFOLLOW, 0}) // it may be a link to where it is kept
-            if (const auto inode = inode_of(home, path, follow)) inodes.insert(*inode);
+            if (const auto inode = inode_of(home, path, follow))
+                inodes.insert(*inode);
+            else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP &&
+                     errno != EACCES) // what the user may not see is shown to nobody
+                throw_errno("looking at ~/" + path);
     return inodes;
 }
 

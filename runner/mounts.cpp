@@ -214,7 +214,7 @@ std::vector<MountEntry> list_mounts()
     std::string line;
     while (std::getline(file, line))
         mounts.push_back(parse_mount(line));
-    if (mounts.empty()) throw Failure(ExitStatus::system_failure, "/proc/self/mountinfo cannot be read");
+    if (mounts.empty() || file.bad()) throw Failure(ExitStatus::system_failure, "/proc/self/mountinfo cannot be read");
     return mounts;
 }
 

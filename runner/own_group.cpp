@@ -116,6 +116,7 @@ void require_not_owned(const std::string &mount, std::string group, Uid user)
 void require_groups_of_others(Uid user)
 {
     std::ifstream groups("/proc/self/cgroup");
+    if (!groups) refuse_to_stay("/proc/self/cgroup cannot be opened");
     for (std::string line; std::getline(groups, line);) {
         const std::size_t first = line.find(':');
         const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
@@ -127,6 +128,7 @@ void require_groups_of_others(Uid user)
         else if (controllers == "freezer")
             require_not_owned(std::string(control_groups) + "/freezer", group, user);
     }
+    if (groups.bad()) refuse_to_stay("/proc/self/cgroup cannot be read");
 }
 
 } // namespace

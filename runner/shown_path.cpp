@@ -2,6 +2,7 @@
 #include "runner/shown_path.hpp"
 
 #include "common/error.hpp"
+#include "common/escape.hpp"
 #include "common/policy_paths.hpp"
 #include "runner/beneath.hpp"
 #include "runner/mounts.hpp"
@@ -84,7 +85,8 @@ private:
             return stop(ShownPath::Kind::missing);
         }
         if (!fd && errno == EACCES && is_own_directory(tree_, found_.path)) return stop(ShownPath::Kind::closed);
-        if (!fd) return stop(ShownPath::Kind::unclear);
+        if (!fd && (errno == EACCES || errno == ENAMETOOLONG)) return stop(ShownPath::Kind::unclear);
+        if (!fd) throw_errno("looking at " + escape_for_display(join_path(tree_.path, path)));
         if (mount_id(fd) != mount_) {
             found_.path = path;
             return stop(ShownPath::Kind::hidden);

@@ -22,7 +22,7 @@ struct ShownPath {
         outside, // leads out of the project
         hidden,  // on another file system that is mounted there, which the agent is not shown
         closed,  // `path` is a directory of the user's that the user may not enter: who owns it may open it at any time
-        unclear, // cannot be looked at
+        unclear, // may not be looked at by the user, or has no end
     };
     Kind kind = Kind::unclear;
     std::string path;               // of what was found, canonical and relative to the top; any bytes
