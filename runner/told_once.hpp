@@ -8,8 +8,8 @@
 
 namespace pi_agent {
 
-// What of `notices` is to be told now: all of them, or nothing where the last start that had anything to say about `about` (a file of the
-// user's meta) said just that. With `always`, all of them.
+// What of `notices` is to be told now: all of them, or nothing where the last start had just these about `about` (a file of the user's
+// meta). What was away at a start and is back is told again: somebody had mended it. With `always`, all of them.
 std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always);
 
 // The same, once for each `place`: all of them, or nothing where any start said just that of this place.
