@@ -49,7 +49,8 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
     if (is_of_docker(session_id) && defence_is_on("docker:removed"))
         remove_container(root, container_name(session_id), in_seconds(cleanup_docker_seconds));
     remove_empty_groups(group);
-    // A runner that lives knows more. One that stands still keeps nothing but its record: its own end, or whoever ends it, brings the rest.
+    // A runner that lives knows more. One that stands still keeps its record, and temporary files, which it has locked: its own end, or
+    // whoever ends it, brings the rest.
     if (record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds)))
         return remove_session_with_scratch(root, session_id, cleanup_removal_seconds);
     unmount_session_with_scratch(root, session_id, cleanup_removal_seconds);

@@ -50,15 +50,20 @@ UniqueFd open_directory(FdRef parent, const char *name)
     return directory;
 }
 
-// None when it is gone, or locked until the deadline.
-std::optional<FoundScratch> find_scratch(const std::string &path, Deadline deadline)
+enum class Busy { is_passed_over, is_failure };
+
+// None when it is gone; and, where the caller passes over what somebody else has locked until the deadline, of that, too.
+std::optional<FoundScratch> find_scratch(const std::string &path, Deadline deadline, Busy busy)
 {
     auto [directory, id] = split_last(path);
     if (!is_session_id(id)) throw Failure(ExitStatus::internal, path + " is no session's temporary directory");
     FoundScratch found{open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of temporary directories"), id, UniqueFd(), {}};
     found.top = open_directory(found.parent, id.c_str());
     if (!found.top) return std::nullopt;
-    if (!lock_until(found.top, deadline, path)) return std::nullopt;
+    if (!lock_until(found.top, deadline, path)) {
+        if (busy == Busy::is_passed_over) return std::nullopt;
+        throw Failure(ExitStatus::system_failure, path + " is locked, by its runner or by who removes it; the next sweep goes on");
+    }
     for (auto &name : names_in(found.top)) {
         if (found.inner.size() == inner_limit) throw Failure(ExitStatus::internal, path + " holds more than a session makes there");
         UniqueFd inner = open_directory(found.top, name.c_str());
@@ -158,7 +163,7 @@ void await(Child &child, Deadline deadline)
 
 void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadline)
 {
-    const std::optional<FoundScratch> found = find_scratch(path, deadline);
+    const std::optional<FoundScratch> found = find_scratch(path, deadline, Busy::is_failure);
     if (!found || remove_when_empty(*found)) return;
     await(*start_emptying(root, *found, Hurry::yes), deadline);
     if (!remove_when_empty(*found)) throw Failure(ExitStatus::system_failure, path + " is filled while it is removed");
@@ -215,7 +220,7 @@ void ScratchSweep::begin(const std::string &state_dir)
         if (++orphans > orphans_at_once || children_.size() == children_at_once) return;
         const std::string path = parent_ + "/" + id;
         try {
-            const std::optional<FoundScratch> found = find_scratch(path, Clock::now());
+            const std::optional<FoundScratch> found = find_scratch(path, Clock::now(), Busy::is_passed_over);
             if (!found || remove_when_empty(*found)) continue;
             children_.emplace_back(path, start_emptying(root_, *found, Hurry::no));
             record_problem(id, "temporary files without a session are removed");
@@ -232,7 +237,7 @@ void ScratchSweep::finish() noexcept
         try {
             await(*child, deadline);
             child.reset(); // and with it the lock
-            if (const std::optional<FoundScratch> found = find_scratch(path, deadline)) remove_when_empty(*found);
+            if (const std::optional<FoundScratch> found = find_scratch(path, deadline, Busy::is_passed_over)) remove_when_empty(*found);
         } catch (const std::exception &failure) { // best_effort: recorded
             record_problem(split_last(path).second, std::string("temporary files are left: ") + failure.what());
         }
