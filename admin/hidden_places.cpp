@@ -4,6 +4,7 @@
 #include "admin/policy_files.hpp"
 #include "admin/root_file.hpp"
 #include "common/account.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/escape.hpp"
 #include "common/policy_load.hpp"
@@ -45,7 +46,7 @@ bool give_back(const AsRoot &root, const std::string &path, const FormerRights &
     const auto place = open_trusted(path, O_RDONLY | O_NONBLOCK, "program that was hidden");
     struct stat facts {};
     if (::fstat(place.get(), &facts) != 0) throw_errno("cannot examine " + path);
-    if (!is_agents_group(root, facts.st_gid, group)) return true;
+    if (!is_agents_group(root, facts.st_gid, group) || !defence_is_on("hidden-given-back")) return true;
     if ((facts.st_mode & S_IRWXO) != 0) return false;
     const auto order =
         fmt::format("give {} its owner and mode back ({}:{} {:04o}): whoever these let in can run what is in it, without a sandbox",

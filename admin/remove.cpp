@@ -16,6 +16,7 @@
 #include "admin/sudoers.hpp"
 #include "admin/system_managed.hpp"
 #include "common/account.hpp"
+#include "common/defence.hpp"
 #include "common/error.hpp"
 #include "common/remedy.hpp"
 #include "runner/host_stamp.hpp"
@@ -150,7 +151,7 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
     stop_empty_scopes(root, changes, out);
     const auto places = order.accounts ? places_of_group(root, policy) : std::set<std::string>(); // before what is noted of them goes
-    if (order.keep_hidden)
+    if (order.keep_hidden && defence_is_on("keep-hidden"))
         tell_hidden(root, policy, out);
     else
         show_agent_binary(root, policy, changes, out);
