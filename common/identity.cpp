@@ -3,6 +3,7 @@
 
 #include "common/defence.hpp"
 #include "common/error.hpp"
+#include "common/user_namespace.hpp"
 
 #include <algorithm>
 #include <array>
@@ -24,6 +25,7 @@ AsRoot AsRoot::claim()
     // Groups are whatever started us chose: sudo's target, or none, for a unit of systemd's.
     if (setgroups(0, nullptr) == 0 && setresgid(0, 0, 0) == 0) return AsRoot();
     if (errno != EPERM) throw_errno("taking root's own group");
+    if (const auto problem = problem_of_user_namespace()) throw Failure(ExitStatus::denied, "denied: " + *problem);
     throw Failure(ExitStatus::denied, "denied: this process may not take root's own group, as in a user namespace; users type `pi`");
 }
 

@@ -7,6 +7,7 @@
 #include "common/escape.hpp"
 #include "common/path_walk.hpp"
 #include "common/remedy.hpp"
+#include "common/user_namespace.hpp"
 
 #include <algorithm>
 #include <dirent.h>
@@ -67,6 +68,9 @@ void require_only_root_can_change(const std::string &what, const std::string &wa
                         "that it is root's; unmount it, or keep the file in another place",
                         what, escape_for_display(wanted), escape_for_display(step.path)));
     if (step.status.st_uid != 0) {
+        if (const auto problem = problem_of_user_namespace())
+            throw Failure(ExitStatus::configuration,
+                          fmt::format("the {} {} cannot be trusted: {}", what, escape_for_display(wanted), *problem));
         refuse(what, wanted, step, fmt::format("belongs to uid {}, not to root", step.status.st_uid),
                "look at what is there, then " + command_on("chown root", step.path, "put it where root owns everything on the way"));
     }

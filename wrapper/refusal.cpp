@@ -9,6 +9,7 @@
 #include "common/policy_load.hpp"
 #include "common/record_event.hpp"
 #include "common/root_path.hpp"
+#include "common/user_namespace.hpp"
 #include "common/working_directory.hpp"
 
 #include <filesystem>
@@ -32,6 +33,7 @@ Account find_caller()
 
 EarlyLook look_early(FdRef cwd)
 {
+    if (const auto problem = problem_of_user_namespace()) throw Failure(ExitStatus::denied, "denied: " + *problem);
     if (prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 1)
         throw Failure(ExitStatus::unavailable, "this shell may gain no privileges (no_new_privs), so sudo cannot work; are you inside an "
                                                "agent's session already? use an ordinary shell");
@@ -96,6 +98,7 @@ EarlyLook refuse_early(FdRef cwd)
 void record_refusal(const EarlyRefusal &refusal, Program program) noexcept
 {
     constexpr int patience_milliseconds = 500;
+    if (problem_of_user_namespace()) return; // its numbers are other users' on the host
     try {
         RecordSubject subject;
         subject.uid = Uid(getuid());

@@ -31,7 +31,7 @@ CASES = {
     "a policy behind a user's link": (PLAYING_POLICY, f"{POLICY_OF_EVE}; ln -sf /home/eve/file {POLICY_FILE}; chown -h eve {POLICY_FILE}", "cannot be trusted"),
     "a policy of a user": (PLAYING_POLICY, f"{POLICY_OF_EVE}; ln -sf /home/eve/file {POLICY_FILE}", "cannot be trusted"),
     "a policy in root's home": (PLAYING_POLICY, f"install -m 600 {POLICY_FILE} /root/policy.yaml; ln -sf /root/policy.yaml {POLICY_FILE}", "readable"),
-    "where root is nobody": (PLAYING_POLICY, "true", "/ belongs to uid 65534"),
+    "where root is nobody": (PLAYING_POLICY, "true", "a user namespace that does not hold the host's root"),
     "an account of the system": (
         PLAYING_POLICY.replace("  accounts: per-user\n", "").replace("agent:\n", "agent:\n  user: games\n  create_user: false\n"),
         "gpasswd -a games disk", "games"),
@@ -88,3 +88,36 @@ def test_a_command_in_a_message_can_be_pasted(faulty, case):
         assert OWN.fullmatch(changed), command
         machine.root(command)
     assert states(machine) == before
+
+
+# As a caller may be in a user namespace: what runs the command there. podman's has alice as root, and other numbers of hers.
+NAMESPACES = {
+    "without any number": ["unshare", "--user"],
+    "as root": ["unshare", "--user", "--map-root-user"],
+    "as oneself": ["unshare", "--user", "--map-current-user"],
+    "bwrap": ["bwrap", "--unshare-user", "--dev-bind", "/", "/"],
+    "podman": ["python3", "-c", """
+import ctypes, os, sys, time
+assert ctypes.CDLL(None).unshare(0x10000000) == 0
+open("/tmp/in-namespace", "w").write(str(os.getpid()))
+while len(open("/proc/self/uid_map").readlines()) < 2: time.sleep(0.01)
+os.execvp(sys.argv[1], sys.argv[1:])
+"""],
+}  # fmt: skip
+MAP_AS_PODMAN = "until pid=$(cat /tmp/in-namespace 2>/dev/null) && test -n \"$pid\"; do sleep 0.05; done; rm /tmp/in-namespace; printf '0 1000 1\n1 100000 65536\n' | dd iflag=fullblock of=/proc/$pid/uid_map status=none"
+
+
+@pytest.mark.parametrize("kind", NAMESPACES)
+def test_a_caller_in_a_user_namespace_is_told_to_use_an_ordinary_shell(playing, kind):
+    def said(*command):
+        with playing.popen([*NAMESPACES[kind], *command], cwd=DEMO) as running:
+            if kind == "podman":
+                playing.root(MAP_AS_PODMAN, check=True, timeout=20)
+            return running.communicate(timeout=20), running.returncode
+
+    (out, err), status = said("pi", "sh", "echo ran")
+    assert (status, out) == (77, b""), err
+    for (out, err), status in (said("pi", "sh", "echo ran"), said("pi-agentctl", "explain")):
+        assert status in (77, 78) and out == b"", (out, err)
+        assert b"in a user namespace that does not hold the host's root" in err and b"use an ordinary shell of this host" in err, err
+        assert b"belongs to" not in err and b"put it where" not in err, err
