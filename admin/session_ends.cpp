@@ -9,9 +9,12 @@
 #include "common/policy_load.hpp"
 #include "runner/own_scope.hpp"
 #include "runner/session_directory.hpp"
+#include "runner/session_record.hpp"
 #include "runner/systemd_bus.hpp"
 
 #include <algorithm>
+#include <fmt/ranges.h>
+#include <set>
 #include <variant>
 
 namespace pi_agent {
@@ -69,13 +72,39 @@ void stop_empty_scopes(const AsRoot &root, Changes &changes, std::ostream &warni
     }
 }
 
+std::string where_to_look(const std::vector<LeftSession> &left)
+{
+    std::string units;
+    std::set<std::string> accounts;
+    bool is_unknown = false;
+    for (const auto &session : left) {
+        if (!session.unit.empty())
+            units += " " + escape_for_display(session.unit);
+        else if (!session.account.empty())
+            accounts.insert(escape_for_display(session.account));
+        else
+            is_unknown = true;
+    }
+    std::vector<std::string> commands;
+    if (!units.empty()) commands.push_back("systemctl status" + units);
+    for (const auto &account : accounts)
+        commands.push_back("ps -f -u " + account);
+    if (is_unknown) commands.emplace_back("pi-agentctl sessions");
+    return fmt::format("{}", fmt::join(commands, "; "));
+}
+
 void require_ended(const std::vector<std::string> &living, const std::string &problem)
 {
     if (living.empty()) return;
-    std::string units;
-    for (const auto &session : living)
-        units += " " + service_name(session);
-    throw Failure(ExitStatus::system_failure, problem + "; look at them: systemctl status" + units);
+    std::vector<LeftSession> left;
+    const UniqueFd sessions = open_sessions();
+    for (const auto &id : living) {
+        left.push_back({id, "", ""});
+        const UniqueFd session = try_open_session(sessions, id);
+        const auto record = session ? read_open_record(session) : std::nullopt;
+        if (record) left.back() = {id, record->subject.unit, record->subject.account};
+    }
+    throw Failure(ExitStatus::system_failure, problem + "; look at them: " + where_to_look(left));
 }
 
 } // namespace pi_agent

@@ -27,6 +27,15 @@ std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Pol
 // What fails is a warning.
 void stop_empty_scopes(const AsRoot &root, Changes &changes, std::ostream &warnings);
 
+// A session that does not end, as far as it is known: without a unit (method bwrap), or an account, that is empty.
+struct LeftSession {
+    std::string id;
+    std::string unit;
+    std::string account;
+};
+// What to look at it with, in a message.
+std::string where_to_look(const std::vector<LeftSession> &left);
+
 // Throws Failure(system_failure) that says where to look, when sessions are left; `problem` is its beginning.
 void require_ended(const std::vector<std::string> &living, const std::string &problem);
 

@@ -20,8 +20,8 @@ void record_event(const RecordSubject &subject, const RecordEvent &event, const 
         append_to_record_file(fields);
     } catch (const Failure &failure) {
         if (!defence_is_on("record-required")) return;
-        throw Failure(ExitStatus::system_failure, std::string("nothing can be recorded: the journal takes no entry (see: systemctl status "
-                                                              "systemd-journald), and the file in its place cannot be written: ") +
+        throw Failure(ExitStatus::system_failure, std::string("nothing can be recorded: the journal takes no entry (does "
+                                                              "systemd-journald run?), and the file in its place cannot be written: ") +
                                                       failure.what() + "; the administrator mends one of them");
     }
 }

@@ -38,7 +38,7 @@ constexpr int directory_patience_seconds = 10;
 [[noreturn]] void refuse_to_wait(const std::string &what)
 {
     throw Failure(ExitStatus::limit, "another start has been " + what + " for more than " + std::to_string(directory_patience_seconds) +
-                                         " seconds; try again, or look for it with: systemctl list-units 'pi-agent*'");
+                                         " seconds; try again, or look for it with: pgrep -a pi-agent");
 }
 
 bool is_tmpfs_of_its_own(FdRef sessions)

@@ -41,7 +41,7 @@ UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void
     if (!lock_until(lock, in_seconds(lock_patience_seconds), "the state of " + user, wait))
         throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
                                              std::to_string(lock_patience_seconds) +
-                                             " seconds; try again, or look for it with: systemctl list-units 'pi-agent*'");
+                                             " seconds; try again, or look for it with: pgrep -a pi-agent");
     return lock;
 }
 

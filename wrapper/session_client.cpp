@@ -235,7 +235,7 @@ private:
     {
         if (!deadline_ || Clock::now() < *deadline_) return;
         if (!leaving_) return leave();
-        throw Failure(ExitStatus::system_failure, "sudo ended and the runner does not answer; see: systemctl list-units 'pi-agent*'");
+        throw Failure(ExitStatus::system_failure, "sudo ended and the runner does not answer; see: pgrep -a pi-agent");
     }
 
     ClientInput input_;

@@ -46,4 +46,14 @@ TEST_CASE("under the emergency stop all end")
         CHECK(ends.find(std::string(session) + "the administrator has switched the agent off (") != std::string::npos);
 }
 
+TEST_CASE("where to look at those that do not end is said in words of their method")
+{
+    CHECK(where_to_look({{"A", "pi-agent-A.service", "pi-agent-alice"}, {"B", "pi-agent-B.service", "pi-agent-bob"}}) ==
+          "systemctl status pi-agent-A.service pi-agent-B.service");
+    CHECK(where_to_look({{"A", "", "pi-agent-alice"}, {"B", "", "pi-agent-alice"}}) == "ps -f -u pi-agent-alice"); // bwrap
+    CHECK(where_to_look({{"A", "", ""}}) == "pi-agentctl sessions");
+    CHECK(where_to_look({{"A", "pi-agent-A.service", ""}, {"B", "", "pi-agent-bob"}, {"C", "", ""}}) ==
+          "systemctl status pi-agent-A.service; ps -f -u pi-agent-bob; pi-agentctl sessions");
+}
+
 } // namespace session_ends_test
