@@ -173,9 +173,9 @@ std::string to_text(const CanaryReport &report)
 {
     const char *method = to_string(report.method);
     if (report.user.empty())
-        return fmt::format(
-            "the sandbox ({}) was not tried: no user of the policy has a root that exists; make one, then: sudo pi-agentctl doctor",
-            method);
+        return fmt::format("the sandbox ({}) was not tried: no user of the policy has a root that exists; once one of them has created "
+                           "theirs (explain --user NAME lists them), run: sudo pi-agentctl doctor",
+                           method);
     auto text = fmt::format("the sandbox ({}) was tried as {} in {}: ", method, report.user, escape_for_display(report.directory));
     if (report.is_good()) return text + fmt::format("all {} probes passed", report.answers.size()) + missing_landlock(report);
     const auto wrong = report.wrong();

@@ -59,7 +59,7 @@ void add_projects(const RenderPlan &plan, Demands &demands)
                            "put in its place what it leads to", only_ours});
     for (const auto &path : plan.missing)
         demands.push_back({path.where, "projects.protect", quote(path.path) + " is not there, and only the runner keeps it from being made",
-                           "make it, or take it out of the list", only_ours});
+                           "its user creates it, or you take it out of the list", only_ours});
     for (const auto &path : plan.mounts)
         demands.push_back({plan.rules.where,
                            plan.rules.entry + ".roots",
