@@ -56,6 +56,12 @@ void check_method(const Policy &policy, const Observer &observer, Means means, P
     } catch (const Failure &failure) {
         problems.add(sandbox.where, method_key, failure.what(), "");
     }
+    if (sandbox.method != SandboxMethod::bwrap || problems.has_within("network")) return;
+    try {
+        require_bwrap_network(*observer.root(), policy.network);
+    } catch (const Failure &failure) {
+        problems.add(policy.network.where, "network", failure.what(), "");
+    }
 }
 
 } // namespace pi_agent

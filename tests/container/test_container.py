@@ -11,6 +11,7 @@ import pytest
 DEMO = "/home/alice/projects/demo"
 UNAVAILABLE = 69
 SYSTEM_FAILURE = 71
+INVALID = 78
 LEFTOVERS = """
 ls -A /run/pi-agent/sessions; ls -A /var/lib/pi-agent/sessions
 grep -o ' /run/pi-agent/sessions/[^ ]*' /proc/self/mountinfo
@@ -147,11 +148,14 @@ def test_a_first_process_that_may_more_is_not_looked_at(container, given):
 
 def test_no_network_takes_a_capability(container, given, policy_with):
     policy_with("network: none\n")
-    refused = pi(container, "-p", "hello")
+    refused, checked = pi(container, "-p", "hello"), container.root(["pi-agentctl", "check"])
     assert refused.returncode == UNAVAILABLE and refused.stdout == b"", refused
-    for word in (b"no CAP_NET_ADMIN", b"network: none (/etc/pi-agent/policy.yaml:", b"start the container with that capability"):
-        assert word in refused.stderr, refused
+    assert checked.returncode == INVALID, checked
+    for said in (refused.stderr, checked.stderr):
+        for word in (b"no CAP_NET_ADMIN", b"network: none (/etc/pi-agent/policy.yaml:", b"start the container with that capability"):
+            assert word in said, said
     with given(capabilities=("net_admin",)):
+        assert container.root(["pi-agentctl", "check"]).returncode == 0
         done = shell(container, "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '")
     assert (done.returncode, done.stdout) == (0, b"lo\n"), done
 
@@ -182,6 +186,16 @@ def test_a_caller_that_may_get_no_time_is_refused(container, given):
     with given(capabilities=("sys_nice",)):
         done = shell(container, "chrt -p $$; nice", before=["nice", "-n", "7", *idle])
     assert done.returncode == 0 and b"SCHED_OTHER" in done.stdout and done.stdout.endswith(b"\n0\n"), done
+
+
+@pytest.mark.parametrize("limit", ["NOFILE", "NPROC", "STACK"])
+def test_a_limit_that_cannot_be_raised_again_is_named(container, limit):
+    """Root of such a container has no CAP_SYS_RESOURCE: what the caller lowered stays."""
+    lower = "import os, resource, sys; k = getattr(resource, 'RLIMIT_' + sys.argv[1]); resource.setrlimit(k, (int(sys.argv[2]),) * 2); os.execvp('pi', ['pi', '-p', 'hello'])"
+    value = {"NOFILE": 200, "NPROC": 500, "STACK": 1 << 20}[limit]
+    refused = container.run(["python3", "-c", lower, limit, str(value)], cwd=DEMO)
+    assert refused.returncode == SYSTEM_FAILURE and refused.stdout == b"", refused
+    assert f"resetting the resource limit RLIMIT_{limit} (lowered by the caller; raise it in the calling shell)".encode() in refused.stderr, refused
 
 
 @pytest.mark.parametrize(("of_container", "of_agent"), [(0, 500), (300, 500), (900, 900)])

@@ -212,6 +212,15 @@ def test_a_shell_that_allows_too_few_files_is_told_so(machine):
     assert_refused(done, 69, "/usr/bin/sudo", "Too many open files", "ulimit -n")
 
 
+def test_a_working_directory_with_a_path_too_long_is_refused_with_a_way_out(machine):
+    deep = "import os\nfor _ in range(25): os.mkdir('d' * 200); os.chdir('d' * 200)\nos.execvp('pi', ['pi', 'sh', 'echo ran'])"
+    try:
+        done = machine.run(["python3", "-c", deep], cwd=DEMO)
+    finally:
+        machine.run("rm -r dddd*", cwd=DEMO, check=True)
+    assert_refused(done, DENIED, "the path of the working directory is longer than 4,096 bytes", "cd to a directory higher up")
+
+
 def test_a_runner_that_fails_before_it_knows_its_caller_says_so_with_its_own_status(machine):
     machine.write("/root/failing-sudo", "#!/bin/sh\necho 'pi-agent-runner: the accounts cannot be read' >&2\nexit 71\n", mode=0o755)
     machine.root(["mount", "--bind", "/root/failing-sudo", "/usr/bin/sudo"], check=True)
