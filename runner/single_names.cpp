@@ -30,6 +30,7 @@ constexpr std::size_t copied_size_limit = 16UL << 20U; // bytes of one file: it 
 constexpr std::size_t attributes_limit = 64UL * 1024;  // of a list and of a value (xattr(7))
 constexpr int copying_attempts = 3;                    // of a file that is written meanwhile
 constexpr std::size_t paths_named = 3;
+constexpr mode_t kept_mode = 01777; // of a file that is copied: it was no copy that somebody gave the right to act as its owner
 
 bool is_same_file(const struct stat &one, const struct stat &other)
 {
@@ -38,17 +39,21 @@ bool is_same_file(const struct stat &one, const struct stat &other)
 
 bool is_unchanged(const struct stat &before, const struct stat &now)
 {
-    return is_same_file(before, now) && before.st_size == now.st_size && before.st_mtim.tv_sec == now.st_mtim.tv_sec &&
-           before.st_mtim.tv_nsec == now.st_mtim.tv_nsec && before.st_ctim.tv_sec == now.st_ctim.tv_sec &&
-           before.st_ctim.tv_nsec == now.st_ctim.tv_nsec;
+    return is_same_file(before, now) && before.st_mode == now.st_mode && before.st_uid == now.st_uid && before.st_gid == now.st_gid &&
+           before.st_size == now.st_size && before.st_mtim.tv_sec == now.st_mtim.tv_sec && before.st_mtim.tv_nsec == now.st_mtim.tv_nsec &&
+           before.st_ctim.tv_sec == now.st_ctim.tv_sec && before.st_ctim.tv_nsec == now.st_ctim.tv_nsec;
 }
 
 // Inside, the agent has the rights of the user: what the user owns it can make writable.
 bool may_change(FdRef parent, const std::string &name, const struct stat &facts)
 {
     struct statvfs system {};
-    if (fstatvfs(parent.get(), &system) == 0 && (system.f_flag & ST_RDONLY) != 0) return false;
-    return facts.st_uid == geteuid() || faccessat(parent.get(), name.c_str(), W_OK, AT_SYMLINK_NOFOLLOW) == 0;
+    if (fstatvfs(parent.get(), &system) != 0) throw_errno("examining the file system of " + escape_for_display(name));
+    if ((system.f_flag & ST_RDONLY) != 0) return false;
+    if (facts.st_uid == geteuid() || faccessat(parent.get(), name.c_str(), W_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
+    if (errno != EACCES && errno != EPERM && errno != EROFS && errno != ENOENT)
+        throw_errno("asking who may change " + escape_for_display(name));
+    return false;
 }
 
 // The new file, with a name only where the file system has none without. It goes with this object, but for the name that it was given.
@@ -82,19 +87,43 @@ public:
             return false;
         }
         if (facts.st_gid != getegid() && fchown(fd_.get(), static_cast<uid_t>(-1), facts.st_gid) != 0) return false;
-        if (fchmod(fd_.get(), facts.st_mode & 07777U) != 0 || !take_attributes(source)) return false;
+        if (fchmod(fd_.get(), facts.st_mode & kept_mode) != 0 || !take_attributes(source)) return false;
         const std::array<timespec, 2> times{facts.st_atim, facts.st_mtim};
         return futimens(fd_.get(), times.data()) == 0 && fdatasync(fd_.get()) == 0; // after a power cut it is the old one or this
     }
-    [[nodiscard]] bool take_the_place_of(const std::string &name)
+
+    // What somebody has renamed there since `replaced` was looked at gets its place back (ESTALE).
+    [[nodiscard]] bool take_the_place_of(const std::string &name, const struct stat &replaced)
     {
         const std::string itself = "/proc/self/fd/" + std::to_string(fd_.get());
         if (!is_named_ && linkat(AT_FDCWD, itself.c_str(), parent_.get(), temporary_.c_str(), AT_SYMLINK_FOLLOW) != 0) return false;
-        is_named_ = renameat(parent_.get(), temporary_.c_str(), parent_.get(), name.c_str()) != 0;
-        return !is_named_;
+        is_named_ = true;
+        if (!exchange_with(name)) {
+            if (errno != EINVAL) return false;
+            // best_effort: this file system (NFS) exchanges nothing, and the moment since the look stays.
+            is_named_ = renameat(parent_.get(), temporary_.c_str(), parent_.get(), name.c_str()) != 0;
+            return !is_named_;
+        }
+        if (holds(replaced)) return true;
+        struct stat own {};
+        is_named_ = exchange_with(name) && fstat(fd_.get(), &own) == 0 && holds(own);
+        if (!is_named_) static_cast<void>(exchange_with(name)); // best_effort: a third one came; nothing of theirs is removed
+        errno = ESTALE;
+        return false;
     }
 
 private:
+    [[nodiscard]] bool exchange_with(const std::string &name)
+    {
+        return renameat2(parent_.get(), temporary_.c_str(), parent_.get(), name.c_str(), RENAME_EXCHANGE) == 0;
+    }
+
+    [[nodiscard]] bool holds(const struct stat &file) const
+    {
+        struct stat facts {};
+        return fstatat(parent_.get(), temporary_.c_str(), &facts, AT_SYMLINK_NOFOLLOW) == 0 && is_same_file(facts, file);
+    }
+
     // Access lists and the user's own; others are the system's to set.
     [[nodiscard]] bool take_attributes(FdRef source)
     {
@@ -143,7 +172,8 @@ int replace_by_copy(FdRef parent, const std::string &name)
         struct stat named {};
         if (fstat(source.get(), &now) != 0 || fstatat(parent.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) return errno;
         if (!is_unchanged(before, now) || !is_same_file(before, named)) continue;
-        return copy.take_the_place_of(name) ? 0 : errno;
+        if (copy.take_the_place_of(name, before)) return 0;
+        if (errno != ESTALE) return errno;
     }
     return ESTALE;
 }

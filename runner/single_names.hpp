@@ -17,8 +17,8 @@ public:
     explicit SingleNames(const GuardedTree &tree);
 
     // Of the file at `path` (canonical, relative to the top), or of every file in the directory there: one with several names that the user
-    // may change is replaced by a copy with the same owner, mode, times and attributes. Throws Failure(configuration) for one that cannot
-    // be replaced, and Failure(limit) where that is too much to look at or to replace.
+    // may change is replaced by a copy with the same owner, mode (but setuid and setgid), times and attributes. Throws
+    // Failure(configuration) for one that cannot be replaced, and Failure(limit) where that is too much to look at or to replace.
     void require(const std::string &path);
 
     // What was replaced, for people.

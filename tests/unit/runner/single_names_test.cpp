@@ -7,9 +7,12 @@
 #include "support/shown_project.hpp"
 
 #include <array>
+#include <atomic>
+#include <chrono>
 #include <filesystem>
 #include <sys/stat.h>
 #include <sys/xattr.h>
+#include <thread>
 
 using namespace pi_agent;
 using namespace pi_agent::test;
@@ -66,6 +69,42 @@ TEST_CASE("a file with another name becomes one of its own and is otherwise as i
     CHECK(std::string(std::istreambuf_iterator<char>(text), {}) == "[core]\n");
     CHECK(std::distance(std::filesystem::directory_iterator(project.directory / "git"), {}) == 1);
     CHECK(made_single(project, "git/config").empty());
+}
+
+TEST_CASE("a copy acts as nobody, and what is renamed into its place meanwhile stays")
+{
+    const ShownProject project;
+    const std::string file = project.directory.write("config", "x");
+    REQUIRE(::chmod(file.c_str(), 06755) == 0);
+    give_another_name(file, project.directory / "other");
+    CHECK(made_single(project, "config").size() == 1);
+    CHECK((facts_of(file).st_mode & 07777U) == 0755);
+
+    const auto content = [&] {
+        std::ifstream text(file);
+        return std::string(std::istreambuf_iterator<char>(text), {});
+    };
+    std::atomic<bool> done{false};
+    std::thread single([&] {
+        while (!done)
+            failure_of([&] { return made_single(project, "config").size(); }); // may find that it changes all the time
+    });
+    int lost = 0;
+    for (int round = 0; round < 2000; ++round) {
+        const std::string text = std::to_string(round);
+        const std::string next = project.directory.write("next" + text, text);
+        give_another_name(next, project.directory / "too" + text);
+        REQUIRE(::rename(next.c_str(), file.c_str()) == 0);
+        bool is_there = false;
+        for (int look = 0; !is_there && look < 10'000; ++look) {
+            is_there = content() == text; // for a moment it is the copy of the one before
+            if (!is_there) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+        }
+        lost += is_there ? 0 : 1;
+    }
+    done = true;
+    single.join();
+    CHECK(lost == 0);
 }
 
 TEST_CASE("in a directory that is every file, at any depth, and no link is followed")
