@@ -90,7 +90,7 @@ TEST_CASE("a copy acts as nobody, and what is renamed into its place meanwhile s
             failure_of([&] { return made_single(project, "config").size(); }); // may find that it changes all the time
     });
     int lost = 0;
-    for (int round = 0; round < 2000; ++round) {
+    for (int round = 0; round < 300; ++round) {
         const std::string text = std::to_string(round);
         const std::string next = project.directory.write("next" + text, text);
         give_another_name(next, project.directory / "too" + text);
