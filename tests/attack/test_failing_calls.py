@@ -72,7 +72,7 @@ SEAM = re.compile(rb"/etc/pi-agent/test-|PR_[GS]ET_NAME")
 # half made nobody else knows what it is. After every other call nothing is left.
 OF_ITS_DIRECTORY = re.compile(rb"/run/pi-agent/sessions\b")
 TAKEN_BY_THE_WAIT = {"openat": 1, "prctl": 1}
-SEAM_STEPS = (0, 1, 2, 3, 4, 7, 10, 13, 16, 19, 22)  # between many of the seam's, every other one is not
+CALL = re.compile(rb"(\d+ +)?(\w+)\(")
 CASES = [(point, call) for point, calls in FROM.items() for call in calls]
 ROW = re.compile(r"^\| (`[^|]*) \|", re.MULTILINE)
 
@@ -96,6 +96,10 @@ def which(point, call, machine_name, often):
     return [*([first + draw.randint(1, OFTEN)] if draw.random() < 0.5 else []), first]
 
 
+def following(call):
+    return ["-f"] if call in FOLLOWED else []
+
+
 def run_traced(target, point, *arguments):
     """The lines of strace at a start from the point on."""
     with waiting_at(target, point) as reached:
@@ -115,7 +119,7 @@ def often(weak):
     def count(point, call):
         key = point, call in FOLLOWED
         if key not in counts:
-            calls = [re.match(rb"(\d+ +)?(\w+)\(", line) for line in run_traced(weak, point, *(["-f"] if key[1] else []))]
+            calls = [CALL.match(line) for line in run_traced(weak, point, *following(call))]
             counts[key] = Counter(found.groups() for found in calls if found)
         return max((number for (_, name), number in counts[key].items() if name == call.encode()), default=0)
 
@@ -124,21 +128,32 @@ def often(weak):
 
 def run_failing(target, point, call, when):
     """The lines of strace that show what it made fail."""
-    following = ["-f"] if call in FOLLOWED else []
-    lines = run_traced(target, point, *following, f"--trace={call}", f"--inject={call}:error={FROM[point][call]}:when={when}")
+    lines = run_traced(target, point, *following(call), f"--trace={call}", f"--inject={call}:error={FROM[point][call]}:when={when}")
     return [line for line in lines if b"(INJECTED)" in line]
+
+
+def own_turns(target, point, call):
+    """At which turns the product itself makes the call, of whichever process or thread, for strace counts for each."""
+    turns, own = Counter(), set()
+    for line in run_traced(target, point, *following(call), f"--trace={call}"):
+        if made := CALL.match(line):
+            turns[made[1]] += 1
+            if not SEAM.search(line):
+                own.add(turns[made[1]])
+    return sorted(own)
 
 
 def fail_one(target, point, call, when):
     """At which turn the product's call failed, from this one on; none when it is not made so often."""
-    for turn in (when + step for step in SEAM_STEPS):
+    while when is not None:
         before = Before(target, point)
-        failed = run_failing(target, point, call, turn)
+        failed = run_failing(target, point, call, when)
         before.require_sound(removed_by_the_next_start=any(map(OF_ITS_DIRECTORY.search, failed)))
         if not failed:
             return None
         if not all(SEAM.search(line) for line in failed):
-            return turn
+            return when
+        when = next((turn for turn in own_turns(target, point, call) if turn > when), None)
     return None
 
 
