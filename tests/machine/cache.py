@@ -233,8 +233,8 @@ NIXOS = {"variant": "nixos", "options": (*PRODUCT["options"], f"--prefix={NIXOS_
 # The compiler is named, so that meson does not put ccache before it: clang's tools take the command.
 LINT = {"variant": "lint", "environment": ("CXX=c++",), **FILE_BY_FILE}
 STATIC = {"variant": "static", "environment": ("CXX=c++",), "tools": True, "options": PRODUCT["options"]}  # many files at once: most of the time goes to headers
-# What was compiled once is not compiled again for another build or checkout (ccache(1)); told by the contents of the files, whatever their times.
-CCACHE = ("CCACHE_DIR=/ccache", "CCACHE_DEPEND=1", "CCACHE_MAXSIZE=3G", "CCACHE_SLOPPINESS=include_file_ctime,include_file_mtime")
+# What was compiled once is not compiled again for another build or checkout (ccache(1)). A file that changed while it was compiled is not kept: no sloppiness.
+CCACHE = ("CCACHE_DIR=/ccache", "CCACHE_DEPEND=1", "CCACHE_MAXSIZE=3G")
 
 
 # The version is meson.build's alone, so this file of the package is written with it.
