@@ -10,7 +10,7 @@ def test_explain_tells_what_the_running_systemd_has(machine):
     version = MACHINES[machine.recipe].systemd
     shown = machine.run(["pi-agentctl", "explain", "--json"], cwd=DEMO, check=True).stdout
     newer = version >= 257
-    assert json.loads(shown)["systemd"] == {"version": version, "private_pids": newer, "log_sockets": newer}
+    assert json.loads(shown)["systemd"] == {"version": version, "private_pids": newer, "log_sockets": newer, "identity_ids": newer}
     text = machine.run(["pi-agentctl", "explain"], cwd=DEMO, check=True).stdout.decode()
     assert f"systemd:  {version}: sessions " in text
     assert machine.root(["systemctl", "--version"]).stdout.startswith(f"systemd {version} ".encode())
