@@ -147,10 +147,12 @@ def test_a_policy_lets_nobody_in_and_keeps_nobody_waiting_that_is(kind, product,
         start = time.monotonic()
         answer = product.play("tell(call(lambda c, s: ask(c, s, ['true'])))")
         seconds = time.monotonic() - start
+        told = product.machine.root(["pi-agentctl", "check"]).stderr.decode()
     finally:
         product.machine.write("/etc/pi-agent/policy.yaml", ATTACK_POLICY.read_text())
     assert answer["ended"] is None and answer["status"] == INVALID and seconds < SECONDS, (answer, seconds)
-    assert "policy.yaml" in answer["said"] and said in answer["said"] and len(answer["said"]) < 4000, answer
+    assert "pi-agentctl check" in answer["said"] and len(answer["said"]) < 400, answer
+    assert "policy.yaml" in told and said in told and len(told) < 4000, told
     assert product.play("tell(call(lambda c, s: ask(c, s, ['true'])))")["ended"] == 0
     control_seen("with the policy as it was the same call runs an agent")
 

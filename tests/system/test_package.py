@@ -19,7 +19,8 @@ SHIPPED = ["/usr/bin/pi", "/usr/bin/pi-agentctl", "/usr/libexec/pi-agent", "/usr
 @pytest.fixture
 def absent(packaged):
     """The machine as it is before the product comes, also after a test that failed."""
-    packaged.machine.root("touch /etc/pi-agent/purge-state; dpkg --purge pi-agent", check=True)
+    # What the removal tells to do about the agent that it leaves closed; a purge of the state takes the note of what was hidden, too.
+    packaged.machine.root(f"touch /etc/pi-agent/purge-state; dpkg --purge pi-agent; chown root:root {AGENT}; chmod 0755 {AGENT}", check=True)
     return packaged
 
 
