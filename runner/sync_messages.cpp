@@ -73,7 +73,7 @@ SyncMessage decode_sync_message(std::string_view bytes)
     case SyncStep::document:
         message.name = decoder.text();
         message.place = decoder.text();
-        message.by_agents = decoder.number() != 0;
+        message.by_agents = decoder.flag();
         break;
     case SyncStep::listing:
         for (std::uint64_t left = decoder.number(); left > 0; --left)

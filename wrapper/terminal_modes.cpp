@@ -65,7 +65,8 @@ void TerminalModes::take(unsigned char byte)
     } else if (state_ == State::control_string && byte == control::utf8_lead) {
         state_ = State::utf8_in_string;
     } else if (state_ == State::utf8_in_string && byte != control::utf8_lead) {
-        state_ = byte == control::st ? State::text : State::control_string;
+        const bool is_end = byte == control::st || byte == control::bel || byte == control::can;
+        state_ = is_end ? State::text : State::control_string;
     } else if (state_ == State::escape) {
         begin(byte);
     } else if (byte >= 0x40 && byte <= 0x7e) {

@@ -151,7 +151,8 @@ def test_a_policy_lets_nobody_in_and_keeps_nobody_waiting_that_is(kind, product,
     finally:
         product.machine.write("/etc/pi-agent/policy.yaml", ATTACK_POLICY.read_text())
     assert answer["ended"] is None and answer["status"] == INVALID and seconds < SECONDS, (answer, seconds)
-    assert "pi-agentctl check" in answer["said"] and len(answer["said"]) < 400, answer
+    assert "pi-agentctl check" in answer["said"] or (said and said in answer["said"]), answer
+    assert len(answer["said"]) < 400, answer
     assert "policy.yaml" in told and said in told and len(told) < 4000, told
     assert product.play("tell(call(lambda c, s: ask(c, s, ['true'])))")["ended"] == 0
     control_seen("with the policy as it was the same call runs an agent")

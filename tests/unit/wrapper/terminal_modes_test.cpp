@@ -60,6 +60,7 @@ TEST_CASE("each mode that a shell does not expect is undone, and nothing that wa
          "\x1b[?25h"},
         {"\x1b]0;caf\xc2\xa9 title\x07\x1b[?7l", "\x1b[?7h"},
         {"caf\xc2\xa9 \xc2", ""},
+        {"\x1bPa string that is cut\xc2\x18", ""},
         {"\x1b[?10", "\x18"},
         {"\x1b[?1000h\x1b[?25l\x1b=\x1b[31m\x1b"
          "c",
