@@ -43,6 +43,11 @@ def since(machine):
     return Since(machine)
 
 
+def next_second(machine):
+    """For --since, which counts in seconds: what was recorded until now began before."""
+    return machine.root("sleep 1; date +@%s", check=True).stdout.decode().strip()
+
+
 @contextlib.contextmanager
 def without_journal(machine):
     machine.root(["mv", JOURNAL, f"{JOURNAL}-away"], check=True)
@@ -232,7 +237,7 @@ def test_where_a_session_was_begun_is_recorded_whatever_the_name(machine, since)
 
 def test_a_try_of_the_sandbox_is_no_session_of_its_users(machine):
     machine.root("pi-agentctl doctor >/dev/null 2>&1; true")
-    since = machine.root(["date", "+@%s"], check=True).stdout.decode().strip()
+    since = next_second(machine)
     assert pi(machine, "--pi-agent-canary").returncode == 0  # alice's own
     machine.root("pi-agentctl doctor >/dev/null 2>&1; true")
     (own,) = history(machine, "--since", since)
@@ -246,7 +251,7 @@ def test_what_failed_was_not_denied(machine, since):
         with written_policy(machine, machine.read(POLICY_FILE).decode() + "sandbox: {method: podman}\n"):
             machine.root(["mv", "/usr/bin/crun", "/usr/bin/crun-away"], check=True)
             try:
-                begun = machine.root(["date", "+@%s"], check=True).stdout.decode().strip()
+                begun = next_second(machine)
                 assert pi(machine, "sh", "true").returncode == 69
                 machine.root("pi-agentctl doctor >/dev/null 2>&1; true")
             finally:
