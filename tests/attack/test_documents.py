@@ -23,8 +23,6 @@ BROKEN = {
     "no UTF-8": "b'{\"a\":\"\\xff\\xfe\"}'",
     "half a surrogate pair": "b'{\"a\":\"\\\\ud800\"}'",
     "the other half": "b'{\"a\":\"\\\\udc00\\\\ud800\"}'",
-    "a number beyond all": "b'{\"a\":1e999}'",
-    "a number of a million digits": "b'{\"a\":' + b'9' * 1_000_000 + b'}'",
     "no object": "b'[1]'",
     "nothing": "b''",
     "half an object": "b'{\"a\":'",
@@ -38,6 +36,8 @@ ODD = {
     "the managed key twice": "b'{\"own\":1,\"managedMarker\":\"mine\",\"managedMarker\":\"mine too\"}'",
     "the managed key in other letters": "b'{\"own\":1,\"managed\\\\u004darker\":\"mine\"}'",
     "a huge number": "b'{\"own\":1,\"n\":1.7976931348623157e308,\"m\":-99999999999999999999999999}'",
+    "a number beyond all": "b'{\"own\":1,\"n\":1e999}'",
+    "a number of a million digits": "b'{\"own\":1,\"n\":' + b'9' * 1_000_000 + b'.0}'",
     "a number that is nearly nothing": "b'{\"own\":1,\"n\":1e-999}'",
     "a whole surrogate pair": "b'{\"own\":1,\"s\":\"\\\\ud83d\\\\ude00\"}'",
     "the name of an inner key": "b'{\"own\":1,\"__proto__\":{\"a\":1},\"\":{\"\":{}}}'",
@@ -78,7 +78,7 @@ def test_the_agent_keeps_nobody_from_starting_with_settings_that_are(kind, prove
 
 
 @pytest.mark.parametrize("name", ["models.json", "auth.json", "mcp-auth.json"])
-@pytest.mark.parametrize("kind", ["a list a hundred thousand deep", "a hundred megabytes", "half a surrogate pair", "a number beyond all"])
+@pytest.mark.parametrize("kind", ["a list a hundred thousand deep", "a hundred megabytes", "half a surrogate pair", "no UTF-8"])
 def test_nor_with_another_document(name, kind, product, control_seen):
     leave(product, name, BROKEN[kind])
     assert int(product.machine.root(["stat", "-c", "%s", f"{STATE}/{name}"], check=True).stdout) == len(eval(BROKEN[kind]))
