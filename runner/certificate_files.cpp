@@ -76,6 +76,9 @@ std::optional<UserPlacePtr> find_place(const UserPaths &paths, const std::string
     } catch (const SystemFailure &failure) {
         if (failure.error_number() == EACCES && is_shown(path, shown)) return std::nullopt;
         throw SystemFailure(failure.error_number(), "looking for it");
+    } catch (const NotFollowed &failure) { // of an agents' place
+        if (!failure.leads_out() && is_shown(path, shown)) return std::nullopt;
+        throw;
     }
 }
 
