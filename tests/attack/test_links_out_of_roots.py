@@ -188,41 +188,31 @@ def test_what_is_masked_in_the_project_does_not_come_in_by_a_link(prove):
     assert b"the policy masks" in on.seen.stderr, on
 
 
+def brought_in(target, source, at, policy_text, arrange, plant):
+    """What a link that the agent plants among the skills brings in, while `source` is mounted at `at` as well."""
+    clear(target)
+    target.machine.root(f"mkdir -p {at}; mount --bind {source} {at}", check=True)
+    try:
+        target.machine.write("/etc/pi-agent/policy.yaml", policy_text)
+        target.machine.run(["sh", "-ec", arrange], check=True)
+        target.pi("sh", "-ec", f"ln -s {plant} {SKILLS}/k.md", check=True)
+        done = target.pi("true")
+        return Outcome(is_inside(target), done)
+    finally:
+        target.machine.root(f"umount {at}; rmdir {at}", check=True)
+
+
 def test_what_is_masked_does_not_come_in_by_a_bind_mount_of_the_root(prove):
     """The mask is for the root, by whatever path its user has come to it."""
-
-    def attack(target):
-        clear(target)
-        target.machine.root(f"mkdir -p {HOME}/bound; mount --bind {ROOT} {HOME}/bound", check=True)
-        try:
-            target.machine.write("/etc/pi-agent/policy.yaml", policy("", "projects: {mask: [key]}"))
-            target.machine.run(["sh", "-ec", f"ln -s {HOME}/bound/skills {CONFIG}/skills"], check=True)
-            target.pi("sh", "-ec", f"ln -s ../other/key {SKILLS}/k.md", check=True)
-            done = target.pi("true")
-            return Outcome(is_inside(target), done)
-        finally:
-            target.machine.root(f"umount {HOME}/bound; rmdir {HOME}/bound", check=True)
-
-    on, _ = prove(attack, "masked-config")
+    masked = policy("", "projects: {mask: [key]}")
+    arrange = f"ln -s {HOME}/bound/skills {CONFIG}/skills"
+    on, _ = prove(lambda target: brought_in(target, ROOT, f"{HOME}/bound", masked, arrange, "../other/key"), "masked-config")
     assert b"the policy masks" in on.seen.stderr, on
 
 
 def test_what_is_mounted_inside_a_root_does_not_come_in_by_a_link(prove):
     """Sessions are not shown it."""
-
-    def attack(target):
-        clear(target)
-        target.machine.root(f"mkdir -p {ROOT}/mnt; mount --bind {HOME}/.private {ROOT}/mnt", check=True)
-        try:
-            target.machine.write("/etc/pi-agent/policy.yaml", POLICY)
-            target.machine.run(["sh", "-ec", LINKED], check=True)
-            target.pi("sh", "-ec", f"ln -s ../mnt/key {SKILLS}/k.md", check=True)
-            done = target.pi("true")
-            return Outcome(is_inside(target), done)
-        finally:
-            target.machine.root(f"umount {ROOT}/mnt; rmdir {ROOT}/mnt", check=True)
-
-    on, _ = prove(attack, "mounts-in-roots")
+    on, _ = prove(lambda target: brought_in(target, f"{HOME}/.private", f"{ROOT}/mnt", POLICY, LINKED, "../mnt/key"), "mounts-in-roots")
     assert b"another file system is mounted at" in on.seen.stderr, on
 
 
