@@ -16,7 +16,6 @@
 #include <cerrno>
 #include <chrono>
 #include <csignal>
-#include <fstream>
 #include <sys/file.h>
 #include <thread>
 #include <unistd.h>
@@ -62,10 +61,8 @@ void end_confined(FdRef session, const std::string &id, Deadline deadline)
 {
     const auto user = session_user(session);
     std::vector<ControlGroup> groups;
-    std::ifstream init("/proc/1/cgroup");
     if (user)
-        if (auto group = group_of_unit(read_systemd_tops(init), place_in_slice(*user, service_name(id))))
-            groups.push_back(std::move(*group));
+        if (auto group = group_of_unit(read_systemd_tops(), place_in_slice(*user, service_name(id)))) groups.push_back(std::move(*group));
     if (auto group = find_own_group(id)) groups.push_back(std::move(*group));
     for (const auto &group : groups)
         kill_group(group);

@@ -74,6 +74,12 @@ SystemdTops read_systemd_tops(std::istream &groups_of_init)
     return tops;
 }
 
+SystemdTops read_systemd_tops()
+{
+    std::ifstream groups_of_init("/proc/1/cgroup");
+    return read_systemd_tops(groups_of_init);
+}
+
 std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::string &place)
 {
     for (const bool unified : {false, true})

@@ -24,6 +24,8 @@ std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::
 // Where systemd keeps units, in each hierarchy that it names by a line of /proc/1/cgroup: the group that its own init.scope is in.
 using SystemdTops = std::map<std::string, std::string>;
 SystemdTops read_systemd_tops(std::istream &groups_of_init);
+// The same, of this host.
+SystemdTops read_systemd_tops();
 
 // The group of the unit that systemd has at `place`, there or not; on hosts with both versions the one that systemd names.
 std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::string &place);

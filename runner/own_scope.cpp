@@ -13,7 +13,6 @@
 #include <cerrno>
 #include <exception>
 #include <fcntl.h>
-#include <fstream>
 #include <utility>
 #include <vector>
 
@@ -71,8 +70,7 @@ MoveIntoScope::~MoveIntoScope()
 std::vector<std::string> find_empty_scopes(SystemdBus &systemd)
 {
     std::vector<std::string> found;
-    std::ifstream init("/proc/1/cgroup");
-    const auto slices = group_of_unit(read_systemd_tops(init), slices_place);
+    const auto slices = group_of_unit(read_systemd_tops(), slices_place);
     if (!slices || !defence_is_on("own-scope") || !defence_is_on("sweep-scopes")) return found;
     for (const auto &slice : groups_in(slices->path)) {
         if (!slice.starts_with(user_slice_prefix)) continue;

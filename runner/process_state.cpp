@@ -227,8 +227,7 @@ void require_host_namespaces(const AsRoot & /*root*/)
 
 void wait_until_inside(const std::string &place, Deadline deadline)
 {
-    std::ifstream init("/proc/1/cgroup");
-    const SystemdTops tops = read_systemd_tops(init);
+    const SystemdTops tops = read_systemd_tops();
     while (defence_is_on("kernels-word")) {
         std::ifstream own("/proc/self/cgroup");
         if (is_in_unit(own, tops, place)) return;
