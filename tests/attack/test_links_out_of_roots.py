@@ -124,6 +124,11 @@ def test_a_document_that_a_session_spoiled_keeps_nobody_from_starting(name, prod
     control_seen("each was told at the start that passed it over")
 
 
+def kept_from_starting(target, policy_text, plant):
+    outcome = planted(target, policy_text, "true", plant, "echo started")
+    return Outcome(b"started" not in outcome.seen.stdout, outcome.seen)
+
+
 WRONG = {
     "settings": "echo { >settings.json",
     "credentials": "head -c 5M /dev/zero >auth.json",
@@ -132,11 +137,7 @@ WRONG = {
 
 @pytest.mark.parametrize("what", WRONG)
 def test_a_document_that_a_session_wrote_wrong_keeps_nobody_from_starting(what, prove):
-    def attack(target):
-        outcome = planted(target, policy("config: projects/cfg"), "true", f"cd {ROOT}/cfg; {WRONG[what]}", "echo started")
-        return Outcome(b"started" not in outcome.seen.stdout, outcome.seen)
-
-    on, _ = prove(attack, "agents-documents")
+    on, _ = prove(lambda target: kept_from_starting(target, policy("config: projects/cfg"), f"cd {ROOT}/cfg; {WRONG[what]}"), "agents-documents")
     assert b"is left out: " in on.seen.stderr, on
 
 
@@ -149,12 +150,7 @@ LOOPS = {
 @pytest.mark.parametrize("what", LOOPS)
 def test_a_loop_of_links_keeps_nobody_from_starting(what, prove):
     alice, section, plant = LOOPS[what]
-
-    def attack(target):
-        outcome = planted(target, policy(alice, section), "true", f"cd {ROOT}; {plant}", "echo started")
-        return Outcome(b"started" not in outcome.seen.stdout, outcome.seen)
-
-    on, _ = prove(attack, "agents-loops")
+    on, _ = prove(lambda target: kept_from_starting(target, policy(alice, section), f"cd {ROOT}; {plant}"), "agents-loops")
     assert b"links are on the way" in on.seen.stderr, on
 
 
