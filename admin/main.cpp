@@ -1,12 +1,12 @@
 // pi-agentctl: the administrators' tool. Reads its command line and runs one command.
-#include "admin/commands.hpp"
-#include "admin/nothing.hpp"
-#include "admin/problem_report.hpp"
-#include "admin/shell.hpp"
-#include "common/build_settings.hpp"
-#include "common/error.hpp"
-#include "common/policy_load.hpp"
-#include "common/problems.hpp"
+#include "admin/cli/commands.hpp"
+#include "admin/sessions/shell.hpp"
+#include "admin/text/nothing.hpp"
+#include "admin/text/problem_report.hpp"
+#include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
+#include "common/base/problems.hpp"
+#include "common/policy/policy_load.hpp"
 
 #include <fmt/format.h>
 #include <iostream>

@@ -28,7 +28,7 @@ let
     cp policy.yaml $out
   '';
 
-  # As admin/sudoers.cpp writes it elsewhere: no arguments, and none of what other rules say of environment and terminals.
+  # As admin/host/sudoers.cpp writes it elsewhere: no arguments, and none of what other rules say of environment and terminals.
   rules = mkAfter [{
     users = accounts.people;
     groups = accounts.groups;

@@ -1,12 +1,12 @@
 // The child that looks twice, and waiting for it.
 #include "wrapper/aftermath.hpp"
 
-#include "common/channel.hpp"
-#include "common/defence.hpp"
-#include "common/error.hpp"
-#include "common/fault_point.hpp"
-#include "common/idle_memory.hpp"
-#include "common/links_out.hpp"
+#include "common/base/channel.hpp"
+#include "common/base/error.hpp"
+#include "common/base/idle_memory.hpp"
+#include "common/decide/links_out.hpp"
+#include "common/seams/defence.hpp"
+#include "common/seams/fault_point.hpp"
 #include "wrapper/aftermath_notice.hpp"
 #include "wrapper/progress_line.hpp"
 

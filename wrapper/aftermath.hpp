@@ -2,7 +2,7 @@
 // code outside. All of it with the user's own rights, in a child process that nothing waits for but the notice itself.
 #pragma once
 
-#include "common/fd.hpp"
+#include "common/base/fd.hpp"
 #include "wrapper/aftermath_look.hpp"
 
 #include <functional>

@@ -1,8 +1,8 @@
 // One look at everything that a session was shown: what in it would run code outside.
 #pragma once
 
-#include "common/agent_places.hpp"
-#include "common/policy.hpp"
+#include "common/decide/agent_places.hpp"
+#include "common/policy/policy.hpp"
 #include "wrapper/shown_tree.hpp"
 #include "wrapper/snapshot.hpp"
 
@@ -18,7 +18,7 @@ struct LookPlan {
     std::vector<std::string> path_entries;      // of the user's PATH that lie in it: canonical, absolute
     std::string home;                           // the user's
     timespec start{};                           // before anything of the session ran
-    AgentPlaces agents = {};                    // where links lead nowhere else (common/links_out.hpp)
+    AgentPlaces agents = {};                    // where links lead nowhere else (common/decide/links_out.hpp)
     std::vector<std::string> read_as_user = {}; // by the next start
 };
 

@@ -1,8 +1,8 @@
 // The table of files, and how each is looked at.
 #include "wrapper/file_doors.hpp"
 
-#include "common/json_depth.hpp"
-#include "common/policy_paths.hpp"
+#include "common/base/json_depth.hpp"
+#include "common/policy/policy_paths.hpp"
 
 #include <array>
 #include <dirent.h>

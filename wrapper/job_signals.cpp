@@ -1,8 +1,8 @@
 // The wrapper's signals.
 #include "wrapper/job_signals.hpp"
 
-#include "common/error.hpp"
-#include "common/request.hpp"
+#include "common/base/error.hpp"
+#include "common/base/request.hpp"
 
 #include <ctime>
 #include <sys/signalfd.h>

@@ -1,7 +1,7 @@
 // The wrapper's signals: which it watches, and how it stops itself the way the shell expects of a job.
 #pragma once
 
-#include "common/fd.hpp"
+#include "common/base/fd.hpp"
 
 #include <csignal>
 

@@ -1,8 +1,8 @@
 // What a user is told when an agent failed whose network the policy closes: agents themselves say "Connection error", after long silence.
 #pragma once
 
-#include "common/policy.hpp"
-#include "common/request.hpp"
+#include "common/base/request.hpp"
+#include "common/policy/policy.hpp"
 
 #include <string>
 

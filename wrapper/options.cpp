@@ -1,8 +1,8 @@
 // The wrapper's own options.
 #include "wrapper/options.hpp"
 
-#include "common/error.hpp"
-#include "common/escape.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
 
 #include <set>
 

@@ -1,7 +1,7 @@
 // The wrapper's own options: they begin with --pi-agent- and come first; everything else is the agent's, untouched.
 #pragma once
 
-#include "common/request.hpp"
+#include "common/base/request.hpp"
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 // One direction of the terminal's bytes, with back-pressure: nothing is read before what was read is written.
 #pragma once
 
-#include "common/fd.hpp"
+#include "common/base/fd.hpp"
 
 #include <string_view>
 #include <vector>

@@ -1,16 +1,16 @@
 // The wrapper's own look at the policy.
 #include "wrapper/refusal.hpp"
 
-#include "common/access_rules.hpp"
-#include "common/decision.hpp"
-#include "common/error.hpp"
-#include "common/escape.hpp"
-#include "common/links_out.hpp"
-#include "common/policy_load.hpp"
-#include "common/record_event.hpp"
-#include "common/root_path.hpp"
-#include "common/user_namespace.hpp"
-#include "common/working_directory.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/decide/access_rules.hpp"
+#include "common/decide/decision.hpp"
+#include "common/decide/links_out.hpp"
+#include "common/decide/root_path.hpp"
+#include "common/host/user_namespace.hpp"
+#include "common/host/working_directory.hpp"
+#include "common/policy/policy_load.hpp"
+#include "common/record/record_event.hpp"
 
 #include <filesystem>
 #include <sys/prctl.h>

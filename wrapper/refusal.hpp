@@ -1,11 +1,11 @@
 // The wrapper's own look at the policy: refuses early and in friendly words. The runner decides again, and only that counts.
 #pragma once
 
-#include "common/agent_places.hpp"
-#include "common/error.hpp"
-#include "common/fd.hpp"
-#include "common/policy.hpp"
-#include "common/request.hpp"
+#include "common/base/error.hpp"
+#include "common/base/fd.hpp"
+#include "common/base/request.hpp"
+#include "common/decide/agent_places.hpp"
+#include "common/policy/policy.hpp"
 
 #include <string>
 #include <vector>

@@ -1,9 +1,9 @@
 // Looking at git directories. Every path is one that git itself would open.
 #include "wrapper/repository_doors.hpp"
 
-#include "common/git_settings.hpp"
-#include "common/placeholder_text.hpp"
-#include "common/policy_paths.hpp"
+#include "common/base/git_settings.hpp"
+#include "common/base/placeholder_text.hpp"
+#include "common/policy/policy_paths.hpp"
 
 #include <algorithm>
 #include <dirent.h>

@@ -1,10 +1,10 @@
 // Starting the runner through sudo, and telling why that failed.
 #include "wrapper/runner_process.hpp"
 
-#include "common/build_settings.hpp"
-#include "common/channel.hpp"
-#include "common/error.hpp"
-#include "common/escape.hpp"
+#include "common/base/build_settings.hpp"
+#include "common/base/channel.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
 #include "wrapper/refusal.hpp"
 
 #include <algorithm>

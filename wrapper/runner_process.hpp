@@ -1,7 +1,7 @@
 // The runner as the wrapper's child, through sudo: its standard input is our socket, nothing is passed in arguments or environment.
 #pragma once
 
-#include "common/fd.hpp"
+#include "common/base/fd.hpp"
 
 #include <string>
 #include <sys/types.h>

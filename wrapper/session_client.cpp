@@ -1,9 +1,9 @@
 // The wrapper's side of a session.
 #include "wrapper/session_client.hpp"
 
-#include "common/error.hpp"
-#include "common/fault_point.hpp"
-#include "common/idle_memory.hpp"
+#include "common/base/error.hpp"
+#include "common/base/idle_memory.hpp"
+#include "common/seams/fault_point.hpp"
 #include "wrapper/job_signals.hpp"
 #include "wrapper/progress_line.hpp"
 #include "wrapper/runner_process.hpp"

@@ -2,7 +2,7 @@
 // ended.
 #pragma once
 
-#include "common/request.hpp"
+#include "common/base/request.hpp"
 #include "wrapper/user_terminal.hpp"
 
 #include <array>

@@ -1,9 +1,9 @@
 // Looking at a tree by descriptor.
 #include "wrapper/shown_tree.hpp"
 
-#include "common/defence.hpp"
-#include "common/directory_stream.hpp"
-#include "common/policy_paths.hpp"
+#include "common/base/directory_stream.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/seams/defence.hpp"
 
 #include <algorithm>
 #include <array>

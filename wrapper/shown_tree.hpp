@@ -2,8 +2,8 @@
 // something else, or go on for ever.
 #pragma once
 
-#include "common/channel.hpp"
-#include "common/fd.hpp"
+#include "common/base/channel.hpp"
+#include "common/base/fd.hpp"
 
 #include <cstddef>
 #include <functional>

@@ -1,7 +1,7 @@
 // The user's terminal and the session's pty tied together.
 #include "wrapper/terminal_link.hpp"
 
-#include "common/error.hpp"
+#include "common/base/error.hpp"
 
 #include <fcntl.h>
 #include <limits>

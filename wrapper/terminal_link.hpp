@@ -1,8 +1,8 @@
 // The user's terminal and the session's pty tied together: bytes both ways, size, modes, suspension.
 #pragma once
 
-#include "common/channel.hpp"
-#include "common/fd.hpp"
+#include "common/base/channel.hpp"
+#include "common/base/fd.hpp"
 #include "wrapper/clipboard_filter.hpp"
 #include "wrapper/pump.hpp"
 #include "wrapper/terminal_modes.hpp"

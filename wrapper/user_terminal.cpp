@@ -1,7 +1,7 @@
 // The user's terminal.
 #include "wrapper/user_terminal.hpp"
 
-#include "common/error.hpp"
+#include "common/base/error.hpp"
 
 #include <algorithm>
 #include <csignal>

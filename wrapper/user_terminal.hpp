@@ -2,8 +2,8 @@
 // the agent asks for keys.
 #pragma once
 
-#include "common/fd.hpp"
-#include "common/request.hpp"
+#include "common/base/fd.hpp"
+#include "common/base/request.hpp"
 
 #include <array>
 #include <optional>

@@ -127,7 +127,7 @@ RESISTING = {
 @pytest.mark.parametrize("kind", RESISTING)
 def test_nothing_in_it_keeps_it_from_being_removed(kind, prove, weak):
     script, defence = RESISTING[kind]
-    # Deeper than there are descriptors for each level of whoever removes: root takes its limits from PID 1 (runner/process_state.cpp).
+    # Deeper than there are descriptors for each level of whoever removes: root takes its limits from PID 1 (runner/root/door/process_state.cpp).
     limits = weak.machine.root("awk '/open files/ {print $4}' /proc/1/limits", check=True).stdout
     script = script.replace("DEPTH", str(int(limits) // 2 + 1000))
 

@@ -1,8 +1,8 @@
 // What children with a user's or the agent's rights send to root and to each other: only the form in which it is sent, and no path that
 // leaves its tree.
-#include "runner/path_access.hpp"
-#include "runner/protected_paths.hpp"
-#include "runner/sync_messages.hpp"
+#include "runner/as_user/protected_paths.hpp"
+#include "runner/inside/path_access.hpp"
+#include "runner/wire/sync_messages.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

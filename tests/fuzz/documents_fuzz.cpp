@@ -1,7 +1,7 @@
 // Documents merged by key, over several starts of a session: a start without changes changes nothing, managed values win, and what the
 // agent alone changed stays.
-#include "runner/documents.hpp"
-#include "runner/json_merge.hpp"
+#include "runner/plan/documents.hpp"
+#include "runner/plan/json_merge.hpp"
 #include "support/property.hpp"
 
 #include <array>
@@ -22,7 +22,7 @@ bool is_credentials(const std::string &name)
     return name == "auth.json" || name == "mcp-auth.json";
 }
 
-// As runner/document_writer.cpp does it.
+// As runner/as_agent/document_writer.cpp does it.
 Merged merge(const std::string &name, FileClass file_class, const DocumentVersions &versions, const json &managed)
 {
     if (is_credentials(name)) {

@@ -1,6 +1,6 @@
 // A user's JSON: bounded objects and nothing else, the same with and without comments, and the managed values win and are merged once.
-#include "common/json_depth.hpp"
-#include "runner/json_merge.hpp"
+#include "common/base/json_depth.hpp"
+#include "runner/plan/json_merge.hpp"
 #include "support/property.hpp"
 
 using namespace pi_agent;

@@ -1,6 +1,6 @@
 // Control messages between wrapper, runner and launcher: each is taken only in the one form in which it is sent.
-#include "common/request.hpp"
-#include "runner/launch_record.hpp"
+#include "common/base/request.hpp"
+#include "runner/wire/launch_record.hpp"
 #include "support/property.hpp"
 
 using namespace pi_agent;

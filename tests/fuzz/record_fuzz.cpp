@@ -1,5 +1,5 @@
 // The record: what users name reaches the journal as the value of its own field and no other, in harmless words.
-#include "common/record_event.hpp"
+#include "common/record/record_event.hpp"
 #include "support/property.hpp"
 
 #include <fuzzer/FuzzedDataProvider.h>

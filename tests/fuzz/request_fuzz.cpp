@@ -1,5 +1,5 @@
 // The request: what is taken is exactly what the wrapper would send of it, byte for byte, and within its bounds.
-#include "common/request.hpp"
+#include "common/base/request.hpp"
 #include "support/property.hpp"
 
 #include <climits>

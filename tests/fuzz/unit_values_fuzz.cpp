@@ -1,12 +1,12 @@
 // What becomes a unit property, a path in a view or a line of a log: nothing outside its alphabet, and nothing that stands for two things.
-#include "common/escape.hpp"
-#include "common/policy_paths.hpp"
-#include "runner/bwrap_arguments.hpp"
-#include "runner/project_alias.hpp"
-#include "runner/session_directory.hpp"
-#include "runner/shown_path.hpp"
-#include "runner/sync_messages.hpp"
-#include "runner/unit_properties.hpp"
+#include "common/base/escape.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "runner/as_agent/project_alias.hpp"
+#include "runner/as_user/shown_path.hpp"
+#include "runner/plan/bwrap_arguments.hpp"
+#include "runner/plan/unit_properties.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/wire/sync_messages.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

@@ -1,6 +1,6 @@
 // YAML alone: the tree is bounded, every key is there once, and every place is one of the text.
-#include "common/utf8.hpp"
-#include "common/yaml_tree.hpp"
+#include "common/base/utf8.hpp"
+#include "common/policy/yaml/yaml_tree.hpp"
 #include "support/property.hpp"
 
 #include <algorithm>

@@ -117,7 +117,7 @@ class Homes(unittest.TestCase):
                     self.assertEqual(found, [])
 
     def test_a_header_beside_the_home_is_not_the_home(self):
-        self.assertTrue(misplaced([cpp("#include <yaml-cpp/yaml.h>", "common/yaml_tree.hpp")]))
+        self.assertTrue(misplaced([cpp("#include <yaml-cpp/yaml.h>", "common/policy/yaml/yaml_tree.hpp")]))
 
     def test_a_home_that_does_not_use_its_permission_is_found(self):
         everything = [cpp(DANGEROUS[name][0], home) for name, _, homes, _ in rules.HOMES for home in homes]

@@ -24,36 +24,36 @@ def _name(*names):
 
 
 HOMES = (
-    ("yaml-cpp", _include(r"yaml-cpp/"), ("common/yaml_tree.cpp", "common/yaml_errors.cpp", "admin/yaml_text.cpp"),
+    ("yaml-cpp", _include(r"yaml-cpp/"), ("common/policy/yaml/yaml_tree.cpp", "common/policy/yaml/yaml_errors.cpp", "admin/render/yaml_text.cpp"),
      "lookups are lenient about duplicate keys and types; one file makes them strict, one knows its messages, one only writes"),
     ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|bus_proxy\.hpp|service_watch\.hpp)"),
-     ("runner/bus_proxy.hpp", "runner/service_watch.hpp", "runner/service_watch.cpp", "runner/systemd_bus.cpp"),
+     ("runner/root/method/bus_proxy.hpp", "runner/root/method/service_watch.hpp", "runner/root/method/service_watch.cpp", "runner/root/method/systemd_bus.cpp"),
      "the one file that talks to the bus enforces the alphabet of unit properties"),
-    ("libseccomp", _include(r"seccomp\.h"), ("runner/make_call_filters.cpp", "runner/seccomp_filter.cpp"),
+    ("libseccomp", _include(r"seccomp\.h"), ("runner/filter/make_call_filters.cpp", "runner/filter/seccomp_filter.cpp"),
      "the filter is one list that can be read in one place; one file makes programs of it, one installs them"),
-    ("Landlock", _name(r"landlock_(?:create_ruleset|add_rule|restrict_self)"), ("runner/landlock.cpp",),
+    ("Landlock", _name(r"landlock_(?:create_ruleset|add_rule|restrict_self)"), ("runner/inside/landlock.cpp",),
      "the kernel interface has versions; one file knows them, and the unit's filter lets them through"),
-    ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/network_check.cpp",),
+    ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/root/kernel/network_check.cpp",),
      "it only asks what is attached; loading or attaching programs is systemd's"),
-    ("changing identity", _name(r"set(?:e|re|res|fs)?[ug]id", "setgroups", "initgroups"), ("common/identity.cpp",),
+    ("changing identity", _name(r"set(?:e|re|res|fs)?[ug]id", "setgroups", "initgroups"), ("common/host/identity.cpp",),
      "becoming a user checks every id and tries to regain; nobody may do half of it"),
-    ("capabilities", _call("capset", "cap_set_proc"), ("common/identity.cpp", "runner/root_confinement.cpp"),
+    ("capabilities", _call("capset", "cap_set_proc"), ("common/host/identity.cpp", "runner/root/confined/root_confinement.cpp"),
      "what is given up is looked at and tried to take back; nobody may do half of it"),
     ("mounting", _name("umount2?", "move_mount", "open_tree", "mount_setattr", "fsopen", "fsmount", "fsconfig", "fspick",
-                       "pivot_root"), ("runner/mounts.cpp", "runner/mount_calls.cpp"),
+                       "pivot_root"), ("runner/root/view/mounts.cpp", "runner/root/view/mount_calls.cpp"),
      "a clone is made private and id-mapped before it is attached, nobody may attach another way; one file only asks whether these calls may be made"),
-    ("mount(2)", _call("mount", "chroot"), ("runner/mounts.cpp", "runner/mount_calls.cpp"),
+    ("mount(2)", _call("mount", "chroot"), ("runner/root/view/mounts.cpp", "runner/root/view/mount_calls.cpp"),
      "as for mounting; the word is too common to forbid without its bracket"),
-    ("namespaces", _call("setns", "unshare"), ("runner/canary.cpp", "runner/mounts.cpp", "runner/mount_calls.cpp"),
+    ("namespaces", _call("setns", "unshare"), ("runner/inside/canary.cpp", "runner/root/view/mounts.cpp", "runner/root/view/mount_calls.cpp"),
      "everything of ours stays in the namespaces that it was started in, but for one thread that mounts what nobody is to see, and the child that asks git (clone)"),
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
-    ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/bwrap_process.cpp", "runner/canary.cpp", "runner/child.cpp",
-      "runner/session_keeper.cpp", "runner/hook_process.cpp", "runner/agent_process.cpp", "runner/host_program.cpp", "runner/id_map.cpp",
-      "admin/program.cpp"),
+    ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/root/method/bwrap_process.cpp", "runner/inside/canary.cpp", "runner/wire/child.cpp",
+      "runner/root/method/session_keeper.cpp", "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/host_program.cpp", "runner/root/view/id_map.cpp",
+      "admin/programs/program.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
-     ("wrapper/runner_process.cpp", "wrapper/main.cpp", "runner/agent_process.cpp", "runner/bwrap_process.cpp", "runner/hook_process.cpp", "runner/host_program.cpp",
-      "runner/docker_main.cpp", "runner/podman_main.cpp", "runner/session_keeper.cpp", "admin/shell.cpp"),
+     ("wrapper/runner_process.cpp", "wrapper/main.cpp", "runner/inside/agent_process.cpp", "runner/root/method/bwrap_process.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",
+      "runner/pi_agent_docker.cpp", "runner/pi_agent_podman.cpp", "runner/root/method/session_keeper.cpp", "admin/sessions/shell.cpp"),
      "argv and environment of another program are built where they can be read"),
 )
 
@@ -74,12 +74,12 @@ FORBIDDEN_WORDS = (
      "which package registry is used is the administrator's choice; name the tool, not the host"),
 )
 
-# A function that is given to a Child (runner/child.hpp), by its signature; one that is no member; and a point at which faults are tried.
+# A function that is given to a Child (runner/wire/child.hpp), by its signature; one that is no member; and a point at which faults are tried.
 CHILD_TASK = re.compile(r"\]\s*\(\s*const AsUser &[^,()]*,\s*FdRef[^,()]*\)\s*(?:mutable\s*)?\{")
 FUNCTION = re.compile(r"^[\w:<>,&* ]*?(?<![\w:])(\w+)\([^{};]*\)\s*(?:const\s*)?(?:noexcept\s*)?\{", re.MULTILINE)
 FAULT_POINT = re.compile(r"\bfault_point\s*\(")
 
-# A command with its arguments, in what a message says. Somebody will paste it as root, so common/remedy.hpp decides whether it may be said: it
+# A command with its arguments, in what a message says. Somebody will paste it as root, so common/host/remedy.hpp decides whether it may be said: it
 # stands nowhere but as the first argument of command_on(), which adds the path. Units that we write are documents, no messages.
 COMMAND = re.compile(
     r"(?<!ExecStart=)(?<!ExecStop=)(?<![\w./-])(?:/(?:usr/)?s?bin/)?"

@@ -6,7 +6,7 @@ DIRECTORY = Path(__file__).resolve().parents[1] / "unit" / "data"
 
 
 def read_broken_policies(kind):
-    """{title: policy} of broken_KIND.txt; tests/unit/admin/broken_policies_test.cpp says how it is written."""
+    """{title: policy} of broken_KIND.txt; tests/unit/admin/diagnose/broken_policies_test.cpp says how it is written."""
     policies = {}
     for case in (DIRECTORY / f"broken_{kind}.txt").read_text().split("=== ")[1:]:
         title, rest = case.split("\n", 1)

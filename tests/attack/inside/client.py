@@ -1,6 +1,6 @@
 """Runs in the machine as an attacker: speaks the wrapper's protocol to the runner, well or badly, and tells what came back.
 
-Encoding: common/channel.cpp and common/request.cpp. Scripts of the tests import everything from here and end with tell().
+Encoding: common/base/channel.cpp and common/base/request.cpp. Scripts of the tests import everything from here and end with tell().
 """
 
 import array

@@ -1,7 +1,7 @@
 // What fuzzers assert with: what does not hold ends the program with a sentence, and libFuzzer keeps the input.
 #pragma once
 
-#include "common/error.hpp"
+#include "common/base/error.hpp"
 
 #include <cstddef>
 #include <cstdint>

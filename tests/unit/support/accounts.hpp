@@ -1,7 +1,7 @@
 // Two accounts that every Debian has, for tests of what runs as somebody: the user's side and the agent's side.
 #pragma once
 
-#include "common/account.hpp"
+#include "common/host/account.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <doctest/doctest.h>

@@ -1,8 +1,8 @@
 // A user and an agent with all that the config sync needs.
 #pragma once
 
-#include "common/channel.hpp"
-#include "runner/config_sync.hpp"
+#include "common/base/channel.hpp"
+#include "runner/root/launch/config_sync.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

@@ -1,7 +1,7 @@
 // What an action threw, as a value that tables can compare.
 #pragma once
 
-#include "common/error.hpp"
+#include "common/base/error.hpp"
 
 #include <string>
 #include <utility>

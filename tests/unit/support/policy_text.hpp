@@ -1,7 +1,7 @@
 // Parses policy texts for tests.
 #pragma once
 
-#include "common/policy_load.hpp"
+#include "common/policy/policy_load.hpp"
 
 #include <string>
 #include <vector>

@@ -1,9 +1,9 @@
 // Runs the reader of the config as the user, and takes the writer's place.
 #pragma once
 
-#include "runner/child.hpp"
-#include "runner/reader.hpp"
-#include "runner/sync_messages.hpp"
+#include "runner/as_user/reader.hpp"
+#include "runner/wire/child.hpp"
+#include "runner/wire/sync_messages.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

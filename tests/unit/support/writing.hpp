@@ -1,10 +1,10 @@
 // Runs the writer of the config as the agent, and takes the reader's place.
 #pragma once
 
-#include "runner/child.hpp"
-#include "runner/host_file.hpp"
-#include "runner/sync_messages.hpp"
-#include "runner/writer.hpp"
+#include "runner/as_agent/writer.hpp"
+#include "runner/as_user/host_file.hpp"
+#include "runner/wire/child.hpp"
+#include "runner/wire/sync_messages.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

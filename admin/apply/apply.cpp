@@ -1,0 +1,206 @@
+// The order in which a host is changed: the sudo rule comes last, so that nobody can start what is not ready.
+#include "admin/apply/apply.hpp"
+
+#include "admin/diagnose/canary_run.hpp"
+#include "admin/diagnose/check.hpp"
+#include "admin/host/accounts.hpp"
+#include "admin/host/agent_binary.hpp"
+#include "admin/host/directories.hpp"
+#include "admin/host/hidden_places.hpp"
+#include "admin/host/host_lock.hpp"
+#include "admin/host/npm_installs.hpp"
+#include "admin/host/sudoers.hpp"
+#include "admin/host/system_managed.hpp"
+#include "admin/programs/program.hpp"
+#include "admin/sessions/session_ends.hpp"
+#include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
+#include "common/policy/policy_load.hpp"
+#include "runner/root/session/host_stamp.hpp"
+
+#include <exception>
+#include <set>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *sudoers_directory = "/etc/sudoers.d";
+
+void require_fitting(const Policy &policy, const Observer &observer, const ApplyOptions &options, std::ostream &warnings)
+{
+    Problems problems;
+    check_installed_files(problems);
+    check_host(policy, observer, options.try_sandbox ? Means::running : Means::later, problems);
+    problems.throw_if_any();
+    if (!build::is_system_managed) require_program(visudo_of(installed_sudo_kind()));
+    if (policy.agent.create_user) require_program("systemd-sysusers");
+    if (!options.try_sandbox) warn(find_what_starts_lack(policy, observer), warnings);
+}
+
+// Of policies that were applied before: the program was another, or lay elsewhere.
+void show_what_is_no_agents(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    std::set<std::string> current;
+    if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
+    for (const auto &install : find_npm_installs(root, policy))
+        current.insert(install.path);
+    give_back_hidden(root, current, policy.agent.group, changes);
+}
+
+void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ostream &warnings)
+{
+    const auto accounts = needed_agent_accounts(policy, group_members);
+    create_accounts(root, policy, accounts, changes);
+    make_state_directories(root, policy, changes);
+    make_applied_directory(root, policy.agent.state_dir, changes); // where what is hidden is noted
+    hide_agent_binary(root, policy, changes);
+    for (const auto &install : hide_npm_installs(root, policy, changes))
+        warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path
+                 << ", and it cannot be hidden: " << install.why_left << "; npm uninstall -g it\n";
+    show_what_is_no_agents(root, policy, changes);
+    if (build::is_system_managed) return;
+    const auto sudo = installed_sudo_kind();
+    install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy), changes);
+}
+
+// Trying the sandbox on the host as it is, under the policy that is to be applied, and on the host as it has become.
+class Trial {
+public:
+    Trial(const Observer &observer, const Policy &policy, std::ostream &out)
+        : root_(*observer.root()), observer_(observer), policy_(policy), out_(out)
+    {
+        if (!build::is_system_managed) rule_ = read_sudoers(root_, sudoers_directory);
+    }
+
+    // By users who can start pi already; there may be none yet. Throws Failure(unavailable) when the sandbox does not hold.
+    void before()
+    {
+        const auto report = try_sandbox(policy_, observer_, [this](const Account &user, const AccessRules &rules) {
+            return (build::is_system_managed || (rule_ && lets_start(*rule_, user))) && find_account(rules.agent_account).has_value();
+        });
+        if (!tell(report)) return;
+        if (!report.is_good()) throw Failure(ExitStatus::unavailable, "nothing is applied: " + to_text(report));
+        is_tried_ = true;
+    }
+
+    // Where it does not hold, the sudo rule becomes what it was.
+    void after(std::ostream &warnings)
+    {
+        const auto report = try_sandbox(policy_, observer_, [](const Account &, const AccessRules &) { return true; });
+        if (!tell(report)) warnings << "pi-agentctl: warning: " << to_text(report) << '\n';
+        if (report.user.empty() || report.is_good()) return;
+        throw Failure(ExitStatus::unavailable, take_back_rule() + ": " + to_text(report));
+    }
+
+    [[nodiscard]] bool is_tried() const noexcept { return is_tried_; }
+
+private:
+    bool tell(const CanaryReport &report)
+    {
+        if (report.user.empty()) return false;
+        if (report.is_good()) out_ << "done: " << to_text(report) << '\n' << std::flush;
+        return true;
+    }
+
+    std::string take_back_rule()
+    {
+        if (build::is_system_managed) return "the policy is applied";
+        const auto lock = take_apply_lock(root_);
+        if (read_sudoers(root_, sudoers_directory) == rule_) return "the policy is applied";
+        put_back_sudoers(root_, sudoers_directory, rule_);
+        return rule_ ? "the policy is applied, but the sudo rule is again the one of before"
+                     : "the sudo rule is taken back, so nobody can start pi";
+    }
+
+    const AsRoot &root_;
+    const Observer &observer_;
+    const Policy &policy_;
+    std::ostream &out_;
+    std::optional<std::string> rule_; // as it was at first
+    bool is_tried_ = false;
+};
+
+// What an action failed with; empty when it did not.
+template <typename Action>
+std::string problem_of(const Action &action)
+{
+    try {
+        action();
+        return {};
+    } catch (const std::exception &failure) {
+        return failure.what();
+    }
+}
+
+} // namespace
+
+void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &files, const ApplyOptions &options, std::ostream &out,
+                 std::ostream &warnings)
+{
+    const auto &root = *observer.root();
+    const auto policy = parse_policy(files);
+    Changes changes(options.dry_run, out);
+    std::vector<std::string> living;
+    std::string rule_stays;
+    std::optional<Trial> trial;
+    if (policy.wrapper.enable) {
+        // First: what may be wrong with the host keeps no session alive.
+        living = end_unauthorised_sessions(root, policy, changes);
+        require_fitting(policy, observer, options, warnings);
+        if (options.try_sandbox && !options.dry_run) {
+            trial.emplace(observer, policy, out);
+            lock.reset(); // a process of a user's keeps no other apply, and no emergency stop, waiting
+            trial->before();
+            lock = take_apply_lock(root);
+            if (!are_same(read_policy_sources(policy_path), files))
+                throw Failure(ExitStatus::limit, "nothing is applied: the policy was changed meanwhile; run it again");
+        }
+        enable(root, policy, changes, warnings);
+        if (!options.dry_run && changes.count() > 0) mark_host_changed(root);
+        warn(find_warnings(policy), warnings);
+    } else {
+        // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes, and where it cannot, the
+        // sessions.
+        out << to_string(policy.wrapper.where) << ": wrapper.enable is false: nobody may start pi\n";
+        rule_stays = problem_of([&] {
+            if (!build::is_system_managed) remove_sudoers(root, sudoers_directory, changes);
+        });
+        living = end_unauthorised_sessions(root, policy, changes);
+        stop_empty_scopes(root, changes, warnings);
+        if (!rule_stays.empty()) warnings << "pi-agentctl: warning: the sudo rule stays, and lets nobody start pi: " << rule_stays << '\n';
+    }
+    try {
+        if (!policy.wrapper.enable) make_applied_directory(root, policy.agent.state_dir, changes); // else it is there by now
+        if (!options.dry_run) keep_applied(root, files);
+    } catch (const Failure &failure) {
+        if (policy.wrapper.enable) throw;
+        warnings << "pi-agentctl: warning: this policy is not kept for a rollback: " << failure.what() << '\n'; // the stop is what counts
+    }
+    require_ended(living, "sessions that the policy does not allow any more do not end");
+    if (!rule_stays.empty()) throw Failure(ExitStatus::system_failure, "all sessions are ended, but the sudo rule stays: " + rule_stays);
+    const bool was_tried = trial && trial->is_tried();
+    if (changes.count() == 0 && !options.files_changed)
+        out << (was_tried ? "nothing to change: this host follows the policy\n" : "nothing to do\n");
+    if (!trial || (was_tried && changes.count() == 0)) return;
+    out.flush();
+    lock.reset();
+    trial->after(warnings);
+}
+
+void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
+{
+    const auto observer = Observer::self();
+    if (!observer.root())
+        throw Failure(ExitStatus::denied, "apply changes the host, so only root can run it; try 'sudo pi-agentctl apply'");
+    auto lock = take_apply_lock(*observer.root());
+    const auto files = read_policy_sources(policy_path);
+    if (options.dry_run) {
+        const auto last = read_applied(*observer.root()).last;
+        if (last && !are_same(*last, files)) out << "the policy has changed since it was last applied:\n" << difference_of(*last, files);
+    }
+    apply_files(observer, std::move(lock), files, options, out, warnings);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,181 @@
+// A draft beside the policy, an editor, a check, and a rename.
+#include "admin/apply/edit.hpp"
+
+#include "admin/apply/apply.hpp"
+#include "admin/diagnose/check.hpp"
+#include "admin/host/host_lock.hpp"
+#include "admin/host/policy_files.hpp"
+#include "admin/host/root_file.hpp"
+#include "admin/host/system_managed.hpp"
+#include "admin/text/editor.hpp"
+#include "admin/text/problem_report.hpp"
+#include "admin/text/question.hpp"
+#include "common/base/error.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/yaml/yaml_tree.hpp"
+#include "runner/wire/beneath.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr mode_t draft_mode = 0600;
+constexpr mode_t policy_mode = 0644;
+
+// Beside the file that is edited, where only root can write, and under a name that nobody reads as a policy.
+class Draft {
+public:
+    Draft(const AsRoot &root, std::string file) : file_(std::move(file)), directory_(open_policy_directory(root, file_)) {}
+
+    [[nodiscard]] const std::string &file() const noexcept { return file_; }
+    [[nodiscard]] const std::string &path() const noexcept { return path_; }
+    [[nodiscard]] std::string read() const { return read_trusted_file(path_, yaml_size_limit, "draft of the policy"); }
+    [[nodiscard]] bool exists() const
+    {
+        struct stat status {};
+        if (::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return true;
+        if (errno != ENOENT) throw_errno("examining " + path_);
+        return false;
+    }
+    void write(const std::string &text) const { write_beside(directory_, name_, text, draft_mode, path_); }
+    void install(const std::string &text) const { replace_root_file(directory_, split_last(file_).second, text, policy_mode, file_); }
+    void remove() const { remove_root_file(directory_, name_, path_); }
+
+private:
+    std::string file_;
+    UniqueFd directory_;
+    std::string path_ = file_ + ".edit";
+    std::string name_ = split_last(path_).second;
+};
+
+// What the editor begins with. A new file has something to say, so that one that was left as it is is not made.
+std::string text_of(const PolicyFiles &files, const std::string &file)
+{
+    const auto found = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == file; });
+    if (found != files.end()) return found->text;
+    if (const auto user = user_of_file(file, policy_path))
+        return "# What the policy says of " + *user + ", as it would stand below users." + *user +
+               ", without run_as. For example:\n# roots: [~/projects]\n";
+    return "# A part of the policy, joined to " + std::string(policy_path) + ". What another part says already is an error here.\n";
+}
+
+// The other files as they are, and the draft in the place of its own, by whose name mistakes are told.
+PolicyFiles with_draft(PolicyFiles files, const std::string &file, const std::string &draft)
+{
+    const auto in_order = [](const PolicySource &source, const std::string &name) { return source.name < name; };
+    const auto place = file == files.front().name ? files.begin() : std::lower_bound(files.begin() + 1, files.end(), file, in_order);
+    if (place == files.end() || place->name != file)
+        files.insert(place, {file, draft});
+    else
+        place->text = draft;
+    return files;
+}
+
+// What is wrong with it, as check says it; empty when nothing is.
+std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
+{
+    try {
+        // What does not run just now keeps nobody from changing the policy.
+        const auto mistakes = find_mistakes(read_policy_as_far_as_possible(files), observer, Means::installed);
+        auto shown = show_problems(mistakes, "", [&files](const std::string &name) -> std::optional<std::string> {
+            const auto file = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == name; });
+            return file == files.end() ? std::nullopt : std::optional<std::string>(file->text);
+        });
+        if (!shown.empty()) shown.pop_back(); // the last line feed is the caller's
+        return shown;
+    } catch (const Failure &failure) {
+        return failure.what();
+    }
+}
+
+// An edit that was cut short (the host went down, the terminal was closed) left work that may be wanted.
+// True when it is taken up.
+bool take_up_or_begin(const Draft &draft, const std::string &text)
+{
+    if (!draft.exists()) {
+        draft.write(text);
+        return false;
+    }
+    switch (ask("There is a draft of an edit that was cut short, " + draft.path() + ": k(eep on with it), d(iscard it), or x (leave it)?",
+                "kdx")) {
+    case 'k':
+        return true;
+    case 'd':
+        draft.write(text);
+        return false;
+    default:
+        throw Failure(ExitStatus::limit, "an edit that was cut short left " + draft.path() + "; look at it, and remove it");
+    }
+}
+
+// The text of the draft once it is good, or as the policy is: what was checked is what is installed. Throws when it is given up.
+std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const Observer &observer, const std::vector<std::string> &editor,
+                            std::ostream &warnings)
+{
+    const auto variable = own_environment();
+    for (;;) {
+        const int status = run_editor(editor, draft.path(), variable);
+        std::string mistakes = "the editor " + editor.front() + " ended with status " + std::to_string(status);
+        if (status == 0) {
+            auto text = draft.read();
+            if (text == text_of(files, draft.file())) return text;
+            mistakes = mistakes_in(with_draft(files, draft.file(), text), observer);
+            if (mistakes.empty()) return text;
+        }
+        warnings << mistakes << '\n' << std::flush;
+        if (ask("What now? e(dit again), or x (discard the changes)", "ex") == 'e') continue;
+        draft.remove();
+        throw Failure(ExitStatus::configuration, "the changes are discarded; the policy is as it was");
+    }
+}
+
+} // namespace
+
+void run_edit(const std::optional<std::string> &name, std::ostream &out, std::ostream &warnings)
+{
+    require_own_policy("edit");
+    const auto observer = Observer::self();
+    if (!observer.root())
+        throw Failure(ExitStatus::denied, "edit changes the policy, so only root can run it; try 'sudo pi-agentctl edit'");
+    const auto file = policy_file_named(name.value_or(policy_path));
+    auto lock = take_edit_lock(*observer.root());
+    const auto editor = choose_editor(own_environment());
+    const auto files = read_policy_sources(policy_path);
+    const auto before = text_of(files, file);
+    const Draft draft(*observer.root(), file);
+    const bool taken_up = take_up_or_begin(draft, before);
+    const auto text = edit_until_good(draft, files, observer, editor, warnings);
+    if (text == before) {
+        draft.remove();
+        out << "the policy is as it was\n";
+        return;
+    }
+    const auto require_unchanged = [&] {
+        if (!are_same(read_policy_sources(policy_path), files))
+            throw Failure(ExitStatus::limit, "somebody else has changed the policy meanwhile; your draft is " + draft.path() +
+                                                 ", and the same command goes on with it");
+    };
+    require_unchanged();
+    if (taken_up) {
+        out << difference_of(files, with_draft(files, file, text)) << std::flush;
+        if (ask("The draft is older than this edit, and the policy may have changed since. Put it in place as shown? y(es), n(o)", "yn") !=
+            'y')
+            throw Failure(ExitStatus::limit,
+                          "nothing is changed; your draft is " + draft.path() + ", and the same command goes on with it");
+        require_unchanged();
+    }
+    draft.install(text);
+    draft.remove();
+    lock.reset();
+    out << "the policy is changed\n" << std::flush;
+    if (ask("Apply it now? (y or n)", "yn") == 'y') return run_apply({}, out, warnings);
+    out << "it says who may start what from now on; people who were added or removed, and changes of agent, wrapper and run_as, need "
+           "'pi-agentctl apply'\n";
+}
+
+} // namespace pi_agent

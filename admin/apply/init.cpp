@@ -1,0 +1,238 @@
+// Looking for people and for where they keep their projects, and writing that down with comments.
+#include "admin/apply/init.hpp"
+
+#include "admin/diagnose/check.hpp"
+#include "admin/host/accounts.hpp"
+#include "admin/host/system_managed.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/base/fd.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/policy_load.hpp"
+#include "runner/wire/beneath.hpp"
+#include "runner/wire/whole_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <pwd.h>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+// Where people keep what an agent may work in; of each user those that are there.
+constexpr std::array<const char *, 8> usual_places = {"~/projects", "~/src", "~/work",  "~/code",
+                                                      "~/dev",      "~/git", "~/repos", "~/workspace"};
+constexpr const char *login_defaults = "/etc/login.defs";
+
+unsigned login_default(const std::string &name, unsigned otherwise)
+{
+    std::ifstream file(login_defaults);
+    for (std::string line; std::getline(file, line);) {
+        std::istringstream words(line);
+        std::string word;
+        unsigned value = 0;
+        if (words >> word >> value && word == name) return value;
+    }
+    return otherwise;
+}
+
+// Those of `places` that a session could have as a root, found as the user. Who may not look takes none.
+std::vector<std::string> usable(const std::vector<std::string> &places, const Account &user, const Observer &observer)
+{
+    std::vector<RootSpec> specs;
+    for (const auto &place : places)
+        specs.push_back({place, {}, true});
+    const auto findings = observer.resolve_roots(specs, user);
+    std::vector<std::string> found;
+    for (std::size_t index = 0; index < findings.size(); ++index)
+        if (findings[index].kind == Finding::Kind::usable) found.push_back(places[index]);
+    return found;
+}
+
+void require_usable(const std::vector<std::string> &roots, const Account &user, const Observer &observer)
+{
+    std::vector<RootSpec> specs;
+    for (const auto &root : roots)
+        specs.push_back({root, {}, true});
+    for (const auto &finding : observer.resolve_roots(specs, user))
+        if (finding.kind == Finding::Kind::unusable)
+            throw Failure(ExitStatus::usage, "a root of " + user.name + " cannot be one: " + finding.text);
+}
+
+Candidate named_candidate(const std::string &name, const std::vector<std::string> &roots, const Observer &observer)
+{
+    const auto user = find_account(name);
+    if (!user) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(name) + " on this host");
+    if (user->uid == Uid(0)) throw Failure(ExitStatus::usage, "root is no user of pi; name an ordinary account");
+    if (!is_plain_name(name)) throw Failure(ExitStatus::usage, "a policy cannot name the user " + escape_for_display(name));
+    if (!roots.empty()) {
+        require_usable(roots, *user, observer);
+        return {name, roots};
+    }
+    return {name, usable({usual_places.begin(), usual_places.end()}, *user, observer)};
+}
+
+std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer)
+{
+    std::vector<Candidate> candidates;
+    for (const auto &name : order.users)
+        candidates.push_back(named_candidate(name, order.roots, observer));
+    if (!order.users.empty()) return candidates;
+    if (!order.roots.empty()) throw Failure(ExitStatus::usage, "whose roots? say --user NAME too");
+    for (const auto &person : find_people())
+        candidates.push_back({person.name, usable({usual_places.begin(), usual_places.end()}, person, observer)});
+    return candidates;
+}
+
+// Text in single quotes means itself in YAML; what is no line of text is no directory's name that anybody types.
+std::string quoted(const std::string &text)
+{
+    if (escape_for_display(text) != text)
+        throw Failure(ExitStatus::usage, "a policy cannot name the directory " + escape_for_display(text));
+    const bool plain = std::all_of(text.begin(), text.end(), [](char byte) {
+        return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '/' || byte == '~' ||
+               byte == '_' || byte == '-' || byte == '.';
+    });
+    if (plain && (text[0] == '/' || text.compare(0, 2, "~/") == 0)) return text;
+    std::string inside;
+    for (const char byte : text)
+        inside += byte == '\'' ? std::string("''") : std::string(1, byte);
+    return "'" + inside + "'";
+}
+
+std::string entry_of(const Candidate &candidate)
+{
+    std::string roots;
+    for (const auto &root : candidate.roots)
+        roots += (roots.empty() ? "" : ", ") + quoted(root);
+    if (candidate.roots.empty()) return fmt::format("  # {}:\n  #   roots: [~/projects]\n", candidate.name);
+    const std::string agent = "pi-agent-" + candidate.name; // as the policy would call it
+    const std::string run_as = agent == creatable_name(agent) ? "" : fmt::format("    run_as: {}\n", creatable_name(agent));
+    return fmt::format("  {}:\n    roots: [{}]\n{}", candidate.name, roots, run_as);
+}
+
+// As root only where nobody else could lead it elsewhere.
+UniqueFd open_holder(const std::string &directory, bool is_policys)
+{
+    if (::geteuid() != 0) {
+        auto holder = UniqueFd::adopt(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // NOLINT
+        if (!holder) throw_errno("cannot open " + escape_for_display(directory));
+        return holder;
+    }
+    if (is_policys) {
+        const auto [above, below] = split_last(directory);
+        const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
+        const bool is_made = ::mkdirat(parent.get(), below.c_str(), 0755) == 0;
+        if (!is_made && errno != EEXIST) throw_errno("cannot create " + directory);
+        // pi reads the policy as its user, whatever the umask.
+        if (is_made && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
+    }
+    return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
+}
+
+void write_policy(const std::string &path, const std::string &text)
+{
+    const auto [directory, name] = split_last(std::filesystem::absolute(path).string());
+    const auto holder = open_holder(directory.empty() ? "/" : directory, path == policy_path);
+    const auto file =
+        UniqueFd::adopt(::openat(holder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)); // NOLINT
+    const std::string shown = escape_for_display(path);
+    if (!file && errno == EEXIST)
+        throw Failure(ExitStatus::usage, shown + " is there already, and is not overwritten; see 'pi-agentctl edit'");
+    if (!file && errno == EACCES) throw Failure(ExitStatus::denied, "only root can write " + shown + "; try sudo, or --output -");
+    if (!file) throw_errno("cannot create " + shown);
+    if (::fchmod(file.get(), 0644) != 0) throw_errno("cannot set the mode of " + shown); // pi reads it as its user, whatever the umask
+    write_whole(file, text, shown);
+    if (::fsync(file.get()) != 0) throw_errno("cannot write " + shown + " to disk");
+}
+
+// The same judgement as check's, on what is about to be written.
+void note_problems(const std::string &text, const Observer &observer, std::ostream &notes)
+{
+    const auto policy = parse_policy({{policy_path, text}});
+    Problems problems;
+    check_host(policy, observer, Means::installed, problems);
+    try {
+        problems.throw_if_any();
+    } catch (const PolicyError &error) {
+        notes << "pi-agentctl: to be mended before 'pi-agentctl apply':\n" << error.what() << '\n';
+    }
+}
+
+} // namespace
+
+std::vector<Account> find_people()
+{
+    const unsigned first = login_default("UID_MIN", 1000);
+    const unsigned last = login_default("UID_MAX", 60000);
+    std::vector<std::pair<std::string, std::string>> entries; // names and shells: looking one up ends the enumeration's own answer
+    ::setpwent();                                             // NOLINT(concurrency-mt-unsafe): this program has one thread
+    while (const auto *entry = ::getpwent())                  // NOLINT(concurrency-mt-unsafe)
+        entries.emplace_back(entry->pw_name, entry->pw_shell);
+    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
+    std::vector<Account> people;
+    for (const auto &[name, shell] : entries) {
+        auto account = find_account(name);
+        if (account && is_persons(*account, shell, first, last)) people.push_back(std::move(*account));
+    }
+    return people;
+}
+
+bool is_persons(const Account &account, const std::string &shell, unsigned first_uid, unsigned last_uid)
+{
+    const auto uid = account.uid.value();
+    const auto name = shell.substr(shell.rfind('/') + 1);
+    const bool can_log_in = name != "nologin" && name != "false" && name != "sync";
+    return uid >= first_uid && uid <= last_uid && can_log_in && account.home.size() > 1 && account.home.front() == '/' &&
+           is_plain_name(account.name);
+}
+
+std::string init_text(const std::vector<Candidate> &candidates)
+{
+    const auto ready = std::count_if(candidates.begin(), candidates.end(), [](const Candidate &one) { return !one.roots.empty(); });
+    if (ready == 0)
+        throw Failure(ExitStatus::usage,
+                      "no user of this host has a directory to start the agent in (looked for ~/projects, ~/src, ~/work and "
+                      "their like); say which: pi-agentctl init --user NAME --root DIRECTORY");
+    std::string text =
+        fmt::format("# Who may run the agent, and where. After a change: pi-agentctl check, then pi-agentctl apply.\n"
+                    "# 'pi-agentctl explain --user NAME' says what a user gets.\n"
+                    "version: 1\n"
+                    "agent:\n"
+                    "  # An account of its own for each user's agent: the agents cannot reach each other.\n"
+                    "  accounts: per-user\n"
+                    "users:\n"
+                    "  # roots: the agent can be started in these, at any depth, and can write to them. ~ is the user's home.\n");
+    for (const auto &candidate : candidates)
+        text += entry_of(candidate);
+    text += "# network: none            # full | loopback | none | a list of addresses; full unless it is said\n"
+            "# limits: {memory: 8G, runtime: 12h}\n"
+            "# projects: {scope: project}  # a session sees one repository; without it all of the root\n";
+    return text;
+}
+
+void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
+{
+    if (!order.output) require_own_policy("init");
+    const auto observer = Observer::self();
+    const auto text = init_text(find_candidates(order, observer));
+    note_problems(text, observer, notes);
+    const auto path = order.output.value_or(policy_path);
+    if (path == "-") {
+        out << text;
+        return;
+    }
+    write_policy(path, text);
+    out << "wrote " << escape_for_display(path) << "; look at it, then run 'pi-agentctl apply'\n";
+}
+
+} // namespace pi_agent

@@ -1,0 +1,169 @@
+// The way back of apply, in its opposite order.
+#include "admin/apply/remove.hpp"
+
+#include "admin/host/agent_binary.hpp"
+#include "admin/host/changes.hpp"
+#include "admin/host/group_files.hpp"
+#include "admin/host/hidden_places.hpp"
+#include "admin/host/host_lock.hpp"
+#include "admin/host/npm_installs.hpp"
+#include "admin/host/policy_files.hpp"
+#include "admin/host/sudoers.hpp"
+#include "admin/host/system_managed.hpp"
+#include "admin/programs/program.hpp"
+#include "admin/sessions/session_ends.hpp"
+#include "admin/state/state_removal.hpp"
+#include "admin/text/question.hpp"
+#include "admin/text/root_only.hpp"
+#include "common/base/error.hpp"
+#include "common/host/account.hpp"
+#include "common/host/remedy.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/root/session/host_stamp.hpp"
+#include "runner/root/session/session_list.hpp"
+
+#include <cerrno>
+#include <fmt/format.h>
+#include <pwd.h>
+#include <set>
+#include <string>
+#include <sys/stat.h>
+#include <vector>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *sudoers_directory = "/etc/sudoers.d";
+
+// What apply did follows from what it applied, not from what has been written since.
+Policy applied_policy(const AsRoot &root)
+{
+    const auto applied = read_applied(root);
+    return parse_policy(applied.last ? *applied.last : read_policy_sources(policy_path));
+}
+
+void require_no_session(const AsRoot &root, const std::string &remedy)
+{
+    const auto count = live_sessions(root).size();
+    if (count > 0)
+        throw Failure(ExitStatus::limit, fmt::format("{} {}; {}", count, count == 1 ? "session lives" : "sessions live", remedy));
+}
+
+void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std::ostream &out)
+{
+    policy.wrapper.hide_direct_binary = false;
+    hide_npm_installs(root, policy, changes);
+    std::set<std::string> current;
+    for (const auto &install : find_npm_installs(root, policy))
+        current.insert(install.path);
+    try {
+        if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
+        hide_agent_binary(root, policy, changes);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw;
+        out << "the agent's program " << policy.agent.binary << " is not there any more\n";
+    }
+    give_back_hidden(root, current, policy.agent.group, changes);
+}
+
+// For the removal of the package, after which there is no pi-agentctl.
+void tell_hidden(const AsRoot &root, const Policy &policy, std::ostream &out)
+{
+    if (!policy.wrapper.hide_direct_binary) return;
+    const auto place = hiding_place_if_there(root, policy);
+    if (place)
+        out << "the agent in " << place->path << " stays closed to everybody but root; to let everybody run it, without a sandbox, "
+            << command_on("chmod 0755", place->path, "open it") << '\n';
+}
+
+// Made by apply: systemd-sysusers gave them the state directory as their home, and no shell. An account that somebody else made is not
+// ours.
+std::vector<std::string> made_accounts(const Policy &policy)
+{
+    std::vector<std::string> names;
+    ::setpwent();                              // NOLINT(concurrency-mt-unsafe): this program has one thread
+    while (const auto *entry = ::getpwent()) { // NOLINT(concurrency-mt-unsafe)
+        const std::string shell = entry->pw_shell;
+        const std::string purpose = entry->pw_gecos;
+        const bool ours = entry->pw_dir == policy.agent.state_dir && purpose.compare(0, 8, "pi-agent") == 0 && entry->pw_uid != 0;
+        if (ours && shell.substr(shell.rfind('/') + 1) == "nologin") names.emplace_back(entry->pw_name);
+    }
+    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
+    return names;
+}
+
+void run_or_throw(const std::vector<std::string> &arguments, const std::string &action)
+{
+    const auto result = run_program(arguments);
+    if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot " + action + ": " + one_line(result.output));
+}
+
+void remove_accounts(const Policy &policy, Changes &changes)
+{
+    for (const auto &name : made_accounts(policy))
+        changes.make("remove the account " + name, [&name] { run_or_throw({"userdel", name}, "remove the account " + name); });
+    const auto &group = policy.agent.group;
+    const auto found = find_group(group); // it may have gone with the account of its name
+    if (!found || !policy.agent.create_user || found->value() >= 1000) return;
+    changes.make("remove the group " + group, [&group] { run_or_throw({"groupdel", group}, "remove the group " + group); });
+}
+
+std::string question_of(const RemoveOrder &order)
+{
+    std::string question = build::is_system_managed ? "" : "Take the sudo rule away";
+    if (!order.keep_hidden)
+        question += std::string(question.empty() ? "Open" : " and open") + " the agent's program to everybody, without a sandbox";
+    if (order.state) question += ", and remove all homes of agents with what is in them";
+    if (order.accounts) question += ", and the agents' accounts";
+    return question + "?";
+}
+
+bool has_state(const std::string &state_dir)
+{
+    struct stat status {};
+    return ::lstat(state_dir.c_str(), &status) == 0;
+}
+
+} // namespace
+
+void run_remove(const RemoveOrder &order, std::ostream &out)
+{
+    const auto root = claim_root("remove", "changes the host, so only root can run it");
+    if (order.accounts && order.keep_hidden)
+        throw Failure(ExitStatus::usage, "--accounts goes without --keep-hidden: what is hidden belongs to the agents' group");
+    if (order.accounts && !order.state)
+        throw Failure(ExitStatus::usage, "--accounts goes with --state: what agents own would be left to whoever gets their numbers next");
+    auto policy = applied_policy(root);
+    if (order.accounts)
+        for (const auto *program : {"userdel", "groupdel"})
+            require_program(program);
+    require_no_session(root, "end them first: pi-agentctl stop --all");
+    if (!order.dry_run) require_consent(question_of(order), order.yes);
+    const auto lock = take_apply_lock(root); // not while somebody is asked: it would keep an emergency stop waiting
+    policy = applied_policy(root);
+    Changes changes(order.dry_run, out);
+    if (!build::is_system_managed)
+        remove_sudoers(root, sudoers_directory, changes);
+    else
+        out << "the sudo rule stays: the configuration of this system brings it\n";
+    if (!order.dry_run) mark_host_changed(root); // a start that is under way either sees this, or is a session here
+    require_no_session(root, "it was started meanwhile; nobody can start another now: pi-agentctl stop --all, and run this again");
+    stop_empty_scopes(root, changes, out);
+    const auto places = order.accounts ? places_of_group(root, policy) : std::set<std::string>(); // before what is noted of them goes
+    if (order.keep_hidden && defence_is_on("keep-hidden"))
+        tell_hidden(root, policy, out);
+    else
+        show_agent_binary(root, policy, changes, out);
+    if (order.accounts && !order.dry_run) require_nothing_of_group(places, policy.agent.group);
+    if (order.state) {
+        forget_applied(root, changes);
+        if (has_state(policy.agent.state_dir))
+            changes.make("remove " + policy.agent.state_dir + ", with the homes of all agents",
+                         [&] { remove_all_state(root, policy.agent.state_dir); });
+    }
+    if (order.accounts) remove_accounts(policy, changes);
+    if (changes.count() == 0 && !order.keep_hidden) out << "nothing to do\n";
+}
+
+} // namespace pi_agent

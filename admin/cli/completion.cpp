@@ -1,0 +1,222 @@
+// What may stand where the cursor is in a command line of pi-agentctl, found by walking the same commands and options that parse it.
+#include "admin/apply/init.hpp"
+#include "admin/cli/commands.hpp"
+#include "admin/diagnose/canary_run.hpp"
+#include "admin/render/render.hpp"
+#include "admin/sessions/record_reader.hpp"
+#include "admin/sessions/sessions.hpp"
+#include "common/base/error.hpp"
+#include "common/policy/policy_load.hpp"
+#include "runner/root/session/session_directory.hpp"
+
+#include <filesystem>
+#include <string_view>
+#include <unistd.h>
+#include <vector>
+
+namespace pi_agent {
+
+namespace {
+
+// Words of the answer that ask the shell for its own completion of paths; no candidate begins with a colon.
+constexpr const char *any_path = ":paths";
+constexpr const char *directory_path = ":directories";
+// Readable by everybody, where the directory of the sessions themselves is root's alone.
+constexpr const char *transient_units = "/run/systemd/transient";
+
+struct Candidate {
+    std::string word;
+    std::string meaning;
+};
+using Candidates = std::vector<Candidate>;
+
+Candidates people()
+{
+    Candidates candidates;
+    for (const auto &person : find_people())
+        candidates.push_back({person.name, "user"});
+    return candidates;
+}
+
+Candidates policy_users()
+{
+    try {
+        Candidates candidates;
+        for (const auto &name : users_of(load_policy(policy_path)))
+            candidates.push_back({name, "user"});
+        return candidates;
+    } catch (const Failure &) { // no policy yet, or one with mistakes: what check says, and not a key in the middle of a line
+        return people();
+    }
+}
+
+Candidates names_in(const std::string &directory, const std::function<std::string(const std::string &name)> &to_word,
+                    const std::string &meaning)
+{
+    Candidates candidates;
+    std::error_code none; // a directory that is not there, or closed, has no names
+    for (const auto &entry : std::filesystem::directory_iterator(directory, none))
+        if (auto word = to_word(entry.path().filename().string()); !word.empty()) candidates.push_back({std::move(word), meaning});
+    return candidates;
+}
+
+Candidates living_sessions()
+{
+    if (::geteuid() != 0)
+        return names_in(
+            transient_units, [](const std::string &unit) { return session_of_scope(unit).value_or(""); }, "session");
+    Candidates candidates;
+    for (const auto &session : list_sessions(AsRoot::claim(), std::nullopt))
+        candidates.push_back({session.id, session.user + " " + session.project});
+    return candidates;
+}
+
+Candidates known_sessions()
+{
+    try {
+        Candidates candidates;
+        for (const auto &id : recorded_sessions())
+            candidates.push_back({id, "session"});
+        return candidates;
+    } catch (const Failure &) { // who may not read the journal
+        return living_sessions();
+    }
+}
+
+Candidates policy_files()
+{
+    const auto of_policy = [](const std::string &name) {
+        return std::filesystem::path(name).extension() == ".yaml" ? name : std::string();
+    };
+    const auto of_user = [&](const std::string &name) {
+        return user_of_file(directory_of_users(policy_path) + "/" + name, policy_path) ? "users.d/" + name : std::string();
+    };
+    auto candidates = names_in(directory_of_parts(policy_path), of_policy, "policy.d");
+    for (auto &candidate : names_in(directory_of_users(policy_path), of_user, "users.d"))
+        candidates.push_back(std::move(candidate));
+    candidates.push_back({any_path, ""});
+    return candidates;
+}
+
+Candidates targets()
+{
+    Candidates candidates;
+    for (const auto &name : render_targets())
+        candidates.push_back({name, "target"});
+    return candidates;
+}
+
+// Values by the words that stand for them in the help.
+Candidates values_of(const CLI::App &command, const CLI::Option &option)
+{
+    const auto kind = option.get_positional() ? option.get_name(true) : option.get_type_name();
+    const auto &name = command.get_name();
+    if (kind == "NAME") return name == "init" ? people() : policy_users();
+    if (kind == "SESSION") return name == "logs" ? known_sessions() : living_sessions();
+    if (kind == "DIRECTORY") return {{directory_path, ""}};
+    if (kind == "FILE" && name == "edit") return policy_files();
+    if (kind == "FILE" || kind == "PATH") return {{any_path, ""}};
+    if (kind == "TARGET") return targets();
+    if (kind == "TIME") return {{"today", "since midnight"}, {"yesterday", "since the midnight before"}, {"1h", "an hour ago"}};
+    return {};
+}
+
+bool takes_value(const CLI::Option &option)
+{
+    return option.get_items_expected_max() > 0;
+}
+
+Candidates commands_of(const CLI::App &app)
+{
+    Candidates candidates;
+    for (const auto *command : app.get_subcommands([](const CLI::App * /*any*/) { return true; }))
+        candidates.push_back({command->get_name(), command->get_description()});
+    return candidates;
+}
+
+Candidates options_of(const CLI::App &app)
+{
+    Candidates candidates;
+    for (const auto *option : app.get_options())
+        for (const auto &name : option->get_lnames())
+            candidates.push_back({"--" + name, option->get_description()});
+    return candidates;
+}
+
+const CLI::App *command_called(const CLI::App &app, const std::string &name)
+{
+    const auto found = app.get_subcommands([&name](const CLI::App *command) { return command->get_name() == name; });
+    return found.empty() ? nullptr : found.front();
+}
+
+// The one that the next word without a dash is for; the last one if it takes several.
+const CLI::Option *positional(const CLI::App &app, std::size_t index)
+{
+    const auto all = app.get_options([](const CLI::Option *option) { return option->get_positional(); });
+    if (index < all.size()) return all[index];
+    return !all.empty() && all.back()->get_items_expected_max() > 1 ? all.back() : nullptr;
+}
+
+// Where a command line has come to.
+struct Place {
+    const CLI::App *command = nullptr;
+    const CLI::Option *awaited = nullptr; // the option whose value comes next
+    std::size_t positionals = 0;          // words that were neither command nor option
+
+    void take(const std::string &word)
+    {
+        if (word == "=") return; // bash takes --user=alice apart
+        if (awaited != nullptr) {
+            awaited = nullptr;
+        } else if (word.size() > 1 && word[0] == '-') {
+            const auto *option = command->get_option_no_throw(word);
+            if (option != nullptr && takes_value(*option)) awaited = option;
+        } else if (const auto *below = positionals == 0 ? command_called(*command, word) : nullptr; below != nullptr) {
+            command = below;
+        } else {
+            ++positionals;
+        }
+    }
+
+    [[nodiscard]] Candidates next(const std::string &begun) const
+    {
+        if (awaited != nullptr) return values_of(*command, *awaited);
+        if (begun[0] == '-') return options_of(*command);
+        auto candidates = positionals == 0 ? commands_of(*command) : Candidates();
+        if (const auto *option = positional(*command, positionals); option != nullptr)
+            for (auto &value : values_of(*command, *option))
+                candidates.push_back(std::move(value));
+        return candidates;
+    }
+};
+
+} // namespace
+
+std::string complete(const CLI::App &app, std::vector<std::string> words)
+{
+    std::string begun;
+    if (!words.empty()) {
+        begun = words.back() == "=" ? std::string() : words.back();
+        words.pop_back();
+    }
+    Place place{&app};
+    for (const auto &word : words)
+        place.take(word);
+    // zsh and fish keep --user=alice together, and want it back so.
+    std::string kept;
+    if (const auto equals = begun.find('='); begun.compare(0, 2, "--") == 0 && equals != std::string::npos) {
+        place.take(begun.substr(0, equals));
+        kept = begun.substr(0, equals + 1);
+        begun.erase(0, equals + 1);
+    }
+    std::string text;
+    for (const auto &[word, meaning] : place.next(begun)) {
+        if (word[0] == ':')
+            text += word + '\n';
+        else if (word.compare(0, begun.size(), begun) == 0)
+            text += kept + word + '\t' + meaning + '\n';
+    }
+    return text;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,222 @@
+// Trying the sandbox, as a user and by the way that users take.
+#include "admin/diagnose/canary_run.hpp"
+
+#include "admin/host/accounts.hpp"
+#include "admin/programs/user_program.hpp"
+#include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/decide/decision.hpp"
+#include "common/policy/policy_load.hpp"
+#include "runner/inside/landlock.hpp"
+#include "runner/root/session/record.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fmt/format.h>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int canary_patience_seconds = 120;
+constexpr int most_tries = 3; // users whose start fails for a reason of their own
+
+struct Place {
+    Account user;
+    std::string directory;
+};
+
+// None for who has none, and for who has contradictory ones: that is one user's, and told at their start.
+std::optional<AccessRules> rules_of(const Policy &policy, const Account &user)
+{
+    try {
+        auto access = find_access_rules(policy, user, policy_path);
+        auto *rules = std::get_if<AccessRules>(&access);
+        return rules == nullptr ? std::nullopt : std::optional(std::move(*rules));
+    } catch (const PolicyError &) {
+        return std::nullopt;
+    }
+}
+
+std::optional<Place> find_place(const Policy &policy, const Observer &observer, const std::string &name, const CanTry &can_try = {})
+{
+    const auto user = find_account(name);
+    if (!user) return std::nullopt;
+    const auto rules = rules_of(policy, *user);
+    if (!rules || (can_try && !can_try(*user, *rules))) return std::nullopt;
+    for (const auto &finding : observer.resolve_roots(*rules, *user))
+        if (finding.kind == Finding::Kind::usable) return Place{*user, finding.text};
+    return std::nullopt;
+}
+
+std::optional<Place> choose_place(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
+{
+    if (name) {
+        auto place = find_place(policy, observer, *name);
+        if (!place)
+            throw Failure(ExitStatus::usage,
+                          "the policy gives " + quote(*name) + " no root that can be used; see: sudo pi-agentctl explain --user " + *name);
+        return place;
+    }
+    for (const auto &user : users_of(policy))
+        if (auto place = find_place(policy, observer, user)) return place;
+    return std::nullopt;
+}
+
+// The canary's own line is JSON; every other is pi's.
+void read_output(const std::string &output, CanaryReport &report)
+{
+    std::istringstream lines(output);
+    for (std::string line; std::getline(lines, line);) {
+        const auto answer = line.empty() || line[0] != '{' ? nlohmann::json() : nlohmann::json::parse(line, nullptr, false);
+        if (!answer.is_object() || !answer.contains("findings")) {
+            report.said.push_back(escape_for_display(line));
+            continue;
+        }
+        try {
+            for (const auto &finding : answer["findings"]) {
+                report.answers.push_back(
+                    {finding.value("what", ""), finding.value("expected", ""), finding.value("seen", ""), finding.value("right", false)});
+            }
+        } catch (const nlohmann::json::exception &) { // the line came through a process of the user's
+            report.answers.clear();
+            report.said.push_back(escape_for_display(line));
+        }
+    }
+}
+
+} // namespace
+
+namespace {
+
+CanaryReport run_at(const Policy &policy, const Observer &observer, const std::optional<Place> &place)
+{
+    CanaryReport report;
+    report.method = policy.sandbox.method;
+    if (!place) return report;
+    report.user = place->user.name;
+    report.directory = place->directory;
+    const auto begun = std::chrono::steady_clock::now();
+    // Not by a child of ours that becomes the user: it would have no_new_privs, and sudo could do nothing. So the user can trace this
+    // process (ptrace(2)), and what it holds, and says, is the user's.
+    try {
+        const auto result = run_as_user(observer.root().value(), place->user,
+                                        {"env", "--chdir=" + place->directory, build::wrapper_path, "--pi-agent-canary"},
+                                        canary_patience_seconds, NewPrivileges::allowed);
+        report.status = result.status;
+        read_output(result.output, report);
+    } catch (const Failure &failure) { // the user kept it from its end
+        report.status = static_cast<int>(failure.status());
+        report.said.emplace_back(failure.what());
+    }
+    RecordSubject subject;
+    subject.method = to_string(policy.sandbox.method);
+    subject.user = place->user.name;
+    subject.uid = place->user.uid;
+    subject.directory = place->directory;
+    const auto taken = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::steady_clock::now() - begun);
+    record_event(subject, PreflightEvent{report.is_good() ? "" : to_text(report), static_cast<std::uint64_t>(taken.count())},
+                 "pi-agentctl");
+    return report;
+}
+
+} // namespace
+
+CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
+{
+    return run_at(policy, observer, choose_place(policy, observer, name));
+}
+
+CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const CanTry &can_try)
+{
+    std::optional<CanaryReport> first;
+    int tries = 0;
+    for (const auto &name : users_of(policy)) {
+        const auto place = find_place(policy, observer, name, can_try);
+        if (!place) continue;
+        auto report = run_at(policy, observer, place);
+        if (!report.answers.empty()) return report;
+        if (!first) first = std::move(report);
+        if (++tries == most_tries) break;
+    }
+    return first ? std::move(*first) : run_at(policy, observer, std::nullopt);
+}
+
+std::vector<CanaryAnswer> CanaryReport::wrong() const
+{
+    std::vector<CanaryAnswer> found;
+    std::copy_if(answers.begin(), answers.end(), std::back_inserter(found), [](const CanaryAnswer &answer) { return !answer.right; });
+    return found;
+}
+
+bool CanaryReport::is_good() const
+{
+    return !answers.empty() && wrong().empty() && status == 0;
+}
+
+// No wrong answer, and less than other hosts have.
+static std::string missing_landlock(const CanaryReport &report)
+{
+    std::string text;
+    for (const auto &answer : report.answers)
+        if (answer.right && answer.expected == landlock_is_there && answer.seen != answer.expected)
+            text += fmt::format("\n  {}: {}; what sessions lack then: docs/platforms.md", escape_for_display(answer.what),
+                                escape_for_display(answer.seen));
+    return text;
+}
+
+std::string to_text(const CanaryReport &report)
+{
+    const char *method = to_string(report.method);
+    if (report.user.empty())
+        return fmt::format("the sandbox ({}) was not tried: no user of the policy has a root that exists; once one of them has created "
+                           "theirs (explain --user NAME lists them), run: sudo pi-agentctl doctor",
+                           method);
+    auto text = fmt::format("the sandbox ({}) was tried as {} in {}: ", method, report.user, escape_for_display(report.directory));
+    if (report.is_good()) return text + fmt::format("all {} probes passed", report.answers.size()) + missing_landlock(report);
+    const auto wrong = report.wrong();
+    text += report.answers.empty() ? fmt::format("no session came about (status {})", report.status)
+                                   : fmt::format("{} of {} probes failed", wrong.size(), report.answers.size());
+    for (const auto &answer : wrong)
+        text += fmt::format("\n  {}: expected {}, found {}", escape_for_display(answer.what), escape_for_display(answer.expected),
+                            escape_for_display(answer.seen));
+    for (const auto &line : report.said)
+        text += "\n  " + line;
+    return text;
+}
+
+nlohmann::json to_json(const CanaryReport &report)
+{
+    const auto list = [](const std::vector<CanaryAnswer> &answers) {
+        auto json = nlohmann::json::array();
+        for (const auto &answer : answers)
+            json.push_back({{"what", answer.what}, {"expected", answer.expected}, {"seen", answer.seen}, {"right", answer.right}});
+        return json;
+    };
+    return {
+        {"method", to_string(report.method)}, {"user", report.user},     {"directory", report.directory}, {"answers", list(report.answers)},
+        {"wrong", list(report.wrong())},      {"messages", report.said}, {"status", report.status},       {"good", report.is_good()}};
+}
+
+std::vector<std::string> users_of(const Policy &policy)
+{
+    std::vector<std::string> names;
+    const auto add = [&](const std::string &name) {
+        if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+    };
+    for (const auto &entry : policy.users) {
+        if (!entry.is_group) {
+            add(entry.name);
+            continue;
+        }
+        for (const auto &member : group_members(entry.name))
+            add(member);
+    }
+    return names;
+}
+
+} // namespace pi_agent

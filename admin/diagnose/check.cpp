@@ -1,0 +1,152 @@
+// Everything that is wrong with a policy, in one report.
+#include "admin/diagnose/check.hpp"
+
+#include "admin/diagnose/explain_limits.hpp"
+#include "admin/text/draft.hpp"
+#include "admin/text/problem_report.hpp"
+#include "admin/text/table.hpp"
+#include "common/base/escape.hpp"
+#include "common/policy/policy_env.hpp"
+#include "common/policy/policy_load.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/policy/policy_sources.hpp"
+#include "runner/plan/direct_binary.hpp"
+#include "runner/plan/search_tools.hpp"
+
+#include <filesystem>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+bool is_installed_policy(const std::string &path)
+{
+    if (path == policy_path) return true; // absent, or not ours to look at
+    struct stat given {};
+    struct stat installed {};
+    return ::stat(path.c_str(), &given) == 0 && ::stat(policy_path, &installed) == 0 && given.st_dev == installed.st_dev &&
+           given.st_ino == installed.st_ino;
+}
+
+} // namespace
+
+namespace {
+
+std::vector<Diagnostic> warnings_of_text(const Policy &policy)
+{
+    auto warnings = find_exposed_secrets(policy);
+    if (policy.sandbox.method == SandboxMethod::none)
+        warnings.push_back({policy.sandbox.where, "sandbox.method",
+                            "is none, so sessions are not sandboxed: an agent reaches this host's processes, devices and services as its "
+                            "account does",
+                            "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/methods.md)"});
+    return warnings;
+}
+
+PolicyReading read_for_check(const std::optional<std::string> &draft)
+{
+    if (!draft || is_installed_policy(*draft)) return read_policy_as_far_as_possible(policy_path);
+    const std::string holder = parent_of(std::filesystem::absolute(*draft).lexically_normal());
+    if (holder == directory_of_parts(policy_path) || holder == directory_of_users(policy_path))
+        throw Failure(ExitStatus::usage, escape_for_display(*draft) +
+                                             " is a part of the installed policy, which 'pi-agentctl check' checks as a "
+                                             "whole; 'sudo pi-agentctl edit NAME.yaml' tries a draft of a part");
+    return read_policy_as_far_as_possible({{escape_for_display(*draft), read_draft(*draft)}});
+}
+
+} // namespace
+
+std::vector<Diagnostic> find_warnings(const Policy &policy)
+{
+    auto warnings = warnings_of_text(policy);
+    if (!policy.wrapper.hide_direct_binary && !is_within(policy.agent.binary, "/nix") && can_be_run_by_all(policy.agent.binary))
+        warnings.push_back({policy.wrapper.where, "wrapper.hide_direct_binary",
+                            "is false, so everybody on this host can run " + policy.agent.binary + " without a sandbox",
+                            "remove the key, and run: sudo pi-agentctl apply"});
+    for (const auto &missing : missing_search_tools())
+        warnings.push_back({{}, "", name_package(missing), ""});
+    return warnings;
+}
+
+void warn(const std::vector<Diagnostic> &found, std::ostream &warnings)
+{
+    warnings << show_problems(found, "pi-agentctl: warning: ", read_again);
+}
+
+std::vector<Diagnostic> find_mistakes(const PolicyReading &reading, const Observer &observer, Means means)
+{
+    Problems problems;
+    problems.add_all(reading.problems);
+    if (reading.complete) check_host(reading.policy, observer, means, problems);
+    return problems.all();
+}
+
+CheckReport check_policy(const std::optional<std::string> &draft, CheckScope scope)
+{
+    const auto reading = read_for_check(draft);
+    CheckReport report;
+    report.entries = reading.policy.users.size();
+    report.enabled = reading.policy.wrapper.enable;
+    Problems problems;
+    problems.add_all(reading.problems);
+    if (scope == CheckScope::policy_only) {
+        report.warnings = warnings_of_text(reading.policy);
+        report.unverified = {"this host: --policy-only says not to look at it"};
+    } else if (!reading.complete) { // what is missing may stand in that file
+        report.warnings = warnings_of_text(reading.policy);
+        report.unverified = {"what the rest means together, and this host: a file of the policy cannot be read yet"};
+    } else {
+        report.warnings = find_warnings(reading.policy);
+        if (!draft || is_installed_policy(*draft)) check_installed_files(problems);
+        report.unverified = check_host(reading.policy, Observer::self(), Means::running, problems);
+        report.idle = idle_defaults(reading.policy);
+    }
+    report.errors = problems.all();
+    return report;
+}
+
+std::string to_text(const CheckReport &report)
+{
+    auto text = fmt::format("policy is valid: {} {} authorised{}\n", report.entries, report.entries == 1 ? "entry" : "entries",
+                            report.enabled ? "" : ", but the wrapper is disabled: nobody can start pi");
+    for (const auto &unverified : report.unverified)
+        text += "not verified: " + unverified + '\n';
+    return text + report.idle;
+}
+
+nlohmann::json to_json(const CheckReport &report)
+{
+    const auto list = [](const std::vector<Diagnostic> &diagnostics) {
+        auto entries = nlohmann::json::array();
+        for (const auto &diagnostic : diagnostics)
+            entries.push_back(to_json(diagnostic));
+        return entries;
+    };
+    return {{"valid", report.errors.empty()},
+            {"errors", list(report.errors)},
+            {"warnings", list(report.warnings)},
+            {"unverified", report.unverified}};
+}
+
+void run_check(const std::optional<std::string> &draft, CheckScope scope, bool json, std::ostream &out, std::ostream &warnings)
+{
+    const auto report = check_policy(draft, scope);
+    if (json) {
+        print_json(to_json(report), out);
+        if (!report.errors.empty()) throw Failure(ExitStatus::configuration, "the policy, or this host for it, is not valid");
+        return;
+    }
+    warn(report.warnings, warnings);
+    if (report.errors.empty()) {
+        out << to_text(report);
+        return;
+    }
+    for (const auto &unverified : report.unverified)
+        warnings << "pi-agentctl: not verified: " << unverified << '\n';
+    throw PolicyError(report.errors);
+}
+
+} // namespace pi_agent

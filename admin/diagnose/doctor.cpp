@@ -1,0 +1,220 @@
+// Asking everything that can be asked, and saying all of it at once.
+#include "admin/diagnose/doctor.hpp"
+
+#include "admin/diagnose/check.hpp"
+#include "admin/diagnose/explain.hpp"
+#include "admin/diagnose/host_faults.hpp"
+#include "admin/diagnose/sudo_faults.hpp"
+#include "admin/diagnose/user_faults.hpp"
+#include "admin/host/accounts.hpp"
+#include "admin/text/table.hpp"
+#include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/host/remedy.hpp"
+#include "common/policy/policy_load.hpp"
+#include "runner/plan/direct_binary.hpp"
+
+#include <fmt/format.h>
+#include <functional>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+void tell(Faults &faults, const PolicyError &error)
+{
+    for (const auto &diagnostic : error.diagnostics())
+        faults.push_back({"policy", to_string(diagnostic), "correct it; pi-agentctl check says the same"});
+}
+
+// Says on a terminal what it does, and turns what keeps it from that into a fault.
+void look(const char *doing, Faults &faults, const std::function<Faults()> &find)
+{
+    if (isatty(STDERR_FILENO) == 1) std::cerr << "pi-agentctl: " << doing << "..." << std::endl;
+    try {
+        for (auto &fault : find())
+            faults.push_back(std::move(fault));
+    } catch (const PolicyError &error) {
+        tell(faults, error);
+    } catch (const std::exception &failure) {
+        faults.push_back({"doctor", std::string(doing) + " failed: " + failure.what(), "without it nothing is known of this"});
+    }
+}
+
+Faults find_missing_accounts(const Policy &policy)
+{
+    const auto missing = find_missing(policy, needed_agent_accounts(policy, group_members));
+    const std::string remedy = policy.agent.create_user ? "sudo pi-agentctl apply" : "create it (agent.create_user is false)";
+    Faults faults;
+    if (missing.group) faults.push_back({"agent-account", "there is no group " + policy.agent.group + ", of the agents", remedy});
+    for (const auto &agent : missing.accounts) {
+        const std::string who = agent.user.empty() ? "" : ", and so " + agent.user + " cannot start pi";
+        faults.push_back({"agent-account", "there is no account " + agent.name + who, remedy});
+    }
+    for (const auto &member : missing.members)
+        faults.push_back({"agent-account", "the account " + member + " is not in the group " + policy.agent.group,
+                          policy.agent.create_user
+                              ? remedy
+                              : command_about(member, {"usermod", "-aG", policy.agent.group, member}, "make it a member of the group")});
+    return faults;
+}
+
+AgentsOfUsers agents_of(const Policy &policy, const std::vector<std::string> &names, Faults &faults)
+{
+    AgentsOfUsers agents;
+    for (const auto &name : names) {
+        const auto user = find_account(name);
+        if (!user) continue; // check has said so
+        try {
+            const auto access = find_access_rules(policy, *user, policy_path);
+            const auto *rules = std::get_if<AccessRules>(&access);
+            const auto agent = rules == nullptr ? std::nullopt : find_account(rules->agent_account);
+            if (agent) agents.emplace_back(*user, *agent);
+        } catch (const PolicyError &error) { // their groups contradict each other, which is nobody else's matter
+            tell(faults, error);
+        }
+    }
+    return agents;
+}
+
+Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &observer, AgentsOfUsers &agents)
+{
+    Faults faults;
+    const auto users = users_of(policy);
+    look("holding the policy against the host", faults, [&] {
+        Problems problems;
+        check_installed_files(problems);
+        check_host(policy, observer, Means::running, problems);
+        problems.throw_if_any();
+        return Faults{};
+    });
+    if (policy.sandbox.method == SandboxMethod::none)
+        faults.push_back({"no-sandbox",
+                          "sandbox.method is none (" + to_string(policy.sandbox.where) +
+                              "): an agent reaches this host's processes, devices and services as its account does",
+                          "choose systemd, bwrap or podman, unless the host itself is what confines agents (docs/methods.md)"});
+    look("looking at accounts", faults, [&] {
+        agents = agents_of(policy, users, faults);
+        auto found = find_missing_accounts(policy);
+        for (auto &fault : find_account_faults(agents))
+            found.push_back(std::move(fault));
+        return found;
+    });
+    look("looking for other ways to the agent", faults, [&] { return find_open_programs(root, policy); });
+    look("looking at pi-agent's own files", faults, [&] { return find_changed_files(); });
+    look("reading the sudo configuration", faults, [&] { return find_sudo_faults(root, policy, users); });
+    look("looking at file systems", faults, [&] { return find_file_system_faults(root, policy, agents, observer); });
+    look("looking for what sessions left", faults, [&] { return find_leftovers(root); });
+    const auto wrapper = names_of_wrapper(policy.wrapper.command_name, build::wrapper_path);
+    for (const auto &agent : agents)
+        look(("asking the login shell of " + agent.first.name).c_str(), faults,
+             [&] { return find_user_faults(root, agent.first, policy.wrapper.command_name, wrapper); });
+    return faults;
+}
+
+// What their starts leave out, and tell once: no fault of this host's.
+std::vector<std::string> find_notes(const Policy &policy, const Observer &observer, const AgentsOfUsers &agents)
+{
+    std::vector<std::string> notes;
+    for (const auto &[user, agent] : agents) {
+        const auto explanation = explain(policy, policy_path, observer, user, std::nullopt);
+        for (const auto &note : explanation.environment.notes)
+            notes.push_back(user.name + ": " + note);
+        for (const auto *directories : {&explanation.toolchains.readable, &explanation.toolchains.caches})
+            for (const auto &directory : *directories)
+                if (directory.finding.kind == Finding::Kind::unusable && !directory.finding.text.empty())
+                    notes.push_back(fmt::format("{}: not shown to the agent: ~/{}: {}", user.name, escape_for_display(directory.path),
+                                                directory.finding.text));
+    }
+    return notes;
+}
+
+std::string to_text(const std::vector<std::string> &notes)
+{
+    std::string text;
+    for (const auto &note : notes)
+        text += "note: " + note + '\n';
+    return text;
+}
+
+std::string to_text(const Faults &faults)
+{
+    std::string text;
+    for (const auto &fault : faults)
+        text += fmt::format("{}: {}\n  remedy: {}\n", fault.about, fault.what, fault.remedy);
+    return text;
+}
+
+std::string probes_text(const CanaryReport &report)
+{
+    std::string text;
+    for (const auto &answer : report.answers)
+        text +=
+            fmt::format("{} {}: {}\n", answer.right ? "held " : "WRONG", escape_for_display(answer.what), escape_for_display(answer.seen));
+    return text;
+}
+
+std::string conclusion(const Policy &policy)
+{
+    constexpr const char *starts = "nothing that keeps anybody from starting pi\n";
+    if (policy.wrapper.hide_direct_binary || !can_be_run_by_all(policy.agent.binary))
+        return std::string("no way around the wrapper was found, and ") + starts;
+    return fmt::format(
+        "everybody can run {} without the wrapper (wrapper.hide_direct_binary is false, {}); beside that no way around it was "
+        "found, and {}",
+        policy.agent.binary, to_string(policy.wrapper.where), starts);
+}
+
+nlohmann::json to_json(const Faults &faults, const CanaryReport &report)
+{
+    auto list = nlohmann::json::array();
+    for (const auto &fault : faults)
+        list.push_back({{"about", fault.about}, {"what", fault.what}, {"remedy", fault.remedy}});
+    return {{"good", faults.empty() && report.is_good()}, {"faults", list}, {"sandbox", to_json(report)}};
+}
+
+} // namespace
+
+void run_doctor(const DoctorOptions &options, std::ostream &out)
+{
+    const auto observer = Observer::self();
+    if (!observer.root())
+        throw Failure(ExitStatus::denied,
+                      "doctor looks at every user's access and starts a session, so only root can run it; try 'sudo pi-agentctl doctor'");
+    const auto policy = load_policy(policy_path);
+    if (!policy.wrapper.enable)
+        throw Failure(ExitStatus::unavailable, to_string(policy.wrapper.where) + ": wrapper.enable is false: nobody may start pi");
+    AgentsOfUsers agents;
+    auto faults = find_faults(*observer.root(), policy, observer, agents);
+    std::vector<std::string> notes;
+    look("looking at what starts leave out", faults, [&] {
+        notes = find_notes(policy, observer, agents);
+        return Faults{};
+    });
+    CanaryReport report;
+    try {
+        report = run_canary(policy, observer, options.user);
+    } catch (const Failure &failure) {
+        if (faults.empty()) throw;
+        faults.push_back({"sandbox", failure.what(), "name a user who may start pi, or none"}); // the others are worth more
+    }
+    const bool good = faults.empty() && report.is_good();
+    if (options.json) {
+        auto json = to_json(faults, report);
+        json["notes"] = notes;
+        print_json(json, out);
+    } else {
+        if (options.attack) out << probes_text(report);
+        out << to_text(notes);
+        if (good) out << to_text(report) << '\n' << conclusion(policy);
+    }
+    if (good) return;
+    if (options.json) throw Failure(ExitStatus::unavailable, "doctor found faults, or a sandbox that does not hold");
+    throw Failure(ExitStatus::unavailable, to_text(faults) + to_text(report));
+}
+
+} // namespace pi_agent

@@ -1,0 +1,283 @@
+// Looking at files, accounts and file systems.
+#include "admin/diagnose/host_faults.hpp"
+
+#include "admin/host/agent_binary.hpp"
+#include "admin/host/changes.hpp"
+#include "admin/host/npm_installs.hpp"
+#include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/decide/access_rules.hpp"
+#include "common/host/remedy.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/policy_load.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "runner/plan/direct_binary.hpp"
+#include "runner/root/session/network_file_system.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/root/session/session_list.hpp"
+#include "runner/root/view/id_map.hpp"
+#include "runner/root/view/mounts.hpp"
+#include "runner/wire/beneath.hpp"
+#include "runner/wire/child.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <map>
+#include <sstream>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <thread>
+#include <tuple>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *apply = "sudo pi-agentctl apply";
+
+bool is_same_file(const std::string &one, const std::string &other)
+{
+    struct stat first {};
+    struct stat second {};
+    return stat(one.c_str(), &first) == 0 && stat(other.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
+
+std::optional<std::string> control_group_of(const std::string &pid)
+{
+    std::ifstream groups("/proc/" + pid + "/cgroup");
+    std::ostringstream text;
+    text << groups.rdbuf();
+    return groups ? std::optional(text.str()) : std::nullopt;
+}
+
+// In a slice of a user's sessions, or in a group that runner/root/door/own_group.cpp made: by the beginning of its path (cgroups(7)), for
+// its other names are anybody's choice.
+bool is_of_sessions(const std::string &groups)
+{
+    return groups.find(":/pi.slice/pi-agent.slice/") != std::string::npos || groups.find("::/pi-agent/") != std::string::npos;
+}
+
+// In no session's unit and in no group of ours. A process may end meanwhile.
+std::vector<std::string> stray_processes(Uid agent)
+{
+    std::vector<std::string> strays;
+    for (const auto &entry : std::filesystem::directory_iterator("/proc")) {
+        const std::string pid = entry.path().filename();
+        struct stat facts {};
+        if (pid.find_first_not_of("0123456789") != std::string::npos || stat(entry.path().c_str(), &facts) != 0) continue;
+        if (facts.st_uid != agent.value()) continue;
+        const auto group = control_group_of(pid);
+        if (!group || is_of_sessions(*group)) continue;
+        std::string name;
+        std::getline(std::ifstream("/proc/" + pid + "/comm"), name);
+        strays.push_back(pid + " (" + escape_for_display(name) + ")");
+    }
+    return strays;
+}
+
+std::string joined(const std::vector<std::string> &texts)
+{
+    return fmt::format("{}", fmt::join(texts, ", "));
+}
+
+// Why a root cannot be mounted for this agent; empty when it can. What is made for that is in no tree, and gone again.
+std::string problem_of_root_mapping(const AsRoot &root, const std::string &path, const Account &user, const Account &agent)
+{
+    try {
+        Child child(root, "look at a root of " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
+            const auto top = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+            const auto directory = open_beneath(top, path.substr(1), O_PATH | O_DIRECTORY); // canonical: a link on the way is new
+            send_answer(channel, "y", {directory.get()});
+        });
+        const auto answer = child.receive();
+        if (answer.fds.size() != 1) return "it cannot be opened";
+        const auto map = make_id_map(root, user, agent);
+        clone_mount(root, answer.fds.front(), Submounts::leave_out, {false, &map});
+        return "";
+    } catch (const Failure &failure) {
+        return failure.what();
+    }
+}
+
+// True when there was one: then what lies below is no fault of its own.
+bool find_state_fault(const std::string &path, bool may_be_missing, Faults &faults)
+{
+    struct statfs facts {};
+    if (statfs(path.c_str(), &facts) != 0) {
+        if (may_be_missing && errno == ENOENT) return false;
+        faults.push_back({"state", escape_for_display(path) + " cannot be examined: " + SystemFailure(errno, "statfs").what(), apply});
+        return true;
+    }
+    const auto name = network_file_system(static_cast<unsigned long>(facts.f_type));
+    if (name.empty()) return false;
+    faults.push_back({"state",
+                      escape_for_display(path) + " lies on another host (" + name +
+                          "): its locks and owners are not to be relied on, and no session starts",
+                      "mount a local file system there (docs/fleet.md)"});
+    return true;
+}
+
+// Each level may be a mount of its own (runner/root/session/state_directory.cpp); of all their components only the last of a home is not
+// root's.
+void find_state_faults(const Policy &policy, const AgentsOfUsers &agents, Faults &faults)
+{
+    const std::string users = policy.agent.state_dir + "/users";
+    if (find_state_fault(policy.agent.state_dir, false, faults) || find_state_fault(users, true, faults)) return;
+    for (const auto &entry : agents) {
+        const std::string own = users + "/" + entry.first.name;
+        if (find_state_fault(own, true, faults)) continue;
+        for (const char *part : {"/meta", "/home", "/staging"})
+            find_state_fault(own + part, true, faults);
+    }
+}
+
+} // namespace
+
+Faults find_open_programs(const AsRoot &root, const Policy &policy)
+{
+    Faults faults;
+    if (!policy.wrapper.hide_direct_binary) {
+        if (can_be_run_by_all(policy.agent.binary) && !is_within(policy.agent.binary, "/nix"))
+            faults.push_back({"open-agent",
+                              policy.agent.binary + " can be run by everybody, without the wrapper: wrapper.hide_direct_binary is false (" +
+                                  to_string(policy.wrapper.where) + ")",
+                              "remove that key, then " + std::string(apply)});
+    } else {
+        try {
+            std::ostringstream text;
+            Changes changes(true, text);
+            hide_agent_binary(root, policy, changes);
+            if (changes.count() > 0)
+                faults.push_back({"open-agent", policy.agent.binary + " can be run by everybody, without the wrapper", apply});
+        } catch (const SystemFailure &failure) {
+            if (failure.error_number() != ENOENT) throw; // that it is not there is what check says, once
+        } catch (const Failure &failure) {
+            faults.push_back({"open-agent", failure.what(), "install the agent again, then " + std::string(apply)});
+        }
+    }
+    const std::string agent = policy.agent.binary;
+    for (const char *directory : system_program_directories) {
+        const std::string path = std::string(directory) + "/" + policy.wrapper.command_name;
+        if (is_same_file(path, build::wrapper_path) || is_same_file(path, agent) || !can_be_run_by_all(path)) continue;
+        faults.push_back({"other-pi", path + " is not the wrapper, and everybody can run it", "remove it, or make it root's alone"});
+    }
+    for (const auto &install : find_npm_installs(root, policy)) {
+        if (!install.is_open) continue;
+        const bool can_be_hidden = policy.wrapper.hide_direct_binary && install.why_left.empty();
+        faults.push_back(
+            {"other-pi",
+             "npm installed the agent for everybody in " + install.path + (install.why_left.empty() ? "" : " (" + install.why_left + ")"),
+             can_be_hidden ? apply
+                           : (install.why_left.empty() ? "npm uninstall -g it, or close the directory to all but root"
+                                                       : "npm uninstall -g it, or let only root change the way to it, without links") +
+                                 ("; the policy's agent is " + agent)});
+    }
+    return faults;
+}
+
+Faults find_changed_files()
+{
+    Faults faults;
+    for (const char *path : {build::wrapper_path, build::ctl_path, build::runner_path, build::exec_path, build::cleanup_path,
+                             build::canary_path, build::podman_door_path, build::docker_door_path}) {
+        try {
+            const auto file = open_trusted(path, O_PATH, "program of pi-agent");
+            struct stat facts {};
+            if (fstat(file.get(), &facts) != 0) throw_errno(std::string("examining ") + path);
+            if ((facts.st_mode & (S_ISUID | S_ISGID)) != 0)
+                faults.push_back(
+                    {"own-files", std::string(path) + " is setuid or setgid, and no program of pi-agent is", "install pi-agent again"});
+        } catch (const Failure &failure) {
+            faults.push_back({"own-files", failure.what(), "install pi-agent again"});
+        }
+    }
+    return faults;
+}
+
+Faults find_account_faults(const AgentsOfUsers &agents)
+{
+    Faults faults;
+    std::map<std::string, std::vector<std::string>> users; // by account
+    std::map<std::string, Uid> uids;
+    for (const auto &[user, agent] : agents) {
+        users[agent.name].push_back(user.name);
+        uids.emplace(agent.name, agent.uid);
+    }
+    for (const auto &[account, names] : users) {
+        if (names.size() > 1)
+            faults.push_back({"shared-account",
+                              joined(names) + " share the account " + account + ": what one's agent has, the others' can read and change",
+                              "agent: {accounts: per-user} in the policy, or run_as for each"});
+        const std::vector<std::string> no_crontab = {"crontab", "-r", "-u", account};
+        const std::vector<std::string> no_lingering = {"loginctl", "disable-linger", account};
+        const std::vector<std::tuple<std::string, const char *, std::vector<std::string>>> places = {
+            {"/var/spool/cron/crontabs/" + account, "a crontab", no_crontab},
+            {"/var/spool/cron/" + account, "a crontab", no_crontab},
+            {"/var/lib/systemd/linger/" + account, "lingering services", no_lingering}};
+        for (const auto &[path, what, removal] : places) {
+            struct stat facts {};
+            if (lstat(path.c_str(), &facts) == 0 && !S_ISDIR(facts.st_mode))
+                faults.push_back({"outside-sessions", account + " has " + what + " (" + path + "): it runs outside of every sandbox",
+                                  command_about(account, removal, "remove it, or give the agent an account of its own")});
+        }
+        const auto strays = stray_processes(uids.at(account));
+        if (!strays.empty())
+            faults.push_back({"outside-sessions", "processes of " + account + " run in no session: " + joined(strays),
+                              "find out who started them, and end them"});
+    }
+    return faults;
+}
+
+Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const AgentsOfUsers &agents, const Observer &observer)
+{
+    Faults faults;
+    find_state_faults(policy, agents, faults);
+    for (const auto &[user, agent] : agents) {
+        const auto access = find_access_rules(policy, user, policy_path);
+        const auto *rules = std::get_if<AccessRules>(&access);
+        if (rules == nullptr) continue;
+        for (const auto &link : observer.links_out(policy, *rules, user))
+            faults.push_back({"link", "a start of " + user.name + " leaves out " + link, "ask " + user.name + " to do so"});
+        for (const auto &finding : observer.resolve_roots(*rules, user)) {
+            if (finding.kind != Finding::Kind::usable) continue; // check has said so
+            const auto problem = problem_of_root_mapping(root, finding.text, user, agent);
+            if (!problem.empty())
+                faults.push_back({"root",
+                                  "the root " + escape_for_display(finding.text) + " of " + user.name +
+                                      " cannot be mapped to the agent's account: " + problem,
+                                  "move it to a file system that can be id-mapped (docs/platforms.md)"});
+        }
+    }
+    return faults;
+}
+
+Faults find_leftovers(const AsRoot &root)
+{
+    std::vector<std::string> orphans;
+    try {
+        orphans = find_orphans(root);
+        if (!orphans.empty()) { // one that ends just now is no orphan in a moment
+            std::this_thread::sleep_for(std::chrono::seconds(2));
+            const auto still = find_orphans(root);
+            std::erase_if(orphans, [&](const auto &id) { return std::find(still.begin(), still.end(), id) == still.end(); });
+        }
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw; // no session since the host was started
+    }
+    Faults faults;
+    if (!orphans.empty())
+        faults.push_back(
+            {"leftovers",
+             "sessions that are gone left their directories and mounts in " + std::string(sessions_directory) + ": " + joined(orphans),
+             "the next start of pi removes them; journalctl PI_AGENT_EVENT=problem has why they are there"});
+    return faults;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,56 @@
+// What a user can reach, found out with that user's rights: as the user, or as root through a child that became the user.
+#pragma once
+
+#include "common/decide/access_rules.hpp"
+#include "common/decide/agent_places.hpp"
+#include "common/host/account.hpp"
+#include "common/host/identity.hpp"
+#include "common/policy/policy.hpp"
+#include "runner/as_user/home_directories.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+struct Finding {
+    enum class Kind { usable, unusable, unknown };
+    Kind kind;
+    std::string text;                     // the canonical path, or why not
+    std::uint64_t mount = 0;              // that holds what is usable: its id
+    std::string file_system_problem = {}; // why a start that shows it is refused all the same; empty when nothing is known of that
+};
+
+// Who is looking. Root can look for everybody, anybody else only for themselves.
+class Observer {
+public:
+    // The process's own identity, claimed once.
+    static Observer self();
+
+    [[nodiscard]] bool can_look_for(const Account &user) const noexcept;
+    // Set when this process is root.
+    [[nodiscard]] const std::optional<AsRoot> &root() const noexcept { return root_; }
+
+    // One finding for each root; all unknown when this process cannot look for `user`.
+    [[nodiscard]] std::vector<Finding> resolve_roots(const std::vector<RootSpec> &roots, const Account &user) const;
+    [[nodiscard]] std::vector<Finding> resolve_roots(const AccessRules &rules, const Account &user) const;
+    // The canonical path of a directory, as `user` reaches it.
+    [[nodiscard]] Finding resolve_directory(const std::string &path, const Account &user) const;
+    // Where agents of `user` write. Throws Failure when it cannot be found out; only where can_look_for(user).
+    [[nodiscard]] AgentPlaces agent_places(const Policy &policy, const AccessRules &rules, const Account &user) const;
+    // One finding for each absolute path, where it can be found out: the agents' directory that the way there leads into, or "".
+    [[nodiscard]] std::vector<Finding> agents_on_way(const Policy &policy, const AccessRules &rules, const Account &user,
+                                                     const std::vector<std::string> &paths) const;
+    // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/decide/links_out.hpp).
+    [[nodiscard]] std::vector<std::string> links_out(const Policy &policy, const AccessRules &rules, const Account &user) const;
+    // What a session would find of the lists in the home. Throws Failure when it cannot be found out; only where can_look_for(user).
+    [[nodiscard]] OpenedHome find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const;
+
+private:
+    Observer() = default;
+    std::optional<AsRoot> root_;
+};
+
+} // namespace pi_agent

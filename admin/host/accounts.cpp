@@ -1,0 +1,241 @@
+// Agent accounts on the host.
+#include "admin/host/accounts.hpp"
+
+#include "admin/programs/program.hpp"
+#include "common/decide/privileged_groups.hpp"
+#include "common/host/remedy.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <grp.h>
+#include <pwd.h>
+#include <set>
+
+namespace pi_agent {
+
+namespace {
+
+bool is_member(const Account &account, Gid group) noexcept
+{
+    return std::find(account.groups.begin(), account.groups.end(), group.value()) != account.groups.end();
+}
+
+// What systemd-sysusers takes as a name: no dot, at most 31 bytes.
+constexpr std::size_t creatable_length = 31;
+bool is_creatable(const std::string &name) noexcept
+{
+    return name.size() <= creatable_length && name.find('.') == std::string::npos;
+}
+
+void check_can_be_made(const AgentAccount &agent, Problems &problems)
+{
+    if (is_creatable(agent.name)) return;
+    const std::string remedy = agent.user.empty() ? "name another account"
+                                                  : fmt::format("give {} an entry of their own with another name (run_as: {})", agent.user,
+                                                                creatable_name(agent.name));
+    problems.add(agent.where, agent.key,
+                 "systemd-sysusers cannot create the account " + quote(agent.name) + ": a dot, or more than 31 characters",
+                 remedy + ", or create the account yourself");
+}
+
+// Users that the policy names or authorises through a group, today. An agent's account in such a group is a problem of its own.
+std::vector<Account> policy_users(const Policy &policy, const MembersOf &members_of)
+{
+    std::vector<Account> users;
+    for (const auto &entry : policy.users) {
+        const auto names = entry.is_group ? members_of(entry.name) : std::vector<std::string>{entry.name};
+        for (const auto &name : names) {
+            if (is_agent_account(policy, name)) continue;
+            if (auto account = find_account(name)) users.push_back(std::move(*account));
+        }
+    }
+    return users;
+}
+
+void check_account(const Policy &policy, const AgentAccount &agent, const Account &account, const std::vector<Account> &users,
+                   Problems &problems)
+{
+    const auto refuse = [&](const std::string &problem) {
+        problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " " + problem, "name another account");
+    };
+    if (account.uid == Uid(0)) refuse("is root under another name (uid 0)");
+    for (const auto &user : users) {
+        if (user.uid == account.uid) refuse("has the uid of " + quote(user.name) + ", a user of this policy");
+        if (is_member(account, user.gid)) refuse("is in the primary group of " + quote(user.name) + ", a user of this policy");
+    }
+    for (const auto &group : forbidden_groups_of(policy, account)) {
+        problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " is in the group " + quote(group),
+                     command_about(agent.name, {"gpasswd", "-d", agent.name, group}, "take it out of the group") +
+                         ", or name another account");
+    }
+}
+
+void check_program_stays_hidden(const Policy &policy, const std::vector<Account> &users, Problems &problems)
+{
+    const auto group = find_group(policy.agent.group);
+    if (!group || !policy.wrapper.hide_direct_binary) return;
+    for (const auto &user : users) {
+        if (!is_member(user, *group)) continue;
+        problems.add(policy.agent.where, "agent.group",
+                     "the user " + quote(user.name) + " is in the group " + quote(policy.agent.group) +
+                         " and can reach the agent's program",
+                     command_about(policy.agent.group, {"gpasswd", "-d", user.name, policy.agent.group}, "take the user out of the group") +
+                         ", or use a group of its own");
+    }
+}
+
+void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
+{
+    const auto same = [&account](const AgentAccount &other) { return other.name == account.name; };
+    const auto found = std::find_if(accounts.begin(), accounts.end(), same);
+    if (found == accounts.end()) {
+        accounts.push_back(std::move(account));
+    } else if (found->user != account.user) {
+        found->user.clear();
+    }
+}
+
+} // namespace
+
+std::string creatable_name(std::string name)
+{
+    std::replace(name.begin(), name.end(), '.', '_');
+    return name.substr(0, creatable_length);
+}
+
+std::vector<std::string> group_members(const std::string &group_name)
+{
+    std::set<std::string> names;
+    const auto *group = ::getgrnam(group_name.c_str()); // NOLINT(concurrency-mt-unsafe): this program has one thread
+    if (group == nullptr) return {};
+    const auto gid = group->gr_gid;
+    for (char **member = group->gr_mem; *member != nullptr; ++member)
+        names.insert(*member);
+    ::setpwent();                              // NOLINT(concurrency-mt-unsafe)
+    while (const auto *entry = ::getpwent()) { // NOLINT(concurrency-mt-unsafe)
+        if (entry->pw_gid == gid) names.insert(entry->pw_name);
+    }
+    ::endpwent(); // NOLINT(concurrency-mt-unsafe)
+    return {names.begin(), names.end()};
+}
+
+std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const MembersOf &members_of)
+{
+    std::vector<AgentAccount> accounts;
+    const bool per_user = policy.agent.accounts == Accounts::per_user;
+    const auto is_named = [](const UserEntry &entry) { return entry.run_as.has_value(); };
+    if (!per_user && !std::all_of(policy.users.begin(), policy.users.end(), is_named))
+        accounts.push_back({policy.agent.user, "", policy.agent.where, "agent.user"});
+    std::set<std::string> own_entries;
+    for (const auto &entry : policy.users) {
+        if (!entry.is_group) own_entries.insert(entry.name);
+    }
+    for (const auto &entry : policy.users) {
+        const auto key = entry_key(entry);
+        if (!entry.is_group) {
+            add_unique(accounts, {agent_account_name(policy, entry.name, entry.run_as), per_user || entry.run_as ? entry.name : "",
+                                  entry.where, key});
+        } else if (entry.run_as) {
+            add_unique(accounts, {*entry.run_as, "", entry.run_as_where, key + ".run_as"});
+        } else if (per_user) {
+            for (const auto &member : members_of(entry.name)) {
+                const auto name = agent_account_name(policy, member, std::nullopt);
+                if (member == "root" || is_agent_account(policy, member) || own_entries.contains(member) || !is_plain_name(member) ||
+                    !is_plain_name(name))
+                    continue;
+                add_unique(accounts, {name, member, entry.where, key});
+            }
+        }
+    }
+    return accounts;
+}
+
+void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> &needed, Problems &problems)
+{
+    if (is_privileged_group(policy.agent.group)) {
+        problems.add(policy.agent.where, "agent.group", quote(policy.agent.group) + " is a group of administrators",
+                     "use a group of its own");
+    }
+    const auto users = policy_users(policy, group_members);
+    for (const auto &agent : needed) {
+        if (const auto account = find_account(agent.name))
+            check_account(policy, agent, *account, users, problems);
+        else if (policy.agent.create_user)
+            check_can_be_made(agent, problems);
+    }
+    check_program_stays_hidden(policy, users, problems);
+}
+
+MissingAccounts find_missing(const Policy &policy, const std::vector<AgentAccount> &needed)
+{
+    MissingAccounts missing;
+    const auto group = find_group(policy.agent.group);
+    missing.group = !group.has_value();
+    for (const auto &agent : needed) {
+        const auto account = find_account(agent.name);
+        if (!account) {
+            missing.accounts.push_back(agent);
+        } else if (!group || !is_member(*account, *group)) {
+            missing.members.push_back(agent.name);
+        }
+    }
+    return missing;
+}
+
+std::string sysusers_text(const Policy &policy, const MissingAccounts &missing)
+{
+    const auto &agent = policy.agent;
+    std::string text;
+    if (missing.group) text += fmt::format("g {} - -\n", agent.group);
+    for (const auto &account : missing.accounts) {
+        const bool main = account.name == agent.user;
+        // An account of one user has a group of its own: files that agents make are nobody else's by group either.
+        const auto id = main ? "-:" + agent.group : std::string("-");
+        const auto purpose = account.user.empty() ? "pi-agent" : "pi-agent of " + account.user;
+        text += fmt::format("u {} {} \"{}\" {} -\n", account.name, id, purpose, agent.state_dir);
+        if (!main) text += fmt::format("m {} {}\n", account.name, agent.group);
+    }
+    for (const auto &member : missing.members)
+        text += fmt::format("m {} {}\n", member, agent.group);
+    return text;
+}
+
+void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::vector<AgentAccount> &needed, Changes &changes)
+{
+    const auto missing = find_missing(policy, needed);
+    std::vector<std::string> orders;
+    Problems problems;
+    const auto want = [&](const Position &where, const std::string &key, const std::string &thing, const std::string &order) {
+        orders.push_back(order);
+        if (!policy.agent.create_user) problems.add(where, key, thing, order + ", or say 'create_user: true'");
+    };
+    if (missing.group)
+        want(policy.agent.where, "agent.group", "there is no group " + policy.agent.group, "create the group " + policy.agent.group);
+    for (const auto &agent : missing.accounts) {
+        want(agent.where, agent.key, "there is no account " + agent.name, "create the account " + agent.name);
+    }
+    for (const auto &member : missing.members) {
+        want(policy.agent.where, "agent.group", "the account " + member + " is not in the group " + policy.agent.group,
+             "add the account " + member + " to the group " + policy.agent.group);
+    }
+    problems.throw_if_any();
+    if (orders.empty()) return;
+    const auto create = [&] {
+        const auto result = run_program({"systemd-sysusers", "-"}, sysusers_text(policy, missing));
+        if (result.status != 0)
+            throw Failure(ExitStatus::system_failure, "systemd-sysusers cannot create the agents' accounts: " + one_line(result.output));
+    };
+    // One call makes them all; the others only say so.
+    for (const auto &order : orders)
+        changes.make(order, [&] {
+            if (&order == &orders.front()) create();
+        });
+    if (changes.dry_run()) return;
+    const auto left = find_missing(policy, needed);
+    if (left.group || !left.accounts.empty() || !left.members.empty()) {
+        throw Failure(ExitStatus::system_failure, "systemd-sysusers reported success, but an account or membership is still missing: run "
+                                                  "'pi-agentctl apply' again, or create it yourself");
+    }
+}
+
+} // namespace pi_agent

@@ -1,0 +1,234 @@
+// Replacing the policy's files, and keeping applied ones as JSON: one file for each policy, however many it has.
+#include "admin/host/policy_files.hpp"
+
+#include "admin/host/directories.hpp"
+#include "admin/host/root_file.hpp"
+#include "admin/text/text_diff.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/base/fd.hpp"
+#include "common/host/trusted_file.hpp"
+#include "runner/wire/beneath.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <exception>
+#include <fcntl.h>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+const char *const applied_directory = "/var/lib/pi-agent/applied";
+
+namespace {
+
+constexpr const char *last_name = "last.json";
+constexpr const char *previous_name = "previous.json";
+constexpr int format_version = 1;
+constexpr std::size_t size_limit = std::size_t{64} << 20U; // of one, in bytes
+constexpr mode_t policy_mode = 0644;
+constexpr mode_t kept_mode = 0600;
+
+std::string path_of(const char *name)
+{
+    return std::string(applied_directory) + "/" + name;
+}
+
+std::map<std::string, std::string> by_name(const PolicyFiles &files)
+{
+    std::map<std::string, std::string> map;
+    for (const auto &file : files)
+        map[file.name] = file.text;
+    return map;
+}
+
+std::string to_text(const PolicyFiles &files)
+{
+    nlohmann::ordered_json json = {{"version", format_version}, {"files", nlohmann::ordered_json::array()}};
+    for (const auto &file : files)
+        json["files"].push_back({{"name", file.name}, {"text", file.text}});
+    return json.dump(1) + "\n";
+}
+
+bool is_policy_file(const std::string &path)
+{
+    if (path == policy_path || user_of_file(path, policy_path)) return true;
+    const auto [directory, name] = split_last(path);
+    return directory == directory_of_parts(policy_path) && name.ends_with(".yaml") && name.front() != '.';
+}
+
+// Every name is one that the policy's reader would read: what is kept is root's, but a rollback writes it.
+void require_name(const std::string &name)
+{
+    if (is_policy_file(name)) return;
+    throw Failure(ExitStatus::configuration,
+                  std::string("what is kept in ") + applied_directory + " is of another policy: " + escape_for_display(name));
+}
+
+std::optional<PolicyFiles> read_kept(const char *name)
+{
+    std::string text;
+    try {
+        text = read_trusted_file(path_of(name), size_limit, "policy that was applied");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT) return std::nullopt;
+        throw;
+    }
+    try {
+        const auto json = nlohmann::json::parse(text);
+        if (json.at("version") != format_version)
+            throw Failure(ExitStatus::configuration, path_of(name) + " is of another version of pi-agent");
+        PolicyFiles files;
+        for (const auto &file : json.at("files"))
+            files.push_back({file.at("name").get<std::string>(), file.at("text").get<std::string>()});
+        for (const auto &file : files)
+            require_name(file.name);
+        return files;
+    } catch (const nlohmann::json::exception &) {
+        throw Failure(ExitStatus::configuration, path_of(name) + " is damaged; remove it");
+    }
+}
+
+std::string draft_of(const std::string &file)
+{
+    return split_last(file).second + ".new";
+}
+
+// Writes all of them beside their places. Where one cannot be written, none stays.
+void write_drafts(const AsRoot &root, const std::vector<PolicySource> &files)
+{
+    try {
+        for (const auto &file : files)
+            write_beside(open_policy_directory(root, file.name), draft_of(file.name), file.text, policy_mode, file.name + ".new");
+    } catch (const std::exception &) {
+        for (const auto &file : files)
+            ::unlinkat(open_policy_directory(root, file.name).get(), draft_of(file.name).c_str(), 0); // best_effort: what failed is told
+        throw;
+    }
+}
+
+} // namespace
+
+std::string policy_file_named(const std::string &name)
+{
+    const std::string directory = split_last(policy_path).first;
+    const bool is_below = name.starts_with("policy.d/") || name.starts_with("users.d/");
+    const bool is_path = name.find('/') != std::string::npos;
+    auto path = is_below                                 ? directory + "/" + name
+                : is_path                                ? name
+                : name == split_last(policy_path).second ? std::string(policy_path)
+                                                         : directory_of_parts(policy_path) + "/" + name;
+    if (is_policy_file(path)) return path;
+    throw Failure(ExitStatus::usage, escape_for_display(name) + " would not be read as a part of the policy; say " + policy_path +
+                                         ", the name of a file in " + directory_of_parts(policy_path) +
+                                         ", which ends with '.yaml', or users.d/NAME.yaml with the name of a user");
+}
+
+UniqueFd open_policy_directory(const AsRoot & /*root*/, const std::string &path)
+{
+    const auto directory = split_last(path).first;
+    if (directory == directory_of_parts(policy_path) || directory == directory_of_users(policy_path)) {
+        const auto [above, below] = split_last(directory);
+        const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
+        const bool is_new = ::mkdirat(parent.get(), below.c_str(), 0700) == 0;
+        if (!is_new && errno != EEXIST) throw_errno("cannot create " + directory);
+        // Users read the policy, whatever root's umask is.
+        if (is_new && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
+    }
+    return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
+}
+
+bool are_same(const PolicyFiles &one, const PolicyFiles &other)
+{
+    return by_name(one) == by_name(other);
+}
+
+std::string difference_of(const PolicyFiles &before, const PolicyFiles &after)
+{
+    const auto old_files = by_name(before);
+    const auto new_files = by_name(after);
+    std::string text;
+    for (const auto &[name, old_text] : old_files) {
+        const auto found = new_files.find(name);
+        text += found == new_files.end() ? text_diff(name, old_text, "/dev/null", "") : text_diff(name, old_text, name, found->second);
+    }
+    for (const auto &[name, new_text] : new_files)
+        if (!old_files.contains(name)) text += text_diff("/dev/null", "", name, new_text);
+    return text;
+}
+
+void install_policy_files(const AsRoot &root, const PolicyFiles &installed, const PolicyFiles &wanted, Changes &changes)
+{
+    const auto old_files = by_name(installed);
+    const auto new_files = by_name(wanted);
+    std::vector<PolicySource> changed;
+    std::copy_if(wanted.begin(), wanted.end(), std::back_inserter(changed), [&](const PolicySource &file) {
+        const auto found = old_files.find(file.name);
+        return found == old_files.end() || found->second != file.text;
+    });
+    if (!changes.dry_run()) write_drafts(root, changed);
+    for (const auto &file : changed)
+        changes.make("write " + escape_for_display(file.name), [&] {
+            move_into_place(open_policy_directory(root, file.name), draft_of(file.name), split_last(file.name).second, file.name);
+        });
+    for (const auto &[name, text] : old_files) {
+        if (new_files.contains(name)) continue;
+        changes.make("remove " + escape_for_display(name), [&file = name] {
+            const auto [directory, own_name] = split_last(file);
+            remove_root_file(open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy"), own_name, file);
+        });
+    }
+}
+
+AppliedPolicies read_applied(const AsRoot & /*root*/)
+{
+    return {read_kept(last_name), read_kept(previous_name)};
+}
+
+void make_applied_directory(const AsRoot &root, const std::string &state_dir, Changes &changes)
+{
+    const auto parent = split_last(applied_directory).first;
+    if (state_dir != parent) make_root_directory(root, parent, 0711, changes);
+    make_root_directory(root, applied_directory, 0700, changes);
+}
+
+void keep_applied(const AsRoot &root, const PolicyFiles &files)
+{
+    std::optional<PolicyFiles> last;
+    try {
+        last = read_applied(root).last;
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): what is damaged is replaced
+    }
+    if (last && are_same(*last, files)) return;
+    const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+    if (last) replace_root_file(directory, previous_name, to_text(*last), kept_mode, path_of(previous_name));
+    replace_root_file(directory, last_name, to_text(files), kept_mode, path_of(last_name));
+}
+
+void forget_applied(const AsRoot & /*root*/, Changes &changes)
+{
+    const auto [above, name] = split_last(applied_directory);
+    UniqueFd directory;
+    try {
+        directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT) return;
+        throw;
+    }
+    changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&, parent = above, own = name] {
+        for (const std::string file : {last_name, previous_name, hidden_name})
+            for (const auto &kept : {file, file + ".new"}) // the latter where a write failed
+                remove_root_file(directory, kept, path_of(kept.c_str()));
+        const auto holder = open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory");
+        if (::unlinkat(holder.get(), own.c_str(), AT_REMOVEDIR) != 0) throw_errno(std::string("cannot remove ") + applied_directory);
+        const auto [top, last] = split_last(parent);
+        const auto above_all = open_trusted(top, O_RDONLY | O_DIRECTORY, "parent of the state directory");
+        ::unlinkat(above_all.get(), last.c_str(), AT_REMOVEDIR); // best_effort: it goes where the state lies elsewhere, and it is empty
+    });
+}
+
+} // namespace pi_agent

@@ -1,0 +1,93 @@
+// The command: finds out, plans, asks whether the engine can do all of it, and writes.
+#include "admin/render/render.hpp"
+
+#include "admin/render/render_facts.hpp"
+#include "admin/render/render_kubernetes.hpp"
+#include "admin/render/render_podman.hpp"
+#include "admin/render/render_seccomp.hpp"
+#include "admin/render/render_slurm.hpp"
+#include "admin/render/render_systemd.hpp"
+#include "admin/render/render_target.hpp"
+#include "admin/text/root_only.hpp"
+#include "common/base/build_settings.hpp"
+#include "common/base/problems.hpp"
+#include "common/policy/policy_load.hpp"
+#include "runner/root/door/admission.hpp"
+
+#include <algorithm>
+#include <array>
+
+namespace pi_agent {
+
+std::string default_image()
+{
+    return std::string("localhost/pi-agent:") + build::version;
+}
+
+namespace {
+
+constexpr const char *seccomp = "seccomp";
+constexpr std::array engines = {RenderTarget::kubernetes, RenderTarget::podman, RenderTarget::quadlet, RenderTarget::systemd,
+                                RenderTarget::slurm};
+
+RenderTarget engine_called(const std::string &name)
+{
+    const auto *found = std::find_if(engines.begin(), engines.end(), [&](RenderTarget target) { return name == to_string(target); });
+    if (found != engines.end()) return *found;
+    std::string names;
+    for (const auto &target : render_targets())
+        names += (names.empty() ? "" : ", ") + target;
+    throw Failure(ExitStatus::usage, "--target: there is no target '" + name + "': one of " + names);
+}
+
+std::string rendered(RenderTarget target, const RenderPlan &plan, const RenderOptions &options)
+{
+    switch (target) {
+    case RenderTarget::podman:
+        return render_podman(plan, options.arguments);
+    case RenderTarget::quadlet:
+        return render_quadlet(plan, options.arguments);
+    case RenderTarget::systemd:
+        return render_systemd(plan, options.arguments);
+    case RenderTarget::slurm:
+        return render_slurm(plan, plan.policy.wrapper.command_name, options.arguments);
+    case RenderTarget::kubernetes:
+        return render_kubernetes(plan, parse_workspace_volume(options.volume), options.arguments);
+    }
+    throw Failure(ExitStatus::internal, "a target without a renderer");
+}
+
+} // namespace
+
+std::vector<std::string> render_targets()
+{
+    std::vector<std::string> names;
+    for (const auto target : engines)
+        names.emplace_back(to_string(target));
+    names.emplace_back(seccomp);
+    return names;
+}
+
+void run_render(const RenderOptions &options, std::ostream &out)
+{
+    if (options.target == seccomp) {
+        out << render_seccomp();
+        return;
+    }
+    const RenderTarget target = engine_called(options.target);
+    if (!options.user || !options.directory)
+        throw Failure(ExitStatus::usage,
+                      std::string("a rendering for ") + to_string(target) + " is of one user in one directory: say --user and --cwd");
+    const AsRoot root = claim_root("render", "reads files of variables that only root can read, and looks for others");
+    const auto user = find_account(*options.user);
+    if (!user) throw Failure(ExitStatus::usage, "there is no user " + quote(*options.user) + " on this host");
+    const Policy policy = load_enabled_policy(*user);
+    const AccessRules rules = authorise(policy, *user);
+    RenderFacts facts = find_render_facts(root, policy, rules, *user, *options.directory);
+    facts.image = options.image;
+    const RenderPlan plan = plan_rendering(policy, rules, facts);
+    require_honoured(target, plan);
+    out << rendered(target, plan, options);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,110 @@
+// The plan of a rendering, from the policy and from what was found on this host.
+#include "admin/render/render_plan.hpp"
+
+#include "common/policy/policy_paths.hpp"
+#include "runner/as_agent/project_alias.hpp"
+#include "runner/plan/environment.hpp"
+#include "runner/plan/limits.hpp"
+
+#include <algorithm>
+#include <cctype>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t label_limit = 63; // RFC 1123
+constexpr std::size_t hash_length = 9;  // "-1f3a99c2"
+
+// Of the user and the tree together: unit names, containers and Jobs of two users never meet.
+std::string name_of(const std::string &user, const std::string &tree)
+{
+    const std::string alias = alias_of("/" + user + tree);
+    const std::size_t stem = alias.size() - hash_length;
+    std::string label = ("pi-agent-" + user + "-" + alias.substr(0, stem)).substr(0, label_limit - hash_length) + alias.substr(stem);
+    std::transform(label.begin(), label.end(), label.begin(),
+                   [](unsigned char byte) { return std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '-'; });
+    return label;
+}
+
+// Those of one session: an engine starts the same rendering again and again.
+bool is_of_one_session(const std::string &name)
+{
+    return name == "PI_AGENT_SESSION";
+}
+
+} // namespace
+
+RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const RenderFacts &facts)
+{
+    const std::string home = policy.agent.state_dir + "/users/" + facts.user.name + "/home";
+    const bool at_own_path = policy.projects.paths == ProjectPaths::host;
+    const std::string place = at_own_path ? facts.tree : home + "/" + alias_directory + "/" + alias_of(facts.tree);
+    RenderPlan plan{name_of(facts.user.name, facts.tree),
+                    policy,
+                    rules,
+                    facts.user,
+                    facts.agent,
+                    facts.groups,
+                    facts.image,
+                    facts.tree,
+                    place,
+                    facts.below.empty() ? place : join_path(place, facts.below),
+                    facts.below.empty() ? facts.tree : join_path(facts.tree, facts.below),
+                    home,
+                    facts.points,
+                    facts.links,
+                    facts.mounts,
+                    facts.missing,
+                    facts.beside,
+                    {},
+                    {},
+                    facts.host_variables,
+                    facts.host_memory,
+                    {}};
+    std::set<std::string> places;
+    for (const auto &file : policy.env_files) {
+        RenderedEnvFile rendered{file, {}, !facts.quoted_files.contains(file.path)};
+        for (const auto &assignment : facts.managed_files)
+            if (assignment.where.substr(0, assignment.where.rfind(':')) == file.path) {
+                rendered.names.insert(assignment.name);
+                places.insert(assignment.where);
+            }
+        plan.env_files.push_back(std::move(rendered));
+    }
+    EnvironmentInput input{{}, {}, policy.env, facts.managed_files, rules.env, home, facts.agent.name, policy.agent.binary, {}};
+    input.tmpdir = "/tmp";
+    plan.certificates = find_rendered_certificates(policy, rules, input, place);
+    for (const auto &[name, variable] : layer_environment(input))
+        if (!is_of_one_session(name) && !places.contains(variable.from)) plan.variables[name] = variable.value;
+    return plan;
+}
+
+std::uint64_t memory_of(const RenderPlan &plan)
+{
+    const auto &limits = plan.policy.limits;
+    if (limits.memory) return limits.memory->amount;
+    return plan.host_memory / 100 * (limits.memory_share ? limits.memory_share->amount : session_memory_percent);
+}
+
+std::uint64_t tasks_of(const RenderPlan &plan)
+{
+    return plan.policy.limits.tasks ? plan.policy.limits.tasks->amount : session_tasks;
+}
+
+std::vector<std::string> left_out(const RenderPlan &plan)
+{
+    const auto is_default = [](const HomeDirectories &directories) {
+        return std::any_of(directories.paths.begin(), directories.paths.end(), [](const PolicyPath &path) { return path.where.line == 0; });
+    };
+    const auto &policy = plan.policy;
+    std::vector<std::string> lines;
+    if (policy.git_identity) lines.emplace_back("git_identity: commits do not carry the user's name");
+    if (policy.box_notes) lines.emplace_back("box_notes: the agent is not told about its sandbox");
+    if (is_default(policy.toolchains.readable)) lines.emplace_back("toolchains.readable: default");
+    if (is_default(policy.toolchains.caches)) lines.emplace_back("toolchains.caches: default");
+    if (policy.projects.aftermath) lines.emplace_back("projects.aftermath: nobody tells what was left that runs code outside");
+    return lines;
+}
+
+} // namespace pi_agent

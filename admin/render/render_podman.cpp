@@ -1,0 +1,114 @@
+// podman run, option by option (podman-run(1)).
+#include "admin/render/render_podman.hpp"
+
+#include "admin/render/render_mounts.hpp"
+#include "admin/render/render_text.hpp"
+
+#include <fmt/format.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::uint64_t scratch_parts = 5; // of the host's memory, one for temporary files (runner/plan/limits.hpp: 20%)
+
+std::string ranges_text(const std::vector<IdRange> &ranges)
+{
+    std::string text;
+    for (const auto &range : ranges)
+        text += fmt::format("{}{}-{}-{}", text.empty() ? "" : "#", range.on_disk, range.inside, range.length);
+    return text;
+}
+
+std::string options_of(const RenderPlan &plan, const EngineMount &mount)
+{
+    std::string options = mount.read_only ? "ro" : "rw";
+    options += ",bind,private,nosuid,nodev"; // bind: not what is mounted beneath
+    if (mount.of_project) options += ",idmap=uids=" + ranges_text(user_ids(plan)) + ";gids=" + ranges_text(group_ids(plan));
+    return options;
+}
+
+} // namespace
+
+std::vector<std::string> podman_volumes(const RenderPlan &plan)
+{
+    std::vector<std::string> volumes;
+    for (const auto &mount : mounts_of(plan))
+        volumes.push_back(mount.source + ":" + mount.target + ":" + options_of(plan, mount));
+    return volumes;
+}
+
+std::vector<std::string> podman_temporary_options(const RenderPlan &plan)
+{
+    std::vector<std::string> options;
+    for (const char *place : {"/tmp", "/var/tmp"}) {
+        if (plan.policy.scratch == ScratchKind::tmpfs)
+            options.push_back(fmt::format("--tmpfs={}:rw,nosuid,nodev,mode=1777,size={}", place, plan.host_memory / scratch_parts));
+        else
+            options.push_back(fmt::format("--mount=type=volume,destination={},U=true", place)); // gone with the container
+    }
+    return options;
+}
+
+std::vector<std::string> podman_limits(const RenderPlan &plan)
+{
+    const auto &limits = plan.policy.limits;
+    std::vector<std::string> options = {fmt::format("--memory={}", memory_of(plan)), fmt::format("--pids-limit={}", tasks_of(plan))};
+    if (limits.memory || limits.memory_share) options.push_back(fmt::format("--memory-swap={}", memory_of(plan))); // none beyond it
+    if (limits.cpu) options.push_back(fmt::format("--cpus={}.{:02}", limits.cpu->amount / 100, limits.cpu->amount % 100));
+    return options;
+}
+
+std::vector<std::string> podman_notes(const RenderPlan &plan)
+{
+    return {fmt::format("For root's podman with crun and catatonit. The image has the agent at {}; {} is what", plan.policy.agent.binary,
+                        seccomp_profile_path),
+            "'pi-agentctl render --target seccomp' prints. The home is the agent's own: start pi once after a change of the policy.",
+            "podman opens the project by its name: nobody but its user may be able to rename what lies above it."};
+}
+
+std::string render_podman(const RenderPlan &plan, const std::vector<std::string> &arguments)
+{
+    std::vector<std::string> options = {
+        "--rm",
+        "--interactive",
+        "--init",
+        "--name=" + plan.name,
+        "--pull=never",
+        fmt::format("--user={}:{}", plan.agent.uid.value(), plan.agent.gid.value()),
+        "--read-only",
+        "--read-only-tmpfs=false",
+        "--cap-drop=all",
+        "--security-opt=no-new-privileges",
+        std::string("--security-opt=seccomp=") + seccomp_profile_path,
+        plan.policy.network.mode == NetworkMode::none ? "--network=none" : "--network=host",
+        "--ipc=private",
+        "--ulimit=core=0:0",
+        "--log-driver=none",
+        "--http-proxy=false", // root's own variables are nothing to the agent
+    };
+    if (arguments.empty()) options.emplace_back("--tty"); // somebody sits before it; with arguments it is a part of something else
+    for (const Gid group : plan.groups)
+        options.push_back(fmt::format("--group-add={}", group.value()));
+    const auto add = [&](const std::vector<std::string> &more) { options.insert(options.end(), more.begin(), more.end()); };
+    add(podman_limits(plan));
+    if (plan.policy.limits.runtime) options.push_back(fmt::format("--timeout={}", plan.policy.limits.runtime->amount));
+    add(podman_temporary_options(plan));
+    for (const auto &volume : podman_volumes(plan))
+        options.push_back("--volume=" + volume);
+    for (const auto &file : plan.env_files)
+        options.push_back("--env-file=" + file.file.path);
+    for (const auto &[name, value] : plan.variables)
+        options.push_back("--env=" + name + "=" + value);
+    options.push_back("--workdir=" + plan.directory);
+    options.push_back("--entrypoint=" + plan.policy.agent.binary);
+    std::string text = head_of(RenderTarget::podman, plan, podman_notes(plan)) + "podman run \\\n";
+    for (const auto &option : options)
+        text += "  " + shell_word(option) + " \\\n";
+    text += "  " + shell_word(plan.image);
+    for (const auto &argument : arguments)
+        text += " " + shell_word(argument);
+    return text + "\n";
+}
+
+} // namespace pi_agent

@@ -1,0 +1,263 @@
+// Joining what is recorded of each start.
+#include "admin/sessions/history.hpp"
+
+#include "admin/sessions/sessions.hpp"
+#include "admin/text/nothing.hpp"
+#include "admin/text/table.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/host/account.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "runner/root/session/record_file.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+// What is recorded of every event alike. The wrapper's word may hold any byte.
+void take_subject(PastStart &start, const LogEntry &entry)
+{
+    const auto value = [&](const char *name) { return entry.is_roots() ? entry.field(name) : escape_for_display(entry.field(name)); };
+    start.id = value("PI_AGENT_SESSION");
+    start.user = value("PI_AGENT_USER");
+    // Who is not root may call themselves as they like.
+    if (const auto uid = entry.number("_UID"); uid && !entry.is_roots())
+        start.user = escape_for_display(name_or_number(Uid(static_cast<uid_t>(*uid))));
+    start.account = value("PI_AGENT_ACCOUNT");
+    start.project = value("PI_AGENT_PROJECT");
+    start.directory = value("PI_AGENT_DIRECTORY");
+    start.repository = value("PI_AGENT_REPOSITORY");
+    start.method = value("SANDBOX_SELECT");
+    start.program = value("PI_AGENT_PROGRAM");
+    start.reason = value("PI_AGENT_REASON");
+    start.said_by_root = entry.is_roots();
+}
+
+void take_end(PastStart &start, const LogEntry &entry)
+{
+    take_subject(start, entry);
+    start.ended_usec = entry.time_usec;
+    start.duration_usec = entry.number("PI_AGENT_DURATION_USEC");
+    start.exit_code = entry.number("PI_AGENT_EXIT_CODE");
+    start.exit_signal = entry.number("PI_AGENT_EXIT_SIGNAL");
+    start.memory_peak = entry.number("PI_AGENT_MEMORY_PEAK");
+    start.cpu_usec = entry.number("PI_AGENT_CPU_USEC");
+    if (!start.started_usec && start.duration_usec) start.started_usec = entry.time_usec - *start.duration_usec; // it began before `since`
+}
+
+// Older versions recorded no working directory.
+const std::string &place_of(const PastStart &start)
+{
+    return start.directory.empty() ? start.project : start.directory;
+}
+
+// A try of the sandbox is one start, as its user, which ends before the try does: root says when that was. A user's own canary is none, so
+// nobody is left out by what they call their start.
+class Tries {
+public:
+    explicit Tries(const std::vector<LogEntry> &entries)
+    {
+        for (const auto &entry : entries) {
+            const auto duration = entry.number("PI_AGENT_DURATION_USEC");
+            if (entry.field("PI_AGENT_EVENT") == "preflight" && entry.is_roots() && duration)
+                tries_.push_back({entry.field("PI_AGENT_USER"), entry.time_usec - *duration, entry.time_usec});
+        }
+    }
+
+    // Each is found once.
+    bool take(const PastStart &start)
+    {
+        if (start.program != "canary" && !(start.program.empty() && start.refused)) return false;
+        const auto found = std::find_if(tries_.begin(), tries_.end(), [&](const Try &one) {
+            return one.user == start.user && start.first_usec() >= one.begin && start.first_usec() <= one.end;
+        });
+        if (found == tries_.end()) return false;
+        tries_.erase(found);
+        return true;
+    }
+
+private:
+    struct Try {
+        std::string user;
+        std::uint64_t begin, end;
+    };
+    std::vector<Try> tries_;
+};
+
+bool is_asked_for(const PastStart &start, const HistoryQuery &query)
+{
+    if (query.user && start.user != escape_for_display(*query.user)) return false;
+    if (query.until && start.first_usec() > *query.until) return false;
+    if (start.is_probe && !query.probes) return false;
+    if (query.project && !is_within(place_of(start), escape_for_display(*query.project))) return false;
+    return !query.failed || start.has_failed();
+}
+
+const char *state_of(const PastStart &start)
+{
+    if (start.refused) return start.is_denied() ? "denied" : "failed";
+    if (start.ended_usec) return "ended";
+    return start.is_running ? "running" : "no end recorded";
+}
+
+std::string outcome_of(const PastStart &start)
+{
+    if (start.refused) return fmt::format("{} ({})", state_of(start), *start.refused);
+    if (start.exit_code) return fmt::format("exit {}", *start.exit_code);
+    if (start.exit_signal) return fmt::format("signal {}", *start.exit_signal);
+    return state_of(start);
+}
+
+nlohmann::json to_json(const PastStart &start)
+{
+    const auto time = [](const std::optional<std::uint64_t> &value) {
+        return value ? nlohmann::json(to_utc_time(*value)) : nlohmann::json(nullptr);
+    };
+    return {{"id", text_or_null(start.id)},
+            {"state", state_of(start)},
+            {"user", text_or_null(start.user)},
+            {"account", text_or_null(start.account)},
+            {"project", text_or_null(start.project)},
+            {"directory", text_or_null(start.directory)},
+            {"repository", text_or_null(start.repository)},
+            {"method", text_or_null(start.method)},
+            {"program", text_or_null(start.program)},
+            {"started", time(start.started_usec)},
+            {"ended", time(start.ended_usec)},
+            {"duration_usec", number_or_null(start.duration_usec)},
+            {"memory_peak_bytes", number_or_null(start.memory_peak)},
+            {"cpu_usec", number_or_null(start.cpu_usec)},
+            {"exit_code", number_or_null(start.exit_code)},
+            {"exit_signal", number_or_null(start.exit_signal)},
+            {"denied_status", number_or_null(start.refused)},
+            {"probe", start.is_probe},
+            {"reason", text_or_null(start.reason)},
+            {"said_by", start.said_by_root ? "root" : "user"}};
+}
+
+Row to_row(const PastStart &start)
+{
+    return {to_local_time(start.first_usec()),
+            start.user,
+            start.id,
+            outcome_of(start),
+            to_duration(start.duration_usec),
+            to_duration(start.cpu_usec),
+            to_size(start.memory_peak),
+            place_of(start) + (start.reason.empty() ? "" : (place_of(start).empty() ? "(" : " (") + start.reason + ")")};
+}
+
+std::function<bool(const std::string &)> asker_for_live()
+{
+    if (::geteuid() != 0) return [](const std::string & /*id*/) { return false; };
+    const auto root = AsRoot::claim();
+    std::vector<std::string> ids;
+    for (const auto &live : live_sessions(root))
+        ids.push_back(live.id);
+    return [ids](const std::string &id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
+}
+
+std::string to_line(const LogEntry &entry)
+{
+    const std::string identifier = entry.field("SYSLOG_IDENTIFIER");
+    // What the record says of itself is harmless already, and escaping is not idempotent.
+    const bool harmless = entry.is_roots() && !entry.field("PI_AGENT_EVENT").empty();
+    const std::string message = entry.field("MESSAGE");
+    return fmt::format("{} {}: {}\n", to_local_time(entry.time_usec),
+                       escape_for_display(identifier.empty() ? entry.field("_COMM") : identifier),
+                       harmless ? message : escape_for_display(message));
+}
+
+} // namespace
+
+std::uint64_t PastStart::first_usec() const
+{
+    return started_usec.value_or(ended_usec.value_or(0));
+}
+
+bool PastStart::is_denied() const
+{
+    return refused == static_cast<std::uint64_t>(ExitStatus::denied);
+}
+
+bool PastStart::has_failed() const
+{
+    if (refused) return true;
+    if (!ended_usec) return !is_running;
+    return exit_code != std::optional<std::uint64_t>(0);
+}
+
+std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const HistoryQuery &query,
+                                  const std::function<bool(const std::string &id)> &is_live)
+{
+    std::vector<PastStart> starts;
+    std::map<std::string, std::size_t> sessions; // where in `starts` each is
+    for (const auto &entry : entries) {
+        const std::string event = entry.field("PI_AGENT_EVENT");
+        if (event == "preflight") continue; // below
+        const std::string id = entry.field("PI_AGENT_SESSION");
+        const auto known = event == "denied" ? sessions.end() : sessions.find(id);
+        if (known == sessions.end()) {
+            if (event != "denied") sessions[id] = starts.size();
+            starts.emplace_back();
+        }
+        PastStart &start = known == sessions.end() ? starts.back() : starts[known->second];
+        if (event == "ended") {
+            // Of two ends (docs/record.md, "Exactly once") the second is of who did not hear of the first.
+            if (!start.ended_usec) take_end(start, entry);
+            continue;
+        }
+        take_subject(start, entry);
+        if (event == "started") {
+            start.started_usec = entry.time_usec;
+        } else {
+            start.ended_usec = entry.time_usec;
+            start.refused = entry.number("PI_AGENT_STATUS").value_or(0);
+        }
+    }
+    for (auto &start : starts)
+        start.is_running = !start.ended_usec && is_live(start.id);
+    Tries tries(entries);
+    for (auto &start : starts)
+        start.is_probe = tries.take(start);
+    std::erase_if(starts, [&](const PastStart &start) { return !is_asked_for(start, query); });
+    std::stable_sort(starts.begin(), starts.end(),
+                     [](const PastStart &one, const PastStart &other) { return one.first_usec() < other.first_usec(); });
+    return starts;
+}
+
+void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes)
+{
+    const auto is_live = asker_for_live(); // before the record: what ends in between has its end there
+    const auto starts = to_history(read_record(query.since), query, is_live);
+    if (::geteuid() != 0)
+        notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
+    if (json) {
+        nlohmann::json list = nlohmann::json::array();
+        for (const auto &start : starts)
+            list.push_back(to_json(start));
+        return print_json({{"starts", list}}, out);
+    }
+    if (starts.empty()) throw Nothing("the record has no such session or refusal");
+    std::vector<Row> rows;
+    for (const auto &start : starts)
+        rows.push_back(to_row(start));
+    out << to_table({"TIME", "USER", "SESSION", "OUTCOME", "DURATION", "CPU", "MEMORY", "DIRECTORY"}, rows);
+}
+
+void run_logs(const std::string &id, std::ostream &out)
+{
+    const auto chosen = choose_session(recorded_sessions(), id, "pi-agentctl history");
+    const auto entries = read_session_log(chosen);
+    if (entries.empty()) throw Nothing("there is no log of the session " + chosen);
+    for (const auto &entry : entries)
+        out << to_line(entry);
+}
+
+} // namespace pi_agent

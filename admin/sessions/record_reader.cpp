@@ -1,0 +1,224 @@
+// sd-journal(3) for the journal, JSON lines for the file.
+#include "admin/sessions/record_reader.hpp"
+
+#include "admin/text/root_only.hpp"
+#include "common/record/record_event.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/root/session/record_file.hpp"
+#include "runner/root/session/session_directory.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string_view>
+#include <systemd/sd-journal.h>
+
+namespace pi_agent {
+
+namespace {
+
+// What anybody may have written is read as far as that.
+constexpr std::size_t value_limit = std::size_t{64} << 10U; // bytes
+constexpr std::size_t fields_limit = 128;
+
+void check(int result, const char *action)
+{
+    if (result < 0) throw SystemFailure(-result, std::string("reading the journal: ") + action);
+}
+
+bool can_read_journal()
+{
+    if (::geteuid() == 0) return true;
+    for (const auto *directory : {"/var/log/journal", "/run/log/journal"}) {
+        std::error_code error;
+        for (const auto &machine : std::filesystem::directory_iterator(directory, error))
+            if (::access((machine.path() / "system.journal").c_str(), R_OK) == 0) return true;
+    }
+    return false;
+}
+
+class Journal {
+public:
+    Journal()
+    {
+        sd_journal *opened = nullptr;
+        check(sd_journal_open(&opened, SD_JOURNAL_LOCAL_ONLY), "opening it");
+        journal_.reset(opened);
+        check(sd_journal_set_data_threshold(opened, value_limit), "bounding values");
+    }
+
+    void match(const std::string &field, const std::string &value)
+    {
+        const std::string text = field + "=" + value;
+        check(sd_journal_add_match(journal_.get(), text.data(), text.size()), "choosing entries");
+    }
+    void begin_alternative() { check(sd_journal_add_disjunction(journal_.get()), "choosing entries"); }
+
+    // Those that are wanted. Anybody writes to the journal, so of the others nothing is kept.
+    std::vector<LogEntry> read(std::optional<std::uint64_t> since, bool (*is_wanted)(const LogEntry &))
+    {
+        std::vector<LogEntry> entries;
+        check(since ? sd_journal_seek_realtime_usec(journal_.get(), *since) : sd_journal_seek_head(journal_.get()),
+              "going to its beginning");
+        for (;;) {
+            const int more = sd_journal_next(journal_.get());
+            check(more, "going on");
+            if (more == 0) return entries;
+            LogEntry entry = read_entry();
+            // A clock that was set back wrote earlier ones after it.
+            if ((!since || entry.time_usec >= *since) && is_wanted(entry)) entries.push_back(std::move(entry));
+        }
+    }
+
+    std::set<std::string> values_of(const char *field, bool (*is_wanted)(const std::string &))
+    {
+        std::set<std::string> values;
+        check(sd_journal_query_unique(journal_.get(), field), "listing values");
+        const void *data = nullptr;
+        std::size_t size = 0;
+        while (sd_journal_enumerate_unique(journal_.get(), &data, &size) > 0) {
+            const std::string_view text(static_cast<const char *>(data), size);
+            std::string value(text.substr(text.find('=') + 1));
+            if (is_wanted(value)) values.insert(std::move(value));
+        }
+        return values;
+    }
+
+private:
+    LogEntry read_entry()
+    {
+        LogEntry entry{};
+        check(sd_journal_get_realtime_usec(journal_.get(), &entry.time_usec), "reading an entry's time");
+        const void *data = nullptr;
+        std::size_t size = 0;
+        sd_journal_restart_data(journal_.get());
+        for (;;) {
+            const int more = sd_journal_enumerate_data(journal_.get(), &data, &size);
+            check(more, "reading an entry");
+            if (more == 0) return entry;
+            const std::string_view text(static_cast<const char *>(data), size);
+            const std::size_t equals = text.find('=');
+            if (equals != std::string_view::npos && entry.fields.size() < fields_limit)
+                entry.fields.emplace(text.substr(0, equals), text.substr(equals + 1));
+        }
+    }
+
+    std::unique_ptr<sd_journal, void (*)(sd_journal *)> journal_{nullptr, sd_journal_close};
+};
+
+// Only root can look at the file; others hear of what the journal has.
+std::vector<LogEntry> read_file(std::optional<std::uint64_t> since)
+{
+    std::vector<LogEntry> entries;
+    if (::geteuid() != 0) return entries;
+    read_record_file([&](const std::string &line) {
+        const auto json = nlohmann::json::parse(line, nullptr, false);
+        if (!json.is_object()) return; // half a line, left by a death in the middle of it
+        LogEntry entry{0, {{"_UID", "0"}}};
+        for (const auto &[name, value] : json.items())
+            if (value.is_string()) entry.fields[name] = value.get<std::string>();
+        entry.time_usec = entry.number("__REALTIME_TIMESTAMP").value_or(0);
+        if (!since || entry.time_usec >= *since) entries.push_back(std::move(entry));
+    });
+    return entries;
+}
+
+void require_readable()
+{
+    if (!can_read_journal())
+        throw Failure(ExitStatus::denied, "the record is in the system's journal, which only root and members of the group systemd-journal "
+                                          "can read; try it with sudo");
+}
+
+void add_sorted(std::vector<LogEntry> &entries, std::vector<LogEntry> more)
+{
+    std::move(more.begin(), more.end(), std::back_inserter(entries));
+    std::stable_sort(entries.begin(), entries.end(),
+                     [](const LogEntry &one, const LogEntry &other) { return one.time_usec < other.time_usec; });
+}
+
+// Anybody can send any other field; these the journal adds itself.
+bool counts(const LogEntry &entry)
+{
+    if (!defence_is_on("record-sender")) return true;
+    return entry.is_roots() || (entry.field("PI_AGENT_EVENT") == "denied" && !entry.field("_UID").empty() &&
+                                entry.field("_UID") == entry.field("PI_AGENT_UID"));
+}
+
+bool is_of_record(const LogEntry &entry)
+{
+    const auto &event = entry.field("PI_AGENT_EVENT");
+    return (event == "denied" || event == "started" || event == "ended" || event == "preflight") &&
+           entry.field("MESSAGE_ID") == message_id_of(event);
+}
+
+} // namespace
+
+std::string LogEntry::field(const std::string &name) const
+{
+    const auto found = fields.find(name);
+    return found == fields.end() ? "" : found->second;
+}
+
+std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
+{
+    const std::string text = field(name);
+    std::uint64_t value = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+    if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
+    return value;
+}
+
+bool LogEntry::is_roots() const
+{
+    return field("_UID") == "0";
+}
+
+std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)
+{
+    require_readable();
+    Journal journal;
+    for (const auto *event : {"denied", "started", "ended", "preflight"})
+        journal.match("MESSAGE_ID", message_id_of(event));
+    const auto is_wanted = [](const LogEntry &entry) { return counts(entry) && is_of_record(entry); };
+    auto entries = journal.read(since, is_wanted);
+    auto kept = read_file(since);
+    std::erase_if(kept, [&](const LogEntry &entry) { return !is_wanted(entry); });
+    add_sorted(entries, std::move(kept));
+    return entries;
+}
+
+std::vector<LogEntry> read_session_log(const std::string &id)
+{
+    require_readable();
+    Journal journal;
+    journal.match("PI_AGENT_SESSION", id);
+    journal.match("_UID", "0");
+    for (const auto &unit : {service_name(id), scope_name(id), cleanup_name(id)}) {
+        journal.begin_alternative();
+        journal.match("_SYSTEMD_UNIT", unit);
+        journal.begin_alternative();
+        journal.match("UNIT", unit);
+        journal.match("_PID", "1");
+    }
+    auto entries = journal.read({}, [](const LogEntry &) { return true; }); // root's and systemd's, by what is matched
+    auto kept = read_file({});
+    std::erase_if(kept, [&](const LogEntry &entry) { return entry.field("PI_AGENT_SESSION") != id; });
+    add_sorted(entries, std::move(kept));
+    return entries;
+}
+
+std::vector<std::string> recorded_sessions()
+{
+    require_readable();
+    auto ids = Journal().values_of("PI_AGENT_SESSION", [](const std::string &id) { return is_session_id(id); });
+    for (const auto &entry : read_file({}))
+        ids.insert(entry.field("PI_AGENT_SESSION"));
+    std::erase_if(ids, [](const std::string &id) { return !is_session_id(id); });
+    return {ids.begin(), ids.end()};
+}
+
+} // namespace pi_agent

@@ -1,0 +1,169 @@
+// Looking at the directories of sessions that live, and telling their runners to end them.
+#include "admin/sessions/sessions.hpp"
+
+#include "admin/sessions/session_ends.hpp"
+#include "admin/text/nothing.hpp"
+#include "admin/text/root_only.hpp"
+#include "admin/text/table.hpp"
+#include "common/base/escape.hpp"
+#include "common/host/account.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/root/session/session_record.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *stop_reason = "the administrator ended it (pi-agentctl stop)";
+
+Account require_user(const std::string &name)
+{
+    const auto account = find_account(name);
+    if (!account) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(name) + " on this host");
+    return *account;
+}
+
+SessionView look_at(FdRef session, const LiveSession &live)
+{
+    SessionView view{live.id, live.user, escape_for_display(name_or_number(live.user)), {}, {}, {}, {}, {}, {}, {}, {}};
+    const auto record = read_open_record(session);
+    if (!record) return view;
+    view.account = escape_for_display(record->subject.account);
+    view.project = escape_for_display(record->subject.project);
+    view.directory = escape_for_display(record->subject.directory);
+    view.method = record->subject.method;
+    view.unit = record->subject.unit;
+    view.program = record->subject.program;
+    view.started_usec = now_microseconds() - record->running_usec;
+    if (const auto runner = session_runner(session)) view.usage = usage_of_session(live.id, *runner);
+    return view;
+}
+
+bool started_before(const SessionView &one, const SessionView &other)
+{
+    if (one.started_usec && other.started_usec) return *one.started_usec < *other.started_usec;
+    return one.started_usec.has_value() && !other.started_usec.has_value();
+}
+
+nlohmann::json to_json(const SessionView &session)
+{
+    return {{"id", session.id},
+            {"state", session.started_usec ? "running" : "preparing"},
+            {"user", session.user},
+            {"uid", session.uid.value()},
+            {"account", text_or_null(session.account)},
+            {"project", text_or_null(session.project)},
+            {"directory", text_or_null(session.directory)},
+            {"method", text_or_null(session.method)},
+            {"program", text_or_null(session.program)},
+            {"unit", text_or_null(session.unit)},
+            {"started", session.started_usec ? nlohmann::json(to_utc_time(*session.started_usec)) : nlohmann::json(nullptr)},
+            {"processes", number_or_null(session.usage.processes)},
+            {"memory_bytes", number_or_null(session.usage.memory)},
+            {"cpu_usec", number_or_null(session.usage.cpu_usec)}};
+}
+
+// Older versions told no working directory.
+const std::string &place_of(const SessionView &session)
+{
+    return session.directory.empty() ? session.project : session.directory;
+}
+
+Row to_row(const SessionView &session)
+{
+    return {session.id,
+            session.user,
+            session.account,
+            session.started_usec ? to_local_time(*session.started_usec) : "preparing",
+            session.usage.processes ? std::to_string(*session.usage.processes) : "",
+            to_size(session.usage.memory),
+            to_duration(session.usage.cpu_usec),
+            session.method,
+            session.unit,
+            place_of(session)};
+}
+
+std::vector<SessionView> chosen_by(const AsRoot &root, const StopOrder &order)
+{
+    auto sessions = list_sessions(root, order.user);
+    if (!order.id) return sessions;
+    std::vector<std::string> ids;
+    for (const auto &session : sessions)
+        ids.push_back(session.id);
+    const auto id = choose_session(ids, *order.id, "sudo pi-agentctl sessions");
+    std::erase_if(sessions, [&](const SessionView &session) { return session.id != id; });
+    return sessions;
+}
+
+std::string in_words(const SessionView &session)
+{
+    return session.id + " of " + session.user + (session.project.empty() ? ", which was being prepared" : " in " + session.project);
+}
+
+} // namespace
+
+std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user)
+{
+    const auto account = user ? std::optional<Account>(require_user(*user)) : std::nullopt;
+    const auto living = live_sessions(root);
+    std::vector<SessionView> views;
+    if (living.empty()) return views;
+    const UniqueFd sessions = open_sessions();
+    for (const auto &live : living) {
+        if (account && live.user != account->uid) continue;
+        if (const UniqueFd session = try_open_session(sessions, live.id)) views.push_back(look_at(session, live)); // else it has just ended
+    }
+    std::sort(views.begin(), views.end(), started_before);
+    return views;
+}
+
+std::string choose_session(const std::vector<std::string> &ids, const std::string &id, const char *listing)
+{
+    std::vector<std::string> fitting;
+    for (const auto &known : ids)
+        if (!id.empty() && known.compare(0, id.size(), id) == 0) fitting.push_back(known);
+    if (fitting.size() == 1) return fitting.front();
+    const std::string shown = escape_for_display(id);
+    if (fitting.empty()) throw Nothing("there is no session " + shown + "; see '" + listing + "'");
+    throw Failure(ExitStatus::usage, fmt::format("{} sessions begin with {}; write more of the one that is meant", fitting.size(), shown));
+}
+
+void run_sessions(const std::optional<std::string> &user, bool json, std::ostream &out)
+{
+    const auto root = claim_root("sessions", "looks at the sessions of all users, so only root can run it");
+    const auto sessions = list_sessions(root, user);
+    if (json) {
+        nlohmann::json list = nlohmann::json::array();
+        for (const auto &session : sessions)
+            list.push_back(to_json(session));
+        return print_json({{"sessions", list}}, out);
+    }
+    std::vector<Row> rows;
+    for (const auto &session : sessions)
+        rows.push_back(to_row(session));
+    if (rows.empty())
+        out << "no session\n";
+    else
+        out << to_table({"SESSION", "USER", "AGENT", "SINCE", "PROCESSES", "MEMORY", "CPU", "METHOD", "UNIT", "DIRECTORY"}, rows);
+}
+
+void run_stop(const StopOrder &order, std::ostream &out)
+{
+    const auto root = claim_root("stop", "ends sessions of users, so only root can run it");
+    const auto sessions = chosen_by(root, order);
+    if (sessions.empty()) throw Nothing(order.user ? escape_for_display(*order.user) + " has no session" : "there is no session");
+    std::vector<EndOrder> orders;
+    for (const auto &session : sessions)
+        orders.push_back({session.id, stop_reason});
+    const auto left = end_sessions(root, orders);
+    for (const auto &session : sessions)
+        if (std::find(left.begin(), left.end(), session.id) == left.end()) out << "ended the session " << in_words(session) << '\n';
+    out.flush();
+    require_ended(left, "sessions do not end");
+}
+
+} // namespace pi_agent

@@ -1,0 +1,221 @@
+// Finding each user's state by descriptor, and adding up what is in it.
+#include "admin/state/state.hpp"
+
+#include "admin/state/state_size.hpp"
+#include "admin/text/nothing.hpp"
+#include "admin/text/root_only.hpp"
+#include "admin/text/table.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/policy_load.hpp"
+#include "runner/root/session/scratch.hpp"
+#include "runner/root/session/session_list.hpp"
+#include "runner/wire/beneath.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <linux/magic.h>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+
+namespace pi_agent {
+
+namespace {
+
+UniqueFd try_open_directory(FdRef parent, const std::string &name)
+{
+    return UniqueFd::adopt(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+// None where there is no such directory: nothing was applied yet.
+UniqueFd open_part(const std::string &path)
+{
+    try {
+        return open_trusted(path, O_RDONLY | O_DIRECTORY, "state directory");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw;
+        return {};
+    }
+}
+
+// None where it is root's: a home, or a temporary directory, that has only just been begun.
+std::optional<Account> owner_of(FdRef directory, const std::string &path)
+{
+    struct stat facts {};
+    if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
+    if (facts.st_uid == 0) return std::nullopt;
+    const Uid uid(facts.st_uid);
+    return Account{name_or_number(uid), uid, Gid(facts.st_gid), "/", {facts.st_gid}};
+}
+
+struct SizeOfState {
+    std::string user, account, path;
+    std::size_t sessions = 0;
+    std::optional<HomeSize> home;
+    std::uint64_t scratch = 0;
+    std::string problem;
+};
+
+// The directories of one session's temporary files that are its agent's; those of overlays are root's, and hold nothing.
+std::uint64_t measure_on_disk(const AsRoot &root, FdRef top, const std::string &path)
+{
+    std::vector<UniqueFd> inner;
+    std::vector<FdRef> directories;
+    std::optional<Account> owner;
+    for (const auto &name : names_in(top)) {
+        if (is_cache_work(name)) continue;
+        inner.push_back(try_open_directory(top, name));
+        if (!inner.back()) continue;
+        directories.push_back(inner.back());
+        if (!owner) owner = owner_of(inner.back(), path);
+    }
+    return owner ? measure_directories(root, *owner, directories) : 0;
+}
+
+// In memory: what the session's own file system says.
+std::optional<std::uint64_t> measure_in_memory(FdRef session)
+{
+    const auto scratch = try_open_directory(session, "scratch");
+    struct statfs facts {};
+    struct stat own {};
+    struct stat above {};
+    if (!scratch || fstatfs(scratch.get(), &facts) != 0 || fstat(scratch.get(), &own) != 0 || fstat(session.get(), &above) != 0) return {};
+    if (facts.f_type != TMPFS_MAGIC || own.st_dev == above.st_dev) return {};
+    return (facts.f_blocks - facts.f_bfree) * static_cast<std::uint64_t>(facts.f_bsize);
+}
+
+// By user; under "" what sessions left that are over.
+std::map<std::string, std::uint64_t> measure_scratch(const AsRoot &root, const std::string &state_dir)
+{
+    std::map<std::string, std::uint64_t> sizes;
+    std::map<std::string, std::string> user_of;
+    for (const auto &live : live_sessions(root)) {
+        user_of[live.id] = name_or_number(live.user);
+        const auto session = try_open_session(open_sessions(), live.id);
+        if (session) sizes[user_of[live.id]] += measure_in_memory(session).value_or(0);
+    }
+    const std::string path = state_dir + "/" + scratch_parent;
+    const auto parent = open_part(path);
+    for (const auto &id : parent ? names_in(parent) : std::vector<std::string>()) {
+        const auto top = try_open_directory(parent, id);
+        if (!top) continue; // it has just ended
+        const auto user = user_of.find(id);
+        sizes[user == user_of.end() ? "" : user->second] += measure_on_disk(root, top, path + "/" + id);
+    }
+    return sizes;
+}
+
+std::vector<SizeOfState> measure(const AsRoot &root, const std::string &state_dir, const std::optional<std::string> &user)
+{
+    auto scratch = measure_scratch(root, state_dir);
+    std::vector<SizeOfState> sizes;
+    for (const auto &state : find_states(root, state_dir, user)) {
+        SizeOfState size{state.user, state.agent.name, state.path, count_live_sessions(root, state.user), {}, scratch[state.user], {}};
+        scratch.erase(state.user);
+        try {
+            size.home = measure_home(root, state.agent, state.home);
+        } catch (const Failure &failure) { // one home keeps no other from being shown
+            size.problem = failure.what();
+        }
+        sizes.push_back(std::move(size));
+    }
+    if (!user && scratch[""] > 0)
+        sizes.push_back({"", "", state_dir + "/" + scratch_parent, 0, {}, scratch[""], "left by sessions that are over"});
+    return sizes;
+}
+
+nlohmann::json to_json(const SizeOfState &size)
+{
+    return {{"user", text_or_null(size.user)},
+            {"account", text_or_null(size.account)},
+            {"path", size.path},
+            {"sessions", size.sessions},
+            {"home_bytes", size.home ? nlohmann::json(size.home->all) : nlohmann::json(nullptr)},
+            {"caches_bytes", size.home ? nlohmann::json(size.home->caches) : nlohmann::json(nullptr)},
+            {"scratch_bytes", size.scratch},
+            {"problem", text_or_null(size.problem)}};
+}
+
+Row to_row(const SizeOfState &size)
+{
+    return {size.user,
+            size.account,
+            std::to_string(size.sessions),
+            size.home ? to_size(size.home->all) : "",
+            size.home ? to_size(size.home->caches) : "",
+            to_size(size.scratch),
+            size.path + (size.problem.empty() ? "" : " (" + size.problem + ")")};
+}
+
+// A descriptor for each user's home: more than the usual 1,024 where there are as many users.
+void raise_descriptor_limit()
+{
+    rlimit limit{};
+    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("reading the limit of open files");
+    limit.rlim_cur = limit.rlim_max;
+    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("raising the limit of open files");
+}
+
+} // namespace
+
+std::vector<UserState> find_states(const AsRoot & /*root*/, const std::string &state_dir, const std::optional<std::string> &user)
+{
+    if (!user) raise_descriptor_limit();
+    std::vector<UserState> states;
+    const std::string users_path = state_dir + "/users";
+    const auto users = open_part(users_path);
+    if (!users) return states;
+    auto names = names_in(users);
+    std::sort(names.begin(), names.end());
+    for (const auto &name : names) {
+        if (user && name != *user) continue;
+        const auto own = try_open_directory(users, name);
+        const std::string path = users_path + "/" + escape_for_display(name);
+        auto home = own ? try_open_directory(own, "home") : UniqueFd();
+        if (!home && (errno == ENOENT || errno == ENOTDIR)) continue; // nothing of ours, or only just begun
+        if (!home) throw_errno("opening " + path + "/home");
+        auto agent = owner_of(home, path + "/home");
+        if (agent) states.push_back({name, path, std::move(*agent), std::move(home)});
+    }
+    return states;
+}
+
+UserState find_state(const AsRoot &root, const std::string &state_dir, const std::string &user)
+{
+    auto states = find_states(root, state_dir, user);
+    if (states.empty()) throw Nothing("there is no state of " + escape_for_display(user) + " in " + state_dir + "/users");
+    return std::move(states.front());
+}
+
+std::size_t count_live_sessions(const AsRoot &root, const std::string &user)
+{
+    const auto living = live_sessions(root);
+    const auto account = find_account(user);
+    return static_cast<std::size_t>(
+        std::count_if(living.begin(), living.end(), [&](const LiveSession &session) { return account && session.user == account->uid; }));
+}
+
+void run_state(const std::optional<std::string> &user, bool json, std::ostream &out)
+{
+    const auto root = claim_root("state", "looks into the homes of agents, so only root can run it");
+    const auto sizes = measure(root, load_policy(policy_path).agent.state_dir, user);
+    if (json) {
+        nlohmann::json list = nlohmann::json::array();
+        for (const auto &size : sizes)
+            list.push_back(to_json(size));
+        return print_json({{"states", list}}, out);
+    }
+    if (sizes.empty()) throw Nothing(user ? "there is no state of " + escape_for_display(*user) : "there is no state of any user");
+    std::vector<Row> rows;
+    for (const auto &size : sizes)
+        rows.push_back(to_row(size));
+    out << to_table({"USER", "AGENT", "SESSIONS", "HOME", "CACHES", "SCRATCH", "PATH"}, rows);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,198 @@
+// The user's lock is held meanwhile, so that no start prepares in what is removed; sessions are counted under it.
+#include "admin/state/state_removal.hpp"
+
+#include "admin/state/state.hpp"
+#include "admin/state/state_size.hpp"
+#include "admin/text/nothing.hpp"
+#include "admin/text/question.hpp"
+#include "admin/text/root_only.hpp"
+#include "admin/text/table.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/decide/access_rules.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/policy_load.hpp"
+#include "runner/as_agent/removal.hpp"
+#include "runner/root/confined/scratch_removal.hpp"
+#include "runner/root/session/scratch.hpp"
+#include "runner/root/session/state_directory.hpp"
+#include "runner/wire/beneath.hpp"
+#include "runner/wire/child.hpp"
+
+#include <cerrno>
+#include <cstdint>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <functional>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int removal_patience_seconds = 300; // of one user's state
+
+// As the agent, with a bound: what it arranged may take for ever.
+void do_as_agent(const AsRoot &root, const Account &agent, const std::vector<int> &keep, const std::function<void()> &task)
+{
+    Child child(root, "remover of the state of " + agent.name, agent, keep, [&](const AsUser & /*agent*/, FdRef channel) {
+        task();
+        send_answer(channel, "");
+    });
+    if (!wait_for_input(child.channel(), in_seconds(removal_patience_seconds)))
+        throw Failure(ExitStatus::system_failure,
+                      fmt::format("there is more to remove than {} seconds suffice for; run it again", removal_patience_seconds));
+    child.receive();
+}
+
+// Nothing while a session lives; else the state with its lock. A start makes its session known before it waits for that lock.
+std::optional<StateDirectory> take_idle(const AsRoot &root, const std::string &state_dir, const UserState &state)
+{
+    auto directory = open_state_directory(root, state_dir, state.user, state.agent, [] {});
+    if (count_live_sessions(root, state.user) > 0) return std::nullopt;
+    return directory;
+}
+
+void remove_cache(FdRef home, const std::string &place)
+{
+    const auto [parent, name] = split_last(place);
+    const auto directory = find_own_directory_beneath(home, parent);
+    if (directory) remove_beneath(directory, name); // else there is none, or a link on the way: the agent's own business
+}
+
+void prune(const AsRoot &root, const std::string &state_dir, const UserState &state, std::ostream &out)
+{
+    const std::string user = escape_for_display(state.user);
+    const auto directory = take_idle(root, state_dir, state);
+    if (!directory) {
+        out << user << ": has a session, nothing is removed\n";
+        return;
+    }
+    const auto before = measure_home(root, state.agent, state.home).all;
+    do_as_agent(root, state.agent, {state.home.get(), directory->staging.get()}, [&] {
+        for (const auto &place : cache_places)
+            remove_cache(state.home, place);
+        remove_content_beneath(directory->staging);
+    });
+    const auto after = measure_home(root, state.agent, state.home).all;
+    out << user << ": " << to_size(after < before ? before - after : 0) << " removed, " << to_size(after) << " left\n";
+}
+
+// root's own files, in a directory of root's alone. The lock stays: whoever waits for it has it open.
+void forget(const StateDirectory &state)
+{
+    for (const auto &name : names_in(state.meta))
+        if (name != "lock" && unlinkat(state.meta.get(), name.c_str(), 0) != 0) throw_errno("removing meta/" + escape_for_display(name));
+}
+
+void empty_as_agent(const AsRoot &root, const UserState &state, const StateDirectory &directory)
+{
+    do_as_agent(root, state.agent, {directory.home.get(), directory.staging.get()}, [&] {
+        remove_content_beneath(directory.home);
+        remove_content_beneath(directory.staging);
+    });
+    forget(directory);
+}
+
+// To the account that the user's agent has by the policy now. Where that is not there yet they become root's, as a start finds them that
+// was cut short: the next one gives them away.
+void give_empty_home(const Policy &policy, const UserState &state, const StateDirectory &directory)
+{
+    const auto user = find_account(state.user);
+    const auto access = user ? find_access_rules(policy, *user, policy_path) : std::variant<AccessRules, NotAuthorised>(NotAuthorised{""});
+    const auto *rules = std::get_if<AccessRules>(&access);
+    if (rules == nullptr) return; // whoever is no user of pi keeps it as it is
+    const auto agent = find_account(rules->agent_account);
+    for (const auto &part : {FdRef(directory.home), FdRef(directory.staging)})
+        if (fchown(part.get(), agent ? agent->uid.value() : 0, agent ? agent->gid.value() : 0) != 0)
+            throw_errno("giving the empty home of the agent of " + escape_for_display(state.user) + " to its account");
+}
+
+void remove_directory(FdRef parent, const std::string &name, const std::string &path)
+{
+    if (unlinkat(parent.get(), name.c_str(), AT_REMOVEDIR) == 0 || errno == ENOENT) return;
+    if (errno == ENOTEMPTY || errno == EEXIST)
+        throw Failure(ExitStatus::configuration, path + " holds something that is not pi-agent's; look at it, and move it away");
+    throw_errno("removing " + path);
+}
+
+void remove_users_state(const AsRoot &root, const std::string &state_dir, FdRef users, const UserState &state)
+{
+    const auto directory = take_idle(root, state_dir, state);
+    if (!directory) throw Failure(ExitStatus::limit, "a session of " + escape_for_display(state.user) + " has just started; stop it first");
+    empty_as_agent(root, state, *directory);
+    const auto own = open_beneath(users, state.user, O_RDONLY | O_DIRECTORY);
+    if (unlinkat(directory->meta.get(), "lock", 0) != 0) throw_errno("removing the lock of " + state.path);
+    for (const auto *name : {"meta", "staging", "home"})
+        remove_directory(own, name, state.path + "/" + name);
+    remove_directory(users, state.user, state.path);
+}
+
+// A sweep takes some at once, and leaves the rest to the next.
+void sweep_scratch(const AsRoot &root, const std::string &state_dir)
+{
+    const auto parent = open_trusted(state_dir + "/" + scratch_parent, O_RDONLY | O_DIRECTORY, "directory of temporary files");
+    for (std::size_t before = SIZE_MAX, left = names_in(parent).size(); left > 0 && left < before; left = names_in(parent).size()) {
+        before = left;
+        ScratchSweep(root, state_dir).finish();
+    }
+}
+
+} // namespace
+
+void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostream &out)
+{
+    const auto root = claim_root("state prune", "removes files of agents, so only root can run it");
+    const auto state_dir = load_policy(policy_path).agent.state_dir;
+    std::vector<UserState> states;
+    if (user)
+        states.push_back(find_state(root, state_dir, *user));
+    else
+        states = find_states(root, state_dir, {});
+    require_consent("Remove the caches of " + (user ? escape_for_display(*user) : "all users who have no session now") +
+                        " and the temporary files that sessions left?",
+                    yes);
+    std::string problems;
+    for (const auto &state : states) {
+        try {
+            prune(root, state_dir, state, out);
+        } catch (const Failure &failure) { // one user keeps no other's from being pruned
+            problems += (problems.empty() ? "" : "\n") + escape_for_display(state.user) + ": " + failure.what();
+        }
+    }
+    sweep_scratch(root, state_dir);
+    if (!problems.empty()) throw Failure(ExitStatus::system_failure, problems);
+}
+
+void run_state_reset(const std::string &user, bool yes, std::ostream &out)
+{
+    const auto root = claim_root("state reset", "removes files of agents, so only root can run it");
+    const auto policy = load_policy(policy_path);
+    const auto &state_dir = policy.agent.state_dir;
+    const auto state = find_state(root, state_dir, user);
+    const std::string shown = escape_for_display(user);
+    const auto refuse = [&] { throw Failure(ExitStatus::limit, shown + " has a session; end it first: pi-agentctl stop --user " + shown); };
+    if (count_live_sessions(root, user) > 0) refuse();
+    require_consent("Remove everything in " + state.path + "/home, with the agent's own sessions, logins and installed programs?", yes);
+    const auto directory = take_idle(root, state_dir, state);
+    if (!directory) refuse();
+    empty_as_agent(root, state, *directory);
+    give_empty_home(policy, state, *directory);
+    out << "the state of " << shown << " is empty: the next start is like the first\n";
+}
+
+void remove_all_state(const AsRoot &root, const std::string &state_dir)
+{
+    for (const auto &state : find_states(root, state_dir, {}))
+        remove_users_state(root, state_dir, open_trusted(state_dir + "/users", O_RDONLY | O_DIRECTORY, "state directory"), state);
+    sweep_scratch(root, state_dir);
+    const auto top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
+    for (const auto *name : {"users", "sessions"})
+        remove_directory(top, name, state_dir + "/" + name);
+    const auto slash = state_dir.rfind('/');
+    const auto parent =
+        open_trusted(slash == 0 ? "/" : state_dir.substr(0, slash), O_RDONLY | O_DIRECTORY, "parent of the state directory");
+    remove_directory(parent, state_dir.substr(slash + 1), state_dir);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,183 @@
+// Columns, sizes and times.
+#include "admin/text/table.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <chrono>
+#include <ctime>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::uint64_t second = 1'000'000;
+constexpr std::uint64_t day_seconds = 86'400;
+
+// Characters, not bytes: what goes on in UTF-8 has no width of its own.
+std::size_t width_of(const std::string &text)
+{
+    return static_cast<std::size_t>(
+        std::count_if(text.begin(), text.end(), [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0U) != 0x80U; }));
+}
+
+std::tm broken_down(std::uint64_t microseconds, std::tm *(*convert)(const std::time_t *, std::tm *))
+{
+    const auto seconds = static_cast<std::time_t>(microseconds / second);
+    std::tm parts{};
+    if (convert(&seconds, &parts) == nullptr) throw Failure(ExitStatus::system_failure, "a time cannot be shown");
+    return parts;
+}
+
+std::string written(const std::tm &parts, char between)
+{
+    return fmt::format("{:04}-{:02}-{:02}{}{:02}:{:02}:{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, between,
+                       parts.tm_hour, parts.tm_min, parts.tm_sec);
+}
+
+[[noreturn]] void refuse_time(std::string_view text)
+{
+    throw Failure(ExitStatus::usage,
+                  "the time '" + escape_for_display(text) +
+                      "' is none: write 2026-03-01, '2026-03-01 12:00', today, yesterday, 2h (for two hours ago), or @SECONDS");
+}
+
+std::optional<std::uint64_t> parse_number(std::string_view text)
+{
+    std::uint64_t number = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
+    if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size() || number > 1'000'000'000'000)
+        return std::nullopt;
+    return number;
+}
+
+std::optional<std::uint64_t> parse_ago(std::string_view text, std::uint64_t now)
+{
+    if (text.empty()) return std::nullopt;
+    const auto number = parse_number(text.substr(0, text.size() - 1));
+    const std::size_t unit = std::string_view("smhd").find(text.back());
+    if (!number || unit == std::string_view::npos) return std::nullopt;
+    constexpr std::array<std::uint64_t, 4> seconds = {1, 60, 3600, day_seconds};
+    const std::uint64_t ago = *number * seconds.at(unit) * second;
+    return ago < now ? now - ago : 0;
+}
+
+std::uint64_t start_of_day(std::uint64_t now, int days_back)
+{
+    std::tm parts = broken_down(now, localtime_r);
+    parts.tm_hour = parts.tm_min = parts.tm_sec = 0;
+    parts.tm_mday -= days_back;
+    parts.tm_isdst = -1;
+    return static_cast<std::uint64_t>(std::mktime(&parts)) * second;
+}
+
+} // namespace
+
+std::string to_table(const Row &header, const std::vector<Row> &rows)
+{
+    std::vector<Row> shown = {header};
+    for (const auto &row : rows) {
+        shown.emplace_back();
+        for (const auto &value : row)
+            shown.back().push_back(value.empty() ? "-" : value);
+    }
+    std::vector<std::size_t> widths(header.size(), 0);
+    for (const auto &row : shown)
+        for (std::size_t column = 0; column < row.size(); ++column)
+            widths.at(column) = std::max(widths.at(column), width_of(row[column]));
+    std::string text;
+    for (const auto &row : shown) {
+        for (std::size_t column = 0; column < row.size(); ++column) {
+            text += row[column];
+            if (column + 1 < row.size()) text.append(widths[column] - width_of(row[column]) + 2, ' ');
+        }
+        text += '\n';
+    }
+    return text;
+}
+
+std::string to_size(const std::optional<std::uint64_t> &bytes)
+{
+    if (!bytes) return "";
+    constexpr std::array<const char *, 5> units = {"", "K", "M", "G", "T"};
+    auto amount = static_cast<double>(*bytes);
+    std::size_t unit = 0;
+    for (; amount >= 1024 && unit + 1 < units.size(); ++unit)
+        amount /= 1024;
+    return fmt::format("{:.{}f}{}", amount, unit == 0 || amount >= 10 ? 0 : 1, units.at(unit));
+}
+
+std::string to_duration(const std::optional<std::uint64_t> &microseconds)
+{
+    if (!microseconds) return "";
+    const std::uint64_t seconds = *microseconds / second;
+    if (seconds < 10) return fmt::format("{:.2f}s", static_cast<double>(*microseconds) / static_cast<double>(second));
+    if (seconds < 60) return fmt::format("{}s", seconds);
+    if (seconds < 3600) return fmt::format("{}m {}s", seconds / 60, seconds % 60);
+    if (seconds < day_seconds) return fmt::format("{}h {}m", seconds / 3600, seconds % 3600 / 60);
+    return fmt::format("{}d {}h", seconds / day_seconds, seconds % day_seconds / 3600);
+}
+
+std::string to_local_time(std::uint64_t microseconds)
+{
+    return written(broken_down(microseconds, localtime_r), ' ');
+}
+
+std::string to_utc_time(std::uint64_t microseconds)
+{
+    return written(broken_down(microseconds, gmtime_r), 'T') + fmt::format(".{:06}Z", microseconds % second);
+}
+
+std::uint64_t parse_time(std::string_view text, std::uint64_t now)
+{
+    if (text == "today") return start_of_day(now, 0);
+    if (text == "yesterday") return start_of_day(now, 1);
+    if (const auto ago = parse_ago(text, now)) return *ago;
+    if (!text.empty() && text.front() == '@') {
+        if (const auto seconds = parse_number(text.substr(1))) return *seconds * second;
+        refuse_time(text);
+    }
+    const std::string copy(text);
+    for (const auto *format : {"%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"}) {
+        std::tm parts{};
+        const char *end = strptime(copy.c_str(), format, &parts);
+        if (end == nullptr || *end != '\0') continue;
+        parts.tm_isdst = -1;
+        const std::tm asked = parts;
+        const std::time_t seconds = std::mktime(&parts);
+        if (seconds < 0 || parts.tm_mday != asked.tm_mday) break; // 31 February is no day
+        return static_cast<std::uint64_t>(seconds) * second;
+    }
+    refuse_time(text);
+}
+
+std::uint64_t now_microseconds()
+{
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    return static_cast<std::uint64_t>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
+void print_json(nlohmann::json answer, std::ostream &out)
+{
+    answer["version"] = answer_version;
+    // A terminal may take a C1 control character of a user's for a command, and show text in another order.
+    constexpr bool ascii_only = true;
+    out << answer.dump(2, ' ', ascii_only, nlohmann::json::error_handler_t::replace) << '\n';
+}
+
+nlohmann::json number_or_null(const std::optional<std::uint64_t> &number)
+{
+    return number ? nlohmann::json(*number) : nlohmann::json(nullptr);
+}
+
+nlohmann::json text_or_null(const std::string &text)
+{
+    return text.empty() ? nlohmann::json(nullptr) : nlohmann::json(text);
+}
+
+} // namespace pi_agent

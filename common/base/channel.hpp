@@ -1,0 +1,98 @@
+// Packets and records over a local SOCK_SEQPACKET pair, with descriptors (unix(7), SCM_RIGHTS). Every length is bounded.
+#pragma once
+
+#include "common/base/error.hpp"
+#include "common/base/fd.hpp"
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace pi_agent {
+
+using Clock = std::chrono::steady_clock;
+using Deadline = Clock::time_point;
+
+// The peer broke the protocol: wrong sizes, unexpected descriptors, unknown messages.
+class ProtocolError : public Failure {
+public:
+    explicit ProtocolError(const std::string &text) : Failure(ExitStatus::denied, text) {}
+};
+
+// No answer within the time allowed.
+class DeadlineExceeded : public Failure {
+public:
+    explicit DeadlineExceeded(const std::string &text) : Failure(ExitStatus::system_failure, text) {}
+};
+
+struct Packet {
+    std::string bytes;
+    std::vector<UniqueFd> fds; // all close-on-exec
+};
+
+constexpr std::size_t packet_limit = 32UL * 1024; // bytes in one packet
+constexpr std::size_t record_limit =
+    4UL * 1024 * 1024; // bytes in one record; Linux itself ends argv and environment at 2 MiB of an 8 MiB stack
+constexpr std::size_t packet_fd_limit = 8;
+
+// A connected pair, both ends close-on-exec.
+std::pair<UniqueFd, UniqueFd> make_channel();
+
+// Sends one packet; a full peer is waited for until `deadline`. Throws SystemFailure (EPIPE: the peer is gone) or DeadlineExceeded.
+void send_packet(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline);
+
+// Receives one packet; nothing when the peer has closed. Throws ProtocolError when it was truncated or carries too many
+// descriptors, DeadlineExceeded when none came in time.
+std::optional<Packet> receive_packet(FdRef channel, Deadline deadline);
+
+// The same without ever holding a descriptor: a packet that carries one stays unread, and ProtocolError is thrown. For root, where the
+// peer is hostile and nobody else reads this end.
+std::optional<Packet> receive_plain_packet(FdRef channel, Deadline deadline);
+
+// A record is longer than a packet may be: a length first, then the bytes in pieces. Descriptors travel with the first packet.
+void send_record(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline);
+std::optional<Packet> receive_record(FdRef channel, Deadline deadline);
+
+// Waits until `fd` has input or its peer is gone. False when the deadline passed.
+bool wait_for_input(FdRef fd, Deadline deadline);
+
+inline Deadline in_seconds(int seconds)
+{
+    return Clock::now() + std::chrono::seconds(seconds);
+}
+
+// For poll(2): at least what is left, at most a minute, so that who waits for longer asks again.
+int milliseconds_left(Deadline deadline);
+
+// Writes fields of a message in order: numbers little-endian, strings with their length.
+class Encoder {
+public:
+    Encoder &number(std::uint64_t value);
+    Encoder &text(std::string_view value);
+    Encoder &texts(const std::vector<std::string> &values);
+    [[nodiscard]] const std::string &bytes() const noexcept { return bytes_; }
+
+private:
+    std::string bytes_;
+};
+
+// Reads them back; every read is checked against what is left and throws ProtocolError.
+class Decoder {
+public:
+    explicit Decoder(std::string_view bytes) noexcept : rest_(bytes) {}
+    std::uint64_t number();
+    bool flag(); // the number 0 or 1, and no other
+    std::string text();
+    std::vector<std::string> texts(std::size_t limit = record_limit / 8); // each needs its length, so no record holds more
+    void end() const;                                                     // throws when bytes are left over
+    [[nodiscard]] bool is_at_end() const noexcept { return rest_.empty(); }
+
+private:
+    std::string_view rest_;
+};
+
+} // namespace pi_agent

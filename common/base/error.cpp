@@ -1,0 +1,65 @@
+// Texts of the failure classes.
+#include "common/base/error.hpp"
+
+#include <cstring>
+
+namespace pi_agent {
+
+namespace {
+
+// Of all that the operating system refuses, this is what can be mended, wherever it happens.
+const char *remedy_of(int error_number)
+{
+    if (error_number == ENOSPC || error_number == EDQUOT) return "; free some space on that file system, or ask the administrator";
+    if (error_number == EROFS) return "; ask the administrator why nothing can be written there: a damaged disk is one reason";
+    return "";
+}
+
+} // namespace
+
+SystemFailure::SystemFailure(int error_number, const std::string &action)
+    : Failure(ExitStatus::system_failure, action + ": " + std::strerror(error_number) + remedy_of(error_number)),
+      error_number_(error_number)
+{
+}
+
+void throw_errno(const std::string &action)
+{
+    throw SystemFailure(errno, action);
+}
+
+std::string to_string(const Position &position)
+{
+    if (position.line == 0) return position.file;
+    return position.file + ":" + std::to_string(position.line) + ":" + std::to_string(position.column);
+}
+
+std::string to_string(const Diagnostic &diagnostic)
+{
+    std::string text = diagnostic.where.file.empty() ? "" : to_string(diagnostic.where) + ": ";
+    if (!diagnostic.key.empty()) text += diagnostic.key + ": ";
+    text += diagnostic.problem;
+    if (!diagnostic.remedy.empty()) text += "; " + diagnostic.remedy;
+    return text;
+}
+
+namespace {
+
+std::string join_lines(const std::vector<Diagnostic> &diagnostics)
+{
+    std::string text;
+    for (const auto &diagnostic : diagnostics) {
+        if (!text.empty()) text += '\n';
+        text += to_string(diagnostic);
+    }
+    return text;
+}
+
+} // namespace
+
+PolicyError::PolicyError(std::vector<Diagnostic> diagnostics)
+    : Failure(ExitStatus::configuration, join_lines(diagnostics)), diagnostics_(std::move(diagnostics))
+{
+}
+
+} // namespace pi_agent

@@ -1,0 +1,117 @@
+// What the wrapper asks of the runner, and what the two say to each other afterwards. The runner treats every byte as hostile.
+#pragma once
+
+#include "common/base/channel.hpp"
+
+#include <array>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pi_agent {
+
+// The environment variables that describe the user's terminal and language: the only ones that leave the user's shell.
+bool is_presentation_variable(std::string_view name) noexcept;
+
+// Of a terminal: character cells, and pixels where the terminal tells them (ioctl_tty(2), TIOCGWINSZ).
+struct WindowSize {
+    std::uint16_t rows = 0;
+    std::uint16_t columns = 0;
+    std::uint16_t x_pixels = 0;
+    std::uint16_t y_pixels = 0;
+};
+
+// Which of the standard descriptors are the user's terminal: they stay with the wrapper, the agent gets a pty in their place.
+using OnTerminal = std::array<bool, 3>;
+inline bool has_any(const OnTerminal &on_terminal) noexcept
+{
+    return on_terminal[0] || on_terminal[1] || on_terminal[2];
+}
+inline bool has_all(const OnTerminal &on_terminal) noexcept
+{
+    return on_terminal[0] && on_terminal[1] && on_terminal[2];
+}
+
+Encoder &encode(Encoder &encoder, const OnTerminal &on_terminal);
+
+// What is started in the sandbox: the agent of the policy, or in its place a shell, for people who want to see what the agent sees, or the
+// canary, which tries what the sandbox is to refuse.
+enum class Program { agent, shell, canary };
+const char *to_string(Program program) noexcept;
+
+struct Request {
+    std::vector<std::string> arguments;    // of the program, without argv[0]; no NUL bytes
+    std::vector<std::string> presentation; // NAME=VALUE, presentation variables only
+    unsigned umask = 077;                  // of the caller: new files in the project get the modes that the caller's own would
+    OnTerminal on_terminal{};
+    WindowSize window; // of that terminal
+    Program program = Program::agent;
+    std::string tmpdir; // what --pi-agent-tmpdir names, as written; empty: a temporary directory of the session's own
+    bool debug = false; // tell what the session is given
+};
+
+// A request with its descriptors: all owned, close-on-exec, nothing known about them yet.
+struct ReceivedRequest {
+    Request request;
+    UniqueFd cwd;
+    std::array<UniqueFd, 3> stdio; // none where it is on the terminal
+};
+
+// Sends `request` with cwd (O_PATH) and the standard descriptors that are not on the terminal; all are borrowed.
+void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline);
+
+// A request's own bytes. decode_request throws ProtocolError for anything that encode_request does not make.
+std::string encode_request(const Request &request);
+Request decode_request(std::string_view bytes);
+
+// Throws ProtocolError for anything that is not exactly one well-formed request with its descriptors.
+ReceivedRequest receive_request(FdRef channel, Deadline deadline);
+
+// Runner to wrapper.
+struct FailureReport {
+    ExitStatus status;
+    std::string text;
+};
+struct Notice {
+    std::string text;
+};
+struct Preparing { // for a terminal only; the next message of any kind takes its place
+    std::string doing;
+};
+struct SessionBegun { // the agent is about to run
+    std::string id;
+};
+struct TerminalOpened {}; // carries one descriptor, the master of the session's pty
+// Until ContinueAgent. TTIN and TTOU say that it asked for the terminal: to read a key, or to change settings.
+struct AgentStopped {
+    int number; // the signal
+};
+[[nodiscard]] bool asks_for_terminal(const AgentStopped &stopped) noexcept;
+struct AgentEnded {
+    bool by_signal; // value is then the signal's number, else the exit code
+    int value;
+};
+using RunnerMessage = std::variant<FailureReport, Notice, Preparing, SessionBegun, TerminalOpened, AgentStopped, AgentEnded>;
+constexpr std::size_t small_message_limit = 64; // bytes of any message that the wrapper sends after its request
+std::string encode(const RunnerMessage &message);
+RunnerMessage decode_runner_message(std::string_view bytes);
+
+// Wrapper to runner, and runner to pi-agent-exec.
+struct ForwardSignal {
+    int number;                 // is_forwarded_signal
+    bool from_keyboard = false; // for the whole job, as the kernel sends it, and not for one process
+};
+// The wrapper has set the pty up: the agent may start, with the keyboard or, as what runs in the background, without.
+struct TerminalReady {
+    bool with_keyboard = false;
+};
+struct ContinueAgent {
+    bool with_keyboard = false;
+};
+using WrapperMessage = std::variant<ForwardSignal, TerminalReady, ContinueAgent>;
+std::string encode(const WrapperMessage &message);
+WrapperMessage decode_wrapper_message(std::string_view bytes); // throws ProtocolError for a signal that is never forwarded
+bool is_forwarded_signal(int number) noexcept;
+
+} // namespace pi_agent

@@ -1,0 +1,140 @@
+// Project roots on the host, as their user reaches them.
+#include "common/decide/root_path.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/base/problems.hpp"
+#include "common/host/path_walk.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/policy/toolchains.hpp"
+#include "common/seams/defence.hpp"
+
+#include <climits>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+namespace {
+
+struct Refusal {
+    std::string text;
+};
+
+bool only_root_can_change(const struct stat &status) noexcept
+{
+    return status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+// Directories may be anybody's: the user works there. A link decides where the root is, so only root may have set it.
+void judge(const PathStep &holder, const PathStep &entry)
+{
+    if (!S_ISLNK(entry.status.st_mode) || !defence_is_on("root-links")) return;
+    if (entry.status.st_uid == 0 && only_root_can_change(holder.status)) return;
+    throw Refusal{"it is reached through the symbolic link " + escape_for_display(entry.path) +
+                  ", which someone other than root can change; name the directory that the link leads to"};
+}
+
+std::string path_behind(FdRef fd)
+{
+    std::string path = kernel_path(fd);
+    if (path.empty()) throw Failure(ExitStatus::system_failure, "cannot find the path of a descriptor in /proc/self/fd");
+    return path;
+}
+
+bool is_same(const struct stat &left, const struct stat &right) noexcept
+{
+    return left.st_dev == right.st_dev && left.st_ino == right.st_ino;
+}
+
+// True when `directory` is the home of `user` or holds it: compared by identity, so that no bind mount or link hides it.
+bool holds_home(const struct stat &directory, const Account &user)
+{
+    constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
+    auto step = UniqueFd::adopt(::open(user.home.c_str(), flags)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    if (!step) return false;                                       // nobody's home is there to be given away
+    struct stat last {};
+    for (int depth = 0; depth < PATH_MAX; ++depth) {
+        struct stat status {};
+        if (::fstat(step.get(), &status) != 0) throw_errno("cannot examine the home directory of " + user.name);
+        if (is_same(status, directory)) return true;
+        if (depth > 0 && is_same(status, last)) return false; // ".." of "/" is "/"
+        last = status;
+        step = UniqueFd::adopt(::openat(step.get(), "..", flags)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+        if (!step) throw_errno("cannot open a directory above the home directory of " + user.name);
+    }
+    return false;
+}
+
+// By where it really is: a link of root's may lead there.
+std::optional<PathProblem> problem_of_secrets_on_host(const std::string &path, const Account &user)
+{
+    const auto home =
+        UniqueFd::adopt(::open(user.home.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    const std::string real = home ? path_behind(home) : user.home;
+    if (path.size() > real.size() && is_within(path, real) && real != "/")
+        if (auto problem = problem_of_secrets(std::string_view(path).substr(real.size() + 1))) return problem;
+    return problem_of_secrets_anywhere(path);
+}
+
+ResolvedRoot resolve(const RootSpec &root, const Account &user)
+{
+    auto step = walk_path(expand_home(root.text, user), judge);
+    if (!S_ISDIR(step.status.st_mode)) throw Refusal{"it is not a directory"};
+    auto path = path_behind(step.fd);
+    if (path == "/" || path == "/home" || path == "/root" || holds_home(step.status, user)) {
+        throw Refusal{"it is " + quote(path) + ", a home directory itself or one that holds it; name a directory below"};
+    }
+    if (const auto problem = problem_of_place(path); problem && defence_is_on("root-place-early"))
+        throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
+    if (const auto problem = problem_of_secrets_on_host(path, user); problem && defence_is_on("root-secrets"))
+        throw Refusal{"it is " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
+    if (const auto problem = problem_of_root_in_unit(path); problem && root.at_own_path && defence_is_on("root-alphabet"))
+        throw Refusal{"it leads to " + quote(path) + ", which " + problem->text + "; " + problem->remedy};
+    return {std::move(path), std::move(step.fd)};
+}
+
+// What the walk could not open, and what to do: told once, in the words of who may read it, the user or the administrator.
+std::string unreachable(const RootSpec &root, const SystemFailure &failure, const Account &user)
+{
+    const std::string path = expand_home(root.text, user);
+    const std::string name = "the root " + quote(root.text) + (path == root.text ? "" : " (" + escape_for_display(path) + ")");
+    if (failure.error_number() == ENOENT)
+        return name + " does not exist; create it, or the administrator takes it out of the roots: until then " + user.name +
+               " cannot start pi anywhere";
+    if (failure.error_number() == EACCES)
+        return name + " is not accessible to " + user.name +
+               ": a directory above it keeps them out; whoever owns that can let them in (by a group, or an access list), or the "
+               "administrator takes it out of the roots: until then " +
+               user.name + " cannot start pi anywhere";
+    return name + " cannot be used: " + failure.what();
+}
+
+} // namespace
+
+std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user)
+{
+    const auto problem = [&root](const std::string &text) {
+        return RootProblem{root.where, "the root " + quote(root.text) + " cannot be used: " + text};
+    };
+    if (const auto wrong = problem_of_root(root.text)) return problem("it " + wrong->text + "; " + wrong->remedy);
+    try {
+        return resolve(root, user);
+    } catch (const Refusal &refusal) {
+        return problem(refusal.text);
+    } catch (const SystemFailure &failure) {
+        return RootProblem{root.where, unreachable(root, failure, user)};
+    }
+}
+
+std::string expand_home(const std::string &text, const Account &user)
+{
+    if (text != "~" && text.substr(0, 2) != "~/") return text;
+    auto home = without_trailing_slashes(user.home);
+    if (text == "~") return home;
+    return (home == "/" ? "" : home) + text.substr(1);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,209 @@
+// The walk of a user's paths.
+#include "common/decide/user_paths.hpp"
+
+#include "common/base/escape.hpp"
+#include "common/host/path_walk.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/seams/defence.hpp"
+
+#include <algorithm>
+#include <deque>
+#include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int step_flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+
+// What is mounted in a root is not shown to the agent, who can rename the directory that it is mounted on all the same.
+UniqueFd step_inside(FdRef directory, const std::string &name)
+{
+    open_how how{};
+    how.flags = step_flags;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    if (defence_is_on("mounts-in-roots")) how.resolve |= RESOLVE_NO_XDEV;
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
+}
+
+UserPlacePtr host_top()
+{
+    auto top = std::make_shared<UserPlace>();
+    top->path = "/";
+    top->fd = UniqueFd::adopt(open("/", step_flags | O_DIRECTORY));
+    if (!top->fd || fstat(top->fd.get(), &top->facts) != 0) throw_errno("opening /");
+    return top;
+}
+
+// One way from somewhere to somewhere.
+class Walk {
+public:
+    Walk(const AgentPlaces &places, UserPlacePtr from, const std::string &path) : places_(places), current_(std::move(from))
+    {
+        const std::vector<std::string> parts = path_components(path);
+        pending_.assign(parts.begin(), parts.end());
+    }
+
+    UserPlacePtr run()
+    {
+        while (!pending_.empty()) {
+            const std::string name = std::move(pending_.front());
+            pending_.pop_front();
+            if (name == ".." && current_->written_by != nullptr)
+                step_back();
+            else
+                step(name);
+        }
+        return current_;
+    }
+
+    [[nodiscard]] const AgentPlace *written_by() const noexcept { return current_->written_by; }
+
+private:
+    void step(const std::string &name)
+    {
+        const bool inside = current_->written_by != nullptr;
+        auto next = std::make_shared<UserPlace>();
+        next->path = path_of_step(current_->path, name);
+        next->fd = inside ? step_inside(current_->fd, name) : open_step(current_->fd.get(), name);
+        if (!next->fd && inside) refuse_step(next->path);
+        if (!next->fd || fstat(next->fd.get(), &next->facts) != 0) throw_errno("opening");
+        if (S_ISLNK(next->facts.st_mode)) return follow_link(*next);
+        if (inside && is_masked(places_, next->path))
+            throw NotFollowed("the policy masks " + escape_for_display(next->path) + " (projects.mask)", true);
+        enter(std::move(next), inside);
+    }
+
+    [[noreturn]] void refuse_step(const std::string &path) const
+    {
+        const int problem = errno;
+        if (problem == EMFILE || problem == ENFILE || problem == ENOMEM) throw_errno("opening");
+        if (problem == EXDEV)
+            throw NotFollowed("another file system is mounted at " + escape_for_display(path) + ", inside of " +
+                                  escape_for_display(current_->written_by->path) +
+                                  ", where agents write but do not see that one; put a copy in another place",
+                              true);
+        throw NotFollowed(SystemFailure(problem, "opening " + escape_for_display(path)).what(), false);
+    }
+
+    void enter(std::shared_ptr<UserPlace> next, bool inside)
+    {
+        const AgentPlace *own = S_ISDIR(next->facts.st_mode) ? place_at(next->facts) : nullptr;
+        if (own != nullptr) { // also from another one: an agent of this one may see no more than this one
+            next->written_by = own;
+            next->path = own->path; // for masks and messages: a bind mount of it is the same place
+            floor_.reset();
+        } else if (inside) {
+            next->written_by = current_->written_by;
+            next->above = current_;
+        }
+        current_ = std::move(next);
+    }
+
+    [[nodiscard]] const AgentPlace *place_at(const struct stat &facts) const
+    {
+        if (!defence_is_on("stay-in-root")) return nullptr;
+        const auto found = std::find_if(places_.places.begin(), places_.places.end(), [&](const AgentPlace &place) {
+            return place.device == facts.st_dev && place.inode == facts.st_ino;
+        });
+        return found == places_.places.end() ? nullptr : &*found;
+    }
+
+    void step_back()
+    {
+        if (current_->above == nullptr || current_ == floor_) refuse();
+        current_ = current_->above;
+    }
+
+    void follow_link(const UserPlace &link)
+    {
+        if (++links_ > most_links) refuse_loop(link.path);
+        const std::string target = link_target(link.fd, link.path);
+        std::vector<std::string> parts = path_components(target);
+        if (current_->written_by == nullptr) {
+            require_own_link(link);
+            if (target.front() == '/') current_ = host_top();
+        } else {
+            last_link_ = link.path;
+            last_target_ = target;
+            // Whoever wrote this link was shown what lies beside it, and perhaps nothing else of the root.
+            if (places_.scope == ProjectScope::project && defence_is_on("links-in-projects")) floor_ = current_;
+            if (target.front() == '/') parts = parts_below_floor(parts);
+        }
+        pending_.insert(pending_.begin(), parts.begin(), parts.end());
+    }
+
+    [[noreturn]] void refuse_loop(const std::string &path) const
+    {
+        if (current_->written_by == nullptr || !defence_is_on("agents-loops")) throw SystemFailure(ELOOP, "opening");
+        throw NotFollowed("more than " + std::to_string(most_links) + " links are on the way, a loop perhaps; the last is " +
+                              escape_for_display(path) + ", where an agent can have made it",
+                          false);
+    }
+
+    // As fs.protected_symlinks has it: in a directory for all, others' links are traps.
+    void require_own_link(const UserPlace &link) const
+    {
+        constexpr mode_t for_all = S_ISVTX | S_IWOTH;
+        const struct stat &holder = current_->facts;
+        if ((holder.st_mode & for_all) == for_all && link.facts.st_uid != geteuid() && link.facts.st_uid != holder.st_uid)
+            throw SystemFailure(EACCES, "opening");
+    }
+
+    // An absolute target counts where its text is one of this directory: from there, and nothing outside is looked at.
+    std::vector<std::string> parts_below_floor(const std::vector<std::string> &parts)
+    {
+        while (current_ != floor_ && current_->above != nullptr)
+            current_ = current_->above;
+        const std::vector<std::string> own = path_components(current_->path);
+        if (parts.size() < own.size() || !std::equal(own.begin(), own.end(), parts.begin())) refuse();
+        return {parts.begin() + static_cast<std::ptrdiff_t>(own.size()), parts.end()};
+    }
+
+    [[noreturn]] void refuse() const
+    {
+        const std::string &place = floor_ ? floor_->path : current_->written_by->path;
+        throw NotFollowed((last_link_.empty() ? "the way leads out of " + escape_for_display(place)
+                                              : "the link " + escape_for_display(last_link_) + " leads to " +
+                                                    escape_for_display(last_target_) + ", out of " + escape_for_display(place)) +
+                              ", where an agent can have made it; remove it, or put a copy in its place",
+                          true);
+    }
+
+    const AgentPlaces &places_;
+    UserPlacePtr current_;
+    UserPlacePtr floor_; // higher up than that directory's own
+    std::deque<std::string> pending_;
+    int links_ = 0;
+    std::string last_link_; // in a place of agents'
+    std::string last_target_;
+};
+
+} // namespace
+
+UserPlacePtr UserPaths::follow(const std::string &path) const
+{
+    if (path.empty() || path.front() != '/' || path.find('\0') != std::string::npos) throw SystemFailure(EINVAL, "opening");
+    return Walk(places_, host_top(), path).run();
+}
+
+UserPlacePtr UserPaths::follow(UserPlacePtr from, const std::string &path) const
+{
+    return Walk(places_, std::move(from), path).run();
+}
+
+const AgentPlace *UserPaths::entered_by(const std::string &path) const
+{
+    Walk walk(places_, host_top(), path);
+    try {
+        walk.run();
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): as far as it came
+    }
+    return walk.written_by();
+}
+
+} // namespace pi_agent

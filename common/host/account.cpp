@@ -1,0 +1,147 @@
+// Look-ups in the user database, with buffers that grow as far as an entry needs.
+#include "common/host/account.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+
+#include <algorithm>
+#include <grp.h>
+#include <limits>
+#include <pwd.h>
+#include <set>
+#include <string_view>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t largest_entry = 64U << 20U; // a group of a directory service may list every member
+
+// Repeats `look_up(buffer)` until its answer fits. Returns what it returned: 0 or an errno.
+template <typename LookUp>
+int with_growing_buffer(std::vector<char> &buffer, const LookUp &look_up)
+{
+    buffer.resize(1024);
+    for (;;) {
+        const int error = look_up(buffer);
+        if (error == EINTR) continue;
+        if (error != ERANGE || buffer.size() >= largest_entry) return error;
+        buffer.resize(buffer.size() * 4);
+    }
+}
+
+// POSIX lets "no such entry" be any of these besides a plain success without a result.
+bool means_absent(int error) noexcept
+{
+    return error == 0 || error == ENOENT || error == ESRCH || error == EBADF || error == EPERM;
+}
+
+std::vector<gid_t> all_groups(const passwd &entry)
+{
+    std::vector<gid_t> groups(32);
+    for (;;) {
+        int count = static_cast<int>(groups.size());
+        const int result = ::getgrouplist(entry.pw_name, entry.pw_gid, groups.data(), &count);
+        if (result >= 0) {
+            groups.resize(static_cast<std::size_t>(count));
+            return groups;
+        }
+        if (groups.size() > std::numeric_limits<unsigned short>::max()) {
+            throw SystemFailure(E2BIG, "cannot list the groups of " + escape_for_display(entry.pw_name));
+        }
+        groups.resize(groups.size() * 2);
+    }
+}
+
+Account to_account(const passwd &entry)
+{
+    if (entry.pw_dir == nullptr || entry.pw_dir[0] != '/') {
+        throw Failure(ExitStatus::configuration, "the user database gives " + escape_for_display(entry.pw_name) +
+                                                     " no absolute home directory; the administrator corrects it there");
+    }
+    return Account{entry.pw_name, Uid(entry.pw_uid), Gid(entry.pw_gid), entry.pw_dir, all_groups(entry)};
+}
+
+template <typename LookUp>
+std::optional<Account> find_passwd(const std::string &wanted, const LookUp &look_up)
+{
+    std::vector<char> buffer;
+    passwd entry{};
+    passwd *found = nullptr;
+    const int error = with_growing_buffer(buffer, [&](std::vector<char> &space) { return look_up(entry, space, found); });
+    if (found != nullptr) return to_account(entry);
+    if (means_absent(error)) return std::nullopt;
+    throw SystemFailure(error, "cannot look up user " + escape_for_display(wanted));
+}
+
+template <typename LookUp, typename Take>
+auto find_group_entry(const std::string &wanted, const LookUp &look_up, const Take &take) -> std::optional<decltype(take(group{}))>
+{
+    std::vector<char> buffer;
+    group entry{};
+    group *found = nullptr;
+    const int error = with_growing_buffer(buffer, [&](std::vector<char> &space) { return look_up(entry, space, found); });
+    if (found != nullptr) return take(entry);
+    if (means_absent(error)) return std::nullopt;
+    throw SystemFailure(error, "cannot look up group " + escape_for_display(wanted));
+}
+
+} // namespace
+
+std::optional<Account> find_account(Uid uid)
+{
+    return find_passwd(std::to_string(uid.value()), [uid](passwd &entry, std::vector<char> &space, passwd *&found) {
+        return ::getpwuid_r(uid.value(), &entry, space.data(), space.size(), &found);
+    });
+}
+
+std::optional<Account> find_account(const std::string &name)
+{
+    return find_passwd(name, [&name](passwd &entry, std::vector<char> &space, passwd *&found) {
+        return ::getpwnam_r(name.c_str(), &entry, space.data(), space.size(), &found);
+    });
+}
+
+std::string name_or_number(Uid uid)
+{
+    const auto account = find_account(uid);
+    return account ? account->name : "uid " + std::to_string(uid.value());
+}
+
+std::optional<Gid> find_group(const std::string &name)
+{
+    return find_group_entry(
+        name,
+        [&name](group &entry, std::vector<char> &space, group *&found) {
+            return ::getgrnam_r(name.c_str(), &entry, space.data(), space.size(), &found);
+        },
+        [](const group &entry) { return Gid(entry.gr_gid); });
+}
+
+std::optional<std::string> group_name(Gid gid)
+{
+    return find_group_entry(
+        std::to_string(gid.value()),
+        [gid](group &entry, std::vector<char> &space, group *&found) {
+            return ::getgrgid_r(gid.value(), &entry, space.data(), space.size(), &found);
+        },
+        [](const group &entry) { return std::string(entry.gr_name); });
+}
+
+bool have_same_groups(const Account &one, const Account &other)
+{
+    return std::set<gid_t>(one.groups.begin(), one.groups.end()) == std::set<gid_t>(other.groups.begin(), other.groups.end());
+}
+
+bool is_plain_name(const std::string &name) noexcept
+{
+    if (name.empty() || name.size() > 32 || name.find("..") != std::string::npos) return false;
+    const auto is_start = [](char byte) { return (byte >= 'a' && byte <= 'z') || byte == '_'; };
+    if (!is_start(name.front())) return false;
+    return std::all_of(name.begin(), name.end(), [&](char byte) {
+        const bool digit = byte >= '0' && byte <= '9';
+        return is_start(byte) || digit || byte == '.' || byte == '-';
+    });
+}
+
+} // namespace pi_agent

@@ -1,0 +1,48 @@
+// Privilege as types: root is claimed once, and becoming a user consumes it for good. The one home of the set*id calls.
+#pragma once
+
+#include "common/host/account.hpp"
+
+#include <sys/types.h>
+#include <vector>
+
+namespace pi_agent {
+
+// Proof that this process is root with all three ids. Code that needs root takes it as a parameter.
+class AsRoot {
+public:
+    // Throws Failure(denied) unless real, effective and saved user ids are 0. Takes group 0 and no other.
+    static AsRoot claim();
+    // For a forked child that will become somebody else; the parent keeps its own claim.
+    [[nodiscard]] AsRoot for_child() const noexcept { return AsRoot(); }
+
+    AsRoot(AsRoot &&) noexcept = default;
+    AsRoot &operator=(AsRoot &&) noexcept = default;
+    AsRoot(const AsRoot &) = delete;
+    AsRoot &operator=(const AsRoot &) = delete;
+    ~AsRoot() = default;
+
+private:
+    AsRoot() noexcept = default;
+};
+
+// Proof that this process gave root up and cannot take it back.
+class AsUser {
+public:
+    [[nodiscard]] Uid uid() const noexcept { return uid_; }
+
+private:
+    friend AsUser become_user(AsRoot root, const Account &account);
+    explicit AsUser(Uid uid) noexcept : uid_(uid) {}
+    Uid uid_;
+};
+
+// Becomes `account` with exactly its groups, sets no_new_privs, clears dumpable, then checks every id and tries to regain root:
+// throws Failure if anything is not as it must be, and aborts the process if root came back (OpenSSH's rule).
+AsUser become_user(AsRoot root, const Account &account);
+
+// For one thread of root's, for as long as it lives: to file systems it is `account` (setfsuid(2)), for what they keep back for root too,
+// and its capabilities stay. Throws Failure if that is not so afterwards.
+void act_on_files_as(const AsRoot &root, const Account &account);
+
+} // namespace pi_agent

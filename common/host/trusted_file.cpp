@@ -1,0 +1,165 @@
+// Files that only root can have written.
+#include "common/host/trusted_file.hpp"
+
+#include "common/base/directory_stream.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/host/path_walk.hpp"
+#include "common/host/remedy.hpp"
+#include "common/host/user_namespace.hpp"
+#include "common/seams/defence.hpp"
+
+#include <algorithm>
+#include <dirent.h>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <fstream>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+// Whoever could write there may have: making it root's alone would bless what they wrote, so somebody looks first.
+[[noreturn]] void refuse(const std::string &what, const std::string &wanted, const PathStep &step, const std::string &why,
+                         const std::string &command)
+{
+    const auto subject = step.path == wanted ? "" : "; " + escape_for_display(step.path);
+    throw Failure(ExitStatus::configuration, fmt::format("the {} {} cannot be trusted{} {}; for the administrator: {}", what,
+                                                         escape_for_display(wanted), subject.empty() ? ": it" : subject, why, command));
+}
+
+// The Nix store is writable by the group of its build users and sticky: they can add to it, but neither change nor replace root's entries.
+bool is_nix_store(const PathStep &step) noexcept
+{
+    return step.path == "/nix/store" && (step.status.st_mode & S_ISVTX) != 0 && (step.status.st_mode & S_IWOTH) == 0;
+}
+
+// The server of a FUSE file system says whose its files are. The kernel asks for others than its user only where that server lets it
+// (allow_other), and tells in mountinfo who mounted it.
+bool is_served_by_somebody(const PathStep &step)
+{
+    struct statfs system {};
+    if (::fstatfs(step.fd.get(), &system) != 0) throw_errno("cannot examine " + escape_for_display(step.path));
+    if (system.f_type != FUSE_SUPER_MAGIC) return false;
+    struct statx facts {};
+    if (::statx(step.fd.get(), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_MNT_ID, &facts) != 0 || (facts.stx_mask & STATX_MNT_ID) == 0)
+        return true;
+    std::ifstream mounts("/proc/self/mountinfo");
+    const std::string begin = std::to_string(facts.stx_mnt_id) + " ";
+    for (std::string line; std::getline(mounts, line);)
+        if (line.compare(0, begin.size(), begin) == 0)
+            return ("," + line.substr(line.rfind(' ') + 1) + ",").find(",user_id=0,") == std::string::npos;
+    return true;
+}
+
+void require_only_root_can_change(const std::string &what, const std::string &wanted, const PathStep &holder, const PathStep &step)
+{
+    if (!defence_is_on("trusted-files")) return;
+    const bool enters_mount = &holder == &step || holder.status.st_dev != step.status.st_dev;
+    if (enters_mount && defence_is_on("trusted-fuse") && is_served_by_somebody(step))
+        throw Failure(
+            ExitStatus::configuration,
+            fmt::format("the {} {} cannot be trusted: {} lies in a file system that a user serves (FUSE), who can say of any file "
+                        "that it is root's; unmount it, or keep the file in another place",
+                        what, escape_for_display(wanted), escape_for_display(step.path)));
+    if (step.status.st_uid != 0) {
+        if (const auto problem = problem_of_user_namespace())
+            throw Failure(ExitStatus::configuration,
+                          fmt::format("the {} {} cannot be trusted: {}", what, escape_for_display(wanted), *problem));
+        refuse(what, wanted, step, fmt::format("belongs to uid {}, not to root", step.status.st_uid),
+               "look at what is there, then " + command_on("chown root", step.path, "put it where root owns everything on the way"));
+    }
+    if (S_ISLNK(step.status.st_mode)) return; // a link's own mode says nothing; its directory was judged before it
+    if ((step.status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !is_nix_store(step)) {
+        refuse(what, wanted, step, fmt::format("is writable by others than root (mode {:04o})", step.status.st_mode & 07777U),
+               "look at what is there, then " + command_on("chmod g-w,o-w", step.path, "put it where only root can write"));
+    }
+}
+
+PathStep walk_trusted(const std::string &path, const std::string &what)
+{
+    return walk_path(path, [&](const PathStep &holder, const PathStep &entry) { require_only_root_can_change(what, path, holder, entry); });
+}
+
+// Opens what an O_PATH descriptor holds: nobody but root could have exchanged it, and /proc leads to the very same file.
+UniqueFd reopen(const PathStep &step, int flags)
+{
+    const auto link = fmt::format("/proc/self/fd/{}", step.fd.get());
+    const int fd = ::open(link.c_str(), flags | O_CLOEXEC); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    if (fd < 0) throw_errno("cannot open " + escape_for_display(step.path));
+    return UniqueFd::adopt(fd);
+}
+
+} // namespace
+
+UniqueFd open_trusted(const std::string &path, int flags, const std::string &what)
+{
+    auto step = walk_trusted(path, what);
+    if ((flags & O_DIRECTORY) != 0 && !S_ISDIR(step.status.st_mode))
+        throw SystemFailure(ENOTDIR, "cannot open " + escape_for_display(path));
+    if ((flags & O_PATH) != 0) return std::move(step.fd);
+    return reopen(step, flags & ~O_NOFOLLOW);
+}
+
+ResolvedPath resolve_trusted(const std::string &path, const std::string &what)
+{
+    ResolvedPath resolved;
+    const auto step = walk_path(path, [&](const PathStep &holder, const PathStep &entry) {
+        require_only_root_can_change(what, path, holder, entry);
+        if (S_ISLNK(entry.status.st_mode)) resolved.links[entry.path] = link_target(entry.fd, entry.path);
+    });
+    resolved.canonical = step.path;
+    resolved.is_directory = S_ISDIR(step.status.st_mode);
+    return resolved;
+}
+
+std::string read_trusted_file(const std::string &path, std::size_t limit, const std::string &what)
+{
+    const auto step = walk_trusted(path, what);
+    if (!S_ISREG(step.status.st_mode)) {
+        throw Failure(ExitStatus::configuration, fmt::format("the {} {} is not a regular file", what, escape_for_display(path)));
+    }
+    const auto fd = reopen(step, O_RDONLY | O_NONBLOCK);
+    std::string content;
+    std::vector<char> chunk(64U << 10U);
+    for (;;) {
+        const auto count = ::read(fd.get(), chunk.data(), chunk.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno("cannot read " + escape_for_display(path));
+        if (count == 0) return content;
+        content.append(chunk.data(), static_cast<std::size_t>(count));
+        if (content.size() > limit) {
+            throw Failure(ExitStatus::configuration,
+                          fmt::format("the {} {} is larger than {} bytes; split it or shorten it", what, escape_for_display(path), limit));
+        }
+    }
+}
+
+std::vector<std::string> list_trusted_directory(const std::string &path, const std::string &suffix, const std::string &what)
+{
+    UniqueFd fd;
+    try {
+        fd = open_trusted(path, O_RDONLY | O_DIRECTORY, what);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT) return {};
+        throw;
+    }
+    DirectoryStream stream(std::move(fd));
+    if (!stream) throw_errno("cannot list " + escape_for_display(path));
+    std::vector<std::string> names;
+    while (const dirent *entry = stream.next()) {
+        const std::string name = entry->d_name;
+        const bool fits = name.size() > suffix.size() && name.compare(name.size() - suffix.size(), suffix.size(), suffix) == 0;
+        if (fits && name.front() != '.') names.push_back(name);
+    }
+    if (errno != 0) throw_errno("cannot list " + escape_for_display(path));
+    std::sort(names.begin(), names.end());
+    return names;
+}
+
+} // namespace pi_agent

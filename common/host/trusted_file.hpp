@@ -1,0 +1,32 @@
+// Opens and reads files that only root can have written: every directory and link on the way belongs to root and is not writable by others.
+#pragma once
+
+#include "common/base/fd.hpp"
+
+#include <cstddef>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// Opens an absolute path component by component; symbolic links are followed only where root owns them and their directory.
+// `flags` are open(2) flags for the last component (O_CLOEXEC is added). `what` names it in errors, e.g. "policy".
+// Throws Failure(configuration) naming the first component that someone other than root can change, SystemFailure where it does not exist.
+UniqueFd open_trusted(const std::string &path, int flags, const std::string &what);
+
+// Where a trusted path leads.
+struct ResolvedPath {
+    std::string canonical;                    // without symbolic links
+    std::map<std::string, std::string> links; // those on the way, by their own canonical paths, with their texts
+    bool is_directory = false;
+};
+ResolvedPath resolve_trusted(const std::string &path, const std::string &what);
+
+// Whole content of a trusted regular file, at most `limit` bytes (Failure(configuration) beyond).
+std::string read_trusted_file(const std::string &path, std::size_t limit, const std::string &what);
+
+// Names in a trusted directory that end with `suffix`, sorted bytewise; empty when the directory does not exist.
+std::vector<std::string> list_trusted_directory(const std::string &path, const std::string &suffix, const std::string &what);
+
+} // namespace pi_agent

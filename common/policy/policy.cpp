@@ -1,0 +1,57 @@
+// What follows from a policy without asking the host.
+#include "common/policy/policy.hpp"
+
+#include <algorithm>
+
+namespace pi_agent {
+
+std::string entry_key(const UserEntry &entry)
+{
+    return std::string(entry.is_group ? "users.%" : "users.") + entry.name;
+}
+
+std::string root_key(const UserEntry &entry, const RootSpec &root)
+{
+    return entry_key(entry) + ".roots[" + std::to_string(root.index) + "]";
+}
+
+const char *to_string(SandboxMethod method)
+{
+    switch (method) {
+    case SandboxMethod::systemd:
+        return "systemd";
+    case SandboxMethod::bwrap:
+        return "bwrap";
+    case SandboxMethod::podman:
+        return "podman";
+    case SandboxMethod::docker:
+        return "docker";
+    case SandboxMethod::none:
+        return "none";
+    }
+    return "unknown";
+}
+
+bool has_unit(SandboxMethod method) noexcept
+{
+    return method != SandboxMethod::bwrap;
+}
+
+std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as)
+{
+    if (run_as) return *run_as;
+    return policy.agent.accounts == Accounts::per_user ? policy.agent.user + "-" + user : policy.agent.user;
+}
+
+bool has_agents_name(const Policy &policy, const std::string &name)
+{
+    return name == policy.agent.user || (policy.agent.accounts == Accounts::per_user && name.starts_with(policy.agent.user + "-"));
+}
+
+bool is_agent_account(const Policy &policy, const std::string &name)
+{
+    const auto runs_as_name = [&name](const UserEntry &entry) { return entry.run_as == name; };
+    return has_agents_name(policy, name) || std::any_of(policy.users.begin(), policy.users.end(), runs_as_name);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,198 @@
+// The policy as types: what /etc/pi-agent/policy.yaml may say, after it was checked.
+#pragma once
+
+#include "common/base/error.hpp"
+#include "common/policy/config_classes.hpp"
+#include "common/policy/ip_range.hpp"
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// "~/projects" or "/srv/app", as written; resolved by the user it is for (common/decide/root_path.hpp).
+struct RootSpec {
+    std::string text;
+    Position where;
+    bool at_own_path = true; // the unit names it; under `paths: alias` it does not, and its name may hold anything
+    std::size_t index = 0;   // in the list that the policy gives
+};
+
+enum class Accounts { unspecified, shared, per_user };
+
+struct AgentPolicy {
+    std::string binary = "/usr/lib/pi-agent/agent/bin/pi";
+    Position binary_where;
+    std::string user = "pi-agent";
+    Position user_where;
+    std::string group = "pi-agent";
+    Accounts accounts = Accounts::unspecified; // never where more than one user is possible: the loader refuses that
+    bool create_user = true;
+    std::string binary_name = "pi";
+    std::string state_dir = "/var/lib/pi-agent";
+    Position where; // of the section, or of the policy where there is none
+};
+
+struct WrapperPolicy {
+    bool enable = true; // false: the emergency stop, no launch
+    std::string command_name = "pi";
+    bool hide_direct_binary = true;
+    bool clipboard = true; // the agent's output may set the clipboard of its user's terminal
+    Position where;
+};
+
+// What confines the agent. Explicit: no method is ever used in the place of another.
+enum class SandboxMethod {
+    systemd, // a hardened unit
+    bwrap,   // bubblewrap, where systemd is not PID 1
+    podman,  // root's podman, in a unit
+    docker,  // the same of docker's
+    none,    // nothing: an account of its own in a plain unit
+};
+
+struct SandboxPolicy {
+    SandboxMethod method = SandboxMethod::systemd;
+    std::string image; // of docker alone: the root directory that a view is put over
+    Position image_where;
+    Position where;
+};
+
+using Environment = std::map<std::string, std::string>;
+using EnvironmentPlaces = std::map<std::string, Position>; // where the policy sets each
+
+// One entry of `users`: an account, or a group where the key began with '%'.
+struct UserEntry {
+    std::string name; // without the '%'
+    bool is_group = false;
+    Position where;
+    std::vector<RootSpec> roots;
+    std::optional<std::string> config; // config directory: relative to home, or absolute
+    std::optional<std::string> run_as;
+    Position run_as_where;
+    std::optional<std::string> ssh_key; // for the agent's git: relative to home, or absolute
+    Environment env;
+    EnvironmentPlaces env_where;
+    Position config_where;
+    Position ssh_key_where;
+};
+
+// A path that the policy names.
+struct PolicyPath {
+    std::string path;
+    Position where;
+    bool is_directory = false; // written with a '/' at its end, where that means something
+};
+
+// What sessions see of the host's /etc: a short list (runner/plan/host_view.cpp, runner/as_agent/host_files.cpp), or all that is readable.
+enum class View { minimal, host };
+
+enum class NetworkMode {
+    full,     // the host's, without restriction
+    loopback, // the host's, its loopback addresses alone
+    none,     // one of the session's own, with nothing in it but a loopback
+    listed,   // the host's, the addresses of a list alone
+};
+
+struct NetworkPolicy {
+    NetworkMode mode = NetworkMode::full;
+    std::vector<IpRange> allowed; // loopback and listed: with these, and in both directions
+    Position where;
+};
+
+// Where the temporary directories of a session lie: on the state directory's file system, or in memory.
+enum class ScratchKind { disk, tmpfs };
+
+// Where a session shows the project: at its path on the host, or below the agent's home (common/project_alias.hpp).
+enum class ProjectPaths { host, alias };
+
+// What a session shows: the allowed root that holds the working directory, or only the repository in it that does.
+enum class ProjectScope { root, project };
+
+struct ProjectsPolicy {
+    ProjectPaths paths = ProjectPaths::host;
+    ProjectScope scope = ProjectScope::root;
+    std::optional<std::vector<PolicyPath>> protect; // read-only inside, relative to the repository; unset: what git executes
+    std::vector<PolicyPath> mask;                   // unreadable inside: a pattern of a name, or with '/' of a path
+    bool aftermath = true;                          // what would run code outside later is told at the end
+};
+
+// Directories of the users' homes, relative to them.
+struct HomeDirectories {
+    std::vector<PolicyPath> paths; // without a place in the policy where they are of the default list
+    bool best_effort = false;      // what the kernel or the file system cannot show is left out by name, and no error
+};
+
+struct ToolchainsPolicy {
+    HomeDirectories readable; // read-only inside
+    HomeDirectories caches;   // inside a copy that ends with the session
+};
+
+// A limit that the policy says, with the words and the place of it.
+struct SaidLimit {
+    std::uint64_t amount = 0;
+    std::string text;
+    Position where;
+};
+
+// What is unset has the default of runner/plan/limits.hpp, or no limit.
+struct LimitsPolicy {
+    std::optional<SaidLimit> memory;       // of a session, bytes
+    std::optional<SaidLimit> memory_share; // or in its place: percent of the host's
+    std::optional<SaidLimit> tasks;        // processes and threads of a session
+    std::optional<SaidLimit> cpu;          // of a session, percent of one processor
+    std::optional<SaidLimit> runtime;      // of a session, seconds
+    std::optional<SaidLimit> sessions;     // of one user at once
+};
+
+struct Policy {
+    AgentPolicy agent;
+    WrapperPolicy wrapper;
+    SandboxPolicy sandbox;
+    std::vector<UserEntry> users;
+    Position users_where;
+    ProjectsPolicy projects;
+    ConfigClasses config_classes;
+    // Managed, merged over the host's files of the config directory, by the file's name: JSON text of an object, parsed only where it is
+    // merged. The parser's header costs seconds in every file that includes it.
+    std::map<std::string, std::string> documents;
+    bool settings_lock = false; // the merged settings.json cannot be changed inside
+    bool git_identity = true;   // the agent's commits carry the user's name and address
+    bool box_notes = true;      // the agent is told about its sandbox
+    NetworkPolicy network;
+    View view = View::minimal;
+    std::vector<PolicyPath> view_paths; // shown besides, read-only; absolute
+    ScratchKind scratch = ScratchKind::disk;
+    LimitsPolicy limits;
+    ToolchainsPolicy toolchains; // as read_toolchains (common/policy/policy_toolchains.hpp) leaves it; the loader puts the defaults there
+    Environment env;             // managed
+    EnvironmentPlaces env_where;
+    std::vector<PolicyPath> env_files;                           // managed, absolute; only root can read them
+    Position host_env_files_where;                               // where the policy says it
+    std::vector<std::string> host_env_files = {".pi/agent/env"}; // the user's own, below all that is managed: relative to home, or absolute
+};
+
+// "users.alice" or "users.%devs": how diagnostics and explanations name an entry.
+std::string entry_key(const UserEntry &entry);
+
+// "users.alice.roots[0]".
+std::string root_key(const UserEntry &entry, const RootSpec &root);
+
+// As the policy writes it.
+const char *to_string(SandboxMethod method);
+
+// Whether a session is a unit of systemd's, which has a control group and with it limits.
+bool has_unit(SandboxMethod method) noexcept;
+
+// The agent account that serves `user` under this policy.
+std::string agent_account_name(const Policy &policy, const std::string &user, const std::optional<std::string> &run_as);
+
+// True for agent.user and, where each user has an account, for what begins with it as theirs do.
+bool has_agents_name(const Policy &policy, const std::string &name);
+
+// True when `name` is an account that an agent runs as, or would for some user: never a user of pi, whatever its groups.
+bool is_agent_account(const Policy &policy, const std::string &name);
+
+} // namespace pi_agent

@@ -1,0 +1,162 @@
+// Which environment variables a policy may set, and which it had better not.
+#include "common/policy/policy_env.hpp"
+
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::array<std::string_view, 22> own_names = {"HOME",
+                                                        "USER",
+                                                        "LOGNAME",
+                                                        "SHELL",
+                                                        "PATH",
+                                                        "TMPDIR",
+                                                        "XDG_CONFIG_HOME",
+                                                        "XDG_CACHE_HOME",
+                                                        "XDG_DATA_HOME",
+                                                        "XDG_STATE_HOME",
+                                                        "PIP_USER",
+                                                        "PIP_BREAK_SYSTEM_PACKAGES",
+                                                        "PYTHONUSERBASE",
+                                                        "NPM_CONFIG_PREFIX",
+                                                        "GOPATH",
+                                                        "GOBIN",
+                                                        "CARGO_HOME",
+                                                        "RUSTUP_HOME",
+                                                        "NODE_COMPILE_CACHE",
+                                                        "PI_CODING_AGENT_DIR",
+                                                        "SANDBOX_RUNTIME",
+                                                        "BASH_ENV"};
+constexpr std::array<std::string_view, 2> start_up_names = {"GLIBC_TUNABLES", "ENV"};
+// An administrator may have a reason to set these. npm reads its own in any case of letters.
+constexpr std::array<std::string_view, 9> interpreter_names = {"NODE_OPTIONS", "NODE_PATH",  "PERL5OPT", "PERL5LIB", "PYTHONSTARTUP",
+                                                               "PYTHONPATH",   "PYTHONHOME", "RUBYOPT",  "RUBYLIB"};
+constexpr std::array<std::string_view, 10> secret_words = {"KEY",    "TOKEN", "SECRET",     "SECRETS",    "PASSWORD",
+                                                           "PASSWD", "PASS",  "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"};
+
+template <std::size_t size>
+bool holds(const std::array<std::string_view, size> &words, std::string_view word) noexcept
+{
+    return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+// npm's "npm_config_prefix" is its NPM_CONFIG_PREFIX too.
+std::string upper(std::string_view text)
+{
+    std::string result(text);
+    for (char &byte : result)
+        if (byte >= 'a' && byte <= 'z') byte = static_cast<char>(byte - 'a' + 'A');
+    return result;
+}
+
+bool is_own_name(const std::string &name)
+{
+    return holds(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_PREFIX";
+}
+
+// API_KEY, githubToken and DB_PASSWORD_2 do; KEYBOARD and MONKEY do not.
+bool has_secret_word(std::string_view name)
+{
+    std::string word;
+    bool was_lower = false;
+    for (const char byte : name) {
+        const bool lower = byte >= 'a' && byte <= 'z';
+        const bool upper = byte >= 'A' && byte <= 'Z';
+        if ((!lower && !upper) || (upper && was_lower)) {
+            if (holds(secret_words, word)) return true;
+            word.clear();
+        }
+        if (lower || upper) word += static_cast<char>(lower ? byte - 'a' + 'A' : byte);
+        was_lower = lower;
+    }
+    return holds(secret_words, word) || holds(secret_words, word.starts_with("API") ? std::string_view(word).substr(3) : word);
+}
+
+// "scheme://user:password@host"
+bool has_password_in_url(std::string_view value) noexcept
+{
+    const auto scheme = value.find("://");
+    if (scheme == std::string_view::npos) return false;
+    const auto authority = value.substr(scheme + 3, value.find_first_of("/?#", scheme + 3) - (scheme + 3));
+    const auto at = authority.rfind('@');
+    return at != std::string_view::npos && authority.substr(0, at).find(':') != std::string_view::npos;
+}
+
+constexpr const char *for_everybody = "move it into a file that only root can read, and name that file in env_files";
+constexpr const char *for_one_user =
+    "move it into a file of that user's own (host_env_files, ~/.pi/agent/env for one); env_files is for everybody";
+
+void find_in(const Environment &env, const EnvironmentPlaces &places, const std::string &key, const char *remedy,
+             std::vector<Diagnostic> &found)
+{
+    for (const auto &[name, value] : env) {
+        const bool by_name = has_secret_word(name);
+        if (!by_name && !has_password_in_url(value)) continue;
+        const auto place = places.find(name);
+        found.push_back({place == places.end() ? Position{} : place->second, key + "." + name,
+                         by_name ? "looks like a secret, and every user of this host can read the policy"
+                                 : "holds a password, and every user of this host can read the policy",
+                         remedy});
+    }
+}
+
+} // namespace
+
+bool is_variable_name(std::string_view name) noexcept
+{
+    const auto is_start = [](char byte) { return (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || byte == '_'; };
+    if (name.empty() || !is_start(name.front())) return false;
+    return std::all_of(name.begin(), name.end(), [&](char byte) { return is_start(byte) || (byte >= '0' && byte <= '9'); });
+}
+
+void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places, Problems &problems)
+{
+    const auto entries = read_entries(section, problems);
+    if (!entries) return;
+    for (std::size_t index = 0; index < entries->size(); ++index) {
+        const auto &value = (*entries)[index];
+        const auto &name = section.node.entries[index].key;
+        if (const auto problem = problem_of_env_name(name)) {
+            problems.add(section.node.entries[index].where, value.key, *problem, "remove it");
+            continue;
+        }
+        if (auto text = read_text(value, problems)) {
+            env[name] = std::move(*text);
+            places[name] = section.node.entries[index].where;
+        }
+    }
+}
+
+std::optional<std::string> problem_of_env_name(const std::string &name)
+{
+    if (!is_variable_name(name)) return "is not a variable name";
+    if (is_own_name(name)) return "is set by pi-agent itself";
+    if (holds(start_up_names, name) || name.starts_with("LD_")) return "changes programs before they begin";
+    return std::nullopt;
+}
+
+std::optional<std::string> problem_of_host_env_name(const std::string &name)
+{
+    if (holds(interpreter_names, name)) return "changes programs before they begin, and is the administrator's to set";
+    return problem_of_env_name(name);
+}
+
+bool looks_secret(const std::string &name, const std::string &value)
+{
+    return has_secret_word(name) || has_password_in_url(value);
+}
+
+std::vector<Diagnostic> find_exposed_secrets(const Policy &policy)
+{
+    std::vector<Diagnostic> found;
+    find_in(policy.env, policy.env_where, "env", for_everybody, found);
+    for (const auto &entry : policy.users)
+        find_in(entry.env, entry.env_where, entry_key(entry) + ".env", for_one_user, found);
+    return found;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,32 @@
+// Rules for environment variables that a policy, or a user's file, sets.
+#pragma once
+
+#include "common/policy/policy.hpp"
+#include "common/policy/policy_values.hpp"
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+// [A-Za-z_][A-Za-z0-9_]*
+bool is_variable_name(std::string_view name) noexcept;
+
+// Why a policy may not set `name`: no valid name, set by pi-agent itself, or one that changes programs before they begin.
+std::optional<std::string> problem_of_env_name(const std::string &name);
+
+// Why a user's own file may not: the same, and what changes interpreters before they begin (NODE_OPTIONS, PYTHONSTARTUP, …).
+std::optional<std::string> problem_of_host_env_name(const std::string &name);
+
+// An `env` section: what may not be set is reported and left out.
+void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places, Problems &problems);
+
+// By its name (API_KEY, githubToken), or because it is an address with a password in it.
+bool looks_secret(const std::string &name, const std::string &value);
+
+// Variables whose name or value looks like a secret. Not an error, but every user of the host can read the policy: `check` warns.
+std::vector<Diagnostic> find_exposed_secrets(const Policy &policy);
+
+} // namespace pi_agent

@@ -1,0 +1,183 @@
+// From trusted files to a checked policy.
+#include "common/policy/policy_load.hpp"
+
+#include "common/base/build_settings.hpp"
+#include "common/policy/policy_rules.hpp"
+#include "common/policy/policy_sections.hpp"
+#include "common/policy/yaml/yaml_tree.hpp"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+// Adds `from` to `into`: sections join; anything else that both files give is reported with both places. A user counts as one thing.
+void join(YamlNode &into, YamlNode from, const std::string &path, Problems &problems)
+{
+    std::map<std::string, std::size_t> known;
+    for (std::size_t index = 0; index < into.entries.size(); ++index)
+        known.emplace(into.entries[index].key, index);
+    for (auto &entry : from.entries) {
+        const auto found = known.find(entry.key);
+        if (found == known.end()) {
+            into.entries.push_back(std::move(entry));
+            continue;
+        }
+        auto &present = into.entries[found->second];
+        const auto key = path.empty() ? entry.key : path + "." + entry.key;
+        const bool sections = present.value.kind == YamlNode::Kind::mapping && entry.value.kind == YamlNode::Kind::mapping;
+        if (sections && path != "users") {
+            join(present.value, std::move(entry.value), key, problems);
+        } else {
+            problems.add(entry.where, key, "given twice, first at " + to_string(present.where), "keep one of them");
+        }
+    }
+}
+
+bool is_policy_shape(const YamlNode &root, bool main_file, Problems &problems)
+{
+    if (root.kind == YamlNode::Kind::mapping) return true;
+    if (root.kind == YamlNode::Kind::null && !main_file) return false; // a file of comments adds nothing
+    problems.add(root.where, "", "must be a mapping, found " + describe(root), "begin the policy with 'version: 1'");
+    return false;
+}
+
+// What `users` would hold of it: the file's text is the entry. Where several accounts could serve one user, a start could not see them all.
+std::optional<YamlEntry> read_user_file(const PolicySource &source, const std::string &user, Problems &problems)
+{
+    auto root = parse_yaml(source.name, source.text, problems);
+    if (!root) return std::nullopt;
+    for (const auto &entry : root->entries)
+        if (entry.key == "run_as")
+            problems.add(entry.where, "users." + user + ".run_as", "a file of users.d cannot say it",
+                         "put this user into policy.yaml or policy.d");
+    const Position where = root->where;
+    return YamlEntry{user, where, std::move(*root)};
+}
+
+// All of them as one section, and joined once.
+YamlNode join_user_files(const std::vector<PolicySource> &sources, bool &complete, Problems &problems)
+{
+    YamlNode users;
+    users.kind = YamlNode::Kind::mapping;
+    for (const auto &source : sources) {
+        const auto user = user_of_file(source.name, sources.front().name);
+        if (!user) continue;
+        auto entry = read_user_file(source, *user, problems);
+        complete = complete && entry;
+        if (entry) users.entries.push_back(std::move(*entry));
+    }
+    return users;
+}
+
+YamlNode join_sources(const std::vector<PolicySource> &sources, bool &complete, Problems &problems)
+{
+    YamlNode joined;
+    joined.kind = YamlNode::Kind::mapping;
+    for (const auto &source : sources) {
+        if (user_of_file(source.name, sources.front().name)) continue; // below
+        const bool main_file = &source == &sources.front();
+        if (main_file) joined.where = {source.name};
+        auto root = parse_yaml(source.name, source.text, problems);
+        if (!root || !is_policy_shape(*root, main_file, problems)) {
+            complete = complete && root.has_value() && root->kind == YamlNode::Kind::null && !main_file;
+            continue;
+        }
+        read_version(*root, main_file, problems);
+        if (!main_file) std::erase_if(root->entries, [](const YamlEntry &entry) { return entry.key == "version"; });
+        join(joined, std::move(*root), "", problems);
+    }
+    YamlNode users = join_user_files(sources, complete, problems);
+    if (!users.entries.empty()) {
+        YamlNode section;
+        section.kind = YamlNode::Kind::mapping;
+        section.entries.push_back({"users", users.entries.front().where, std::move(users)});
+        join(joined, std::move(section), "", problems);
+    }
+    return joined;
+}
+
+// What a file that cannot be read would have said is unknown, so no rule between keys is held against the rest.
+PolicyReading read(const std::vector<PolicySource> &sources, const UserFiles &files, Problems problems = {})
+{
+    PolicyReading reading;
+    reading.complete = problems.empty();
+    const auto root = join_sources(sources, reading.complete, problems);
+    reading.policy = read_policy(root, problems);
+    reading.policy.wrapper.command_name = build::command_name; // no policy says another
+    if (reading.complete) check_policy_rules(reading.policy, files, problems);
+    reading.problems = problems.all();
+    return reading;
+}
+
+Policy parse(const std::vector<PolicySource> &sources, const UserFiles &files)
+{
+    auto reading = read(sources, files);
+    if (!reading.problems.empty()) throw PolicyError(reading.problems);
+    return std::move(reading.policy);
+}
+
+UserFiles user_files_of(const std::vector<PolicySource> &sources)
+{
+    const bool has_files = std::any_of(sources.begin(), sources.end(), [&](const PolicySource &source) {
+        return user_of_file(source.name, sources.front().name).has_value();
+    });
+    return {has_files, {}};
+}
+
+} // namespace
+
+Policy parse_policy(const std::vector<PolicySource> &sources)
+{
+    return parse(sources, user_files_of(sources));
+}
+
+PolicyReading read_policy_as_far_as_possible(const std::vector<PolicySource> &sources)
+{
+    return read(sources, user_files_of(sources));
+}
+
+PolicyReading read_policy_as_far_as_possible(const std::string &main_file)
+{
+    Problems problems;
+    const auto sources = read_policy_sources(main_file, std::nullopt, problems);
+    if (sources.empty() || sources.front().name != main_file) return {{}, problems.all(), false}; // the others are nothing without it
+    return read(sources, {has_user_files(main_file), {}}, std::move(problems));
+}
+
+Policy load_policy(const std::string &main_file)
+{
+    return parse(read_policy_sources(main_file), {has_user_files(main_file), {}});
+}
+
+Policy load_policy_for(const std::string &main_file, const std::string &user)
+{
+    UserFiles files{has_user_files(main_file), {}};
+    if (files.are_possible) files.has_unread = [&](const std::string &other) { return other != user && has_user_file(main_file, other); };
+    return parse(read_policy_sources(main_file, user), files);
+}
+
+Policy load_policy_to_start(const std::string &main_file, const std::string &user)
+{
+    try {
+        return load_policy_for(main_file, user);
+    } catch (const PolicyError &error) {
+        const auto &found = error.diagnostics();
+        const auto in_text = [](const Diagnostic &one) { return one.where.line > 0 || !one.key.empty(); };
+        if (std::none_of(found.begin(), found.end(), in_text)) throw;
+        const auto is_own = [&](const Diagnostic &one) { return user_of_file(one.where.file, main_file).has_value(); };
+        const bool is_users_alone = std::all_of(found.begin(), found.end(), is_own);
+        const std::string count = found.size() == 1                 ? "1 error"
+                                  : found.size() > most_diagnostics ? "more than " + std::to_string(most_diagnostics) + " errors"
+                                                                    : std::to_string(found.size()) + " errors";
+        throw Failure(ExitStatus::configuration, "the administrator's policy has " + count + ", so " +
+                                                     (is_users_alone ? "you cannot" : "nobody can") +
+                                                     " start pi. Ask them to run: pi-agentctl check");
+    }
+}
+
+} // namespace pi_agent

@@ -1,0 +1,177 @@
+// Paths in a policy, judged by their text alone.
+#include "common/policy/policy_paths.hpp"
+
+#include "common/base/escape.hpp"
+#include "common/policy/toolchains.hpp"
+#include "common/seams/defence.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fnmatch.h>
+#include <string_view>
+
+namespace pi_agent {
+
+namespace {
+
+PathProblem odd_component()
+{
+    return {"holds '//', '.' or '..'", "write the path without them"};
+}
+
+template <std::size_t count>
+bool lies_in_one(const std::string &path, const std::array<std::string_view, count> &places)
+{
+    return std::any_of(places.begin(), places.end(), [&path](std::string_view place) { return is_within(path, place); });
+}
+
+// What a session has of its own, or has nothing of, at these places, whatever the host has there.
+constexpr std::array<std::string_view, 10> unshown = {"/proc", "/sys",     "/dev",  "/run",  "/var/run",
+                                                      "/tmp",  "/var/tmp", "/home", "/root", "/var/lib/pi-agent"};
+
+} // namespace
+
+bool has_odd_component(std::string_view path) noexcept
+{
+    while (true) {
+        const auto length = std::min(path.find('/'), path.size());
+        const auto part = path.substr(0, length);
+        if (part.empty() || part == "." || part == "..") return true;
+        if (length == path.size()) return false;
+        path.remove_prefix(length + 1);
+    }
+}
+
+std::string without_trailing_slashes(std::string path)
+{
+    while (path.size() > 1 && path.back() == '/')
+        path.pop_back();
+    return path;
+}
+
+bool is_within(std::string_view path, std::string_view directory) noexcept
+{
+    if (directory == "/") return !path.empty() && path.front() == '/';
+    return path.substr(0, directory.size()) == directory && (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+std::string join_path(const std::string &directory, std::string_view name)
+{
+    return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
+}
+
+std::string parent_of(const std::string &path)
+{
+    const std::size_t slash = path.rfind('/');
+    return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::optional<PathProblem> problem_of_root(const std::string &path)
+{
+    if (path == "/") return PathProblem{"is the whole file system", "name the directory of a project, or one that holds projects"};
+    if (path == "~") return PathProblem{"is a home directory itself", "name a directory below it, e.g. ~/projects"};
+    const bool below_home = path.substr(0, 2) == "~/";
+    if (!below_home && path.front() == '~') return PathProblem{"names another user's home", "write it as an absolute path"};
+    if (!below_home && path.front() != '/') return PathProblem{"is not absolute", "begin it with '/' or '~/'"};
+    const auto rest = std::string_view(path).substr(below_home ? 2 : 1);
+    if (has_odd_component(rest)) return odd_component();
+    if (const auto problem = below_home ? problem_of_secrets(rest) : problem_of_secrets_anywhere(path);
+        problem && defence_is_on("root-secrets"))
+        return problem;
+    return problem_of_place(path);
+}
+
+std::optional<PathProblem> problem_of_root_in_unit(const std::string &path)
+{
+    if (is_property_safe(std::string_view(path).substr(path.substr(0, 2) == "~/" ? 2 : 0))) return std::nullopt;
+    return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -",
+                       "rename the directory, name one above it, or show projects under an alias (projects.paths: alias)"};
+}
+
+std::optional<PathProblem> problem_of_place(const std::string &path)
+{
+    // Nothing at or below these.
+    constexpr std::array<std::string_view, 7> closed = {"/proc", "/sys", "/dev", "/run", "/boot", "/etc", "/var/lib/pi-agent"};
+    // These hold what is closed, or everybody's files.
+    constexpr std::array<std::string_view, 7> too_much = {"/usr", "/opt", "/var", "/var/lib", "/home", "/tmp", "/var/tmp"};
+    if (lies_in_one(path, closed)) return PathProblem{"belongs to the system", "name a directory of projects"};
+    if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
+        return PathProblem{"holds more than projects", "name a directory below it"};
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_config_directory(const std::string &path)
+{
+    if (path == "/") return PathProblem{"is the whole file system", "name the agent's config directory, e.g. .pi/agent"};
+    if (path.front() == '~') return PathProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
+    if (has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0))) return odd_component();
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_host_file(const std::string &path)
+{
+    if (path.back() == '/') return PathProblem{"is a directory", "name a file in it"};
+    if (path.front() == '~') return PathProblem{"begins with '~'", "a path without '/' in front is relative to the user's home already"};
+    if (has_odd_component(std::string_view(path).substr(path.front() == '/' ? 1 : 0))) return odd_component();
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_managed_file(const std::string &path)
+{
+    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    return problem_of_host_file(path);
+}
+
+std::optional<PathProblem> problem_of_config_path(const std::string &path)
+{
+    if (path.empty() || path.front() == '/' || path.front() == '~')
+        return PathProblem{"is not relative to the config directory", "write it as 'extensions' or 'npm/cache'"};
+    if (has_odd_component(path)) return odd_component();
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_project_path(const std::string &path)
+{
+    if (path.front() == '/' || path.front() == '~')
+        return PathProblem{"is not relative to the project", "write it as '.env' or 'deploy/keys'"};
+    if (has_odd_component(path)) return odd_component();
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_protected_path(const std::string &path)
+{
+    const bool is_directory = path.size() > 1 && path.back() == '/';
+    return problem_of_project_path(is_directory ? path.substr(0, path.size() - 1) : path);
+}
+
+std::optional<PathProblem> problem_of_view_path(const std::string &path)
+{
+    constexpr std::array<std::string_view, 7> too_much = {"/", "/etc", "/media", "/mnt", "/srv", "/var", "/var/lib"};
+    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    if (path != "/" && has_odd_component(std::string_view(path).substr(1))) return odd_component();
+    if (path == "/etc") return PathProblem{"is all of the host's configuration", "use 'view: host', or name what is needed of it"};
+    if (std::find(too_much.begin(), too_much.end(), path) != too_much.end())
+        return PathProblem{"holds what is none of the agent's business", "name a directory below it"};
+    if (lies_in_one(path, unshown))
+        return PathProblem{"is kept from every session", "put what the agent needs below /usr, /opt or /srv, or make it a root"};
+    return std::nullopt;
+}
+
+std::optional<PathProblem> problem_of_binary(const std::string &path)
+{
+    if (path.front() != '/') return PathProblem{"is not absolute", "begin it with '/'"};
+    if (has_odd_component(std::string_view(path).substr(1))) return odd_component();
+    if (!is_property_safe(path))
+        return PathProblem{"holds a character other than A-Z a-z 0-9 / _ . : = @ -", "install the agent under another name"};
+    if (path.rfind('/') == 0) return PathProblem{"is no program in a directory of its own", "name the program, e.g. /opt/pi/bin/pi"};
+    if (lies_in_one(path, unshown)) return PathProblem{"is kept from every session", "install the agent below /usr, /opt or /srv"};
+    return std::nullopt;
+}
+
+bool is_masked_by(const std::string &pattern, const std::string &path)
+{
+    const std::string name = pattern.find('/') == std::string::npos ? path.substr(path.rfind('/') + 1) : path;
+    return fnmatch(pattern.c_str(), name.c_str(), FNM_PATHNAME) == 0;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,138 @@
+// Who may use pi, and which accounts serve them.
+#include "common/policy/policy_rules.hpp"
+
+#include "common/host/account.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/policy/policy_sandbox.hpp"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+namespace pi_agent {
+
+namespace {
+
+bool several_users_possible(const Policy &policy, const UserFiles &files) noexcept
+{
+    return files.are_possible || policy.users.size() > 1 ||
+           std::any_of(policy.users.begin(), policy.users.end(), [](const UserEntry &entry) { return entry.is_group; });
+}
+
+void check_accounts_said(const Policy &policy, const UserFiles &files, Problems &problems)
+{
+    if (policy.agent.accounts != Accounts::unspecified || !several_users_possible(policy, files)) return;
+    if (problems.has("agent") || problems.has("agent.accounts")) return; // it is said, and not understood
+    problems.add(policy.agent.where, "agent.accounts", "missing, and more than one user is possible",
+                 "say 'per-user' (an agent account each), or 'shared' (one for all: their agents can reach each other's state)");
+}
+
+void check_roots_fit_unit(const Policy &policy, Problems &problems)
+{
+    for (const auto &entry : policy.users)
+        for (const auto &root : entry.roots)
+            if (const auto problem = problem_of_root_in_unit(root.text); problem && root.at_own_path)
+                problems.add(root.where, root_key(entry, root), quote(root.text) + " " + problem->text, problem->remedy);
+}
+
+class AccountRules {
+public:
+    AccountRules(const Policy &policy, const UserFiles &files, Problems &problems) : policy_(policy), files_(files), problems_(problems)
+    {
+        for (const auto &entry : policy.users) {
+            if (!entry.is_group) users_.emplace(entry.name, &entry);
+            if (entry.run_as) run_as_.insert(*entry.run_as);
+        }
+    }
+
+    // The agent must be nobody who can start it, or the isolation would end at its own account.
+    void check_account_is_nobodys(const std::string &account, const Position &where, const std::string &key)
+    {
+        if (account == "root") problems_.add(where, key, "the agent's account cannot be root", "name an account of its own");
+        const auto user = users_.find(account);
+        if (user == users_.end()) return;
+        problems_.add(where, key,
+                      "the agent's account " + quote(account) + " is a user of this policy (" + to_string(user->second->where) + ")",
+                      "name an account of its own");
+    }
+
+    void check_entry(const UserEntry &entry)
+    {
+        const auto key = entry_key(entry);
+        if (!entry.is_group && entry.name == "root")
+            problems_.add(entry.where, key, "root cannot be a user of pi", "name the account that works with it");
+        if (entry.run_as) check_account_is_nobodys(*entry.run_as, entry.run_as_where, key + ".run_as");
+        if (policy_.agent.accounts != Accounts::per_user) return;
+        if (!entry.is_group) {
+            check_own_account(entry, key);
+        } else if (entry.run_as) {
+            problems_.add(entry.run_as_where, key + ".run_as", "one account for all members of a group, but agent.accounts is 'per-user'",
+                          "remove run_as, or say 'shared'");
+        }
+    }
+
+private:
+    void check_own_account(const UserEntry &entry, const std::string &key)
+    {
+        if (!is_plain_name(entry.name)) return; // which is told, and what follows from it is no second mistake
+        if (is_agents(entry.name)) {
+            problems_.add(entry.where, key, "has the name of an agent's account",
+                          "rename the user, or choose another agent.user or run_as");
+        }
+        const auto account = agent_account_name(policy_, entry.name, entry.run_as);
+        if (!is_plain_name(account)) {
+            problems_.add(entry.where, key, "the account name " + quote(account) + " is longer than 32",
+                          "give this user a run_as, or shorten agent.user");
+        } else if (!entry.run_as) {
+            check_account_is_nobodys(account, entry.where, key);
+        }
+        if (entry.run_as) check_account_is_no_unread_users(entry, key);
+        const auto [other, is_new] = accounts_.emplace(account, &entry);
+        if (is_new) return;
+        problems_.add(entry.where, key,
+                      "has the account " + quote(account) + " of " + entry_key(*other->second) + " (" + to_string(other->second->where) +
+                          "), but agent.accounts is 'per-user'",
+                      "give each a run_as of its own, or say 'shared'");
+    }
+
+    // is_agent_account (common/policy/policy.hpp), which looks at each entry: with each entry looking, a policy of many would take for
+    // ever.
+    [[nodiscard]] bool is_agents(const std::string &name) const { return has_agents_name(policy_, name) || run_as_.contains(name); }
+
+    void check_account_is_no_unread_users(const UserEntry &entry, const std::string &key)
+    {
+        const std::string prefix = policy_.agent.user + "-";
+        if (!files_.has_unread || !entry.run_as->starts_with(prefix)) return;
+        const std::string other = entry.run_as->substr(prefix.size());
+        if (other == entry.name || !files_.has_unread(other)) return;
+        problems_.add(entry.run_as_where, key + ".run_as",
+                      quote(*entry.run_as) + " is the account of users." + other + " in users.d, but agent.accounts is 'per-user'",
+                      "name another account, or say 'shared'");
+    }
+
+    const Policy &policy_;
+    const UserFiles &files_;
+    Problems &problems_;
+    std::set<std::string> run_as_;
+    std::map<std::string, const UserEntry *> users_;
+    std::map<std::string, const UserEntry *> accounts_; // per-user: whose each is
+};
+
+} // namespace
+
+void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &problems)
+{
+    refuse_what_method_cannot(policy, problems);
+    check_roots_fit_unit(policy, problems);
+    if (policy.users.empty() && !files.has_unread && policy.wrapper.enable && !problems.has("users")) {
+        problems.add(policy.users_where, "users", "nobody is authorised", "add a user, or say 'wrapper: {enable: false}'");
+    }
+    check_accounts_said(policy, files, problems);
+    AccountRules rules(policy, files, problems);
+    if (policy.agent.accounts != Accounts::per_user)
+        rules.check_account_is_nobodys(policy.agent.user, policy.agent.user_where, "agent.user");
+    for (const auto &entry : policy.users)
+        rules.check_entry(entry);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,42 @@
+// Places in one YAML text: from bytes, as its parser counts, to characters, as people do.
+#pragma once
+
+#include "common/base/error.hpp"
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+// Refers to the text, and must not outlive it.
+class YamlPlaces {
+public:
+    YamlPlaces(std::string file, std::string_view text);
+
+    [[nodiscard]] const std::string &file() const noexcept { return file_; }
+
+    // The byte at a line and a column that count bytes from 0; at most the end of the text.
+    [[nodiscard]] std::size_t index_of(int line, int column) const;
+
+    // What is behind the end of the text is at its end.
+    [[nodiscard]] Position position_of(std::size_t index) const;
+
+    // From this byte on.
+    [[nodiscard]] std::string_view rest(std::size_t index) const { return text_.substr(index); }
+
+    // Where the first quoted text begins at or after a byte: at its quote. Comments are passed over. npos where there is none.
+    [[nodiscard]] std::size_t find_quote(std::size_t index) const;
+
+    // Behind the quoted text that begins at this byte.
+    [[nodiscard]] std::size_t skip_quoted(std::size_t index) const;
+
+private:
+    std::string file_;
+    std::string_view text_;
+    std::vector<std::size_t> lines_;         // where each begins
+    std::vector<std::size_t> continuations_; // bytes of characters that are not their first, in order
+};
+
+} // namespace pi_agent

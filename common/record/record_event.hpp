@@ -1,0 +1,58 @@
+// The events that pi-agent records: their ids and fields, in one place. docs/record.md describes them to those who read them.
+#pragma once
+
+#include "common/base/error.hpp"
+#include "common/base/ids.hpp"
+#include "common/base/request.hpp"
+#include "common/record/journal.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pi_agent {
+
+// Whom an event is about. What is not known is empty, and no field then. Names and paths may hold any byte.
+struct RecordSubject {
+    std::string session;
+    std::string user;
+    std::optional<Uid> uid;
+    std::string account; // of the agent
+    std::string project;
+    std::string method; // sandbox.method
+    std::string unit;
+    std::string program;         // "agent", "shell" or "canary"
+    std::string directory = {};  // the working directory
+    std::string repository = {}; // that holds it
+};
+
+struct DeniedEvent { // nothing was started
+    ExitStatus status;
+    std::string reason;
+};
+struct StartedEvent {}; // right before the agent starts
+struct EndedEvent {     // exactly one for each started
+    std::optional<AgentEnded> how;
+    std::string reason; // where it did not end by itself
+    std::optional<std::uint64_t> duration_usec;
+    std::optional<std::uint64_t> memory_peak; // bytes
+    std::optional<std::uint64_t> cpu_usec;
+};
+struct PreflightEvent {  // a whole try of the sandbox, without an agent, as the subject's user and through processes of that user's
+    std::string problem; // why it failed; empty when it passed
+    std::uint64_t duration_usec = 0;
+};
+struct ProblemEvent { // something of ours failed
+    std::string text;
+};
+using RecordEvent = std::variant<DeniedEvent, StartedEvent, EndedEvent, PreflightEvent, ProblemEvent>;
+
+// The entry of an event, every value made harmless and bounded. `identifier` names the program that says so.
+std::vector<JournalField> record_fields(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier);
+
+// The MESSAGE_ID of "denied", "started", "ended", "preflight" or "problem". Throws Failure(internal) for any other.
+const char *message_id_of(const std::string &event);
+
+} // namespace pi_agent

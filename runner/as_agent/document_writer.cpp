@@ -1,0 +1,257 @@
+// Reading, merging and writing documents.
+#include "runner/as_agent/document_writer.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/as_agent/agent_lock.hpp"
+#include "runner/as_agent/replacement.hpp"
+#include "runner/plan/json_merge.hpp"
+#include "runner/plan/json_numbers.hpp"
+#include "runner/wire/beneath.hpp"
+#include "runner/wire/child.hpp"
+#include "runner/wire/whole_file.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t document_limit = 4UL * 1024 * 1024;
+constexpr std::size_t locked_limit = 256UL * 1024;
+constexpr std::size_t document_notice_limit = 20;
+constexpr int torn_attempts = 10;
+constexpr auto torn_pause = std::chrono::milliseconds(20);
+
+JsonSyntax syntax_of(const std::string &name) noexcept
+{
+    return name == "models.json" ? JsonSyntax::with_comments : JsonSyntax::strict;
+}
+
+bool is_credentials(const std::string &name) noexcept
+{
+    return name == "auth.json" || name == "mcp-auth.json";
+}
+
+// pi truncates and rewrites in place: what does not parse is read again before it is called wrong.
+json read_document(FdRef file, const std::string &name, const std::string &place, FdRef channel)
+{
+    for (int attempt = 1;; ++attempt) {
+        try {
+            return parse_json_object(read_whole(file, document_limit, place), place, syntax_of(name));
+        } catch (const Failure &) {
+            if (attempt >= torn_attempts) throw;
+        }
+        send_progress(channel);
+        std::this_thread::sleep_for(torn_pause);
+    }
+}
+
+std::string as_text(const json &document)
+{
+    return dump_with_numbers(document, 2) + "\n";
+}
+
+struct InsideDocument {
+    std::optional<json> document;
+    bool is_broken = false;
+};
+
+// Without waiting: whoever writes it in the agent's home holds its lock, and then it is read again under that.
+InsideDocument read_inside(FdRef directory, const std::string &name)
+{
+    const UniqueFd fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat facts {};
+    if (!fd) return {std::nullopt, errno != ENOENT};
+    if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {std::nullopt, true};
+    try {
+        return {parse_json_object(read_whole(fd, document_limit, name), name, syntax_of(name)), false};
+    } catch (const Failure &) {
+        if (!defence_is_on("broken-inside")) throw;
+        return {std::nullopt, true};
+    }
+}
+
+// Where sessions have a mount over a file, a rename onto it from out here takes that away in all of them (rename(2) says EBUSY to those
+// inside only). False when it is no file of its own.
+bool write_in_place(FdRef directory, const std::string &name, const std::string &text)
+{
+    const UniqueFd fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    struct stat facts {};
+    if (!fd || fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink != 1) return false;
+    if (ftruncate(fd.get(), 0) != 0) throw_errno("emptying the agent's " + name);
+    write_whole(fd, text, "the agent's " + name); // torn by a kill it is restored at the next start
+    return true;
+}
+
+std::optional<json> parse_base(const std::string &text)
+{
+    json document = json::parse(mark_numbers(text).text, nullptr, false);
+    return document.is_object() ? std::optional<json>(std::move(document)) : std::nullopt;
+}
+
+} // namespace
+
+DocumentWriter::DocumentWriter(const WritingPlan &plan, FdRef locked_settings, FdRef channel)
+    : plan_(plan), locked_settings_(locked_settings), channel_(channel), managed_providers_(plan.managed_providers)
+{
+    const auto models = plan.documents.find("models.json");
+    if (models == plan.documents.end()) return;
+    for (const auto &provider : providers_with_keys(parse_json_object(models->second.managed, "the managed models")))
+        managed_providers_.insert(provider);
+}
+
+void DocumentWriter::take_host(const SyncMessage &document, FdRef file)
+{
+    const std::string &name = document.name;
+    if (!plan_.documents.contains(name)) throw ProtocolError("the reader of the config sent a document that nobody merges");
+    places_[name] = document.place;
+    if (file.get() < 0) return;
+    const std::string place = escape_for_display(document.place);
+    try {
+        hosts_[name] = read_document(file, name, place, channel_);
+    } catch (const Failure &failure) {
+        if (failure.status() != ExitStatus::configuration) throw;
+        // What agents can write keeps nobody from starting one: they could as well have removed it.
+        if (!document.by_agents || !defence_is_on("agents-documents"))
+            throw Failure(ExitStatus::configuration, std::string(failure.what()) + ", nothing was changed");
+        send_answer(channel_, "config: " + place + " is left out: " + failure.what());
+    }
+}
+
+std::string DocumentWriter::name_of(const std::string &path)
+{
+    const auto [directory, name] = split_last(path);
+    return directory == agent_directory ? name : "";
+}
+
+bool DocumentWriter::merges(const std::string &name) const
+{
+    if (name == "settings.json" || is_credentials(name) || hosts_.contains(name)) return true;
+    const auto rule = plan_.documents.find(name);
+    return rule != plan_.documents.end() && rule->second.managed != DocumentRule{}.managed;
+}
+
+DocumentWriter::Merged DocumentWriter::merge(const std::string &name, const DocumentVersions &versions) const
+{
+    const FileClass file_class = plan_.classes.of(name);
+    if (is_credentials(name)) {
+        json merged = merge_credentials(name, file_class, versions, managed_providers_);
+        return {merged, merged};
+    }
+    json chosen = merge_document(name, file_class, versions);
+    json document = merge_managed(chosen, parse_json_object(plan_.documents.at(name).managed, "the managed " + name));
+    return {std::move(chosen), std::move(document)};
+}
+
+void DocumentWriter::write(FdRef directory, FdRef staging, Manifest &manifest)
+{
+    for (const auto &document : plan_.documents)
+        if (merges(document.first)) write_one(document.first, directory, staging, manifest);
+}
+
+void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef staging, Manifest &manifest)
+{
+    DocumentVersions versions;
+    if (const auto host = hosts_.find(name); host != hosts_.end()) versions.host = host->second;
+    if (name == "models.json") versions.host = without_keys(std::move(versions.host), managed_providers_);
+    const DocumentBase *base = manifest.document(name);
+    if (base != nullptr) {
+        versions.base_host = parse_base(base->host);
+        versions.base_chosen = parse_base(base->chosen);
+        versions.base_written = parse_base(base->written);
+    }
+    const auto merge_with = [&](const InsideDocument &inside) {
+        DocumentVersions now = versions;
+        now.inside = inside.document;
+        // Torn, e.g. the agent was killed while it wrote: what it had at the last sync.
+        if (inside.is_broken) now.inside = versions.base_written;
+        if (!now.inside) now.base_host = now.base_chosen = now.base_written = std::nullopt; // nothing was deleted key by key
+        send_progress(channel_); // each of these steps may take a second for the largest document, and more on a busy host
+        Merged merged = merge(name, now);
+        send_progress(channel_);
+        return merged;
+    };
+
+    InsideDocument inside = read_inside(directory, name);
+    Merged merged = merge_with(inside);
+    const bool is_to_mend = inside.is_broken && is_credentials(name); // the agent cannot log in over one that does not parse
+    const bool is_wanted = inside.document || is_to_mend || !merged.document.empty() || name == "settings.json";
+    if (is_wanted && (!inside.document || *inside.document != merged.document)) {
+        const AgentLock lock(directory, name, channel_);
+        inside = read_inside(directory, name);
+        merged = merge_with(inside);
+        if (inside.is_broken && is_credentials(name))
+            send_answer(channel_, "config: the agent's " + name + " was not valid; it is kept beside it as " + set_aside(directory, name));
+        const bool is_locked = name == "settings.json" && locked_settings_.get() >= 0;
+        if (!is_locked || !write_in_place(directory, name, as_text(merged.document))) {
+            Replacement file(staging, 0600);
+            write_whole(file.fd(), as_text(merged.document), "the agent's " + name);
+            file.make_durable();
+            const std::string kept = file.commit(directory, name);
+            if (!kept.empty())
+                send_answer(channel_, "config: a directory was in the place of the agent's " + name + "; it is kept beside it as " + kept);
+        }
+    }
+    if (name == "settings.json") {
+        name_paths_that_leave(merged.document);
+        if (locked_settings_.get() >= 0) write_locked(merged.document, versions);
+    }
+
+    // A document only because it is managed: when that ends, what is inside is a file that was synced.
+    const std::string path = std::string(agent_directory) + "/" + name;
+    if (is_wanted && name != "settings.json" && !is_credentials(name) && manifest.find(path) == nullptr) manifest.intend(path, false);
+
+    // What did not count is not remembered: an entry that a managed key drove out, or a host whose class says that it is not copied. When
+    // it counts again it is new.
+    json host = is_copied(plan_.classes.of(name)) ? versions.host : json::object();
+    if (name == "auth.json")
+        for (const auto &provider : managed_providers_)
+            host.erase(provider);
+    DocumentBase now{dump_with_numbers(host), dump_with_numbers(merged.chosen), dump_with_numbers(merged.document)};
+    if (base == nullptr || base->host != now.host || base->chosen != now.chosen || base->written != now.written)
+        manifest.set_document(name, now);
+    manifest.flush(); // now: without it the host's version would win once more over what the agent does in between
+}
+
+void DocumentWriter::write_locked(const json &merged, DocumentVersions without_agents)
+{
+    std::string text = as_text(merged);
+    if (text.size() > locked_limit) {
+        without_agents.inside = without_agents.base_host = without_agents.base_chosen = without_agents.base_written = std::nullopt;
+        text = as_text(merge("settings.json", without_agents).document);
+        send_answer(channel_,
+                    "config: what the agent added to its settings.json is too large to be locked (policy: settings_lock), and left out");
+    }
+    // It lies in memory that all sessions share.
+    if (text.size() > locked_limit && defence_is_on("locked-limit"))
+        throw Failure(ExitStatus::configuration, "your settings.json is larger than " + std::to_string(locked_limit) +
+                                                     " bytes, the most that can be locked (policy: settings_lock); make it smaller");
+    write_whole(locked_settings_, text, "the locked settings");
+}
+
+void DocumentWriter::name_paths_that_leave(const json &settings)
+{
+    const auto place = places_.find("settings.json");
+    const auto rule = plan_.documents.find("settings.json");
+    const auto managed = paths_that_leave(parse_json_object(rule->second.managed, "the managed settings.json"));
+    std::size_t count = 0;
+    for (const auto &path : paths_that_leave(settings)) {
+        if (std::find(managed.begin(), managed.end(), path) != managed.end()) continue; // the policy's, and no mistake of the user's
+        if (++count > document_notice_limit) break; // the agent writes this file too: it decides neither how many there are nor how long
+        send_answer(channel_, "config: " + (place == places_.end() ? "settings.json" : escape_for_display(place->second)) + ": " +
+                                  escape_for_display(path.substr(0, 1024)) +
+                                  " is outside the config directory: inside the sandbox this is another place; move it into the config "
+                                  "directory and name it relative to that");
+    }
+}
+
+} // namespace pi_agent

@@ -1,0 +1,49 @@
+// The documents of one sync: read from the host, merged with the agent's, written under the agent's own lock.
+#pragma once
+
+#include "runner/as_agent/manifest.hpp"
+#include "runner/as_agent/writer.hpp"
+#include "runner/plan/documents.hpp"
+#include "runner/wire/sync_messages.hpp"
+
+#include <map>
+
+namespace pi_agent {
+
+class DocumentWriter {
+public:
+    DocumentWriter(const WritingPlan &plan, FdRef locked_settings, FdRef channel);
+
+    // The host's version, from the beginning of `file` (none: the host has none). Throws Failure(configuration) with "place:line:column"
+    // when it is not valid and does not become so while it is read again: the agent on the host rewrites its files in place. Where agents
+    // can have made it so, it is left out and told.
+    void take_host(const SyncMessage &document, FdRef file);
+
+    // Of a path in the agent's home what may be a document's name; empty for any other.
+    static std::string name_of(const std::string &path);
+    // Whether there is a document of this name that is merged. What neither the host has nor the policy sets is a file as any other, the
+    // agent's own or what the host had before.
+    [[nodiscard]] bool merges(const std::string &name) const;
+
+    // All that are merged, into `directory`; `staging` as for Replacement. Only after every take_host.
+    void write(FdRef directory, FdRef staging, Manifest &manifest);
+
+private:
+    void write_one(const std::string &name, FdRef directory, FdRef staging, Manifest &manifest);
+    struct Merged {
+        nlohmann::json chosen; // of host and agent
+        nlohmann::json document;
+    };
+    [[nodiscard]] Merged merge(const std::string &name, const DocumentVersions &versions) const;
+    void write_locked(const nlohmann::json &merged, DocumentVersions without_agents);
+    void name_paths_that_leave(const nlohmann::json &settings);
+
+    const WritingPlan &plan_;
+    FdRef locked_settings_;
+    FdRef channel_;
+    std::map<std::string, nlohmann::json> hosts_; // of those that the host has
+    std::map<std::string, std::string> places_;
+    std::set<std::string> managed_providers_;
+};
+
+} // namespace pi_agent

@@ -1,0 +1,241 @@
+// The log of the config sync.
+#include "runner/as_agent/manifest.hpp"
+
+#include "common/base/error.hpp"
+#include "runner/wire/whole_file.hpp"
+
+#include <algorithm>
+#include <ctime>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+enum class RecordKind : std::uint64_t { header = 1, intent = 2, entry = 3, forgotten = 4, document = 5 };
+
+constexpr std::uint64_t format_version = 1;
+constexpr std::size_t log_limit = std::size_t{192} << 20U;
+constexpr std::size_t flush_bytes = 256UL * 1024;
+constexpr std::size_t usual_record_bytes = 160;
+constexpr std::size_t long_log_bytes = 1024UL * 1024;
+// Kernels before 6.13 stamp files with a clock that ticks every 1 to 10 ms; twice that, and more for file systems that round.
+constexpr std::int64_t settling_nanoseconds = 50'000'000;
+
+Encoder begin(RecordKind kind)
+{
+    Encoder encoder;
+    encoder.number(static_cast<std::uint64_t>(kind));
+    return encoder;
+}
+
+std::string entry_record(const std::string &path, const ManifestEntry &entry)
+{
+    Encoder encoder = begin(RecordKind::entry);
+    encoder.text(path).number(entry.is_directory ? 1 : 0);
+    encode(entry.host, encoder);
+    encoder.number(entry.inside.inode).number(entry.inside.size).number(static_cast<std::uint64_t>(entry.inside.changed));
+    return encoder.number(static_cast<std::uint64_t>(entry.recorded)).bytes();
+}
+
+std::string document_record(const std::string &name, const DocumentBase &base)
+{
+    return begin(RecordKind::document).text(name).text(base.host).text(base.chosen).text(base.written).bytes();
+}
+
+std::string header_record()
+{
+    return begin(RecordKind::header).number(format_version).bytes();
+}
+
+std::string framed(const std::string &record)
+{
+    return Encoder().text(record).bytes();
+}
+
+} // namespace
+
+std::int64_t wall_clock_nanoseconds() noexcept
+{
+    timespec now{};
+    clock_gettime(CLOCK_REALTIME, &now);
+    return nanoseconds_of(now);
+}
+
+bool ManifestEntry::is_settled() const noexcept
+{
+    return std::max(host.changed, inside.changed) + settling_nanoseconds < recorded;
+}
+
+Manifest::Manifest(FdRef log, FdRef spare) : log_(log), spare_(spare)
+{
+    load();
+}
+
+void Manifest::load()
+{
+    // One that is too long is read as far as it goes: to refuse it would be to refuse every start from now on.
+    struct stat facts {};
+    if (fstat(log_.get(), &facts) != 0) throw_errno("examining the manifest of the config sync");
+    if (facts.st_size > static_cast<off_t>(log_limit) && ftruncate(log_.get(), log_limit) != 0)
+        throw_errno("cutting the manifest of the config sync");
+    const std::string text = read_whole(log_, log_limit, "the manifest of the config sync");
+    std::string_view rest = text;
+    entries_.reserve(text.size() / usual_record_bytes);
+    bool is_first = true;
+    while (rest.size() > 8) {
+        Decoder frame(rest.substr(0, 8));
+        const std::uint64_t size = frame.number();
+        if (size == 0 || size > rest.size() - 8) break;
+        const std::string_view record = rest.substr(8, size);
+        try {
+            if (is_first && record != header_record()) break;
+            if (!is_first && !take(record)) break;
+        } catch (const ProtocolError &) { // half a record
+            break;
+        }
+        is_first = false;
+        rest.remove_prefix(8 + size);
+    }
+    log_bytes_ = text.size() - rest.size();
+    if (!rest.empty() && ftruncate(log_.get(), static_cast<off_t>(log_bytes_)) != 0) throw_errno("cutting the manifest of the config sync");
+    if (lseek(log_.get(), 0, SEEK_END) < 0) throw_errno("writing the manifest of the config sync");
+    if (log_bytes_ == 0) append(header_record());
+}
+
+// False for what this version does not know.
+bool Manifest::take(std::string_view record)
+{
+    Decoder decoder(record);
+    const auto kind = static_cast<RecordKind>(decoder.number());
+    std::string name = decoder.text();
+    if (kind == RecordKind::intent) {
+        ManifestEntry entry;
+        entry.is_directory = decoder.number() != 0;
+        decoder.end();
+        insert(name, entry);
+    } else if (kind == RecordKind::entry) {
+        ManifestEntry entry;
+        entry.is_directory = decoder.number() != 0;
+        entry.host = decode_facts(decoder);
+        entry.inside = InsideFacts{decoder.number(), decoder.number(), static_cast<std::int64_t>(decoder.number())};
+        entry.recorded = static_cast<std::int64_t>(decoder.number());
+        decoder.end();
+        if (!insert(name, entry)) stale_bytes_ += record.size();
+    } else if (kind == RecordKind::forgotten) {
+        decoder.end();
+        erase(name);
+        stale_bytes_ += 2 * record.size();
+    } else if (kind == RecordKind::document) {
+        DocumentBase base{decoder.text(), decoder.text(), decoder.text()};
+        decoder.end();
+        const auto [present, is_new] = documents_.insert_or_assign(std::move(name), std::move(base));
+        if (!is_new) stale_bytes_ += record.size();
+    } else {
+        return false;
+    }
+    return true;
+}
+
+ManifestEntry *Manifest::find(const std::string &path)
+{
+    if (next_ < order_.size() && order_[next_]->first == path) return &order_[next_++]->second;
+    const auto found = entries_.find(path);
+    if (found == entries_.end()) return nullptr;
+    // The next one is sought behind this one again: whole directories move, not single files.
+    if (next_ + 1 < order_.size() && order_[next_ + 1] == &*found) next_ += 2;
+    return &found->second;
+}
+
+bool Manifest::insert(const std::string &path, const ManifestEntry &entry)
+{
+    const auto [present, is_new] = entries_.insert_or_assign(path, entry);
+    if (is_new) order_.push_back(&*present);
+    return is_new;
+}
+
+void Manifest::erase(const std::string &path)
+{
+    if (entries_.erase(path) == 0) return;
+    order_.clear();
+    next_ = 0;
+}
+
+const DocumentBase *Manifest::document(const std::string &name) const
+{
+    const auto found = documents_.find(name);
+    return found == documents_.end() ? nullptr : &found->second;
+}
+
+void Manifest::intend(const std::string &path, bool is_directory)
+{
+    ManifestEntry entry;
+    entry.is_directory = is_directory;
+    entry.was_seen = true;
+    insert(path, entry);
+    append(begin(RecordKind::intent).text(path).number(is_directory ? 1 : 0).bytes());
+}
+
+void Manifest::set(const std::string &path, const ManifestEntry &entry)
+{
+    const std::string record = entry_record(path, entry);
+    const auto known = entries_.find(path);
+    if (known != entries_.end() && known->second.recorded != 0) stale_bytes_ += record.size();
+    ManifestEntry seen = entry;
+    seen.was_seen = true;
+    insert(path, seen);
+    append(record);
+}
+
+void Manifest::forget(const std::string &path)
+{
+    erase(path);
+    const std::string record = begin(RecordKind::forgotten).text(path).bytes();
+    stale_bytes_ += 2 * record.size();
+    append(record);
+}
+
+void Manifest::set_document(const std::string &name, const DocumentBase &base)
+{
+    const std::string record = document_record(name, base);
+    stale_bytes_ += record.size();
+    documents_[name] = base;
+    append(record);
+}
+
+void Manifest::append(const std::string &record)
+{
+    pending_ += framed(record);
+    if (pending_.size() > flush_bytes) flush();
+}
+
+void Manifest::flush()
+{
+    write_whole(log_, pending_, "the manifest of the config sync");
+    log_bytes_ += pending_.size();
+    pending_.clear();
+}
+
+bool Manifest::rewrite_if_long()
+{
+    flush();
+    if (log_bytes_ < long_log_bytes || stale_bytes_ < log_bytes_ / 2) return false;
+    if (ftruncate(spare_.get(), 0) != 0 || lseek(spare_.get(), 0, SEEK_SET) < 0) throw_errno("rewriting the manifest of the config sync");
+    std::string text = framed(header_record());
+    const auto add = [&text](const Entries::value_type &item) { text += framed(entry_record(item.first, item.second)); };
+    if (order_.size() == entries_.size())
+        std::for_each(order_.begin(), order_.end(), [&](const auto *item) { add(*item); });
+    else
+        std::for_each(entries_.begin(), entries_.end(), add);
+    for (const auto &[name, base] : documents_)
+        text += framed(document_record(name, base));
+    write_whole(spare_, text, "the manifest of the config sync");
+    if (fdatasync(spare_.get()) != 0) throw_errno("writing the manifest of the config sync to disk");
+    log_ = spare_;
+    log_bytes_ = text.size();
+    stale_bytes_ = 0;
+    return true;
+}
+
+} // namespace pi_agent

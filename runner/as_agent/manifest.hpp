@@ -1,0 +1,88 @@
+// What the last syncs put into an agent's home: an append-only log that survives being cut off anywhere.
+#pragma once
+
+#include "common/base/fd.hpp"
+#include "runner/wire/sync_messages.hpp"
+
+#include <cstdint>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+namespace pi_agent {
+
+// What stat tells of a file inside. The agent can set back a size and a time of modification, but not the time of change.
+struct InsideFacts {
+    std::uint64_t inode = 0; // 0: none of ours
+    std::uint64_t size = 0;
+    std::int64_t changed = 0;
+    friend bool operator==(const InsideFacts &, const InsideFacts &) = default;
+};
+
+struct ManifestEntry {
+    bool is_directory = false;
+    HostFacts host;     // of the file that was copied; all 0 while a copy is under way
+    InsideFacts inside; // of the copy
+    std::int64_t recorded = 0;
+    // False when either side was written so shortly before that a later write may have the same times: compare the bytes once.
+    [[nodiscard]] bool is_settled() const noexcept;
+    bool was_seen = false; // in this sync, not stored
+};
+
+// A document that is merged by key: what the host had, what was chosen of host and agent, and what was written, as JSON text.
+struct DocumentBase {
+    std::string host;
+    std::string chosen;
+    std::string written;
+};
+
+// The files are root's; only the writer reads and writes them, through descriptors that it was given.
+class Manifest {
+public:
+    // Reads `log`, and cuts off what a sync that was killed left half written. `spare` takes a rewritten log (rewrite()). Both O_RDWR.
+    Manifest(FdRef log, FdRef spare);
+    Manifest(const Manifest &) = delete;
+    Manifest &operator=(const Manifest &) = delete;
+    Manifest(Manifest &&) = delete;
+    Manifest &operator=(Manifest &&) = delete;
+    ~Manifest() = default;
+
+    using Entries = std::unordered_map<std::string, ManifestEntry>;
+    [[nodiscard]] Entries &entries() noexcept { return entries_; }
+    [[nodiscard]] ManifestEntry *find(const std::string &path);
+    [[nodiscard]] const DocumentBase *document(const std::string &name) const;
+
+    // Before a path that it does not know is made: a sync that is killed then leaves nothing that the next one takes for the agent's.
+    // On disk after flush().
+    void intend(const std::string &path, bool is_directory);
+    void set(const std::string &path, const ManifestEntry &entry);
+    void forget(const std::string &path);
+    void set_document(const std::string &name, const DocumentBase &base);
+
+    void flush();
+    // Writes all that counts into `spare` when the log holds far more than that, and goes on there. True when it did: root puts it in
+    // place.
+    bool rewrite_if_long();
+
+private:
+    void load();
+    bool take(std::string_view record);
+    void append(const std::string &record);
+    bool insert(const std::string &path, const ManifestEntry &entry); // true when it is new
+    void erase(const std::string &path);
+
+    FdRef log_;
+    FdRef spare_;
+    Entries entries_;
+    // In the order in which they were recorded, which is about the order of a listing: a path is most often the one after the last found.
+    std::vector<Entries::value_type *> order_; // emptied when an entry goes
+    std::size_t next_ = 0;
+    std::unordered_map<std::string, DocumentBase> documents_;
+    std::string pending_;
+    std::size_t stale_bytes_ = 0; // of records that a later one replaced, about
+    std::size_t log_bytes_ = 0;
+};
+
+std::int64_t wall_clock_nanoseconds() noexcept;
+
+} // namespace pi_agent

@@ -1,0 +1,151 @@
+// Replacing files in the agent's home.
+#include "runner/as_agent/replacement.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/as_user/host_file.hpp"
+#include "runner/wire/beneath.hpp"
+#include "runner/wire/child.hpp"
+#include "runner/wire/whole_file.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::uint64_t small_size = 64UL * 1024; // copied by hand: cheaper than to start a copy in the kernel
+constexpr std::size_t copy_step = 8UL * 1024 * 1024;
+constexpr int copy_attempts = 3;
+
+// The writer is alone in the staging directory, under the user's lock.
+std::string next_name()
+{
+    static unsigned number = 0;
+    return std::to_string(++number);
+}
+
+// A file that grows meanwhile is noticed afterwards; one whose file system says less than it gives does not keep us here.
+void copy_by_hand(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
+{
+    static std::vector<char> buffer(small_size);
+    for (std::uint64_t done = 0; done < size || !defence_is_on("copied-size");) {
+        const ssize_t count = read(from.get(), buffer.data(), buffer.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno("reading a config file");
+        if (count == 0) return;
+        write_whole(to, std::string_view(buffer.data(), static_cast<std::size_t>(count)), "a config file in the agent's home");
+        done += static_cast<std::uint64_t>(count);
+        if (done > small_size) send_progress(channel);
+    }
+}
+
+void copy_bytes(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
+{
+    if (size <= small_size) return copy_by_hand(from, to, size, channel);
+    for (std::uint64_t done = 0;;) { // no more than it had when it was opened: it may grow for as long as it is read
+        const std::size_t step = defence_is_on("copied-size") ? std::min<std::uint64_t>(copy_step, size - done) : copy_step;
+        const ssize_t count = step == 0 ? 0 : copy_file_range(from.get(), nullptr, to.get(), nullptr, step, 0);
+        if (count == 0) return;
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) break;
+        done += static_cast<std::uint64_t>(count);
+        send_progress(channel);
+    }
+    if (errno != EXDEV && errno != EINVAL && errno != EOPNOTSUPP && errno != ENOSYS) throw_errno("copying a config file");
+    copy_by_hand(from, to, size, channel); // between file systems that cannot copy by themselves, e.g. from a FUSE mount
+}
+
+[[noreturn]] void refuse_split_state()
+{
+    throw Failure(ExitStatus::configuration, "the agent's home is on another file system than the state directory above it; "
+                                             "mount that directory, users/NAME, as a whole");
+}
+
+// As cp(1) makes a file, through any link.
+bool write_in_place(FdRef from, FdRef directory, const std::string &name)
+{
+    const UniqueFd file = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    off_t begin = 0;
+    return file && copy_file_range(from.get(), &begin, file.get(), nullptr, copy_step, 0) >= 0;
+}
+
+} // namespace
+
+Replacement::Replacement(FdRef staging, mode_t mode) : staging_(staging), temporary_(next_name())
+{
+    fd_ = UniqueFd::adopt(openat(staging_.get(), temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (!fd_) throw_errno("creating a config file in the agent's state");
+}
+
+Replacement::~Replacement()
+{
+    if (!committed_) unlinkat(staging_.get(), temporary_.c_str(), 0); // best_effort: the failure that led here is what counts
+}
+
+void Replacement::copy_from(FdRef source, HostFacts &facts, FdRef channel)
+{
+    for (int attempt = 0; attempt < copy_attempts; ++attempt) {
+        copy_bytes(source, fd_, facts.size, channel);
+        struct stat now {};
+        if (fstat(source.get(), &now) != 0) throw_errno("examining a config file");
+        const HostFacts after = facts_of(now);
+        if (after == facts) return;
+        facts = after; // it was written meanwhile: once more, from the beginning
+        const bool rewound = lseek(source.get(), 0, SEEK_SET) == 0 && lseek(fd_.get(), 0, SEEK_SET) == 0;
+        if (!rewound || (attempt + 1 < copy_attempts && ftruncate(fd_.get(), 0) != 0)) throw_errno("copying a config file again");
+    }
+    facts.changed = 0; // as it is, and again at the next start
+}
+
+void Replacement::set_modified(std::int64_t nanoseconds)
+{
+    constexpr std::int64_t second = 1'000'000'000;
+    const std::int64_t fraction = ((nanoseconds % second) + second) % second; // before 1970 too
+    const timespec when{(nanoseconds - fraction) / second, fraction};
+    const std::array<timespec, 2> times{when, when};
+    futimens(fd_.get(), times.data()); // best_effort: the time is a courtesy, and this file system may not have it
+}
+
+void Replacement::make_durable()
+{
+    if (fdatasync(fd_.get()) != 0) throw_errno("writing a file in the agent's home to disk");
+}
+
+std::string Replacement::commit(FdRef directory, const std::string &name)
+{
+    std::string kept;
+    if (!defence_is_on("new-file") && write_in_place(fd_, directory, name)) return kept;
+    if (renameat(staging_.get(), temporary_.c_str(), directory.get(), name.c_str()) != 0) {
+        if (errno == EXDEV) refuse_split_state();
+        if (errno == EBUSY)
+            throw Failure(ExitStatus::limit, escape_for_display(name) +
+                                                 " in the agent's home is locked in another session (settings_lock), and "
+                                                 "it has changed since; end your other sessions, then try again");
+        if (errno != EISDIR && errno != ENOTEMPTY && errno != EEXIST) throw_errno("replacing " + escape_for_display(name));
+        if (unlinkat(directory.get(), name.c_str(), AT_REMOVEDIR) != 0) kept = set_aside(directory, name);
+        if (renameat(staging_.get(), temporary_.c_str(), directory.get(), name.c_str()) != 0)
+            throw_errno("replacing " + escape_for_display(name));
+    }
+    committed_ = true;
+    return kept;
+}
+
+bool Replacement::commit_new(FdRef directory, const std::string &name)
+{
+    if (!defence_is_on("seed-new")) return write_in_place(fd_, directory, name);
+    // A second name instead of a rename: that fails where there is one, also on network file systems. The first goes with this object.
+    if (linkat(staging_.get(), temporary_.c_str(), directory.get(), name.c_str(), 0) == 0) return true;
+    if (errno == EEXIST || errno == EACCES) return false;
+    if (errno == EXDEV) refuse_split_state();
+    throw_errno("creating " + escape_for_display(name) + " in the agent's home");
+}
+
+} // namespace pi_agent

@@ -1,0 +1,47 @@
+// A new file for the agent's home, made out of its sight, that takes its place in one step.
+#pragma once
+
+#include "common/base/fd.hpp"
+#include "runner/wire/sync_messages.hpp"
+
+#include <string>
+#include <sys/types.h>
+
+namespace pi_agent {
+
+class Replacement {
+public:
+    // In `staging`, with `mode`. It vanishes again unless it is committed.
+    Replacement(FdRef staging, mode_t mode);
+    Replacement(const Replacement &) = delete;
+    Replacement &operator=(const Replacement &) = delete;
+    Replacement(Replacement &&) = delete;
+    Replacement &operator=(Replacement &&) = delete;
+    ~Replacement();
+
+    [[nodiscard]] FdRef fd() const noexcept { return fd_; }
+
+    // Fills it with `source`, from its beginning; `facts` are those of `source` before, and become those of what was copied when the
+    // source changed meanwhile. Calls send_progress(channel) at times.
+    void copy_from(FdRef source, HostFacts &facts, FdRef channel);
+
+    void set_modified(std::int64_t nanoseconds);
+
+    // Before a commit: after a power cut it is the old or the new one, not an empty one (rename(2) alone promises nothing on disk).
+    void make_durable();
+
+    // Takes the place of `name` in `directory`. A directory there is removed when it is empty, else set aside (returned: its new name,
+    // else "").
+    std::string commit(FdRef directory, const std::string &name);
+
+    // Becomes `name` in `directory` only where nothing has that name, not even a link to nothing. False where it may not, or something has.
+    bool commit_new(FdRef directory, const std::string &name);
+
+private:
+    FdRef staging_;
+    std::string temporary_;
+    UniqueFd fd_;
+    bool committed_ = false;
+};
+
+} // namespace pi_agent

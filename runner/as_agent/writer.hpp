@@ -1,0 +1,45 @@
+// The writing half of the config sync: runs as the agent, creates everything beneath the agent's home, follows no link.
+#pragma once
+
+#include "common/base/fd.hpp"
+#include "common/host/identity.hpp"
+#include "common/policy/config_classes.hpp"
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// Descriptors that root opened; all borrowed.
+struct WritingPlaces {
+    FdRef home;
+    FdRef staging;  // a directory of the agent's account on the home's file system, out of the agent's sight: new files are made there
+    FdRef manifest; // O_RDWR
+    FdRef spare_manifest;  // O_RDWR
+    FdRef locked_settings; // gets a copy of the merged settings.json; -1: none wanted
+};
+
+// A document is merged by key instead of being copied.
+struct DocumentRule {
+    std::string managed = "{}"; // JSON text of an object
+};
+
+struct WritingPlan {
+    ConfigClasses classes;
+    std::map<std::string, DocumentRule> documents; // by name, as in ReadingPlan
+    std::set<std::string> managed_providers;       // with keys in the managed environment
+};
+
+constexpr const char *answer_rewritten = "rewritten"; // at most once: the spare manifest is to take the manifest's place, now
+
+// Receives from the reader over `transfer` and brings the agent's home in line: deletes what the host deleted, replaces each file
+// atomically, and nothing before every document was found valid. Sends notices and `answer_rewritten` over `channel`, then one empty
+// answer.
+void write_config(const AsUser &agent, const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel);
+
+// The agent directory beneath the agent's home (PI_CODING_AGENT_DIR).
+extern const char *const agent_directory;
+
+} // namespace pi_agent

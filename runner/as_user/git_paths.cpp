@@ -1,0 +1,249 @@
+// Finding git's executing paths: by the layout of git directories (gitrepository-layout(5)), without running git.
+#include "runner/as_user/git_paths.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/base/git_settings.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/wire/beneath.hpp"
+#include "runner/wire/whole_file.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <fcntl.h>
+#include <set>
+#include <string_view>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t small_file_limit = 1U << 20U;
+
+bool is_there(const GuardedTree &tree, const std::string &path)
+{
+    return look_beneath(tree.top, path, O_PATH).is_open() || errno != ENOENT;
+}
+
+[[noreturn]] void refuse_unreadable(const GuardedTree &tree, const std::string &path)
+{
+    throw Failure(ExitStatus::configuration,
+                  escape_for_display(join_path(tree.path, path)) +
+                      " belongs to git and cannot be read, so what it leads to cannot be protected (projects.protect); "
+                      "its owner makes it readable to you, or removes it");
+}
+
+// What is not of the asked kind is nothing of git's, and what has gone; no other failure (errno) means that there is nothing.
+void require_nothing_there(const GuardedTree &tree, const std::string &path)
+{
+    const int problem = errno;
+    if (problem == ENOENT || problem == ENOTDIR || problem == ELOOP || problem == ENXIO || !defence_is_on("protect-unreadable")) return;
+    if (problem == EACCES) refuse_unreadable(tree, path);
+    throw SystemFailure(problem, "looking at " + escape_for_display(join_path(tree.path, path)));
+}
+
+bool is_directory(const GuardedTree &tree, const std::string &path)
+{
+    const UniqueFd directory = look_beneath(tree.top, path, O_PATH | O_DIRECTORY);
+    if (!directory) require_nothing_there(tree, path);
+    return directory.is_open();
+}
+
+std::string trimmed(std::string_view text)
+{
+    constexpr const char *blank = " \t\r\n";
+    const std::size_t first = text.find_first_not_of(blank);
+    return first == std::string_view::npos ? "" : std::string(text.substr(first, text.find_last_not_of(blank) - first + 1));
+}
+
+// What a small regular file says, its links followed; none when there is no such file, or it cannot be read.
+std::optional<std::string> text_of(const GuardedTree &tree, const std::string &base, const std::string &path)
+{
+    const ShownPath place = find_shown(tree, base, path);
+    if (place.kind != ShownPath::Kind::other) return std::nullopt;
+    const UniqueFd file = look_beneath(tree.top, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (!file) {
+        require_nothing_there(tree, place.path);
+        return std::nullopt;
+    }
+    struct stat facts {};
+    if (fstat(file.get(), &facts) != 0) throw_errno("examining " + escape_for_display(join_path(tree.path, place.path)));
+    if (!S_ISREG(facts.st_mode) || facts.st_size > static_cast<off_t>(small_file_limit)) return std::nullopt;
+    return read_whole(file, small_file_limit, path);
+}
+
+// git reads config.worktree only where the repository's own config, not one that it includes, says so.
+bool has_worktree_config(const std::string &config)
+{
+    constexpr std::string_view key = "worktreeconfig";
+    const auto same = [](char one, char lower) { return (one >= 'A' && one <= 'Z' ? one - 'A' + 'a' : one) == lower; };
+    return std::search(config.begin(), config.end(), key.begin(), key.end(), same) != config.end();
+}
+
+class Search {
+public:
+    Search(const GuardedTree &tree, std::size_t most) : tree_(tree), most_(most) {}
+
+    std::vector<GuardedPath> of_repositories(const std::vector<std::string> &repositories)
+    {
+        for (const auto &repository : repositories) {
+            found_.push_back({repository, ".git", Standin::none, true});
+            if (const std::optional<std::string> own = follow_dot_git(repository)) add_gitdir(*own);
+        }
+        return std::move(found_);
+    }
+
+    std::vector<GuardedPath> of_gitdir()
+    {
+        add_gitdir("");
+        return std::move(found_);
+    }
+
+private:
+    void guard(const std::string &base, const std::string &path, Standin standin)
+    {
+        if (found_.size() >= most_)
+            throw Failure(ExitStatus::limit, "limit: the repository in " + escape_for_display(tree_.path) + " has more than " +
+                                                 std::to_string(most_) +
+                                                 " paths that git runs things from (many submodules or worktrees?); remove worktrees that "
+                                                 "are not needed ('git worktree prune'), or ask the administrator to name the paths "
+                                                 "(projects.protect)");
+        found_.push_back({base, path, standin, false});
+    }
+
+    // What a worktree shares with others may lie in another tree, or in none.
+    void add_gitdir(const std::string &own)
+    {
+        const auto text = text_of(tree_, own, "commondir");
+        if (!text) return add_common(own);
+        const ShownPath common = find_shown(tree_, own, trimmed(*text));
+        if (common.kind != ShownPath::Kind::directory) return add_private(own, Standin::comment);
+        if (common.path != own) add_private(own, worktree_config_of(common.path));
+        add_common(common.path);
+    }
+
+    // The git directory that belongs to a working tree; none where it is in another tree, or nobody's.
+    std::optional<std::string> follow_dot_git(const std::string &working_tree)
+    {
+        ShownPath place = find_shown(tree_, working_tree, ".git");
+        if (place.kind == ShownPath::Kind::other) {
+            const auto text = text_of(tree_, "", place.path);
+            const auto gitdir = text ? gitdir_in(*text) : std::nullopt;
+            if (!gitdir) return std::nullopt; // git takes no such repository
+            place = find_shown(tree_, split_last(place.path).first, *gitdir);
+        }
+        return place.kind == ShownPath::Kind::directory ? std::optional(place.path) : std::nullopt;
+    }
+
+    Standin worktree_config_of(const std::string &gitdir)
+    {
+        const auto config = text_of(tree_, gitdir, "config");
+        return config && has_worktree_config(*config) ? Standin::comment : Standin::none;
+    }
+
+    // A worktree's own part.
+    void add_private(const std::string &gitdir, Standin worktree_config)
+    {
+        if (!seen_.insert(gitdir).second) return;
+        guard(gitdir, "commondir", Standin::none);
+        guard(gitdir, "gitdir", Standin::none);
+        guard(gitdir, "config.worktree", worktree_config);
+    }
+
+    void add_common(const std::string &gitdir)
+    {
+        if (!seen_.insert(gitdir).second) return;
+        const Standin worktree_config = worktree_config_of(gitdir);
+        guard(gitdir, "hooks", Standin::directory);
+        guard(gitdir, "config", Standin::comment);
+        guard(gitdir, "config.worktree", worktree_config);
+        guard(gitdir, "commondir", Standin::commondir);
+        guard(gitdir, "info/attributes", Standin::comment);
+        for (const auto &name : entries(gitdir, "worktrees")) {
+            const std::string own = join_path(gitdir, "worktrees/" + name);
+            if (!is_directory(tree_, own)) continue;
+            add_private(own, worktree_config);
+            if (const auto text = text_of(tree_, own, "gitdir")) guard_shown(own, trimmed(*text));
+        }
+        add_modules(gitdir, "modules");
+    }
+
+    // Names of submodules have slashes, and each part is a directory.
+    void add_modules(const std::string &gitdir, const std::string &below)
+    {
+        for (const auto &name : entries(gitdir, below)) {
+            const std::string path = join_path(below, name);
+            const std::string module = join_path(gitdir, path);
+            if (!is_directory(tree_, module)) continue;
+            if (!is_there(tree_, module + "/HEAD")) {
+                add_modules(gitdir, path);
+                continue;
+            }
+            add_common(module);
+            const auto config = text_of(tree_, module, "config");
+            if (const auto worktree = config ? worktree_of_config(*config) : std::nullopt) guard_shown(module, *worktree + "/.git");
+        }
+    }
+
+    // The `.git` file of a working tree that is shown.
+    void guard_shown(const std::string &base, const std::string &path)
+    {
+        if (find_shown(tree_, base, path).kind == ShownPath::Kind::other) guard(base, path, Standin::none);
+    }
+
+    std::vector<std::string> entries(const std::string &gitdir, const std::string &below)
+    {
+        const UniqueFd directory = look_beneath(tree_.top, join_path(gitdir, below), O_RDONLY | O_DIRECTORY);
+        if (!directory) {
+            require_nothing_there(tree_, join_path(gitdir, below));
+            if (errno == ELOOP) found_.push_back({gitdir, below, Standin::none, true}); // the link at least
+            return {};
+        }
+        std::vector<std::string> names = names_in(directory);
+        std::sort(names.begin(), names.end());
+        return names;
+    }
+
+    const GuardedTree &tree_;
+    std::size_t most_;
+    std::set<std::string> seen_;
+    std::vector<GuardedPath> found_;
+};
+
+} // namespace
+
+std::vector<std::string> repositories_above(const GuardedTree &tree, const std::string &below)
+{
+    std::vector<std::string> repositories;
+    const auto look = [&](const std::string &path) {
+        if (is_there(tree, join_path(path, ".git"))) repositories.push_back(path);
+    };
+    look("");
+    for (std::size_t slash = below.find('/'); slash != std::string::npos; slash = below.find('/', slash + 1))
+        look(below.substr(0, slash));
+    if (!below.empty()) look(below);
+    return repositories;
+}
+
+std::vector<GuardedPath> git_executing_paths(const GuardedTree &tree, const std::vector<std::string> &repositories, std::size_t most)
+{
+    return Search(tree, most).of_repositories(repositories);
+}
+
+std::vector<GuardedPath> gitdir_executing_paths(const GuardedTree &tree, std::size_t most)
+{
+    return Search(tree, most).of_gitdir();
+}
+
+std::optional<std::string> gitdir_in(const std::string &text)
+{
+    constexpr std::string_view mark = "gitdir:";
+    if (text.compare(0, mark.size(), mark) != 0) return std::nullopt;
+    std::string path = trimmed(std::string_view(text).substr(mark.size()));
+    if (path.empty()) return std::nullopt;
+    return path;
+}
+
+} // namespace pi_agent

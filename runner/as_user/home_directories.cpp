@@ -1,0 +1,142 @@
+// Opening what is listed, and comparing it with what must stay hidden.
+#include "runner/as_user/home_directories.hpp"
+
+#include "common/base/error.hpp"
+#include "common/host/path_walk.hpp"
+#include "common/policy/toolchains.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/wire/beneath.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <optional>
+#include <set>
+#include <sys/stat.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t directories_limit = 200;
+
+using Inode = std::pair<dev_t, ino_t>;
+
+std::optional<Inode> inode_of(FdRef directory, const std::string &path, int follow = AT_SYMLINK_NOFOLLOW)
+{
+    struct stat facts {};
+    if (fstatat(directory.get(), path.c_str(), &facts, follow | AT_NO_AUTOMOUNT | (path.empty() ? AT_EMPTY_PATH : 0)) != 0)
+        return std::nullopt;
+    return Inode{facts.st_dev, facts.st_ino};
+}
+
+// What is never shown, and every directory above it up to the home: whatever is the same as one of these holds it, by whatever path.
+std::set<Inode> hidden_inodes(FdRef home)
+{
+    std::set<std::string> paths{""};
+    for (const auto &never : never_shown())
+        for (std::size_t end = never.find('/');; end = never.find('/', end + 1)) {
+            paths.insert(never.substr(0, end));
+            if (end == std::string::npos) break;
+        }
+    std::set<Inode> inodes;
+    for (const auto &path : paths)
+        for (const int follow : {AT_SYMLINK_NOFOLLOW, 0}) // it may be a link to where it is kept
+            if (const auto inode = inode_of(home, path, follow))
+                inodes.insert(*inode);
+            else if (errno != ENOENT && errno != ENOTDIR && errno != ELOOP &&
+                     errno != EACCES) // what the user may not see is shown to nobody
+                throw_errno("looking at ~/" + path);
+    return inodes;
+}
+
+std::string problem_of_error(int error)
+{
+    if (error == ELOOP) return "a symbolic link lies on the way; name the directory that it leads to";
+    if (error == ENOTDIR) return "it is no directory, or a symbolic link; name the directory that it leads to";
+    return "it cannot be opened (" + std::string(SystemFailure(error, "open").what()) + ")";
+}
+
+class Finder {
+public:
+    Finder(FdRef home, OpenedHome &found) : home_(home), found_(found) {}
+
+    void look_at(const std::vector<PolicyPath> &paths, bool is_cache)
+    {
+        for (const auto &path : paths) {
+            UniqueFd directory = find_beneath(home_, path.path, O_PATH | O_DIRECTORY);
+            std::string problem = directory ? problem_of(directory) : problem_of_error(errno);
+            if (!directory && !leads_anywhere(path.path)) continue; // also a link to nothing
+            found_.directories.push_back({path.path, is_cache, std::move(directory), std::move(problem)});
+        }
+    }
+
+private:
+    [[nodiscard]] bool leads_anywhere(const std::string &path) const
+    {
+        struct stat facts {};
+        return fstatat(home_.get(), path.c_str(), &facts, AT_NO_AUTOMOUNT) == 0 || errno != ENOENT;
+    }
+
+    [[nodiscard]] std::string problem_of(FdRef directory)
+    {
+        if (!hidden_) hidden_ = hidden_inodes(home_); // most homes have nothing of the lists, and need no look
+        const auto inode = inode_of(directory, "");
+        if ((!inode || hidden_->contains(*inode)) && defence_is_on("hidden-inodes"))
+            return "something is mounted there that holds, or is, what no session is shown";
+        return "";
+    }
+
+    FdRef home_;
+    std::optional<std::set<Inode>> hidden_;
+    OpenedHome &found_;
+};
+
+} // namespace
+
+OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains)
+{
+    OpenedHome found;
+    if (toolchains.readable.paths.empty() && toolchains.caches.paths.empty()) return found;
+    const UniqueFd home = UniqueFd::adopt(open(user.home.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!home) return found; // whatever needs it says so
+    found.path = kernel_path(home);
+    Finder finder(home, found);
+    finder.look_at(toolchains.readable.paths, false);
+    finder.look_at(toolchains.caches.paths, true);
+    return found;
+}
+
+void send_home_directories(FdRef channel, const OpenedHome &home)
+{
+    send_answer(channel, Encoder().text(home.path).number(home.directories.size()).bytes());
+    for (const auto &one : home.directories) {
+        std::vector<int> fds;
+        if (one.problem.empty()) fds.push_back(one.directory.get());
+        send_answer(channel, Encoder().text(one.path).number(one.is_cache ? 1 : 0).text(one.problem).bytes(), fds);
+    }
+}
+
+OpenedHome receive_home_directories(Child &child)
+{
+    OpenedHome home;
+    const Packet first = child.receive();
+    Decoder decoder(first.bytes);
+    home.path = decoder.text();
+    const std::uint64_t count = decoder.number();
+    decoder.end();
+    if (count > directories_limit) throw ProtocolError("the receiver found too many directories of the home");
+    while (home.directories.size() < count) {
+        Packet packet = child.receive();
+        Decoder fields(packet.bytes);
+        HomeDirectory directory{fields.text(), fields.number() == 1, UniqueFd(), fields.text()};
+        fields.end();
+        if (packet.fds.size() != (directory.problem.empty() ? 1U : 0U))
+            throw ProtocolError("the receiver sent the wrong number of descriptors");
+        if (directory.problem.empty()) directory.directory = std::move(packet.fds.front());
+        home.directories.push_back(std::move(directory));
+    }
+    return home;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,169 @@
+// Opening what a user's config names.
+#include "runner/as_user/host_file.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/as_agent/agent_lock.hpp"
+
+#include <chrono>
+#include <fcntl.h>
+#include <functional>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <thread>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+// Opening a FIFO would wait and opening a device may act, so the type is looked at first, through a descriptor that does neither.
+UniqueFd reopen(FdRef place, int flags = 0)
+{
+    return UniqueFd::adopt(
+        open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags));
+}
+
+// The first component of a path that is a link to nothing, or "". Such a link is a mistake; nothing at all is a new user. Keeps no errno
+// but ENOENT, with which the path was found missing.
+std::string find_dangling_link(const std::string &path)
+{
+    std::string found;
+    for (std::size_t end = path.find('/', 1); found.empty(); end = path.find('/', end + 1)) {
+        const std::string part = path.substr(0, end);
+        const bool leads_nowhere = access(part.c_str(), F_OK) != 0 && errno == ENOENT;
+        if (leads_nowhere && faccessat(AT_FDCWD, part.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) found = part;
+        if (leads_nowhere || end == std::string::npos) break;
+    }
+    errno = ENOENT;
+    return found;
+}
+
+} // namespace
+
+HostFacts facts_of(const struct stat &facts) noexcept
+{
+    return HostFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), nanoseconds_of(facts.st_mtim), nanoseconds_of(facts.st_ctim),
+                     facts.st_mode & 0777U};
+}
+
+bool is_kernels(FdRef place)
+{
+    struct statfs facts {};
+    if (!defence_is_on("kernels-files")) return false;
+    return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
+}
+
+namespace {
+
+// `place` is open on what was found (O_PATH).
+HostFile open_found(FdRef place, bool by_agents)
+{
+    const auto without = [&](const std::string &problem) { return HostFile{{}, {}, problem, by_agents}; };
+    struct stat facts {};
+    if (fstat(place.get(), &facts) != 0) return without(SystemFailure(errno, "examining").what());
+    if (!S_ISREG(facts.st_mode)) return without(no_regular_file);
+    if (is_kernels(place)) return without("a file of the kernel's");
+    HostFile file{reopen(place), {}, {}, by_agents};
+    if (!file.fd) return without(SystemFailure(errno, "opening").what());
+    if (fstat(file.fd.get(), &facts) != 0) return without(SystemFailure(errno, "examining").what());
+    file.facts = facts_of(facts);
+    return file;
+}
+
+HostFile open_followed(const std::function<UserPlacePtr()> &follow)
+{
+    try {
+        const UserPlacePtr place = follow();
+        return open_found(place->fd, place->written_by != nullptr);
+    } catch (const NotFollowed &refusal) {
+        return {{}, {}, refusal.what(), true};
+    } catch (const SystemFailure &failure) {
+        return {{}, {}, SystemFailure(failure.error_number(), "opening").what(), false};
+    }
+}
+
+// A file that lies in the directory itself, where agents do not write: one call finds it. None where it is a link or a mount point, and for
+// what lies deeper: a directory on the way can be one that agents write in, by whatever name it is come to.
+UniqueFd open_without_links(const UserPlace &from, const std::string &name)
+{
+    if (from.written_by != nullptr || name.find('/') != std::string::npos) return UniqueFd();
+    open_how how{};
+    how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
+    UniqueFd fd = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, from.fd.get(), name.c_str(), &how, sizeof how)));
+    struct stat facts {};
+    if (fd && (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode))) fd.reset();
+    return fd;
+}
+
+} // namespace
+
+HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path)
+{
+    if (const UniqueFd plain = open_without_links(*from, path)) return open_found(plain, false);
+    return open_followed([&] { return paths.follow(from, path); });
+}
+
+HostFile open_host_file(const UserPaths &paths, const std::string &path)
+{
+    return open_followed([&] { return paths.follow(path); });
+}
+
+UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &path, const std::string &what, std::string &left_out)
+{
+    int problem = 0;
+    try {
+        UserPlacePtr top = paths.follow(path);
+        if (open_to_list(*top)) return top;
+        problem = errno;
+        if (top->written_by != nullptr) throw NotFollowed(SystemFailure(problem, "opening " + escape_for_display(top->path)).what(), false);
+    } catch (const NotFollowed &refusal) {
+        left_out = what + " " + escape_for_display(path) + " is left out: " + refusal.what();
+        return nullptr;
+    } catch (const SystemFailure &failure) {
+        problem = failure.error_number();
+    }
+    const std::string dangling = problem == ENOENT ? find_dangling_link(path) : "";
+    if (!dangling.empty())
+        throw Failure(ExitStatus::configuration,
+                      what + " cannot be used: " + escape_for_display(path) + " is dangling: " + escape_for_display(dangling) +
+                          " is a link to what is not there (a file system that is not mounted?); mount it, or correct the link");
+    if (problem != ENOENT)
+        throw Failure(ExitStatus::configuration,
+                      what + " cannot be used: " + std::string(SystemFailure(problem, "opening " + escape_for_display(path)).what()) +
+                          "; make it a directory that you can read, or ask the administrator to set users.*.config");
+    return nullptr;
+}
+
+UniqueFd open_to_list(const UserPlace &directory)
+{
+    return reopen(directory.fd, O_DIRECTORY);
+}
+
+HostFile open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
+                       std::string &left_out)
+{
+    if (faccessat(directory->fd.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && errno == ENOENT) return {};
+    HostFile file = open_host_file(paths, directory, name);
+    if (!file.fd && file.by_agents) {
+        left_out = escape_for_display(place) + " is left out: " + file.problem;
+        return file;
+    }
+    if (!file.fd)
+        throw Failure(ExitStatus::configuration, escape_for_display(place) + " is not a file that you can read (" + file.problem +
+                                                     "); correct it, nothing was changed");
+    return file;
+}
+
+void wait_for_lock(FdRef directory, const std::string &name, int patience_milliseconds)
+{
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(patience_milliseconds);
+    while (is_locked_by_agent(directory, name) && std::chrono::steady_clock::now() < deadline)
+        std::this_thread::sleep_for(std::chrono::milliseconds(10));
+}
+
+} // namespace pi_agent

@@ -1,0 +1,260 @@
+// The user's half of `protect` and `mask`.
+#include "runner/as_user/protected_paths.hpp"
+
+#include "common/base/channel.hpp"
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/seams/defence.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/as_user/git_paths.hpp"
+#include "runner/as_user/masked_paths.hpp"
+#include "runner/as_user/placeholders.hpp"
+#include "runner/as_user/single_names.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/wire/child.hpp"
+
+#include <algorithm>
+#include <poll.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t texts_at_most = 2 * guard_limit;
+
+struct Placeholder {
+    std::string path;
+    Standin standin;
+    bool is_target; // to be mounted over; else it is above one
+};
+
+struct FoundPaths {
+    GuardedPaths guarded;
+    std::vector<Placeholder> placeholders;
+};
+
+class Finder {
+public:
+    explicit Finder(const GuardedTree &tree) : tree_(tree), names_(tree) {}
+
+    void add(const GuardedPath &wanted)
+    {
+        const ShownPath place = find_shown(tree_, wanted.base, wanted.path);
+        for (const auto &link : place.links)
+            add_once(found_.guarded.read_only, link);
+        switch (place.kind) {
+        case ShownPath::Kind::directory:
+            if (wanted.stays) add_once(found_.guarded.kept, place.path);
+            if (wanted.stays || wanted.is_way) break;
+            [[fallthrough]];
+        case ShownPath::Kind::other:
+            add_existing(place.path, wanted);
+            break;
+        case ShownPath::Kind::missing:
+            add_missing(place, wanted.standin);
+            break;
+        case ShownPath::Kind::closed:
+            if (defence_is_on("protect-unreadable")) refuse_closed(place.path);
+            [[fallthrough]];
+        case ShownPath::Kind::unclear:
+            found_.guarded.notices.push_back("not protected from the agent, because it cannot be looked at: " +
+                                             escape_for_display(join_path(join_path(tree_.path, wanted.base), wanted.path)));
+            break;
+        case ShownPath::Kind::outside:
+        case ShownPath::Kind::hidden:
+            break; // not in the agent's view
+        }
+    }
+
+    FoundPaths take()
+    {
+        for (auto &notice : names_.notices())
+            found_.guarded.notices.push_back(std::move(notice));
+        return std::move(found_);
+    }
+
+private:
+    [[noreturn]] void refuse_closed(const std::string &path) const
+    {
+        throw Failure(ExitStatus::configuration,
+                      escape_for_display(join_path(tree_.path, path)) +
+                          " is yours and may not be entered, so what is in it cannot be protected (projects.protect), and inside "
+                          "the agent could give itself the rights; give them to yourself, or remove it");
+    }
+
+    static void add_once(std::vector<std::string> &paths, const std::string &path)
+    {
+        if (std::find(paths.begin(), paths.end(), path) == paths.end()) paths.push_back(path);
+    }
+
+    void add_placeholder(const std::string &path, Standin standin, bool is_target)
+    {
+        const auto same = [&](const Placeholder &other) { return other.path == path; };
+        if (std::any_of(found_.placeholders.begin(), found_.placeholders.end(), same)) return;
+        found_.placeholders.push_back({path, standin, is_target});
+        found_.guarded.placeholders.push_back(path);
+    }
+
+    void add_existing(const std::string &path, const GuardedPath &wanted)
+    {
+        names_.require(path); // also of another session's placeholder
+        const std::string base = wanted.base.empty() ? "" : wanted.base + "/";
+        const bool may_be_ours = wanted.standin != Standin::none && path.compare(0, base.size(), base) == 0;
+        for (std::size_t slash = path.find('/', base.size()); may_be_ours && slash != std::string::npos; slash = path.find('/', slash + 1))
+            adopt(path.substr(0, slash), false);
+        if (!may_be_ours || !adopt(path, true)) add_once(found_.guarded.read_only, path);
+    }
+
+    // Another session's placeholder, or one that a power cut left: it is used as if this session had made it.
+    bool adopt(const std::string &path, bool is_target)
+    {
+        const auto standin = find_placeholder(tree_.top, path);
+        if (standin) add_placeholder(path, *standin, is_target);
+        return standin.has_value();
+    }
+
+    void add_missing(const ShownPath &place, Standin standin)
+    {
+        if (standin == Standin::none || !defence_is_on("protect-missing")) return;
+        const std::vector<std::string> names = components_of(place.rest);
+        std::string path = place.path;
+        for (std::size_t index = 0; index < names.size(); ++index) {
+            if (names[index] == "..") return; // leads nowhere as long as what is before it is missing
+            path = join_path(path, names[index]);
+            const bool last = index + 1 == names.size();
+            if (!last && standin != Standin::directory)
+                add_placeholder(path, Standin::directory, false);
+            else
+                return add_placeholder(path, standin, true);
+        }
+    }
+
+    const GuardedTree &tree_;
+    SingleNames names_;
+    FoundPaths found_;
+};
+
+FoundPaths find(const GuardedTree &tree, const std::vector<GuardedPath> &wanted)
+{
+    Finder finder(tree);
+    for (const auto &path : wanted)
+        finder.add(path);
+    return finder.take();
+}
+
+// Outside of a repository the paths mean what is there, and nothing is made: it would lie among the user's projects.
+Standin standin_of(const PolicyPath &path, const GuardedTrees &trees)
+{
+    if (!trees.repository) return Standin::none;
+    return path.is_directory ? Standin::directory : Standin::comment;
+}
+
+std::vector<GuardedPath> wanted_in_project(const GuardedTrees &trees, const ProjectsPolicy &policy)
+{
+    std::vector<GuardedPath> wanted;
+    if (!policy.protect)
+        wanted = git_executing_paths(trees.project, repositories_above(trees.project, trees.below), guard_limit);
+    else
+        for (const auto &path : *policy.protect)
+            wanted.push_back({trees.repository.value_or(""), path.path, standin_of(path, trees), false, false});
+    // What the next session shows depends on it.
+    if (policy.scope == ProjectScope::project && trees.repository && defence_is_on("project-stays"))
+        wanted.push_back({*trees.repository, ".git", Standin::none, false, true});
+    return wanted;
+}
+
+std::vector<FoundPaths> find_all(const GuardedTrees &trees, const ProjectsPolicy &policy)
+{
+    std::vector<FoundPaths> found;
+    found.push_back(find(trees.project, wanted_in_project(trees, policy)));
+    MaskedPaths masked = find_masked(trees.project, policy.mask);
+    GuardedPaths &project = found.front().guarded;
+    project.masked = std::move(masked.paths);
+    project.notices.insert(project.notices.end(), masked.notices.begin(), masked.notices.end());
+    for (const auto &tree : trees.git_directories)
+        found.push_back(policy.protect ? FoundPaths{} : find(tree, gitdir_executing_paths(tree, guard_limit)));
+    return found;
+}
+
+// A placeholder below one that could not be made cannot be made either.
+std::vector<std::string> make(const GuardedTree &tree, const std::vector<Placeholder> &placeholders)
+{
+    std::vector<std::string> targets;
+    std::string missing;
+    for (const auto &placeholder : placeholders) {
+        if (!missing.empty() && placeholder.path.compare(0, missing.size(), missing) == 0) continue;
+        if (!make_placeholder(tree.top, placeholder.path, placeholder.standin))
+            missing = placeholder.path + "/";
+        else if (placeholder.is_target)
+            targets.push_back(placeholder.path);
+    }
+    return targets;
+}
+
+void require_beneath(const std::vector<std::string> &paths)
+{
+    for (const auto &path : paths) {
+        bool strange = path.empty() || path.front() == '/' || path.find('\0') != std::string::npos;
+        for (const auto &name : components_of(path))
+            strange = strange || name == "..";
+        if (strange) throw ProtocolError("a path to protect does not lie in the project");
+    }
+}
+
+} // namespace
+
+std::string order_for_tree(std::size_t index)
+{
+    return Encoder().number(index).bytes();
+}
+
+void serve_guarded_paths(const AsUser & /*user*/, const GuardedTrees &trees, const ProjectsPolicy &policy, FdRef channel)
+{
+    fault_point("finding-paths");
+    const std::vector<FoundPaths> found = find_all(trees, policy);
+    for (const auto &[guarded, placeholders] : found)
+        send_long_answer(channel, Encoder()
+                                      .texts(guarded.read_only)
+                                      .texts(guarded.placeholders)
+                                      .texts(guarded.kept)
+                                      .texts(guarded.masked)
+                                      .texts(guarded.notices)
+                                      .bytes());
+    for (;;) {
+        pollfd wait{channel.get(), POLLIN, 0};
+        if (poll(&wait, 1, -1) < 0 && errno != EINTR) throw_errno("waiting for the runner");
+        if (wait.revents == 0) continue;
+        const auto order = receive_packet(channel, in_seconds(0));
+        if (!order) return;
+        const std::size_t index = Decoder(order->bytes).number();
+        const GuardedTree &tree = index == 0 ? trees.project : trees.git_directories.at(index - 1);
+        send_long_answer(channel, Encoder().texts(make(tree, found.at(index).placeholders)).bytes());
+    }
+}
+
+GuardedPaths decode_guarded_paths(std::string_view bytes)
+{
+    Decoder decoder(bytes);
+    GuardedPaths paths;
+    paths.read_only = decoder.texts(texts_at_most);
+    paths.placeholders = decoder.texts(texts_at_most);
+    paths.kept = decoder.texts(texts_at_most);
+    paths.masked = decoder.texts(texts_at_most);
+    paths.notices = decoder.texts(texts_at_most);
+    decoder.end();
+    for (const auto *some : {&paths.read_only, &paths.placeholders, &paths.kept, &paths.masked})
+        require_beneath(*some);
+    return paths;
+}
+
+std::vector<std::string> decode_paths(std::string_view bytes)
+{
+    Decoder decoder(bytes);
+    std::vector<std::string> paths = decoder.texts(texts_at_most);
+    decoder.end();
+    require_beneath(paths);
+    return paths;
+}
+
+} // namespace pi_agent

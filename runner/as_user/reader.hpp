@@ -1,0 +1,34 @@
+// The reading half of the config sync: runs as the user, opens everything the user's config names, follows links with the user's rights
+// only, and out of no directory that agents write in.
+#pragma once
+
+#include "common/base/fd.hpp"
+#include "common/decide/agent_places.hpp"
+#include "common/host/identity.hpp"
+#include "common/policy/config_classes.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// A directory of the user that is brought to a place in the agent's home.
+struct ConfigSource {
+    std::string directory; // absolute; a missing one counts as empty
+    std::string inside;    // relative to the agent's home
+    bool is_config;        // the config directory, with documents and classes; else all of it is mirrored
+};
+
+struct ReadingPlan {
+    std::vector<ConfigSource> sources;
+    ConfigClasses classes;
+    std::vector<std::string> documents; // of the config directory: sent first, and not listed
+    AgentPlaces agents;                 // what lies there leads nowhere else
+};
+
+// Tells the writer over `transfer` (both ways) what there is and hands it what it asks for; sends the names of what is skipped, each as one
+// answer, over `channel`; an empty answer means done. Throws Failure(configuration) when a source is no readable directory, or a document
+// no readable file.
+void read_config(const AsUser &user, const ReadingPlan &plan, FdRef transfer, FdRef channel);
+
+} // namespace pi_agent

@@ -1,0 +1,228 @@
+// Reading git's own links between a repository and its data, as gitrepository-layout(5) and git-worktree(1) describe them.
+#include "runner/as_user/repository.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/git_settings.hpp"
+#include "common/host/path_walk.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/root/view/mounts.hpp"
+
+#include <array>
+#include <climits>
+#include <fcntl.h>
+#include <sstream>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t git_file_limit = 64UL * 1024;
+constexpr std::size_t repository_levels_limit = 256;
+constexpr std::size_t told_limit = 4096; // of a path and a problem each
+constexpr std::size_t elsewhere_limit = 2;
+constexpr const char *not_gits = "it is no git directory";
+constexpr const char *link_prefix = "gitdir: ";
+
+struct stat stat_of(FdRef fd)
+{
+    struct stat facts {};
+    if (fstat(fd.get(), &facts) != 0) throw_errno("examining a repository");
+    return facts;
+}
+
+bool same_inode(const struct stat &one, const struct stat &other)
+{
+    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
+UniqueFd try_open(FdRef directory, const std::string &path, int flags)
+{
+    return UniqueFd::adopt(openat(directory.get(), path.c_str(), flags | O_CLOEXEC));
+}
+
+// Empty where there is no such regular file, or it is longer than any that git writes.
+std::string read_small(FdRef directory, const char *name)
+{
+    const UniqueFd file = try_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    if (!file || !S_ISREG(stat_of(file).st_mode)) return {};
+    std::string text(git_file_limit + 1, '\0');
+    std::size_t length = 0;
+    while (length < text.size()) {
+        const ssize_t got = read(file.get(), text.data() + length, text.size() - length);
+        if (got < 0 && errno == EINTR) continue;
+        if (got <= 0) break;
+        length += static_cast<std::size_t>(got);
+    }
+    if (length > git_file_limit) return {};
+    text.resize(length);
+    return text;
+}
+
+std::string without_line_end(std::string text)
+{
+    while (!text.empty() && (text.back() == '\n' || text.back() == '\r'))
+        text.pop_back();
+    return text;
+}
+
+// "a/b/../c" as text alone, beginning at `from`.
+std::string joined(const std::string &from, const std::string &path)
+{
+    std::vector<std::string> names;
+    std::istringstream all(path[0] == '/' ? path : from + "/" + path);
+    for (std::string name; std::getline(all, name, '/');) {
+        if (name.empty() || name == ".") continue;
+        if (name != "..")
+            names.push_back(name);
+        else if (!names.empty())
+            names.pop_back();
+    }
+    std::string text;
+    for (const auto &name : names)
+        text += "/" + name;
+    return text;
+}
+
+// What git itself takes for one (its is_git_directory): an agent that never saw a directory cannot have made these in it.
+bool is_git_directory(FdRef directory)
+{
+    for (const char *name : {"HEAD", "objects", "refs"}) {
+        struct stat facts {};
+        const bool is_there = fstatat(directory.get(), name, &facts, AT_NO_AUTOMOUNT) == 0;
+        if (!is_there || (name[0] != 'H' && !S_ISDIR(facts.st_mode))) return false;
+    }
+    return true;
+}
+
+bool names_back(FdRef top, FdRef directory)
+{
+    const std::string link = without_line_end(read_small(directory, "gitdir"));
+    if (!link.empty()) { // of a worktree: its `.git` file
+        const UniqueFd told = try_open(directory, link, O_PATH | O_NOFOLLOW);
+        const UniqueFd own = try_open(top, ".git", O_PATH | O_NOFOLLOW);
+        return told && own && same_inode(stat_of(told), stat_of(own));
+    }
+    const auto worktree = worktree_of_config(read_small(directory, "config"));
+    if (!worktree || !is_git_directory(directory)) return false;
+    const UniqueFd told = try_open(directory, *worktree, O_PATH | O_DIRECTORY);
+    return told && same_inode(stat_of(told), stat_of(top));
+}
+
+GitDirectory open_git_directory(FdRef from, const std::string &path)
+{
+    GitDirectory found{try_open(from, path, O_PATH | O_DIRECTORY), 0, path, {}};
+    if (!found.directory)
+        found.problem = "it cannot be opened (" + std::string(SystemFailure(errno, "open").what()) + ")";
+    else if (joined(kernel_path(from), path) != kernel_path(found.directory) && defence_is_on("git-back-link"))
+        found.problem = "a symbolic link leads to it";
+    return found;
+}
+
+// Where a worktree's data lies in that of the main repository: COMMON/worktrees/NAME and nowhere else.
+bool lies_in_worktrees_of(FdRef directory, FdRef common)
+{
+    const std::string path = kernel_path(directory);
+    const std::string worktrees = kernel_path(common) + "/worktrees/";
+    return path.compare(0, worktrees.size(), worktrees) == 0 && path.find('/', worktrees.size()) == std::string::npos;
+}
+
+std::vector<GitDirectory> follow(FdRef top)
+{
+    std::vector<GitDirectory> found;
+    const std::string text = without_line_end(read_small(top, ".git"));
+    const std::size_t prefix = std::char_traits<char>::length(link_prefix);
+    if (text.compare(0, prefix, link_prefix) != 0 || text.size() == prefix) return found;
+    found.push_back(open_git_directory(top, text.substr(prefix)));
+    GitDirectory &own = found.back();
+    if (!own.directory) return found;
+    if (own.problem.empty() && defence_is_on("git-back-link") && !names_back(top, own.directory))
+        own.problem = "it does not name this directory in turn";
+    const std::string common = without_line_end(read_small(own.directory, "commondir"));
+    if (common.empty()) {
+        if (own.problem.empty() && defence_is_on("git-directory") && !is_git_directory(own.directory)) own.problem = not_gits;
+        return found;
+    }
+    GitDirectory shared = open_git_directory(own.directory, common);
+    if (shared.problem.empty()) shared.problem = own.problem;
+    if (shared.problem.empty() && defence_is_on("git-back-link") && !lies_in_worktrees_of(own.directory, shared.directory))
+        shared.problem = "it does not hold the worktree's own";
+    if (shared.problem.empty() && defence_is_on("git-directory") && !is_git_directory(shared.directory)) shared.problem = not_gits;
+    if (own.problem.empty()) own.problem = shared.problem; // what belongs to none of git's is none of git's
+    found.push_back(std::move(shared));
+    return found;
+}
+
+} // namespace
+
+std::optional<Repository> find_repository(FdRef cwd)
+{
+    UniqueFd current = try_open(cwd, ".", O_PATH | O_DIRECTORY);
+    for (std::size_t level = 0; current && level < repository_levels_limit; ++level) {
+        struct stat facts {};
+        if (fstatat(current.get(), ".git", &facts, AT_SYMLINK_NOFOLLOW) == 0) {
+            Repository repository{std::move(current), 0, {}};
+            repository.mount = mount_id(repository.top);
+            if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(repository.top);
+            if (S_ISLNK(facts.st_mode))
+                repository.elsewhere.push_back(
+                    {try_open(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symbolic link leads to it"});
+            for (auto &place : repository.elsewhere)
+                if (place.directory) place.mount = mount_id(place.directory);
+            return repository;
+        }
+        UniqueFd above = try_open(current, "..", O_PATH | O_DIRECTORY);
+        if (!above || same_inode(stat_of(above), stat_of(current))) return std::nullopt;
+        current = std::move(above);
+    }
+    return std::nullopt;
+}
+
+void send_repository(FdRef channel, const std::optional<Repository> &repository)
+{
+    Encoder encoder;
+    std::vector<int> fds;
+    encoder.number(repository ? 1 : 0).number(repository ? repository->elsewhere.size() : 0);
+    encoder.number(repository ? repository->mount : 0);
+    if (repository) {
+        fds.push_back(repository->top.get());
+        for (const auto &place : repository->elsewhere) {
+            encoder.number(place.directory ? 1 : 0)
+                .number(place.mount)
+                .text(place.told.substr(0, told_limit))
+                .text(place.problem.substr(0, told_limit));
+            if (place.directory) fds.push_back(place.directory.get());
+        }
+    }
+    send_answer(channel, encoder.bytes(), fds);
+}
+
+std::optional<Repository> receive_repository(Child &child)
+{
+    Packet packet = child.receive();
+    Decoder decoder(packet.bytes);
+    std::size_t next = 0;
+    const auto take = [&](bool there) {
+        if (!there) return UniqueFd();
+        if (next >= packet.fds.size()) throw ProtocolError("the receiver sent the wrong number of descriptors");
+        return std::move(packet.fds[next++]);
+    };
+    const bool found = decoder.number() == 1;
+    const std::uint64_t count = decoder.number();
+    if (count > elsewhere_limit) throw ProtocolError("the receiver found too many git directories");
+    const std::uint64_t mount = decoder.number();
+    if (!found) return std::nullopt;
+    Repository repository{take(true), mount, {}};
+    for (std::uint64_t index = 0; index < count; ++index) {
+        GitDirectory place{};
+        place.directory = take(decoder.number() == 1);
+        place.mount = decoder.number();
+        place.told = decoder.text();
+        place.problem = decoder.text();
+        repository.elsewhere.push_back(std::move(place));
+    }
+    return repository;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,138 @@
+// Following paths inside the shown project one component at a time.
+#include "runner/as_user/shown_path.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "runner/root/view/mounts.hpp"
+#include "runner/wire/beneath.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdint>
+#include <deque>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t links_at_most = 40; // as the kernel has it
+
+std::string text_of_link(FdRef link)
+{
+    std::array<char, PATH_MAX> text{};
+    const ssize_t length = readlinkat(link.get(), "", text.data(), text.size());
+    if (length < 0) throw_errno("reading a link in the project");
+    return std::string(text.data(), static_cast<std::size_t>(length));
+}
+
+// One walk: what is still to come, and where it stands.
+class Walk {
+public:
+    Walk(const GuardedTree &tree, const std::string &base) : tree_(tree), mount_(mount_id(tree.top)) { found_.path = base; }
+
+    ShownPath follow(const std::string &path)
+    {
+        found_.kind = ShownPath::Kind::directory;
+        if (!go(path)) return std::move(found_);
+        while (!ahead_.empty()) {
+            const std::string name = ahead_.front();
+            ahead_.pop_front();
+            if (!step(name)) break;
+        }
+        return std::move(found_);
+    }
+
+private:
+    bool stop(ShownPath::Kind kind)
+    {
+        found_.kind = kind;
+        return false;
+    }
+
+    // Puts a path before what is still to come. False when it leads out.
+    bool go(const std::string &path)
+    {
+        std::vector<std::string> names = components_of(path);
+        if (!path.empty() && path[0] == '/') {
+            const std::vector<std::string> top = components_of(tree_.path);
+            if (names.size() < top.size() || !std::equal(top.begin(), top.end(), names.begin())) return stop(ShownPath::Kind::outside);
+            names.erase(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(top.size()));
+            found_.path.clear();
+        }
+        ahead_.insert(ahead_.begin(), names.begin(), names.end());
+        return true;
+    }
+
+    bool step(const std::string &name)
+    {
+        if (name == "..") {
+            if (found_.path.empty()) return stop(ShownPath::Kind::outside);
+            found_.path = split_last(found_.path).first;
+            return true;
+        }
+        const std::string path = join_path(found_.path, name);
+        const UniqueFd fd = look_beneath(tree_.top, path, O_PATH);
+        if (!fd && (errno == ENOENT || errno == ENOTDIR)) {
+            found_.rest = name;
+            for (const auto &later : ahead_)
+                found_.rest += "/" + later;
+            return stop(ShownPath::Kind::missing);
+        }
+        if (!fd && errno == EACCES && is_own_directory(tree_, found_.path)) return stop(ShownPath::Kind::closed);
+        if (!fd && (errno == EACCES || errno == ENAMETOOLONG)) return stop(ShownPath::Kind::unclear);
+        if (!fd) throw_errno("looking at " + escape_for_display(join_path(tree_.path, path)));
+        if (mount_id(fd) != mount_) {
+            found_.path = path;
+            return stop(ShownPath::Kind::hidden);
+        }
+        struct stat facts {};
+        if (fstat(fd.get(), &facts) != 0) throw_errno("examining a path in the project");
+        if (S_ISLNK(facts.st_mode)) {
+            found_.links.push_back(path);
+            return found_.links.size() > links_at_most ? stop(ShownPath::Kind::unclear) : go(text_of_link(fd));
+        }
+        found_.path = path;
+        if (S_ISDIR(facts.st_mode)) return true;
+        found_.kind = ShownPath::Kind::other; // what is asked for below a file cannot be made as long as it is there
+        return false;
+    }
+
+    const GuardedTree &tree_;
+    std::uint64_t mount_;
+    std::deque<std::string> ahead_;
+    ShownPath found_;
+};
+
+} // namespace
+
+bool is_own_directory(const GuardedTree &tree, const std::string &path)
+{
+    const UniqueFd directory = look_beneath(tree.top, path, O_PATH | O_DIRECTORY);
+    struct stat facts {};
+    return directory && fstat(directory.get(), &facts) == 0 && facts.st_uid == geteuid();
+}
+
+std::vector<std::string> components_of(const std::string &path)
+{
+    std::vector<std::string> names;
+    for (std::size_t start = 0; start < path.size();) {
+        const std::size_t slash = std::min(path.find('/', start), path.size());
+        std::string name = path.substr(start, slash - start);
+        if (!name.empty() && name != ".") names.push_back(std::move(name));
+        start = slash + 1;
+    }
+    return names;
+}
+
+ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path)
+{
+    return Walk(tree, base).follow(path);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,59 @@
+// The system calls that a session may make where no systemd filters them, and how root's differ: those of @system-service (systemd.exec(5),
+// systemd-analyze(1) syscall-filter, as of 257) for 64-bit architectures, without what runner/filter/call_rules.cpp denies, or judges by
+// its arguments.
+#pragma once
+
+#include <string_view>
+
+namespace pi_agent {
+
+// One name a line would be 300 of them.
+// clang-format off
+constexpr const char *allowed_calls[] = {
+    "accept", "accept4", "access", "alarm", "arch_prctl", "bind", "brk", "capget", "capset", "chdir", "chmod", "chown",
+    "clock_getres", "clock_gettime", "clock_nanosleep", "close", "close_range", "connect", "copy_file_range", "creat", "dup",
+    "dup2", "dup3", "epoll_create", "epoll_create1", "epoll_ctl", "epoll_pwait", "epoll_pwait2", "epoll_wait", "eventfd",
+    "eventfd2", "execve", "execveat", "exit", "exit_group", "faccessat", "faccessat2", "fadvise64", "fallocate", "fchdir", "fchmod",
+    "fchmodat", "fchmodat2", "fchown", "fchownat", "fcntl", "fdatasync", "fgetxattr", "file_getattr", "file_setattr", "flistxattr",
+    "flock", "fork", "fremovexattr", "fsetxattr", "fstat", "fstatfs", "fsync", "ftruncate", "futex", "futex_waitv", "futimesat",
+    "get_mempolicy", "get_robust_list", "get_thread_area", "getcpu", "getcwd", "getdents", "getdents64", "getegid", "geteuid",
+    "getgid", "getgroups", "getitimer", "getpeername", "getpgid", "getpgrp", "getpid", "getppid", "getpriority", "getrandom",
+    "getresgid", "getresuid", "getrlimit", "getrusage", "getsid", "getsockname", "getsockopt", "gettid", "gettimeofday", "getuid",
+    "getxattr", "getxattrat", "inotify_add_watch", "inotify_init", "inotify_init1", "inotify_rm_watch", "io_cancel", "io_destroy",
+    "io_getevents", "io_pgetevents", "io_setup", "io_submit", "ioctl", "ioprio_get", "ioprio_set", "kill", "landlock_add_rule",
+    "landlock_create_ruleset", "landlock_restrict_self", "lchown", "lgetxattr", "link", "linkat", "listen", "listmount",
+    "listxattr", "listxattrat", "llistxattr", "lremovexattr", "lseek", "lsetxattr", "lsm_get_self_attr", "lsm_list_modules",
+    "lstat", "madvise", "mbind", "membarrier", "memfd_create", "migrate_pages", "mkdir", "mkdirat", "mknod", "mknodat", "mlock",
+    "mlock2", "mlockall", "mmap", "move_pages", "mprotect", "mq_getsetattr", "mq_notify", "mq_open", "mq_timedreceive",
+    "mq_timedsend", "mq_unlink", "mremap", "mseal", "msgctl", "msgget", "msgrcv", "msgsnd", "msync", "munlock", "munlockall",
+    "munmap", "nanosleep", "newfstatat", "open", "openat", "pause", "pidfd_open", "pidfd_send_signal", "pipe", "pipe2", "poll",
+    "ppoll", "prctl", "pread64", "preadv", "preadv2", "prlimit64", "process_madvise", "pselect6", "pwrite64", "pwritev", "pwritev2",
+    "read", "readahead", "readlink", "readlinkat", "readv", "recvfrom", "recvmmsg", "recvmsg", "remap_file_pages", "removexattr",
+    "removexattrat", "rename", "renameat", "renameat2", "restart_syscall", "rmdir", "rseq", "rt_sigaction", "rt_sigpending",
+    "rt_sigprocmask", "rt_sigqueueinfo", "rt_sigreturn", "rt_sigsuspend", "rt_sigtimedwait", "rt_tgsigqueueinfo",
+    "sched_get_priority_max", "sched_get_priority_min", "sched_getaffinity", "sched_getattr", "sched_getparam",
+    "sched_getscheduler", "sched_rr_get_interval", "sched_setaffinity", "sched_setattr", "sched_setparam", "sched_yield", "seccomp",
+    "select", "semctl", "semget", "semop", "semtimedop", "sendfile", "sendmmsg", "sendmsg", "sendto", "set_mempolicy",
+    "set_mempolicy_home_node", "set_robust_list", "set_thread_area", "set_tid_address", "setfsgid", "setfsuid", "setgid",
+    "setgroups", "setitimer", "setpgid", "setpriority", "setregid", "setresgid", "setresuid", "setreuid", "setrlimit", "setsid",
+    "setsockopt", "setuid", "setxattr", "setxattrat", "shmat", "shmctl", "shmdt", "shmget", "shutdown", "sigaltstack", "signalfd",
+    "signalfd4", "socketpair", "splice", "stat", "statfs", "statmount", "statx", "symlink", "symlinkat", "sync", "sync_file_range",
+    "syncfs", "sysinfo", "tee", "tgkill", "time", "timer_create", "timer_delete", "timer_getoverrun", "timer_gettime",
+    "timer_settime", "timerfd_create", "timerfd_gettime", "timerfd_settime", "times", "tkill", "truncate", "umask", "uname",
+    "unlink", "unlinkat", "utime", "utimensat", "utimes", "vfork", "vmsplice", "wait4", "waitid", "write", "writev",
+};
+
+// ... of which a process of root's makes none once its session is prepared: it starts no program, makes no device, no extended attribute
+// and no server, tells nobody else how to run, and reads no tty.
+constexpr std::string_view withheld_from_root[] = {
+    "accept", "accept4", "execve", "execveat", "fremovexattr", "fsetxattr", "io_submit", "ioctl", "ioprio_set", "listen",
+    "lremovexattr", "lsetxattr", "migrate_pages", "mknod", "mknodat", "move_pages", "removexattr", "removexattrat",
+    "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_madvise", "sched_setattr", "sched_setparam", "sched_setscheduler", "setxattr",
+    "setxattrat",
+};
+// clang-format on
+
+// ... and what removing a session takes beside: its mounts, and paths that lead nowhere else.
+constexpr const char *root_calls[] = {"umount2", "openat2"};
+
+} // namespace pi_agent

@@ -1,0 +1,48 @@
+// Which system calls a session may make, by number and by argument, as data: pi-agent-exec installs it (runner/filter/seccomp_filter.cpp),
+// and pi-agentctl render writes it down for container engines (admin/render/render_seccomp.cpp). And which ones root makes beside it.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace pi_agent {
+
+inline constexpr std::uint64_t whole_argument = ~std::uint64_t{0};
+inline constexpr std::uint64_t low_half = 0xffffffff; // of an argument: all that the kernel looks at where it takes an int
+
+// Holds where the bits of `mask` in argument `index` are `value`, or, with `equal` false, where they are anything else; that only with
+// `whole_argument`.
+struct ArgumentTest {
+    unsigned index = 0;
+    std::uint64_t mask = 0;
+    std::uint64_t value = 0;
+    bool equal = true;
+};
+
+// Where all of `tests` hold, the call ends with `error`.
+struct CallDenial {
+    const char *name = nullptr;
+    std::vector<ArgumentTest> tests;
+    int error = 0;
+};
+
+// A call that is in no list of calls: it passes where `test` holds.
+struct CallAllowance {
+    const char *name = nullptr;
+    ArgumentTest test;
+};
+
+// Calls whose arguments lie in memory, where a filter cannot look: they end with ENOSYS, and libraries fall back to calls that it can
+// judge.
+const std::vector<CallDenial> &unknown_calls();
+// What no session does, whatever else filters its calls; with unknown_calls().
+std::vector<CallDenial> call_denials();
+// Limits and scheduling of other processes of the same uid.
+std::vector<CallDenial> tuning_denials();
+
+// Beside allowed_calls (runner/filter/call_names.hpp), where nobody else has a list.
+std::vector<CallAllowance> call_allowances();
+// Beside root_calls and what root keeps of allowed_calls.
+std::vector<CallAllowance> root_call_allowances();
+
+} // namespace pi_agent

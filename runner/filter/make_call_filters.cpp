@@ -1,0 +1,143 @@
+// Run once, when the product is built: the rules of call_rules.hpp as programs of the kernel's (seccomp(2)), written down as C++ for
+// runner/filter/seccomp_filter.cpp. libseccomp takes milliseconds for one, which no start has to wait for.
+#include "common/base/fd.hpp"
+#include "runner/filter/call_names.hpp"
+#include "runner/filter/call_rules.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <linux/filter.h>
+#include <memory>
+#include <seccomp.h>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
+
+using Filter = std::unique_ptr<void, void (*)(scmp_filter_ctx)>;
+
+void check(int result, const char *what)
+{
+    if (result < 0) throw std::runtime_error(std::string(what) + ": " + std::strerror(-result));
+}
+
+// A call that this architecture or libseccomp does not know: a list lets none of those through.
+bool is_known(const char *name, int &number)
+{
+    number = seccomp_syscall_resolve_name(name);
+    return number != __NR_SCMP_ERROR;
+}
+
+// The library's macros for this are C only.
+scmp_arg_cmp comparison_of(const ArgumentTest &test)
+{
+    if (!test.equal) return {test.index, SCMP_CMP_NE, test.value, 0};
+    return {test.index, SCMP_CMP_MASKED_EQ, test.mask, test.value};
+}
+
+void add(const Filter &filter, std::uint32_t action, const char *name, const std::vector<ArgumentTest> &tests)
+{
+    int number = 0;
+    if (!is_known(name, number)) return;
+    std::vector<scmp_arg_cmp> comparisons;
+    for (const auto &test : tests)
+        comparisons.push_back(comparison_of(test));
+    check(seccomp_rule_add_array(filter.get(), action, number, static_cast<unsigned>(comparisons.size()), comparisons.data()), name);
+}
+
+void add(const Filter &filter, const std::vector<CallDenial> &denials)
+{
+    for (const auto &denial : denials)
+        add(filter, SCMP_ACT_ERRNO(static_cast<std::uint32_t>(denial.error)), denial.name, denial.tests);
+}
+
+Filter make_filter(std::uint32_t otherwise)
+{
+    Filter filter(seccomp_init(otherwise), seccomp_release);
+    if (!filter) throw std::runtime_error("no filter could be made");
+    // A call made as another architecture (32-bit, x32) ends the process.
+    check(seccomp_attr_set(filter.get(), SCMP_FLTATR_ACT_BADARCH, SCMP_ACT_KILL_PROCESS), "architecture");
+    return filter;
+}
+
+void allow(const Filter &filter, const char *name)
+{
+    int number = 0;
+    if (is_known(name, number) && number >= 0) check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
+}
+
+void allow(const Filter &filter, const std::vector<CallAllowance> &allowances)
+{
+    for (const auto &allowance : allowances)
+        add(filter, SCMP_ACT_ALLOW, allowance.name, {allowance.test});
+}
+
+Filter root_calls_alone()
+{
+    Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
+    for (const char *name : allowed_calls)
+        if (std::find(std::begin(withheld_from_root), std::end(withheld_from_root), std::string_view(name)) == std::end(withheld_from_root))
+            allow(filter, name);
+    for (const char *name : root_calls)
+        allow(filter, name);
+    add(filter, SCMP_ACT_ERRNO(ENOSYS), "clone3", {});
+    allow(filter, root_call_allowances());
+    return filter;
+}
+
+Filter allowed_calls_alone()
+{
+    Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
+    for (const char *name : allowed_calls)
+        allow(filter, name);
+    add(filter, unknown_calls());
+    allow(filter, call_allowances());
+    return filter;
+}
+
+Filter all_but_denied_calls(const std::vector<CallDenial> &more)
+{
+    Filter filter = make_filter(SCMP_ACT_ALLOW);
+    add(filter, call_denials());
+    add(filter, more);
+    return filter;
+}
+
+void write(const char *name, const Filter &filter)
+{
+    const UniqueFd file = UniqueFd::adopt(memfd_create(name, MFD_CLOEXEC));
+    if (!file) throw std::runtime_error("no temporary file could be made");
+    check(seccomp_export_bpf(filter.get(), file.get()), name);
+    lseek(file.get(), 0, SEEK_SET);
+    std::size_t count = 0;
+    std::printf("constexpr sock_filter %s[] = {\n", name);
+    for (sock_filter line{}; read(file.get(), &line, sizeof line) == sizeof line; ++count)
+        std::printf("    {0x%02x, %d, %d, 0x%08x},\n", line.code, line.jt, line.jf, line.k);
+    std::printf("};\n");
+    if (count == 0 || count > BPF_MAXINSNS) throw std::runtime_error(std::string(name) + " has a length that no kernel takes");
+}
+
+} // namespace
+
+int main()
+{
+    try {
+        write("root_call_program", root_calls_alone());
+        write("call_program", allowed_calls_alone());
+        write("agent_call_program", all_but_denied_calls(tuning_denials()));
+        write("agent_call_program_without_tuning", all_but_denied_calls({})); // for a build with test seams
+        return 0;
+    } catch (const std::exception &failure) {
+        std::fprintf(stderr, "make_call_filters: %s\n", failure.what());
+        return 1;
+    }
+}

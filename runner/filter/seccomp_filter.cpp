@@ -1,0 +1,60 @@
+// Installing what runner/filter/make_call_filters.cpp wrote down.
+#include "runner/filter/seccomp_filter.hpp"
+
+#include "common/base/error.hpp"
+#include "common/seams/defence.hpp"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <string>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+#include "runner/call_filters.inc"
+
+template <std::size_t count>
+void load(const sock_filter (&filter)[count], unsigned flags, const char *what)
+{
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-const-cast): the kernel only reads it
+    const sock_fprog program{static_cast<unsigned short>(count), const_cast<sock_filter *>(filter)};
+    const long refusing = syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program);
+    if (refusing < 0) throw_errno(std::string("seccomp: ") + what);
+    if (refusing > 0) // the number of a thread (seccomp(2), SECCOMP_FILTER_FLAG_TSYNC)
+        throw Failure(ExitStatus::internal, std::string("seccomp: ") + what + ": a thread of this process has a filter of its own");
+}
+
+void give_up_new_privileges()
+{
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) throw_errno("seccomp: giving up new privileges");
+}
+
+} // namespace
+
+void install_root_call_filter()
+{
+    load(root_call_program, SECCOMP_FILTER_FLAG_TSYNC, "installing the list of root's calls");
+}
+
+void install_call_filter()
+{
+    if (!defence_is_on("call-filter")) return;
+    give_up_new_privileges();
+    load(call_program, 0, "installing the list of calls");
+}
+
+void install_agent_call_filter()
+{
+    if (!defence_is_on("seccomp-filter")) return;
+    give_up_new_privileges();
+    if (defence_is_on("limits-of-others"))
+        load(agent_call_program, 0, "installing the filter");
+    else
+        load(agent_call_program_without_tuning, 0, "installing the filter");
+}
+
+} // namespace pi_agent

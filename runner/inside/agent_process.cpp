@@ -1,0 +1,270 @@
+// Starting the agent and waiting for it, inside its unit.
+#include "runner/inside/agent_process.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/exec_pointers.hpp"
+#include "common/base/request.hpp"
+#include "common/seams/defence.hpp"
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <sys/ioctl.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int report_fd = 3;
+
+// The descriptors of the child that becomes the agent: stdio, the report to its parent, nothing else. What is not passed on is closed
+// here and not by execve(2): a user's file may never answer, and while execve waits for it, whoever looks the process up in /proc waits
+// as well. systemd 257 does when it stops the unit, and stood still (seen on Linux 6.18). `report` says at each time where the report is.
+void take_descriptors(const std::array<UniqueFd, 3> &stdio, int &report)
+{
+    // First above the standard ones: one of the three could itself be 0, 1 or 2.
+    std::array<int, 3> copies{};
+    for (std::size_t index = 0; index < 3; ++index) {
+        copies[index] = fcntl(stdio[index].get(), F_DUPFD_CLOEXEC, 3);
+        if (copies[index] < 0) throw_errno("copying a standard descriptor");
+    }
+    for (int fd = 0; fd < 3; ++fd)
+        if (dup2(copies[static_cast<std::size_t>(fd)], fd) < 0) throw_errno("placing a standard descriptor");
+    if (report != report_fd && dup3(report, report_fd, O_CLOEXEC) < 0) throw_errno("placing the report's descriptor");
+    report = report_fd;
+    if (close_range(report_fd + 1, ~0U, 0) != 0) throw_errno("closing descriptors");
+}
+
+void restore_signals()
+{
+    for (int number = 1; number < NSIG; ++number)
+        signal(number, SIG_DFL); // best_effort: some numbers cannot be set, and need not be
+    sigset_t none;
+    sigemptyset(&none);
+    if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) throw_errno("unblocking signals");
+}
+
+ExecEnded decode_status(int status)
+{
+    if (WIFSIGNALED(status)) return ExecEnded{true, WTERMSIG(status)};
+    return ExecEnded{false, WEXITSTATUS(status)};
+}
+
+// Who is in the foreground of the session's terminal. In the background the kernel stops what reads from a terminal or changes its
+// settings (TTIN, TTOU): so the agent is there until it asks in that way, and the wrapper, which hears of the stop, takes no key before.
+class Foreground {
+public:
+    explicit Foreground(pid_t agent) noexcept : agent_(agent), agents_(agent) {}
+
+    // All signals are blocked here, TTOU too: so both work from the background. best_effort: an agent without a terminal has no foreground.
+    void give()
+    {
+        const UniqueFd terminal = open_terminal();
+        if (!terminal || tcgetpgrp(terminal.get()) != getpgrp()) return;
+        if (tcsetpgrp(terminal.get(), agents_) != 0) tcsetpgrp(terminal.get(), agent_); // the other group has ended
+    }
+    void take()
+    {
+        const UniqueFd terminal = open_terminal();
+        const pid_t now = terminal ? tcgetpgrp(terminal.get()) : -1;
+        if (now <= 0 || now == getpgrp()) return;
+        agents_ = now;
+        tcsetpgrp(terminal.get(), getpgrp());
+    }
+    // What the terminal tells its foreground while that is this process: a resize, and a key that interrupts or stops, typed when the
+    // wrapper had the keyboard already and its word of that was on the way.
+    void pass_on(int number) const
+    {
+        if (kill(-agents_, number) != 0) kill(-agent_, number); // best_effort: both have ended
+    }
+
+private:
+    static UniqueFd open_terminal() { return UniqueFd::adopt(open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)); }
+    pid_t agent_;
+    pid_t agents_; // the group that is in the foreground when the agent's side is: a shell inside puts others there
+};
+
+enum class Change { none, stopped, ended };
+
+// A runner that is stopped reads later, and then enough of them are waiting: nobody waits for it.
+void tell_of_stop(FdRef control, int number)
+{
+    try {
+        send_packet(control, encode(ExecMessage(ExecStopped{number})), {}, Clock::now());
+    } catch (const DeadlineExceeded &) { // NOLINT(bugprone-empty-catch): said above
+    }
+}
+
+Change reap(pid_t agent, ExecEnded &ended, int &stop_signal)
+{
+    Change change = Change::none;
+    int status = 0;
+    for (pid_t pid = waitpid(-1, &status, WNOHANG | WUNTRACED); pid > 0; pid = waitpid(-1, &status, WNOHANG | WUNTRACED)) {
+        if (pid != agent) continue;
+        if (WIFSTOPPED(status)) {
+            change = Change::stopped;
+            stop_signal = WSTOPSIG(status);
+            continue;
+        }
+        ended = decode_status(status);
+        return Change::ended;
+    }
+    return change;
+}
+
+// For the whole job where the keyboard is meant: the agent leads its group.
+void obey(const WrapperMessage &message, pid_t agent, Foreground &foreground)
+{
+    if (const auto *signal = std::get_if<ForwardSignal>(&message)) {
+        kill(signal->number == SIGTSTP || signal->from_keyboard ? -agent : agent, signal->number);
+        // A stopped agent would not hear it before it is killed. systemd.kill(5) does the same.
+        if (signal->number == SIGTERM || signal->number == SIGHUP) kill(-agent, SIGCONT);
+    } else if (const auto *on = std::get_if<ContinueAgent>(&message)) {
+        if (on->with_keyboard)
+            foreground.give();
+        else
+            foreground.take();
+        kill(-agent, SIGCONT);
+    }
+}
+
+} // namespace
+
+// What it throws may hold any bytes of a name: the runner escapes what it is told (runner/root/confined/supervise.cpp).
+void enter_working_directory(const LaunchRecord &record)
+{
+    UniqueFd current = UniqueFd::adopt(open(record.project.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+    if (!current) throw_errno("opening the project " + record.project);
+    // Step by step: the unit's RestrictSUIDSGID= answers ENOSYS to openat2(2), which could do it in one call.
+    std::size_t start = 0;
+    while (start < record.below.size()) {
+        const std::size_t slash = std::min(record.below.find('/', start), record.below.size());
+        const std::string name = record.below.substr(start, slash - start);
+        if (name == "..") throw ProtocolError("the working directory has .. in it");
+        current = UniqueFd::adopt(openat(current.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
+        if (!current) throw_errno("opening the working directory " + record.below + " in " + record.project);
+        start = slash + 1;
+    }
+    struct stat facts {};
+    if (fstat(current.get(), &facts) != 0) throw_errno("examining the working directory");
+    if (facts.st_ino != record.cwd_inode && defence_is_on("cwd-inode"))
+        throw Failure(ExitStatus::denied,
+                      "denied: the working directory was exchanged while the session was being prepared; cd to it again");
+    if (fchdir(current.get()) != 0) throw_errno("entering the working directory");
+}
+
+void require_mount_points(const LaunchRecord &record)
+{
+    for (const auto &path : record.mount_points) {
+        struct statx facts {};
+        if (statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT | AT_STATX_DONT_SYNC, 0, &facts) != 0)
+            throw_errno("looking for the mount at " + path);
+        if ((facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) == 0)
+            throw Failure(ExitStatus::unavailable, "what was mounted at " + path + " did not reach the session");
+    }
+}
+
+void take_terminal(const ReceivedLaunch &launch)
+{
+    // systemd makes its child lead a session without a terminal, and with PrivatePIDs= forks once more: then this process leads none yet.
+    if (getsid(0) != getpid() && setsid() < 0) throw_errno("leading a session");
+    if (!launch.terminal) return;
+    // The agent's job control needs a parent in the terminal's session.
+    if (ioctl(launch.terminal.get(), TIOCSCTTY, 0) != 0) throw_errno("taking the session's terminal");
+}
+
+pid_t start_agent(const ReceivedLaunch &launch)
+{
+    const std::vector<char *> arguments = exec_pointers(launch.record.arguments);
+    const std::vector<char *> environment = exec_pointers(launch.record.environment);
+    std::array<int, 2> report{};
+    if (pipe2(report.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
+    UniqueFd from_child = UniqueFd::adopt(report[0]);
+    UniqueFd to_parent = UniqueFd::adopt(report[1]);
+    const pid_t agent = fork();
+    if (agent < 0) throw_errno("starting the agent");
+    if (agent == 0) {
+        int problem = 0;
+        int report_now = to_parent.get();
+        try {
+            if (setpgid(0, 0) != 0) throw_errno("making the agent's process group");
+            restore_signals();
+            take_descriptors(launch.stdio, report_now);
+            umask(launch.record.umask);
+            execve(launch.record.binary.c_str(), arguments.data(), environment.data());
+            problem = errno;
+        } catch (const SystemFailure &failure) {
+            problem = failure.error_number();
+        }
+        if (write(report_now, &problem, sizeof problem) != sizeof problem) _exit(126);
+        _exit(127);
+    }
+    to_parent.reset();
+    int problem = 0;
+    ssize_t length = 0;
+    do {
+        length = read(from_child.get(), &problem, sizeof problem);
+    } while (length < 0 && errno == EINTR);
+    if (length == 0) return agent; // closed by a successful exec
+    int status = 0;
+    waitpid(agent, &status, 0);
+    const char *remedy = problem == E2BIG
+                             ? "; its arguments and variables are more than Linux takes (execve(2)): pass less, for example in a file"
+                             : "; the policy's agent.binary must be an executable that the agent's group may run";
+    throw Failure(ExitStatus::configuration,
+                  "the agent " + launch.record.binary + " cannot be run: " + SystemFailure(problem, "execve").what() + remedy);
+}
+
+ExecEnded wait_for_agent(pid_t agent, FdRef control)
+{
+    sigset_t watched;
+    sigemptyset(&watched);
+    for (const int number : {SIGCHLD, SIGWINCH, SIGINT, SIGQUIT, SIGTSTP})
+        sigaddset(&watched, number);
+    const UniqueFd signals = UniqueFd::adopt(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!signals) throw_errno("watching the agent");
+    ExecEnded ended{false, 0};
+    Foreground foreground(agent);
+    bool connected = true;
+    for (;;) {
+        int stop_signal = 0;
+        const Change change = reap(agent, ended, stop_signal);
+        if (change == Change::ended) return ended;
+        if (change == Change::stopped && connected) tell_of_stop(control, stop_signal);
+        std::array<pollfd, 2> waits{pollfd{signals.get(), POLLIN, 0}, pollfd{connected ? control.get() : -1, POLLIN, 0}};
+        if (poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) throw_errno("waiting for the agent");
+        signalfd_siginfo information{};
+        while (read(signals.get(), &information, sizeof information) > 0)
+            if (information.ssi_signo != SIGCHLD) foreground.pass_on(static_cast<int>(information.ssi_signo));
+        if (waits[1].revents == 0) continue;
+        const std::optional<Packet> packet = receive_packet(control, in_seconds(1));
+        connected = packet.has_value();
+        if (packet)
+            obey(decode_wrapper_message(packet->bytes), agent, foreground);
+        else if (defence_is_on("runner-eof"))
+            throw Failure(ExitStatus::system_failure, "the runner is gone"); // our end is the unit's: systemd kills what is left
+    }
+}
+
+void end_like(const ExecEnded &ended)
+{
+    if (!ended.by_signal) _exit(ended.value);
+    const rlimit none{0, 0};
+    setrlimit(RLIMIT_CORE, &none);
+    signal(ended.value, SIG_DFL);
+    sigset_t none_blocked;
+    sigemptyset(&none_blocked);
+    sigprocmask(SIG_SETMASK, &none_blocked, nullptr);
+    kill(getpid(), ended.value);
+    _exit(128 + ended.value); // a signal that does not end a process, or the first process of a PID namespace
+}
+
+} // namespace pi_agent

@@ -1,0 +1,32 @@
+// Starts the agent inside its unit and waits for it: the working directory, the descriptors, the last restrictions, exec.
+#pragma once
+
+#include "runner/wire/launch_record.hpp"
+
+#include <functional>
+#include <sys/types.h>
+
+namespace pi_agent {
+
+// Throws Failure(unavailable) where nothing is mounted at one of them: the runner put it into a mount table that is not this process's.
+void require_mount_points(const LaunchRecord &record);
+
+// Opens the working directory beneath the project, following no link, and changes into it. Throws Failure when it is not the one that was
+// asked for: it moved meanwhile.
+void enter_working_directory(const LaunchRecord &record);
+
+// Makes the session's pty the controlling terminal of this process's session, where the launch has one.
+void take_terminal(const ReceivedLaunch &launch);
+
+// Starts the agent, in a process group of its own and in the background of its terminal, with exactly the three descriptors of `launch`.
+// Throws Failure when the binary cannot be run.
+pid_t start_agent(const ReceivedLaunch &launch);
+
+// Waits for `agent`, reaping whatever else is left to this process, passing on each signal that arrives over `control`, and telling there
+// when the agent was stopped.
+ExecEnded wait_for_agent(pid_t agent, FdRef control);
+
+// Ends this process as the agent ended, so that systemd sees the same.
+[[noreturn]] void end_like(const ExecEnded &ended);
+
+} // namespace pi_agent

@@ -1,0 +1,266 @@
+// The canary's questions. Each is one that the kernel answers otherwise when a defence is missing.
+#include "runner/inside/canary.hpp"
+
+#include "runner/inside/landlock.hpp"
+#include "runner/root/kernel/process_namespace.hpp"
+
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <linux/keyctl.h>
+#include <linux/sched.h>
+#include <sys/ioctl.h>
+#include <sys/ptrace.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+using Findings = std::vector<CanaryFinding>;
+
+std::string word_for(int error)
+{
+    const char *name = strerrorname_np(error);
+    return name == nullptr ? std::to_string(error) : name;
+}
+
+// `error` is 0 when what should be refused was done.
+void expect_refusal(Findings &findings, const std::string &what, int error)
+{
+    findings.push_back({what, "refused", error == 0 ? "done" : "refused (" + word_for(error) + ")", error != 0});
+}
+
+void expect(Findings &findings, const std::string &what, const std::string &expected, const std::string &seen)
+{
+    findings.push_back({what, expected, seen, expected == seen});
+}
+
+// errno, or 0 when a file could be made there; it is gone again.
+int try_write(const std::string &directory)
+{
+    const std::string file = directory + "/.pi-agent-canary-" + std::to_string(getpid());
+    const int fd = open(file.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0) return errno;
+    close(fd);
+    unlink(file.c_str());
+    return 0;
+}
+
+int try_open(const std::string &path, int flags)
+{
+    const int fd = open(path.c_str(), flags | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) return errno;
+    close(fd);
+    return 0;
+}
+
+std::vector<std::string> names_in(const std::string &path)
+{
+    std::vector<std::string> names;
+    std::error_code problem; // what cannot be listed shows nothing
+    for (std::filesystem::directory_iterator entry(path, problem), end; !problem && entry != end; entry.increment(problem))
+        names.push_back(entry->path().filename());
+    return names;
+}
+
+void look_at_writing(Findings &findings, const CanaryPlan &plan)
+{
+    for (const char *place :
+         {"/", "/etc", "/usr", "/usr/bin", "/var", "/var/lib", "/home", "/root", "/run", "/dev", "/sys", "/proc/sys/kernel"})
+        expect_refusal(findings, std::string("write ") + place, try_write(place));
+    if (plan.project.compare(0, plan.user_home.size() + 1, plan.user_home + "/") == 0) // else nothing of it need be there
+        expect_refusal(findings, "write " + plan.user_home, try_write(plan.user_home));
+    const char *temporary = std::getenv("TMPDIR");
+    for (const std::string &place : {plan.project, plan.home, std::string(temporary == nullptr ? "" : temporary), std::string("/tmp"),
+                                     std::string("/var/tmp"), std::string("/dev/shm")}) {
+        const int error = try_write(place);
+        expect(findings, "write " + place, "done", error == 0 ? "done" : "refused (" + word_for(error) + ")");
+    }
+}
+
+// 0 when something is there; an empty directory is nothing.
+int try_find(const std::string &path)
+{
+    struct stat facts {};
+    if (stat(path.c_str(), &facts) != 0) return errno;
+    return S_ISDIR(facts.st_mode) && names_in(path).empty() ? ENOENT : 0;
+}
+
+// What the agent may not write for other reasons, too, must not depend on them alone.
+void look_at_mounts(Findings &findings, const CanaryPlan &plan)
+{
+    const auto flag = [](const std::string &path, unsigned long wanted) {
+        struct statvfs facts {};
+        if (statvfs(path.c_str(), &facts) != 0) return std::string("unknown (") + word_for(errno) + ")";
+        return std::string((facts.f_flag & wanted) != 0 ? "yes" : "no");
+    };
+    const std::vector<std::string> read_only = {"/", "/etc", "/usr", "/home", "/run", "/dev", "/sys"};
+    for (const auto &path : plan.confined ? read_only : std::vector<std::string>{})
+        expect(findings, path + " is read-only", "yes", flag(path, ST_RDONLY));
+    for (const std::string &path :
+         {plan.project, plan.home, std::string("/tmp"), std::string("/var/tmp"), std::string("/dev/shm"), std::string("/usr")}) {
+        expect(findings, path + " is without setuid programs", "yes", flag(path, ST_NOSUID));
+        expect(findings, path + " is without devices", "yes", flag(path, ST_NODEV));
+    }
+}
+
+void look_at_sight(Findings &findings, const CanaryPlan &plan)
+{
+    std::vector<std::string> unread = {"/etc/shadow", "/etc/sudoers", "/etc/ssh/ssh_host_ed25519_key",
+                                       "/proc/kcore", "/proc/kmsg",   "/dev/mem"};
+    // Devices that hosts open to all their accounts, which is what an agent without a sandbox has.
+    if (plan.confined) unread.insert(unread.end(), {"/dev/kmsg", "/dev/fuse", "/dev/net/tun"});
+    for (const auto &path : unread)
+        expect_refusal(findings, "read " + path, try_open(path, O_RDONLY));
+    for (const char *path : {"/proc/sysrq-trigger", "/proc/sys/kernel/core_pattern", "/sys/kernel/mm/ksm/run"})
+        expect_refusal(findings, std::string("open for writing ") + path, try_open(path, O_WRONLY));
+    for (const char *path : {"/run/dbus/system_bus_socket", "/run/systemd/private", "/run/systemd/notify", "/run/systemd/journal/socket",
+                             "/run/systemd/journal/dev-log", "/run/docker.sock", "/run/podman/podman.sock",
+                             "/run/containerd/containerd.sock", "/sys/fs/cgroup/cgroup.procs", "/sys/kernel/debug", "/boot", "/run/sudo"})
+        expect_refusal(findings, std::string("find ") + path, try_find(path));
+    for (const char *path : {".ssh", ".gnupg", ".bash_history", ".profile"})
+        expect_refusal(findings, "find " + plan.user_home + "/" + path,
+                       access((plan.user_home + "/" + path).c_str(), F_OK) == 0 ? 0 : errno);
+    // STATE_DIR/users: the agent's own user alone.
+    const std::string users = plan.home.substr(0, plan.home.rfind('/', plan.home.rfind('/') - 1));
+    expect(findings, "homes of other agents", "none", names_in(users).size() <= 1 ? "none" : "some");
+}
+
+// Whose processes are there: its own, and the first of a sandbox.
+void look_at_processes(Findings &findings)
+{
+    int others = 0;
+    for (const auto &name : names_in("/proc")) {
+        if (name.find_first_not_of("0123456789") != std::string::npos || name == "1") continue;
+        struct stat facts {};
+        if (stat(("/proc/" + name).c_str(), &facts) == 0 && facts.st_uid != getuid()) ++others;
+    }
+    expect(findings, "processes of others", "none", others == 0 ? "none" : std::to_string(others));
+    struct stat first {};
+    const bool hidden = stat("/proc/1", &first) != 0;
+    std::string name;
+    std::ifstream("/proc/1/comm") >> name;
+    const bool of_sandbox = name == "bwrap" || first.st_uid == getuid();
+    expect(findings, "the host's first process", "hidden", hidden || of_sandbox ? "hidden" : "visible (" + name + ")");
+}
+
+void look_at_identity(Findings &findings)
+{
+    std::ifstream status("/proc/self/status");
+    std::map<std::string, std::string> facts;
+    for (std::string line; std::getline(status, line);) {
+        const std::size_t colon = line.find(":\t");
+        if (colon != std::string::npos) facts[line.substr(0, colon)] = line.substr(colon + 2);
+    }
+    for (const char *set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"})
+        expect(findings, std::string("capabilities (") + set + ")", std::string(16, '0'), facts[set]);
+    expect(findings, "no new privileges", "1", facts["NoNewPrivs"]);
+    expect(findings, "system call filter", "2", facts["Seccomp"]);
+    expect(findings, "account", "not root", getuid() == 0 || getgid() == 0 ? "root" : "not root");
+    std::array<gid_t, 64> groups{};
+    const int count = getgroups(static_cast<int>(groups.size()), groups.data());
+    bool root_group = count < 0;
+    for (int index = 0; index < count; ++index)
+        root_group = root_group || groups.at(static_cast<std::size_t>(index)) == 0;
+    expect(findings, "group of root", "not a member", root_group ? "member" : "not a member");
+    rlimit core{};
+    expect(findings, "core files", "none", getrlimit(RLIMIT_CORE, &core) == 0 && core.rlim_max == 0 ? "none" : "possible");
+}
+
+void look_at_namespaces(Findings &findings, const CanaryPlan &plan)
+{
+    for (const auto &[kind, host] : plan.namespaces) {
+        const auto own = namespace_of("self", kind);
+        expect(findings, kind + " namespace", "its own", own && std::to_string(own->inode) != host ? "its own" : "the host's");
+    }
+}
+
+// The errno of a call, 0 when it went through. What goes through changes nothing of this process: it is made in a child.
+int try_call(const std::array<long, 7> &call)
+{
+    const pid_t child = fork();
+    if (child < 0) return 0;
+    if (child == 0) {
+        const long result = syscall(call[0], call[1], call[2], call[3], call[4], call[5], call[6]);
+        _exit(result < 0 ? errno : 0); // a call that forks, too: both say the same
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : EINTR;
+}
+
+void look_at_calls(Findings &findings)
+{
+    struct Row {
+        const char *what;
+        std::array<long, 7> call;
+    };
+    const std::array<Row, 14> rows = {{
+        {"io_uring_setup", {SYS_io_uring_setup, -1, -1}},
+        {"userfaultfd", {SYS_userfaultfd, -1}},
+        {"process_vm_readv", {SYS_process_vm_readv, -1, -1, -1, -1, -1, -1}},
+        {"kcmp", {SYS_kcmp, -1, -1, -1, -1, -1}},
+        {"ptrace", {SYS_ptrace, PTRACE_TRACEME}},
+        {"add_key", {SYS_add_key, -1, -1, -1, -1, -1}},
+        {"keyctl", {SYS_keyctl, KEYCTL_GET_KEYRING_ID, -3, 1}},
+        {"name_to_handle_at", {SYS_name_to_handle_at, -1, -1, -1, -1, -1}},
+        {"a user namespace (unshare)", {SYS_unshare, CLONE_NEWUSER}},
+        {"a user namespace (clone)", {SYS_clone, CLONE_NEWUSER | SIGCHLD}},
+        {"a netlink socket", {SYS_socket, AF_NETLINK, SOCK_RAW, 0}},
+        {"another personality", {SYS_personality, 0x0040000}},
+        {"a key pressed for the terminal (TIOCSTI)", {SYS_ioctl, 0, TIOCSTI, 0}},
+        {"openat2", {SYS_openat2, -1, -1, -1, -1}},
+    }};
+    for (const auto &row : rows) {
+        const int error = try_call(row.call);
+        const bool is_refused = error == EPERM || error == ENOSYS || error == EAFNOSUPPORT;
+        findings.push_back({row.what, "refused", error == 0 ? "done" : word_for(error), is_refused});
+    }
+}
+
+// A session goes without where this host has none (runner/inside/landlock.hpp): no fault, but to be known.
+void look_at_landlock(Findings &findings)
+{
+    findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
+}
+
+// What is made in the project is the user's.
+void look_at_modes(Findings &findings, const CanaryPlan &plan)
+{
+    const std::string file = plan.project + "/.pi-agent-canary-mode-" + std::to_string(getpid());
+    const int fd = open(file.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    expect_refusal(findings, "a setuid file in the project", fd < 0 || fchmod(fd, 04700) == 0 ? 0 : errno);
+    if (fd >= 0) close(fd);
+    unlink(file.c_str());
+}
+
+} // namespace
+
+std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
+{
+    Findings findings;
+    look_at_writing(findings, plan);
+    look_at_mounts(findings, plan);
+    look_at_sight(findings, plan);
+    if (plan.confined) look_at_processes(findings);
+    look_at_identity(findings);
+    look_at_namespaces(findings, plan);
+    if (plan.confined) look_at_calls(findings);
+    if (plan.confined) look_at_landlock(findings);
+    look_at_modes(findings, plan);
+    return findings;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,102 @@
+// Landlock for the session.
+#include "runner/inside/landlock.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/fd.hpp"
+#include "common/seams/defence.hpp"
+
+#include <cerrno>
+#include <cstdint>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+// From <linux/landlock.h> of Linux 6.12; Debian 12's header is older than the kernels it may run on.
+struct RulesetAttributes {
+    std::uint64_t handled_file_system;
+    std::uint64_t handled_network;
+    std::uint64_t scoped;
+};
+constexpr std::uint64_t scope_abstract_unix_socket = 1U << 0U;
+constexpr std::uint64_t scope_signal = 1U << 1U;
+constexpr unsigned create_ruleset_version = 1U << 0U;
+constexpr long first_version_with_scopes = 6;
+constexpr long first_version_with_refer = 2; // before it, any file-system rule forbids renaming between directories
+constexpr long first_version_with_truncate = 3;
+constexpr long first_version_with_ioctl = 5;
+constexpr std::uint64_t refer_and_before = (1U << 14U) - 1; // execute … make_sym, refer
+constexpr std::uint64_t truncate_right = 1U << 14U;
+constexpr std::uint64_t ioctl_right = 1U << 15U;
+constexpr std::uint64_t file_rights = (1U << 0U) | (1U << 1U) | (1U << 2U) | truncate_right | ioctl_right; // execute, write_file, read_file
+constexpr int rule_path_beneath = 1;
+
+struct [[gnu::packed]] PathBeneathAttributes {
+    std::uint64_t allowed;
+    std::int32_t parent;
+};
+
+long ask_for_version()
+{
+    return syscall(SYS_landlock_create_ruleset, nullptr, 0, create_ruleset_version);
+}
+
+void allow_beneath(FdRef ruleset, FdRef place, std::uint64_t rights)
+{
+    const PathBeneathAttributes attributes{rights, place.get()};
+    // EBADFD: a file of no file system that has a place (memfd_create(2)), which Landlock does not restrict (landlock_add_rule(2)).
+    if (syscall(SYS_landlock_add_rule, ruleset.get(), rule_path_beneath, &attributes, 0) != 0 && errno != EBADFD)
+        throw_errno("allowing a place in Landlock");
+}
+
+std::uint64_t rights_of(long version)
+{
+    const bool truncates = version >= first_version_with_truncate && defence_is_on("landlock-truncate");
+    return refer_and_before | (truncates ? truncate_right : 0) | (version >= first_version_with_ioctl ? ioctl_right : 0);
+}
+
+void allow_view(FdRef ruleset, const std::array<UniqueFd, 3> &stdio, std::uint64_t all_rights)
+{
+    const UniqueFd root = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!root) throw_errno("opening /");
+    allow_beneath(ruleset, root, all_rights);
+    for (const auto &fd : stdio) {
+        struct stat facts {};
+        // Devices too: the session's terminal and the host's /dev/null, by names such as /dev/stdout. Pipes and sockets need no rule.
+        const bool needs_rule = fd && fstat(fd.get(), &facts) == 0 && (S_ISREG(facts.st_mode) || S_ISCHR(facts.st_mode));
+        if (needs_rule) allow_beneath(ruleset, fd, file_rights & all_rights);
+    }
+}
+
+} // namespace
+
+std::string landlock_here()
+{
+    const long version = ask_for_version();
+    if (version >= first_version_with_refer) return landlock_is_there;
+    if (version >= 0) return "too old in this kernel (version " + std::to_string(version) + ")";
+    return errno == EPERM ? "refused by a system-call filter around this host" : "not in this kernel, or not enabled";
+}
+
+bool restrict_with_landlock(const std::array<UniqueFd, 3> &stdio)
+{
+    if (!defence_is_on("landlock")) return false;
+    const long version = ask_for_version();
+    // EPERM: never the kernel's own answer to this question, but that of a container's filter that is older than Landlock, as docker's was.
+    if (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP && errno != EPERM) throw_errno("asking for Landlock");
+    if (version < first_version_with_refer) return false; // also -1: no Landlock in this kernel, not enabled, or kept from this host
+    const bool scopes = version >= first_version_with_scopes;
+    const RulesetAttributes attributes{rights_of(version), 0, scopes ? scope_abstract_unix_socket | scope_signal : 0};
+    // An older kernel knows a shorter structure and refuses a longer one only when the rest is not zero.
+    const UniqueFd ruleset = UniqueFd::adopt(static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0)));
+    if (!ruleset) throw_errno("making the Landlock rules");
+    allow_view(ruleset, stdio, attributes.handled_file_system);
+    if (syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) throw_errno("entering the Landlock rules");
+    return scopes;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,107 @@
+// access(2), statvfs(3) and statx(2), and their answers as JSON.
+#include "runner/inside/path_access.hpp"
+
+#include "common/base/error.hpp"
+
+#include <fcntl.h>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int chained_links_at_most = 40; // as the kernel has it
+
+std::string above(const std::string &path)
+{
+    const std::size_t slash = path.rfind('/');
+    return slash == 0 || slash == std::string::npos ? "/" : path.substr(0, slash);
+}
+
+bool is_mount_point(const std::string &path)
+{
+    struct statx facts {};
+    return statx(AT_FDCWD, path.c_str(), AT_SYMLINK_NOFOLLOW | AT_NO_AUTOMOUNT, 0, &facts) == 0 &&
+           (facts.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+// Where a path through symbolic links ends, if nothing is there and it is not the path itself.
+std::string dangling_end(const std::string &path)
+{
+    std::error_code unknown;
+    if (std::filesystem::exists(path, unknown) || unknown) return "";
+    // What of it is there, its links followed; the rest as it is written.
+    std::filesystem::path end = path;
+    for (int links = 0; links < chained_links_at_most; ++links) {
+        const std::filesystem::path real = std::filesystem::weakly_canonical(end, unknown);
+        if (unknown) return "";
+        std::filesystem::path place;
+        bool is_link = false;
+        for (auto part = real.begin(); part != real.end(); ++part) { // a link that leads nowhere is none to weakly_canonical()
+            place /= *part;
+            if (is_link || !std::filesystem::is_symlink(place, unknown)) continue;
+            place = place.parent_path() / std::filesystem::read_symlink(place, unknown);
+            is_link = true;
+        }
+        end = place.lexically_normal();
+        if (!is_link) break;
+    }
+    return end == std::filesystem::path(path).lexically_normal() ? "" : end.string();
+}
+
+} // namespace
+
+PathAccess look_at_path(const std::string &path)
+{
+    const auto may = [&](int mode) { return faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0; };
+    PathAccess found;
+    struct stat facts {};
+    found.exists = lstat(path.c_str(), &facts) == 0;
+    found.read = may(R_OK);
+    found.write = may(W_OK);
+    found.execute = may(X_OK);
+    std::string nearest = path;
+    while (nearest != "/" && lstat(nearest.c_str(), &facts) != 0)
+        nearest = above(nearest);
+    struct statvfs system {};
+    found.read_only = statvfs(nearest.c_str(), &system) == 0 && (system.f_flag & ST_RDONLY) != 0;
+    while (nearest != "/" && !is_mount_point(nearest))
+        nearest = above(nearest);
+    found.mount = nearest;
+    found.leads_to = dangling_end(path);
+    return found;
+}
+
+std::string encode(const std::vector<PathAccess> &answers)
+{
+    auto list = nlohmann::json::array();
+    for (const auto &answer : answers)
+        list.push_back({{"exists", answer.exists},
+                        {"read", answer.read},
+                        {"write", answer.write},
+                        {"execute", answer.execute},
+                        {"read_only", answer.read_only},
+                        {"mount", answer.mount},
+                        {"leads_to", answer.leads_to}});
+    return nlohmann::json{{"paths", list}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+std::vector<PathAccess> decode_path_access(const std::string &line)
+{
+    try {
+        std::vector<PathAccess> answers;
+        const auto json = nlohmann::json::parse(line);
+        for (const auto &answer : json.at("paths"))
+            answers.push_back({answer.at("exists"), answer.at("read"), answer.at("write"), answer.at("execute"), answer.at("read_only"),
+                               answer.at("mount"), answer.at("leads_to")});
+        return answers;
+    } catch (const nlohmann::json::exception &) { // it came through processes of the user's and the agent's
+        throw Failure(ExitStatus::unavailable, "the session's answer cannot be understood");
+    }
+}
+
+} // namespace pi_agent

@@ -1,0 +1,47 @@
+// pi-agent-docker: the first program of a session's unit under sandbox.method docker. systemd hands it docker's arguments and a pipe for
+// complaints as standard output and standard error. Becomes docker's client, with nothing of anybody's environment.
+#include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
+#include "common/base/exec_pointers.hpp"
+#include "common/base/fd.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/root/method/docker_preflight.hpp"
+#include "runner/wire/engine_arguments.hpp"
+
+#include <cstdio>
+#include <exception>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
+
+void place_descriptors()
+{
+    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!null || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0) throw_errno("opening /dev/null");
+    if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) throw_errno("closing descriptors");
+}
+
+} // namespace
+
+int main()
+{
+    try {
+        const std::vector<std::string> arguments = read_engine_arguments(FdRef(STDOUT_FILENO));
+        place_descriptors();
+        fault_point("docker-door");
+        // No endpoint, context or proxy of anybody's: the daemon and the directory of settings are arguments.
+        const std::vector<std::string> environment = {"PATH=/usr/sbin:/usr/bin"};
+        execve(build::docker_path, exec_pointers(arguments).data(), exec_pointers(environment).data());
+        throw_errno(std::string("running ") + build::docker_path);
+    } catch (const std::exception &failure) {
+        std::fprintf(stderr, "pi-agent-docker: %s\n", failure.what());
+        const auto *known = dynamic_cast<const Failure *>(&failure);
+        return static_cast<int>(known == nullptr ? ExitStatus::internal : known->status());
+    }
+}

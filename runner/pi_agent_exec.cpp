@@ -1,0 +1,152 @@
+// pi-agent-exec: the first process of the agent's unit. Receives the launch record, restricts itself for good, runs the agent, reports its
+// end.
+#include "common/base/channel.hpp"
+#include "common/base/error.hpp"
+#include "common/seams/defence.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/filter/seccomp_filter.hpp"
+#include "runner/inside/agent_process.hpp"
+#include "runner/inside/landlock.hpp"
+#include "runner/plan/patience.hpp"
+#include "runner/wire/launch_record.hpp"
+
+#include <charconv>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <optional>
+#include <string_view>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace {
+
+using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
+
+constexpr int patience_seconds = 30;
+
+// Every signal waits: systemd's TERM is for the agent, and a helper that died of it would cut the agent's last output off.
+void block_signals()
+{
+    sigset_t all;
+    sigfillset(&all);
+    if (sigprocmask(SIG_SETMASK, &all, nullptr) != 0) throw_errno("blocking signals");
+}
+
+// -1 for what is no number.
+int descriptor_of(std::string_view text)
+{
+    int fd = -1;
+    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), fd);
+    return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() ? fd : -1;
+}
+
+// On standard input, or where the one argument says: podman passes nothing on as standard input.
+UniqueFd take_control_socket(int fd)
+{
+    int type = 0;
+    socklen_t length = sizeof type;
+    if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
+        throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
+    UniqueFd control = UniqueFd::adopt(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!control || !null || dup2(null.get(), STDIN_FILENO) < 0 || (fd != STDIN_FILENO && close(fd) != 0))
+        throw_errno("taking the control socket");
+    return control;
+}
+
+// At a socket of the runner's, where that is all that an engine lets through: docker passes nothing on.
+UniqueFd knock_for_control_socket(const char *path)
+{
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    std::strncpy(address.sun_path, path, sizeof address.sun_path - 1);
+    const UniqueFd door = UniqueFd::adopt(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0));
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface
+    if (!door || connect(door.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0)
+        throw_errno("reaching pi-agent's runner");
+    std::optional<Packet> answer = receive_packet(door, in_seconds(launch_patience_seconds));
+    if (!answer || answer->fds.size() != 1) throw Failure(ExitStatus::denied, "the runner let this process in nowhere");
+    return std::move(answer->fds.front());
+}
+
+// conmon's, which alone can tell podman of our end, and so systemd; or the shim's of docker: who kills it ends the session.
+void die_with_parent()
+{
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
+}
+
+void restrict(const ReceivedLaunch &launch)
+{
+    if (launch.record.restrictions == Restrictions::none) return; // sandbox.method: none
+    restrict_with_landlock(launch.stdio);
+    if (launch.record.restrictions == Restrictions::all) install_call_filter();
+    install_agent_call_filter();
+}
+
+ExecEnded run(FdRef control)
+{
+    send_packet(control, encode(ExecMessage(ExecReady{})), {}, in_seconds(patience_seconds));
+    fault_point("launcher-ready");
+    ReceivedLaunch launch = receive_launch(control, in_seconds(launch_patience_seconds));
+    require_mount_points(launch.record);
+    enter_working_directory(launch.record);
+    take_terminal(launch);
+    restrict(launch);
+    // --- restricted from here: this process and the agent alike ---
+    fault_point("restricted");
+    const pid_t agent = start_agent(launch);
+    fault_point("agent-started");
+    for (auto &fd : launch.stdio)
+        fd.reset(); // the agent's end of a pipe must be the last one
+    launch.terminal.reset();
+    return wait_for_agent(agent, control);
+}
+
+// With this process the unit ends, and with the unit the kernel's account of its limits, which the runner reads first.
+void wait_for_answer(FdRef control)
+{
+    try {
+        receive_packet(control, in_seconds(1));
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: without it a notice may be missing
+    }
+}
+
+} // namespace
+
+int main(int count, char **arguments)
+{
+    // Same uid as the agent: not dumpable, so that it cannot be traced or read through /proc.
+    if (defence_is_on("exec-not-dumpable") && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) != 0) return static_cast<int>(ExitStatus::system_failure);
+    UniqueFd control;
+    try {
+        const bool has_engine = count > 1;
+        const bool has_door = has_engine && arguments[1][0] == '/';
+        if (has_door || (has_engine && defence_is_on("podman:die-with-engine"))) die_with_parent();
+        control = has_door ? knock_for_control_socket(arguments[1])
+                           : take_control_socket(has_engine ? descriptor_of(arguments[1]) : STDIN_FILENO);
+        block_signals();
+        const ExecEnded ended = run(control);
+        fault_point("agent-over");
+        send_packet(control, encode(ExecMessage(ended)), {}, in_seconds(1));
+        wait_for_answer(control);
+        end_like(ended);
+    } catch (const std::exception &failure) {
+        const auto *known = dynamic_cast<const Failure *>(&failure);
+        const ExitStatus status = known == nullptr ? ExitStatus::internal : known->status();
+        if (!control) {
+            std::fprintf(stderr, "pi-agent-exec: %s\n", failure.what());
+            return static_cast<int>(status);
+        }
+        try {
+            send_packet(control, encode(ExecMessage(ExecFailed{failure.what()})), {}, in_seconds(1));
+        } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): the runner is gone; systemd still has the status
+        }
+        return static_cast<int>(status);
+    }
+}

@@ -1,0 +1,60 @@
+// pi-agent-podman: the first program of a session's unit under sandbox.method podman. systemd hands it the launcher's control socket,
+// podman's arguments and a pipe for complaints as its three standard descriptors; podman wants the socket where it passes descriptors on.
+// Becomes podman, with nothing of anybody's environment.
+#include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
+#include "common/base/exec_pointers.hpp"
+#include "common/base/fd.hpp"
+#include "common/seams/defence.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/plan/podman_command.hpp"
+#include "runner/root/method/podman_preflight.hpp"
+#include "runner/wire/engine_arguments.hpp"
+
+#include <array>
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <string>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
+
+void place_descriptors()
+{
+    int type = 0;
+    socklen_t length = sizeof type;
+    if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
+        throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
+    if (dup2(STDIN_FILENO, podman_control_fd) < 0) throw_errno("placing the control socket");
+    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!null || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0) throw_errno("opening /dev/null");
+    if (close_range(podman_control_fd + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) throw_errno("closing descriptors");
+}
+
+} // namespace
+
+int main()
+{
+    try {
+        const std::vector<std::string> arguments = read_engine_arguments(FdRef(STDOUT_FILENO));
+        place_descriptors();
+        fault_point("podman-door");
+        // No endpoint, context or containers.conf of anybody's: the one file that is named has nothing in it.
+        std::vector<std::string> environment;
+        environment.emplace_back("PATH=/usr/sbin:/usr/bin");
+        if (defence_is_on("podman:no-settings")) environment.emplace_back("CONTAINERS_CONF=/dev/null");
+        execve(build::podman_path, exec_pointers(arguments).data(), exec_pointers(environment).data());
+        throw_errno(std::string("running ") + build::podman_path);
+    } catch (const std::exception &failure) {
+        std::fprintf(stderr, "pi-agent-podman: %s\n", failure.what());
+        const auto *known = dynamic_cast<const Failure *>(&failure);
+        return static_cast<int>(known == nullptr ? ExitStatus::internal : known->status());
+    }
+}

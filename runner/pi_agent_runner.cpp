@@ -1,0 +1,98 @@
+// pi-agent-runner: called by sudo without arguments, with the wrapper's socket as standard input. Root.
+#include "common/base/error.hpp"
+#include "common/base/request.hpp"
+#include "common/host/identity.hpp"
+#include "common/seams/defence.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/root/door/authenticate.hpp"
+#include "runner/root/door/process_state.hpp"
+#include "runner/root/launch/launch.hpp"
+#include "runner/root/session/session_record.hpp"
+
+#include <csignal>
+#include <cstdio>
+#include <exception>
+#include <string>
+#include <unistd.h>
+
+namespace {
+
+using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
+
+// "", or why this is recorded nowhere.
+std::string record_failure(SessionRecord &record, const Failure &failure)
+{
+    try {
+        record.failed(failure.status(), failure.what());
+        return "";
+    } catch (const std::exception &unrecorded) {
+        return unrecorded.what();
+    }
+}
+
+// Before the caller is known there is only standard error, which may be anything: a pipe that nobody reads must not keep root.
+int refuse_on_stderr(SessionRecord &record, const Failure &failure)
+{
+    if (geteuid() == 0) record_failure(record, failure); // else nobody was let in, and nothing is root's to record
+    signal(SIGALRM, SIG_DFL);                            // the caller may ignore it
+    sigset_t alarm_only;
+    sigemptyset(&alarm_only);
+    sigaddset(&alarm_only, SIGALRM);
+    sigprocmask(SIG_UNBLOCK, &alarm_only, nullptr);
+    alarm(2);
+    std::fprintf(stderr, "pi-agent-runner: %s\n", failure.what());
+    return static_cast<int>(failure.status());
+}
+
+int report(FdRef wrapper, SessionRecord &record, const Failure &failure)
+{
+    std::string text = failure.what();
+    const std::string unrecorded = record_failure(record, failure);
+    if (!unrecorded.empty() && unrecorded != text) text += "\n" + unrecorded;
+    try {
+        send_packet(wrapper, encode(RunnerMessage(FailureReport{failure.status(), text})), {}, in_seconds(1));
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: the wrapper is gone, the record has it
+    }
+    return static_cast<int>(failure.status());
+}
+
+int serve(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
+{
+    try {
+        fault_point("authenticated");
+        run_session(root, caller, wrapper, record);
+        return 0;
+    } catch (const Failure &failure) {
+        return report(wrapper, record, failure);
+    } catch (const std::exception &failure) {
+        return report(wrapper, record, Failure(ExitStatus::internal, std::string("internal error: ") + failure.what()));
+    }
+}
+
+} // namespace
+
+int main(int argc, char ** /*argv*/)
+{
+    SessionRecord record;
+    try {
+        // --- root from here: everything that the caller chose is taken back or checked, in this order ---
+        reset_timer_slack();
+        signal(SIGXFSZ, SIG_IGN); // a caller's limit of file sizes ends no record and no runner; all limits go later
+        const std::optional<std::string> sudo_uid = take_sudo_uid();
+        const AsRoot root = AsRoot::claim();
+        if (sudo_uid) record.concerns(parse_uid(*sudo_uid));
+        if (argc != 1 && defence_is_on("no-arguments")) throw Failure(ExitStatus::denied, "denied: this program takes no arguments");
+        const Account caller = authenticate(root, FdRef(STDIN_FILENO), sudo_uid);
+        record.concerns(caller);
+        UniqueFd wrapper = take_channel(root);
+        const int status = serve(root, caller, wrapper, record);
+        // What its user sent and nobody has read is closed with it: at the end of this process, where no close waits (SO_LINGER,
+        // socket(7)).
+        if (defence_is_on("close-at-exit")) static_cast<void>(wrapper.release());
+        return status;
+    } catch (const Failure &failure) {
+        return refuse_on_stderr(record, failure);
+    } catch (const std::exception &failure) {
+        return refuse_on_stderr(record, Failure(ExitStatus::internal, failure.what()));
+    }
+}

@@ -1,0 +1,39 @@
+// What the agent is told about the box it works in, as instructions in the file /AGENTS.md of its view.
+#pragma once
+
+#include "common/policy/policy.hpp"
+#include "runner/root/session/session_directory.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// From the plan of this session.
+struct BoxFacts {
+    std::string project; // the root's path
+    std::string home;
+    std::string account;             // the agent's
+    std::vector<std::string> hidden; // mount points in the project that look empty, relative to it; any bytes
+    bool settings_lock = false;
+    NetworkPolicy network;
+    ScratchKind scratch = ScratchKind::disk;
+    std::vector<std::string> read_only = {};  // paths in the project that are protected, relative to it; any bytes
+    bool masked = false;                      // some of it cannot be read
+    std::vector<std::string> toolchains = {}; // of the user's, read-only: paths as the agent sees them; any bytes
+    std::vector<std::string> caches = {};     // copies of the user's, whose changes are not kept: the same
+    LimitsPolicy limits = {};
+    bool limited = true;   // the sandbox holds the session to limits at all
+    bool confined = true;  // there is a sandbox
+    bool knows_ids = true; // of other accounts and groups, to keep them in access control lists
+};
+
+// A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.
+std::string box_notes(const BoxFacts &facts);
+
+// Puts them where the agent looks for instructions, above every project, and cannot write. Arguments would not do: --append-system-prompt
+// takes the place of the user's own APPEND_SYSTEM.md, and breaks `pi install` and its like. The agent's home would not do either, as it
+// shares that with other sessions.
+void show_box_notes(const SessionDirectory &session, const BoxFacts &facts);
+
+} // namespace pi_agent

@@ -1,0 +1,65 @@
+// The plan on its way from the runner to the canary.
+#include "runner/inside/canary.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "runner/root/kernel/process_namespace.hpp"
+
+#include <string_view>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::string_view namespace_prefix = "host-";
+constexpr const char *unconfined = "unconfined=";
+
+} // namespace
+
+std::map<std::string, std::string> host_namespaces(const std::vector<std::string> &kinds)
+{
+    std::map<std::string, std::string> found;
+    for (const auto &kind : kinds) {
+        const auto host = namespace_of("1", kind);
+        if (!host) throw_errno("reading the host's " + kind + " namespace");
+        found[kind] = std::to_string(host->inode);
+    }
+    return found;
+}
+
+std::vector<std::string> canary_arguments(const CanaryPlan &plan)
+{
+    std::vector<std::string> arguments = {"project=" + plan.project, "home=" + plan.home, "user-home=" + plan.user_home};
+    if (!plan.confined) arguments.emplace_back(unconfined);
+    for (const auto &[kind, host] : plan.namespaces)
+        arguments.push_back(std::string(namespace_prefix) + kind + "=" + host);
+    return arguments;
+}
+
+CanaryPlan parse_canary_arguments(const std::vector<std::string> &arguments)
+{
+    CanaryPlan plan;
+    for (const auto &argument : arguments) {
+        const std::size_t equals = argument.find('=');
+        const std::string name = argument.substr(0, equals);
+        const std::string value = equals == std::string::npos ? "" : argument.substr(equals + 1);
+        if (name == "project")
+            plan.project = value;
+        else if (name == "home")
+            plan.home = value;
+        else if (name == "user-home")
+            plan.user_home = value;
+        else if (argument == unconfined)
+            plan.confined = false;
+        else if (name.compare(0, namespace_prefix.size(), namespace_prefix) == 0)
+            plan.namespaces[name.substr(namespace_prefix.size())] = value;
+        else
+            throw Failure(ExitStatus::usage,
+                          "pi-agent-canary is started by pi-agent's runner; it knows no " + escape_for_display(argument));
+    }
+    if (plan.project.empty() || plan.home.empty())
+        throw Failure(ExitStatus::usage, "pi-agent-canary is started by pi-agent's runner, in the agent's place: pi --pi-agent-canary");
+    return plan;
+}
+
+} // namespace pi_agent

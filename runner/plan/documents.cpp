@@ -1,0 +1,220 @@
+// Merging JSON documents.
+#include "runner/plan/documents.hpp"
+
+#include "runner/plan/json_numbers.hpp"
+
+#include <array>
+#include <charconv>
+
+namespace pi_agent {
+
+namespace {
+
+using nlohmann::json;
+
+const json *member(const json *object, const std::string &key)
+{
+    if (object == nullptr || !object->is_object()) return nullptr;
+    const auto found = object->find(key);
+    return found == object->end() ? nullptr : &*found;
+}
+
+const json *pointer_to(const std::optional<json> &value) noexcept
+{
+    return value ? &*value : nullptr;
+}
+
+bool are_same(const json *one, const json *other)
+{
+    if (one == nullptr || other == nullptr) return one == other;
+    return are_same_values(*one, *other);
+}
+
+bool is_object(const json *value) noexcept
+{
+    return value != nullptr && value->is_object();
+}
+
+std::set<std::string> keys_of(std::initializer_list<const json *> objects)
+{
+    std::set<std::string> keys;
+    for (const json *object : objects)
+        if (is_object(object))
+            for (const auto &item : object->items())
+                keys.insert(item.key());
+    return keys;
+}
+
+// The inside without managed values, which are nobody's choice: where the agent left a value as it was written, what was chosen then.
+json without_managed(const json &inside, const json *was_chosen, const json *was_written)
+{
+    json own = json::object();
+    for (const auto &key : keys_of({&inside, was_chosen})) {
+        const json *value = member(&inside, key);
+        const json *chosen = member(was_chosen, key);
+        const json *written = member(was_written, key);
+        if (are_same(value, written))
+            value = chosen;
+        else if (is_object(value) && is_object(written))
+            own[key] = without_managed(*value, chosen, written);
+        if (value != nullptr && !own.contains(key)) own[key] = *value;
+    }
+    return own;
+}
+
+// For each key: the host's if the host changed it since the last sync, else the agent's. Without a last sync the host's, if it has one.
+json merge_three_ways(const json &host, const json &inside, const json *base_host)
+{
+    json merged = json::object();
+    for (const auto &key : keys_of({&host, &inside})) {
+        const json *of_host = member(&host, key);
+        const json *of_inside = member(&inside, key);
+        const json *was_host = member(base_host, key);
+        if (is_object(of_host) && is_object(of_inside)) {
+            merged[key] = merge_three_ways(*of_host, *of_inside, was_host);
+            continue;
+        }
+        const bool is_the_agents = base_host == nullptr ? of_host == nullptr : are_same(of_host, was_host);
+        const json *chosen = is_the_agents ? of_inside : of_host;
+        if (chosen != nullptr) merged[key] = *chosen;
+    }
+    return merged;
+}
+
+// The inside without what is as the host had it at the last sync, key by key.
+json without_the_hosts(const json &inside, const json *was_host)
+{
+    json own = json::object();
+    for (const auto &[key, value] : inside.items()) {
+        const json *was = member(was_host, key);
+        if (value.is_object() && is_object(was)) {
+            if (json rest = without_the_hosts(value, was); !rest.empty()) own[key] = std::move(rest);
+        } else if (was == nullptr || value != *was) {
+            own[key] = value;
+        }
+    }
+    return own;
+}
+
+// "1.10.2" as numbers; anything else as none, which is less than all.
+std::vector<unsigned> version_numbers(const json *value)
+{
+    std::vector<unsigned> numbers;
+    if (value == nullptr || !value->is_string()) return numbers;
+    const auto &text = value->get_ref<const std::string &>();
+    for (const char *at = text.data(), *end = at + text.size(); at < end;) {
+        unsigned number = 0;
+        const auto [next, error] = std::from_chars(at, end, number);
+        if (error != std::errc()) break;
+        numbers.push_back(number);
+        if (next == end || *next != '.') break;
+        at = next + 1;
+    }
+    return numbers;
+}
+
+void keep_the_agents_own(const DocumentVersions &versions, json &merged)
+{
+    const json *inside = pointer_to(versions.inside);
+    for (const char *key : {"trackingId", "deviceId"}) {
+        const json *own = member(inside, key);
+        if (own != nullptr && member(&versions.host, key) == nullptr) merged[key] = *own;
+    }
+    constexpr const char *version = "lastChangelogVersion";
+    const json *of_inside = member(inside, version);
+    const json *of_host = member(&versions.host, version);
+    const json *larger = version_numbers(of_inside) < version_numbers(of_host) || of_inside == nullptr ? of_host : of_inside;
+    if (larger != nullptr) merged[version] = *larger;
+}
+
+bool is_oauth(const json *entry)
+{
+    const json *type = member(entry, "type");
+    return type != nullptr && *type == "oauth";
+}
+
+// What stays of one entry; none when it goes.
+const json *choose_credential(const json *host, const json *inside, const json *was_host, bool always_oauth)
+{
+    if (host == nullptr) return are_same(inside, was_host) ? nullptr : inside;
+    const bool rotates = always_oauth || is_oauth(host) || is_oauth(inside);
+    if (!rotates) return host;
+    if (was_host == nullptr) return inside != nullptr ? inside : host;
+    return are_same(host, was_host) ? inside : host;
+}
+
+} // namespace
+
+json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions)
+{
+    json merged = versions.host;
+    if (file_class != FileClass::mirror) {
+        merged =
+            without_managed(versions.inside.value_or(json::object()), pointer_to(versions.base_chosen), pointer_to(versions.base_written));
+        if (file_class == FileClass::seed) merged = merge_three_ways(versions.host, merged, pointer_to(versions.base_host));
+        if (file_class == FileClass::never) merged = without_the_hosts(merged, pointer_to(versions.base_host));
+    }
+    if (name == "settings.json") keep_the_agents_own(versions, merged);
+    return merged;
+}
+
+json merge_credentials(const std::string &name, FileClass file_class, const DocumentVersions &versions,
+                       const std::set<std::string> &managed_providers)
+{
+    json merged = json::object();
+    for (const auto &provider : keys_of({&versions.host, pointer_to(versions.inside)})) {
+        if (name == "auth.json" && managed_providers.contains(provider)) continue;
+        const json *of_host = member(&versions.host, provider);
+        const json *of_inside = member(pointer_to(versions.inside), provider);
+        const json *was_host = member(pointer_to(versions.base_host), provider);
+        const json *chosen = is_copied(file_class) ? of_host : of_inside;
+        if (file_class == FileClass::seed) chosen = choose_credential(of_host, of_inside, was_host, name == "mcp-auth.json");
+        if (file_class == FileClass::never && are_same(of_inside, was_host)) chosen = nullptr;
+        if (chosen != nullptr) merged[provider] = *chosen;
+    }
+    return merged;
+}
+
+json without_keys(json models, const std::set<std::string> &managed_providers)
+{
+    const auto providers = models.find("providers");
+    if (providers == models.end() || !providers->is_object()) return models;
+    for (const auto &provider : managed_providers) {
+        const auto entry = providers->find(provider);
+        if (entry != providers->end() && entry->is_object()) entry->erase("apiKey");
+    }
+    return models;
+}
+
+std::set<std::string> providers_with_keys(const json &models)
+{
+    std::set<std::string> found;
+    const json *providers = member(&models, "providers");
+    if (!is_object(providers)) return found;
+    for (const auto &item : providers->items())
+        if (member(&item.value(), "apiKey") != nullptr) found.insert(item.key());
+    return found;
+}
+
+std::vector<std::string> paths_that_leave(const json &settings)
+{
+    constexpr std::array keys = {"extensions", "skills", "prompts", "themes", "packages"};
+    std::vector<std::string> found;
+    for (const char *key : keys) {
+        const json *list = member(&settings, key);
+        if (list == nullptr || !list->is_array()) continue;
+        for (const auto &item : *list) {
+            const json *source = item.is_object() ? member(&item, "source") : &item;
+            if (source == nullptr || !source->is_string()) continue;
+            std::string path = source->get<std::string>();
+            if (!path.empty() && (path[0] == '-' || path[0] == '+' || path[0] == '!'))
+                path.erase(0, 1); // patterns that switch one on or off
+            const bool leaves = path.substr(0, 1) == "/" || path.substr(0, 1) == "~" || path.substr(0, 3) == "../" || path == ".." ||
+                                path.find("/../") != std::string::npos;
+            if (leaves) found.push_back(std::string(key) + ": " + path);
+        }
+    }
+    return found;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,43 @@
+// How the host's, the agent's and the managed version of a JSON document become one. Pure: no file is touched here.
+#pragma once
+
+#include "common/policy/config_classes.hpp"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// The versions of one document, each an object. `base_*` are of the last sync, none before the first.
+struct DocumentVersions {
+    nlohmann::json host = nlohmann::json::object();
+    std::optional<nlohmann::json> inside;
+    std::optional<nlohmann::json> base_host;
+    std::optional<nlohmann::json> base_chosen;  // what was chosen of both, before the managed values
+    std::optional<nlohmann::json> base_written; // what the last sync left inside
+};
+
+// settings.json and, where they are managed, models.json, keybindings.json and mcp.json, before their managed values: what was changed only
+// inside (class seed; all of it for agent, for never but what the host once had; nothing for mirror) < host, key by key. Of settings.json
+// the agent's own keys stay in any class: lastChangelogVersion, the larger of both, trackingId and deviceId.
+nlohmann::json merge_document(const std::string &name, FileClass file_class, const DocumentVersions &versions);
+
+// auth.json and mcp-auth.json, entry by entry: an api_key is the host's. An OAuth entry is the agent's once there is one inside (each
+// refresh rotates the token, and the host's copy goes stale), until a new login changes the host's. When the host has an entry no longer,
+// it goes inside too, unless it was changed there. With mirror all are the host's, with agent those inside stay, with never those among
+// them that are not as the host had them. What of `managed_providers` is, goes. Of mcp-auth.json every entry counts as OAuth.
+nlohmann::json merge_credentials(const std::string &name, FileClass file_class, const DocumentVersions &versions,
+                                 const std::set<std::string> &managed_providers);
+
+// models.json without the keys of managed providers, which would beat the managed ones.
+nlohmann::json without_keys(nlohmann::json models, const std::set<std::string> &managed_providers);
+// The providers for which a managed models.json has a key.
+std::set<std::string> providers_with_keys(const nlohmann::json &models);
+
+// Resource paths of a settings.json that leave the config directory: inside they mean another place. "extensions: ~/x"
+std::vector<std::string> paths_that_leave(const nlohmann::json &settings);
+
+} // namespace pi_agent

@@ -1,0 +1,46 @@
+// The agent's environment: layers in a fixed order, nothing of the user's shell but what describes the terminal.
+#pragma once
+
+#include "common/policy/env_file.hpp"
+#include "common/policy/policy.hpp"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+struct EnvironmentVariable {
+    std::string value;
+    std::string from; // for people: "shell", "/home/alice/.pi/agent/env:3", "env", "/etc/pi-agent/env:1", "users.alice.env", "pi-agent"
+};
+
+// From the lowest layer to the highest.
+struct EnvironmentInput {
+    std::vector<std::string> presentation;    // NAME=VALUE from the request
+    std::vector<EnvAssignment> host_files;    // the user's own
+    Environment managed;                      // policy `env`
+    std::vector<EnvAssignment> managed_files; // policy `env_files`
+    Environment per_user;                     // policy `users.NAME.env`
+    std::string home;
+    std::string agent_name; // account
+    std::string binary;
+    std::string session_id;
+    std::map<std::string, EnvironmentVariable> defaults = {};    // of the product, for every layer to replace: below all
+    std::map<std::string, std::string> certificates_inside = {}; // variables that name files of certificates: their paths inside
+    std::string tmpdir = {};                                     // the user's choice, as seen inside; empty: the session's own
+};
+
+// Where the host has its programs (build option): directories in the order of PATH, where they come after the home's and the shims.
+std::vector<std::string> system_path();
+
+// The product's own variables win over every layer.
+std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentInput &input);
+
+// The same as NAME=VALUE, sorted by name.
+std::vector<std::string> compose_environment(const EnvironmentInput &input);
+
+// What the policy sets, of all its layers.
+Environment managed_environment(const EnvironmentInput &input);
+
+} // namespace pi_agent

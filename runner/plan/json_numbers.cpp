@@ -1,0 +1,118 @@
+// Marking numbers, and writing them as they were.
+#include "runner/plan/json_numbers.hpp"
+
+#include <algorithm>
+#include <cstdlib>
+#include <string_view>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::string_view mark = "\\u0000number "; // as it stands in JSON; nothing that is not a number follows it
+constexpr std::string_view mark_inside{"\0number ", 8};
+constexpr std::string_view number_bytes = "+-.0123456789eE";
+constexpr std::size_t exact_digits = 18;
+
+std::size_t skip_digits(std::string_view text, std::size_t at)
+{
+    return std::min(text.find_first_not_of("0123456789", at), text.size());
+}
+
+// As RFC 8259 has it.
+bool is_number(std::string_view text)
+{
+    std::size_t at = text.starts_with('-') ? 1 : 0;
+    const std::size_t whole = skip_digits(text, at);
+    if (whole == at || (text[at] == '0' && whole > at + 1)) return false;
+    at = whole;
+    if (at < text.size() && text[at] == '.') {
+        const std::size_t end = skip_digits(text, at + 1);
+        if (end == at + 1) return false;
+        at = end;
+    }
+    if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+        const std::size_t digits = at + (at + 1 < text.size() && (text[at + 1] == '+' || text[at + 1] == '-') ? 2 : 1);
+        const std::size_t end = skip_digits(text, digits);
+        if (end == digits) return false;
+        at = end;
+    }
+    return at == text.size();
+}
+
+bool is_exact(std::string_view number)
+{
+    return number != "-0" && number.size() <= exact_digits && number.find_first_of(".eE") == std::string_view::npos;
+}
+
+std::size_t end_of_text(std::string_view json, std::size_t at)
+{
+    for (++at; at < json.size() && json[at] != '"'; ++at)
+        if (json[at] == '\\') ++at;
+    return std::min(at + 1, json.size());
+}
+
+// The number that a marked text stands for, or "".
+std::string number_of(const nlohmann::json &value)
+{
+    if (value.is_number()) return value.dump();
+    if (!value.is_string()) return "";
+    const auto &text = value.get_ref<const std::string &>();
+    return text.starts_with(mark_inside) && is_number(text.substr(mark_inside.size())) ? text.substr(mark_inside.size()) : "";
+}
+
+} // namespace
+
+std::size_t MarkedNumbers::original(std::size_t byte) const
+{
+    std::size_t more = 0;
+    for (const auto &[after, count] : added)
+        if (after < byte) more += count;
+    return byte - std::min(more, byte);
+}
+
+MarkedNumbers mark_numbers(const std::string &json)
+{
+    MarkedNumbers marked;
+    for (std::size_t at = 0; at < json.size();) {
+        std::size_t end = at + 1;
+        if (json[at] == '"') end = end_of_text(json, at);
+        const bool begins = json[at] == '-' || (json[at] >= '0' && json[at] <= '9');
+        if (begins) end = std::min(json.find_first_not_of(number_bytes, at), json.size());
+        const std::string_view token = std::string_view(json).substr(at, end - at);
+        if (begins && is_number(token) && !is_exact(token)) {
+            marked.text.append(1, '"').append(mark).append(token).append(1, '"');
+            marked.added.emplace_back(marked.text.size() - 1, mark.size() + 2);
+        } else {
+            marked.text.append(token);
+        }
+        at = end;
+    }
+    return marked;
+}
+
+std::string dump_with_numbers(const nlohmann::json &document, int indent)
+{
+    const std::string json = document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::string text;
+    for (std::size_t at = 0; at < json.size();) {
+        std::size_t end = at + 1;
+        if (json[at] == '"') end = end_of_text(json, at);
+        const std::string_view token = std::string_view(json).substr(at, end - at);
+        const bool is_marked = token.size() > mark.size() + 2 && token.substr(1, mark.size()) == mark;
+        const std::string_view number = is_marked ? token.substr(mark.size() + 1, token.size() - mark.size() - 2) : std::string_view();
+        text.append(is_number(number) ? number : token);
+        at = end;
+    }
+    return text;
+}
+
+bool are_same_values(const nlohmann::json &one, const nlohmann::json &other)
+{
+    if (one == other) return true;
+    const std::string first = number_of(one);
+    const std::string second = number_of(other);
+    return !first.empty() && !second.empty() && std::strtod(first.c_str(), nullptr) == std::strtod(second.c_str(), nullptr);
+}
+
+} // namespace pi_agent

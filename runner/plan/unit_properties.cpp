@@ -1,0 +1,276 @@
+// The agent's unit as a table of properties (systemd.exec(5), systemd.resource-control(5)).
+#include "runner/plan/unit_properties.hpp"
+
+#include "common/base/build_settings.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "runner/plan/docker_command.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/plan/patience.hpp"
+#include "runner/plan/podman_command.hpp"
+#include "runner/root/session/session_directory.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::uint64_t second = 1'000'000; // microseconds
+
+// ProtectHome=yes would hide a project that lies below a home, so there it is "tmpfs". systemd 252 and 257 make those tmpfs writable
+// for everyone, so each is named again, read-only; the binds are put into them afterwards.
+void add_homes(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
+{
+    TemporaryFileSystems filesystems{{{"/dev/shm", "mode=1777"}}};
+    const bool below_home = std::any_of(plan.binds.begin(), plan.binds.end(), [](const Bind &bind) {
+        return is_within(bind.target, "/home") || is_within(bind.target, "/root");
+    });
+    properties.push_back({"ProtectHome", std::string(below_home ? "tmpfs" : "yes")});
+    if (below_home)
+        for (const char *home : {"/home", "/root", "/run/user"})
+            filesystems.entries.emplace_back(home, "ro");
+    properties.push_back({"TemporaryFileSystem", filesystems});
+}
+
+void add_binds(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
+{
+    BindList writable;
+    BindList read_only;
+    for (const auto &bind : plan.binds)
+        (bind.read_only ? read_only : writable).binds.push_back(bind);
+    properties.push_back({"BindPaths", writable});
+    properties.push_back({"BindReadOnlyPaths", read_only});
+}
+
+// runner/root/kernel/network_check.cpp asks the kernel whether it came about.
+void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
+{
+    const AddressRanges any{{{{0, 0, 0, 0}, 0}, {std::vector<std::uint8_t>(16), 0}}};
+    switch (plan.network.mode) {
+    case NetworkMode::full:
+        break;
+    case NetworkMode::none:
+        properties.push_back({"PrivateNetwork", true});
+        break;
+    case NetworkMode::loopback:
+    case NetworkMode::listed:
+        properties.push_back({"IPAddressDeny", any});
+        properties.push_back({"IPAddressAllow", AddressRanges{plan.network.allowed}});
+        break;
+    }
+}
+
+// runner/root/kernel/limits_check.cpp asks the kernel whether those that are said came about.
+void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
+{
+    if (limits.memory)
+        properties.push_back({"MemoryMax", limits.memory->amount});
+    else
+        properties.push_back(
+            {"MemoryMaxScale", share_of_memory(limits.memory_share ? limits.memory_share->amount : session_memory_percent)});
+    // A session that may have 8G and pushes 80 into the host's swap has not been held to 8G, and slows everybody down. Without a limit that
+    // is said it stays as the host has it.
+    if (limits.memory || limits.memory_share) properties.push_back({"MemorySwapMax", std::uint64_t{0}});
+    // What the kernel kills is one process, mostly a build's. systemd's default would end the session for it.
+    properties.push_back({"OOMPolicy", std::string("continue")});
+    // The runner is in the same slice: when that, or the host, is short of memory, it is not the one to go before the agent's processes,
+    // unless its caller wants that (docs/architecture.md, Known weaknesses).
+    properties.push_back({"OOMScoreAdjust", SignedNumber{agent_oom_score}});
+    properties.push_back({"TasksMax", limits.tasks ? limits.tasks->amount : session_tasks});
+    if (limits.cpu) properties.push_back({"CPUQuotaPerSecUSec", limits.cpu->amount * (second / 100)});
+    if (limits.runtime) properties.push_back({"RuntimeMaxUSec", limits.runtime->amount * second});
+}
+
+// Beyond @system-service, which allows them: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into
+// other processes, keyrings or file handles. pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp).
+const NameFilter denied_calls{false,
+                              {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv",
+                               "process_vm_writev", "kcmp", "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl",
+                               "name_to_handle_at", "open_by_handle_at"}};
+
+// What every session's unit has, whatever runs in it: its end, its network and its limits.
+std::vector<UnitProperty> lifetime(const SandboxPlan &plan, const std::string &program)
+{
+    const std::string scope = scope_name(plan.session_id);
+    std::vector<UnitProperty> properties = {
+        // Lifetime: bound to the runner's scope, whatever kills the runner (design rule 9).
+        {"Description", std::string("pi-agent-session")}, // without one, systemd would log the command line
+        {"Slice", slice_name(plan.user)},
+        {"BindsTo", std::vector<std::string>{scope}},
+        {"Requires", std::vector<std::string>{cleanup_name(plan.session_id)}},
+        {"After", std::vector<std::string>{scope, cleanup_name(plan.session_id)}},
+        {"CollectMode", std::string("inactive-or-failed")},
+        {"AddRef", true}, // keeps the result readable until the runner has read it
+        {"Type", std::string("exec")},
+        {"KillMode", std::string("control-group")},
+        // The whole group at once: with TERM first, a launcher that dies of it ends the unit while the agent's other
+        // processes, deaf to TERM, live on. The runner itself asks the agent to end before it stops the unit.
+        {"KillSignal", SignedNumber{SIGKILL}},
+        {"SendSIGKILL", true},
+        {"TimeoutStopUSec", 2 * second},
+        {"ExecStart", Command{{program}}}, // not ExecStartEx=: systemd 252 cannot read that again after a reload
+        {"UMask", std::uint32_t{0077}},
+        {"KeyringMode", std::string("private")},
+        {"LimitCORE", std::uint64_t{0}},
+    };
+    add_network(plan, properties);
+    add_limits(plan.limits, properties);
+    return properties;
+}
+
+// A user namespace whose ids are the host's, so that capabilities count for nothing outside and processes outside cannot be traced. What it
+// does not map cannot be written into an access control list, not even as a copy of what is there (acl(5)), so it maps all that systemd
+// can. The project's id map has exchanged the user and the agent before (runner/root/view/id_map.hpp); no mapped id gives the agent a
+// right, as it has no capability to use it with.
+UnitProperty user_namespace(const SandboxPlan &plan, const SystemdFeatures &features)
+{
+    if (knows_other_ids(features, plan.agent, plan.agent_group)) return {"PrivateUsersEx", std::string("identity")};
+    return {"PrivateUsers", true};
+}
+
+} // namespace
+
+bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group)
+{
+    return features.identity_ids && agent.value() < identity_ids && agent_group.value() < identity_ids;
+}
+
+std::string slice_name(Uid user)
+{
+    return user_slice_prefix + std::to_string(user.value()) + ".slice";
+}
+
+std::string place_in_slice(Uid user, const std::string &unit)
+{
+    return std::string(slices_place) + "/" + slice_name(user) + "/" + unit;
+}
+
+std::vector<UnitProperty> scope_properties(Uid user)
+{
+    return {
+        {"Description", std::string("pi-agent-runner")},
+        {"TimeoutStopUSec", 20 * second},
+        {"Slice", slice_name(user)},
+        {"CollectMode", std::string("inactive-or-failed")},
+    };
+}
+
+std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid user)
+{
+    return {
+        {"Description", std::string("pi-agent-cleanup")},
+        {"Slice", slice_name(user)},
+        {"CollectMode", std::string("inactive-or-failed")},
+        {"Type", std::string("oneshot")},
+        {"RemainAfterExit", true},
+        {"StopWhenUnneeded", true}, // stops, and so cleans, when the agent's unit is gone
+        {"ExecStop", Command{{build::cleanup_path, session_id}}},
+        {"TimeoutStopUSec", cleanup_unit_seconds * second},
+    };
+}
+
+std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
+{
+    std::vector<UnitProperty> properties = lifetime(plan, build::exec_path);
+    const std::vector<UnitProperty> confinement = {
+        {"StandardOutput", std::string("null")},
+        {"StandardError", std::string("null")},
+        // Identity.
+        {"User", std::to_string(plan.agent.value())},
+        {"Group", std::to_string(plan.agent_group.value())},
+        {"NoNewPrivileges", true},
+        {"CapabilityBoundingSet", std::uint64_t{0}},
+        {"AmbientCapabilities", std::uint64_t{0}},
+        {"RemoveIPC", true},
+        {"RestrictSUIDSGID", true}, // what is made in the project is the user's
+        {"RootDirectory", plan.root_directory},
+    };
+    properties.insert(properties.end(), confinement.begin(), confinement.end());
+    std::vector<std::string> groups;
+    for (const Gid group : plan.groups)
+        groups.push_back(std::to_string(group.value()));
+    if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
+    if (features.log_sockets) properties.push_back({"BindLogSockets", false});
+    add_homes(plan, properties);
+    add_binds(plan, properties);
+    return properties;
+}
+
+std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan)
+{
+    std::vector<UnitProperty> properties = lifetime(plan, build::podman_door_path);
+    const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
+    const std::vector<UnitProperty> confinement = {
+        // A mount table of its own, with which all goes that podman mounts; and what it and crun keep at places
+        // that no option changes (seen with 4.3 and 5.4).
+        {"TemporaryFileSystem", TemporaryFileSystems{{{podman_directory, "mode=0700"},
+                                                      {"/dev/shm", "mode=1777"},
+                                                      {"/run/lock", "mode=0700"},
+                                                      {"/run/containers", "mode=0700"},
+                                                      {"/run/crun", "mode=0700"}}}},
+        // Root's podman makes mount points in the session's tree and nothing elsewhere, and reads no settings in anybody's home.
+        {"ProtectSystem", std::string("strict")},
+        {"ReadWritePaths",
+         std::vector<std::string>{session}}, // the tmpfs is writable as it is: named here, the host's directory would cover it
+        {"ProtectHome", std::string("yes")},
+    };
+    properties.insert(properties.end(), confinement.begin(), confinement.end());
+    return properties;
+}
+
+std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
+{
+    std::vector<UnitProperty> properties = lifetime(plan, build::docker_door_path);
+    const std::vector<UnitProperty> confinement = {
+        {"Delegate", true}, // the container's control group is below the unit's
+        {"StandardInput", std::string("null")},
+        // Docker's client writes nothing, reads no settings, and needs nothing of root's but the way to its daemon.
+        {"TemporaryFileSystem", TemporaryFileSystems{{{docker_directory, "mode=0700"}}}},
+        {"ProtectSystem", std::string("strict")},
+        {"ProtectHome", std::string("yes")},
+        {"CapabilityBoundingSet", std::uint64_t{0}},
+        {"NoNewPrivileges", true},
+    };
+    properties.insert(properties.end(), confinement.begin(), confinement.end());
+    return properties;
+}
+
+std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
+{
+    std::vector<std::string> writable = {plan.home_path, "/tmp", "/var/tmp"};
+    writable.insert(writable.end(), plan.writable_roots.begin(), plan.writable_roots.end());
+    const std::vector<UnitProperty> confinement = {
+        // File system.
+        {"ProtectSystem", std::string("strict")},
+        {"ReadWritePaths", writable},
+        {"PrivateTmp", true}, // kept for who audits it; the binds of the session's own directories take its place
+        {"PrivateDevices", true},
+        {"DevicePolicy", std::string("closed")},
+        {"ProtectProc", std::string("invisible")},
+        {"PrivateIPC", true},
+        user_namespace(plan, features),
+        // Kernel. ProtectKernelTunables=: runner/root/view/kernel_files.hpp.
+        {"ProtectKernelModules", true},
+        {"ProtectKernelLogs", true},
+        {"ProtectControlGroups", true},
+        {"ProtectClock", true},
+        {"ProtectHostname", true},
+        {"RestrictNamespaces", std::uint64_t{0}},
+        {"RestrictRealtime", true},
+        {"LockPersonality", true},
+        {"RestrictAddressFamilies", NameFilter{true, {"AF_UNIX", "AF_INET", "AF_INET6"}}},
+        {"SystemCallArchitectures", std::vector<std::string>{"native"}},
+        {"SystemCallFilter",
+         NameFilter{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}}},
+        {"SystemCallFilter", denied_calls},
+        {"SystemCallErrorNumber", SignedNumber{EPERM}}, // systemd's default is to kill
+    };
+    std::vector<UnitProperty> properties = plain_service_properties(plan, features);
+    properties.insert(properties.end(), confinement.begin(), confinement.end());
+    if (features.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
+    return properties;
+}
+
+} // namespace pi_agent

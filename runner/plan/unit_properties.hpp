@@ -1,0 +1,68 @@
+// The agent's unit as data: which properties, with which values. Pure, so that it can be tested and audited as a table.
+#pragma once
+
+#include "common/base/ids.hpp"
+#include "common/policy/policy.hpp"
+#include "runner/plan/systemd_features.hpp"
+#include "runner/root/method/sandbox.hpp"
+
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pi_agent {
+
+// The D-Bus shapes that systemd wants (org.freedesktop.systemd1(5)).
+struct NameFilter { // (bas)
+    bool allow;
+    std::vector<std::string> names;
+};
+struct BindList { // a(ssbt)
+    std::vector<Bind> binds;
+};
+struct TemporaryFileSystems { // a(ss)
+    std::vector<std::pair<std::string, std::string>> entries;
+};
+struct Command { // a(sasb), one command
+    std::vector<std::string> arguments;
+};
+struct SignedNumber { // i
+    std::int32_t value;
+};
+struct AddressRanges { // a(iayu)
+    std::vector<IpRange> ranges;
+};
+using PropertyValue = std::variant<bool, std::uint32_t, std::uint64_t, SignedNumber, std::string, std::vector<std::string>, NameFilter,
+                                   BindList, TemporaryFileSystems, Command, AddressRanges>;
+
+struct UnitProperty {
+    std::string name;
+    PropertyValue value;
+};
+
+// Whether the user namespace of method systemd has them, or root's and the agent's ids alone.
+bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group);
+
+constexpr const char *user_slice_prefix = "pi-agent-u";
+// Where the slices of all users are below systemd's own group: each dash of a slice's name is a level (systemd.slice(5)).
+constexpr const char *slices_place = "/pi.slice/pi-agent.slice";
+
+// pi-agent-uUID.slice: all sessions of one user.
+std::string slice_name(Uid user);
+// Where a unit in that slice is.
+std::string place_in_slice(Uid user, const std::string &unit);
+
+// Lifetime, account, view of files, network and limits; and with what confines the agent beside.
+std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
+std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features);
+// Lifetime, network and limits of the unit in which root's podman makes the container.
+std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan);
+// The same for docker, whose client alone the unit starts: the container joins it.
+std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan);
+std::vector<UnitProperty> scope_properties(Uid user);
+// The unit that removes the session's directory when the agent's unit has ended, in the host's own namespaces: as an ExecStopPost= of the
+// agent's unit it would run, as root, among mounts whose targets the agent can move.
+std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid user);
+
+} // namespace pi_agent

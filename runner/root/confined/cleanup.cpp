@@ -1,0 +1,61 @@
+// What the session's cleanup unit runs when it stops.
+#include "runner/root/confined/cleanup.hpp"
+
+#include "common/base/absence.hpp"
+#include "common/base/channel.hpp"
+#include "common/base/error.hpp"
+#include "common/seams/defence.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/plan/docker_command.hpp"
+#include "runner/plan/patience.hpp"
+#include "runner/root/confined/scratch_removal.hpp"
+#include "runner/root/kernel/control_group.hpp"
+#include "runner/root/method/docker_daemon.hpp"
+#include "runner/root/session/record.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/root/session/session_record.hpp"
+
+#include <fcntl.h>
+#include <fstream>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+// The control group of the agent's unit. Empty when it is gone, as it should be.
+ControlGroup group_of_agent(const std::string &session_id)
+{
+    std::ifstream own("/proc/self/cgroup");
+    if (const auto group = find_sibling_group(own, cleanup_name(session_id), service_name(session_id))) return *group;
+    throw Failure(ExitStatus::denied, "this program is run by the unit " + cleanup_name(session_id) + ", not by hand");
+}
+
+bool is_of_docker(const std::string &session_id)
+{
+    const UniqueFd session = try_open_session(open_sessions(), session_id);
+    return session && has_name(session, docker_mark, "looking whether the session is one of docker's");
+}
+
+} // namespace
+
+void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
+{
+    // The unit's own KillSignal= has killed all; whoever is left now came too late for it.
+    fault_point("cleaning-up");
+    const ControlGroup group = group_of_agent(session_id);
+    empty_group(group, in_seconds(cleanup_group_seconds));
+    // A client that was killed before it started its container leaves that to nobody.
+    if (is_of_docker(session_id) && defence_is_on("docker:removed"))
+        remove_container(root, container_name(session_id), in_seconds(cleanup_docker_seconds));
+    remove_empty_groups(group);
+    // A runner that lives knows more. One that stands still keeps its record, and temporary files, which it has locked: its own end, or
+    // whoever ends it, brings the rest.
+    if (record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds)))
+        return remove_session_with_scratch(root, session_id, cleanup_removal_seconds);
+    unmount_session_with_scratch(root, session_id, cleanup_removal_seconds);
+    record_problem(session_id,
+                   "its runner lives and does not record the end; what the session mounted is gone, its record waits for the runner's end");
+}
+
+} // namespace pi_agent

@@ -1,0 +1,296 @@
+// The session's loop: three peers (wrapper, launcher inside, what confines it) and the runner's own termination.
+#include "runner/root/confined/supervise.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/base/idle_memory.hpp"
+#include "common/seams/defence.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/plan/agent_end.hpp"
+
+#include <array>
+#include <csignal>
+#include <optional>
+#include <poll.h>
+#include <set>
+#include <sys/signalfd.h>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int start_patience_seconds = 30;
+constexpr int grace_seconds = 2;          // for the agent to end by itself
+constexpr int stop_patience_seconds = 15; // a unit's own stop takes at most 2 s per stage
+constexpr int last_word_seconds = 1;      // of a launcher that is gone
+
+class Supervisor {
+public:
+    Supervisor(Sandbox &sandbox, const Session &session, UniqueFd terminal)
+        : sandbox_(sandbox), session_(session), terminal_(std::move(terminal))
+    {
+    }
+
+    AgentEnded run()
+    {
+        deadline_ = in_seconds(start_patience_seconds);
+        for (const auto &message : session_.early)
+            obey(message);
+        for (;;) {
+            sandbox_.process();
+            const SandboxResult result = sandbox_.result();
+            if (result.ended) return conclude(result);
+            if (wait()) continue;
+            if (killing_) throw Failure(ExitStatus::system_failure, sandbox_.name() + " does not stop" + sandbox_.where_to_look());
+            if (!stopping_)
+                problem_ = (launcher_ready_ ? "the wrapper did not set its terminal up" : sandbox_.name() + " did not come up") +
+                           " within " + std::to_string(start_patience_seconds) + " seconds";
+            stopping_ = true;
+            end_all();
+        }
+    }
+
+private:
+    // False when the deadline passed.
+    bool wait()
+    {
+        if (deadline_ && Clock::now() >= *deadline_) return false;
+        const Deadline until = sandbox_.next_look(deadline_.value_or(Deadline::max()));
+        const int timeout = until == Deadline::max() ? -1 : milliseconds_left(until);
+        // The receiver is its user's to stop, so the end of the wrapper's socket is watched here as well.
+        std::array<pollfd, 5> waits{pollfd{sandbox_.fd().get(), POLLIN, 0}, pollfd{control_open_ ? session_.control.get() : -1, POLLIN, 0},
+                                    pollfd{wrapper_open_ ? session_.receiver.channel().get() : -1, POLLIN, 0},
+                                    pollfd{wrapper_open_ ? session_.wrapper.get() : -1, POLLRDHUP, 0},
+                                    pollfd{session_.termination.get(), POLLIN, 0}};
+        if (poll(waits.data(), waits.size(), memory_.patience(timeout)) < 0 && errno != EINTR) throw_errno("waiting for the session");
+        memory_.look();
+        if (waits[1].revents != 0) hear_launcher();
+        if (waits[2].revents != 0) hear_receiver();
+        if (waits[3].revents != 0) lose_wrapper();
+        if (waits[4].revents != 0) hear_termination();
+        return true;
+    }
+
+    void hear_launcher()
+    {
+        try {
+            const std::optional<Packet> packet = receive_plain_packet(session_.control, in_seconds(0));
+            control_open_ = packet.has_value();
+            if (!packet) return;
+            const ExecMessage message = decode_exec_message(packet->bytes);
+            if (std::holds_alternative<ExecReady>(message))
+                launcher_ready_ = true;
+            else if (const auto *stopped = std::get_if<ExecStopped>(&message))
+                tell_of_stop(stopped->number);
+            else if (const auto *failed = std::get_if<ExecFailed>(&message))
+                problem_ = failed->text;
+            else if (const auto *ended = std::get_if<ExecEnded>(&message))
+                hear_end(*ended);
+            hand_over_when_ready();
+        } catch (const ProtocolError &) {
+            control_open_ = false; // the agent may have taken its launcher over; what is seen from outside decides
+        }
+    }
+
+    // The launcher waits for the answer, and with it all that ends with the sandbox. Once: who says it again waits for nothing.
+    void hear_end(const ExecEnded &ended)
+    {
+        if (std::exchange(said_, ended)) return;
+        session_.agent_has_ended();
+        try {
+            send_packet(session_.control, encode(WrapperMessage(ContinueAgent{})), {}, in_seconds(1));
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: it was killed meanwhile
+        }
+        session_.while_it_ends();
+    }
+
+    // The agent starts when its launcher waits for it and, where it has a terminal, when that is set up.
+    void hand_over_when_ready()
+    {
+        if (handing_over_ || !launcher_ready_ || (terminal_ && !terminal_ready_)) return;
+        handing_over_ = true;
+        attempt([&] {
+            session_.require_enforced();
+            session_.receiver.start_handover(session_.control);
+        });
+    }
+
+    void hand_record_over()
+    {
+        attempt([&] {
+            session_.hand_record_over(terminal_);
+            for (const int number : early_signals_)
+                send_packet(session_.control, encode(WrapperMessage(ForwardSignal{number})), {}, in_seconds(1));
+            if (with_keyboard_) send_packet(session_.control, encode(WrapperMessage(ContinueAgent{true})), {}, in_seconds(1));
+            launched_ = true;
+            if (!stopping_) deadline_.reset();
+        });
+        memory_.wait_begins();
+        fault_point("handed-over");
+        terminal_.reset(); // the agent's must be the last one, or the wrapper never sees the end of the output
+    }
+
+    template <typename Step>
+    void attempt(const Step &step)
+    {
+        try {
+            step();
+        } catch (const Failure &failure) {
+            problem_ = failure.what();
+            stop();
+        }
+    }
+
+    void hear_receiver()
+    {
+        const ReceiverEvent event = session_.receiver.receive();
+        if (std::holds_alternative<StdioHandedOver>(event)) {
+            if (handing_over_ && !launched_ && !stopping_) hand_record_over();
+            return;
+        }
+        if (const auto *bytes = std::get_if<std::string>(&event)) {
+            try {
+                return obey(decode_wrapper_message(*bytes));
+            } catch (const Failure &) { // NOLINT(bugprone-empty-catch): a wrapper that breaks the protocol is treated as gone
+            }
+        }
+        lose_wrapper();
+    }
+
+    // Its death is the session's end (design rule 9).
+    void lose_wrapper()
+    {
+        wrapper_open_ = false;
+        if (defence_is_on("wrapper-eof")) stop();
+    }
+
+    void obey(const WrapperMessage &message)
+    {
+        if (const auto *ready = std::get_if<TerminalReady>(&message)) {
+            terminal_ready_ = true;
+            with_keyboard_ = ready->with_keyboard;
+            hand_over_when_ready();
+        } else if (launched_) {
+            if (std::holds_alternative<ContinueAgent>(message)) stops_told_.clear();
+            if (control_open_) send_packet(session_.control, encode(message), {}, in_seconds(1));
+        } else if (const auto *signal = std::get_if<ForwardSignal>(&message)) {
+            early_signals_.insert(signal->number);
+        } else {
+            early_signals_.erase(SIGTSTP);
+        }
+    }
+
+    // The wrapper answers each stop with ContinueAgent, and an agent can stop and go on as often as it likes, by one signal or another:
+    // what the wrapper has not answered yet it is not told again. Nobody waits for a wrapper that is stopped itself.
+    void tell_of_stop(int number)
+    {
+        if (!wrapper_open_) return;
+        if (!defence_is_on("stops-do-not-wait")) return session_.to_wrapper.tell(AgentStopped{number});
+        if (!stops_told_.contains(number) && session_.to_wrapper.tell_at_once(AgentStopped{number})) stops_told_.insert(number);
+    }
+
+    void hear_termination()
+    {
+        signalfd_siginfo information{};
+        if (read(session_.termination.get(), &information, sizeof information) > 0) stop();
+    }
+
+    // First the agent is asked (TERM); the sandbox is stopped, which kills, when it has not ended within the grace.
+    void stop()
+    {
+        if (stopping_) return;
+        stopping_ = true;
+        if (!launched_ || !control_open_) return end_all();
+        try {
+            send_packet(session_.control, encode(WrapperMessage(ForwardSignal{SIGTERM})), {}, in_seconds(1));
+            deadline_ = in_seconds(grace_seconds);
+        } catch (const Failure &) {
+            return end_all();
+        }
+    }
+
+    void end_all()
+    {
+        killing_ = true;
+        deadline_ = in_seconds(stop_patience_seconds);
+        sandbox_.stop();
+    }
+
+    // All that is over is not told any more. Whoever got hold of the launcher's socket may go on sending.
+    void take_last_word()
+    {
+        const Deadline deadline = in_seconds(last_word_seconds);
+        while (control_open_ && wait_for_input(session_.control, Clock::now()) && Clock::now() < deadline) {
+            try {
+                const std::optional<Packet> packet = receive_plain_packet(session_.control, Clock::now());
+                control_open_ = packet.has_value();
+                if (!packet) return;
+                const ExecMessage message = decode_exec_message(packet->bytes);
+                if (const auto *failed = std::get_if<ExecFailed>(&message)) problem_ = failed->text;
+                if (const auto *ended = std::get_if<ExecEnded>(&message)) said_ = *ended;
+            } catch (const ProtocolError &) {
+                control_open_ = false;
+            }
+        }
+    }
+
+    AgentEnded conclude(const SandboxResult &result)
+    {
+        take_last_word();
+        if (!launched_ || !problem_.empty()) {
+            std::string text = "the agent was not started: ";
+            if (!problem_.empty())
+                text += escape_for_display(problem_);
+            else
+                text += sandbox_.explain(result);
+            if (stopping_ && problem_.empty()) text = "the session was ended before the agent was started";
+            // pi-agent-exec ends with the status of its own failure.
+            const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) &&
+                               result.status <= static_cast<int>(ExitStatus::configuration);
+            throw Failure(launched_ && known ? static_cast<ExitStatus>(result.status) : ExitStatus::unavailable,
+                          text + sandbox_.where_to_look());
+        }
+        return agent_end(result, said_, killing_);
+    }
+
+    Sandbox &sandbox_;
+    const Session &session_;
+    std::string problem_;
+    UniqueFd terminal_;
+    std::set<int> early_signals_; // that came before there was an agent
+    bool launcher_ready_ = false;
+    bool terminal_ready_ = false;
+    bool with_keyboard_ = false;
+    std::optional<ExecEnded> said_;
+    bool handing_over_ = false;
+    bool launched_ = false;
+    std::set<int> stops_told_; // the signals of stops that the wrapper has not answered
+    bool control_open_ = true;
+    bool wrapper_open_ = true;
+    bool stopping_ = false;
+    std::optional<Deadline> deadline_;
+    StartUpMemory memory_;
+    bool killing_ = false;
+};
+
+} // namespace
+
+bool end_sandbox(Sandbox &sandbox)
+{
+    sandbox.stop();
+    const Deadline deadline = in_seconds(stop_patience_seconds);
+    for (sandbox.process(); !sandbox.result().ended; sandbox.process()) {
+        if (Clock::now() >= deadline) return false;
+        wait_for_input(sandbox.fd(), sandbox.next_look(deadline));
+    }
+    return true;
+}
+
+AgentEnded supervise(Sandbox &sandbox, const Session &session, UniqueFd terminal)
+{
+    return Supervisor(sandbox, session, std::move(terminal)).run();
+}
+
+} // namespace pi_agent

@@ -1,0 +1,111 @@
+// Letting in, or refusing.
+#include "runner/root/door/admission.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/decide/decision.hpp"
+#include "common/decide/privileged_groups.hpp"
+#include "common/policy/policy_load.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/root/door/agent_account.hpp"
+#include "runner/root/session/host_stamp.hpp"
+#include "runner/root/session/session_list.hpp"
+
+namespace pi_agent {
+
+Policy load_enabled_policy(const Account &caller)
+{
+    Policy policy = load_policy_to_start(policy_path, caller.name);
+    if (!policy.wrapper.enable)
+        throw Failure(ExitStatus::denied, "denied: the administrator has switched the agent off (" + to_string(policy.wrapper.where) +
+                                              ", wrapper.enable: false)");
+    return policy;
+}
+
+StartStamp stamp_start(const Account &caller)
+{
+    return {policy_stamp(policy_path, caller.name), host_stamp()};
+}
+
+namespace {
+
+bool are_same(const Account &before, const std::optional<Account> &now)
+{
+    return now && now->name == before.name && now->uid == before.uid && now->gid.value() == before.gid.value() &&
+           have_same_groups(*now, before);
+}
+
+} // namespace
+
+void require_same_conditions(const StartStamp &stamp, const Account &caller, const Account &agent)
+{
+    if (policy_stamp(policy_path, caller.name) != stamp.policy && defence_is_on("same-policy"))
+        throw Failure(ExitStatus::limit, "the policy was changed while this was started; try again");
+    if (host_stamp() != stamp.host && defence_is_on("same-host"))
+        throw Failure(ExitStatus::limit, "the administrator ran pi-agentctl while this was started; try again");
+    if (!are_same(caller, find_account(caller.uid)) && defence_is_on("same-policy"))
+        throw Failure(ExitStatus::limit, "your account or its groups were changed while this was started; try again");
+    if (!are_same(agent, find_account(agent.name)) && defence_is_on("same-host"))
+        throw Failure(ExitStatus::limit, "the agent's account " + agent.name + " was changed while this was started; try again");
+}
+
+AccessRules authorise(const Policy &policy, const Account &caller)
+{
+    auto found = find_access_rules(policy, caller, policy_path);
+    if (const auto *refused = std::get_if<NotAuthorised>(&found)) throw Failure(ExitStatus::denied, refused->text);
+    return std::get<AccessRules>(std::move(found));
+}
+
+Admission admit(const Policy &policy, const Account &caller)
+{
+    AccessRules rules = authorise(policy, caller);
+    Account agent = find_agent(policy, rules, caller);
+    return {std::move(rules), std::move(agent), plan_host_view(policy)};
+}
+
+void require_harmless_grant(const OpenedProject &project, const Account &caller)
+{
+    for (const ShownTree *tree : project.trees())
+        if (tree->by_group && is_privileged_group(*tree->by_group))
+            throw Failure(ExitStatus::configuration,
+                          "the root " + escape_for_display(tree->root_path) +
+                              " is granted by a group that opens the host (root, sudo, docker, …); grant it by user or by another group");
+    if (caller.gid.value() == 0)
+        throw Failure(ExitStatus::denied,
+                      "denied: the primary group of " + escape_for_display(caller.name) +
+                          " is root's, and the agent's files would carry it; the administrator gives that account another primary group");
+}
+
+OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
+                                   const ProjectsPolicy &projects)
+{
+    auto opened = open_project(receiver.child(), caller, rules, view, projects);
+    if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
+    auto &project = std::get<OpenedProject>(opened);
+    require_harmless_grant(project, caller);
+    return std::move(project); // cppcheck-suppress returnStdMoveLocal ; it is a part of `opened`
+}
+
+void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy &limits)
+{
+    const std::size_t allowed = limits.sessions ? limits.sessions->amount : session_limit;
+    if (count_sessions(root, caller.uid) <= allowed || !defence_is_on("session-limit")) return;
+    const std::string place =
+        limits.sessions ? "limits.sessions, " + to_string(limits.sessions->where) : "the default of limits.sessions in the policy";
+    throw Failure(ExitStatus::limit,
+                  "limit: " + caller.name + " has " + std::to_string(allowed) + (allowed == 1 ? " session" : " sessions") +
+                      ", and no user may have more at once (" + place +
+                      "); quit one, or ask the administrator, who lists and ends them: sudo pi-agentctl sessions --user " + caller.name +
+                      ", sudo pi-agentctl stop SESSION");
+}
+
+void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id)
+{
+    if (!has_unlocked_session(root, caller.uid, id) || !defence_is_on("locked-sessions")) return;
+    throw Failure(ExitStatus::limit, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
+                                         " is from before that; quit it, or ask the administrator (sudo pi-agentctl stop --user " +
+                                         caller.name + "), then try again");
+}
+
+} // namespace pi_agent

@@ -1,0 +1,55 @@
+// Who is let in, and where: each function refuses with the Failure that the user is to see.
+#pragma once
+
+#include "common/decide/access_rules.hpp"
+#include "common/host/account.hpp"
+#include "common/policy/policy.hpp"
+#include "runner/as_user/project.hpp"
+#include "runner/as_user/receiver.hpp"
+#include "runner/plan/host_view.hpp"
+
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// The installed policy; refuses while wrapper.enable is false.
+Policy load_enabled_policy(const Account &caller);
+
+// What a start began under: the policy, and what `pi-agentctl apply` and `remove` have done to this host.
+struct StartStamp {
+    std::string policy;
+    std::string host;
+};
+StartStamp stamp_start(const Account &caller);
+
+// Once the session can be seen by others: one that a changed policy does not allow any more is either refused here, or ended by `apply`;
+// and after `remove` nobody starts as an account that may be somebody else's by now.
+void require_same_conditions(const StartStamp &stamp, const Account &caller, const Account &agent);
+
+AccessRules authorise(const Policy &policy, const Account &caller);
+
+// What root's own files say of a session of the caller's, before anything of theirs is looked at.
+struct Admission {
+    AccessRules rules;
+    Account agent;
+    HostView view;
+};
+
+// Decides again; only this decision counts.
+Admission admit(const Policy &policy, const Account &caller);
+
+// Refuses a root that only a group grants which opens the host, and a user whose files would carry the group of root.
+void require_harmless_grant(const OpenedProject &project, const Account &caller);
+
+OpenedProject open_allowed_project(Receiver &receiver, const Account &caller, const AccessRules &rules, const HostView &view,
+                                   const ProjectsPolicy &projects);
+
+// No user has more sessions than the policy allows; that of the caller is there already.
+void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy &limits);
+
+// Under settings_lock. In a session without the lock nothing is mounted over the settings: there the agent could move or remove what holds
+// them, and with it the lock of every other session.
+void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id);
+
+} // namespace pi_agent

@@ -1,0 +1,76 @@
+// Control groups of a session on a host where systemd does not make them: one for the runner, one for what it confines (cgroups(7)).
+#pragma once
+
+#include "common/base/channel.hpp"
+#include "common/base/fd.hpp"
+#include "common/base/ids.hpp"
+#include "common/host/identity.hpp"
+#include "runner/root/kernel/control_group.hpp"
+
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace pi_agent {
+
+class OwnGroup {
+public:
+    // Moves this process into a group of the session's own below /sys/fs/cgroup/pi-agent. Where the hierarchy of version 2 cannot be
+    // written (a container, or a host with version 1) this process stays where it is. Throws Failure(unavailable) when `user` owns the
+    // group that it then stays in, or one above it, and so could freeze or kill it.
+    OwnGroup(const AsRoot &root, std::string session_id, Uid user);
+    OwnGroup(const OwnGroup &) = delete;
+    OwnGroup &operator=(const OwnGroup &) = delete;
+    OwnGroup(OwnGroup &&) = delete;
+    OwnGroup &operator=(OwnGroup &&) = delete;
+    // Leaves and removes the groups. best_effort: what is left is empty, and the next session's start removes it.
+    ~OwnGroup();
+
+    // A descriptor of the agent's group, for enter_group in a forked child; none where there are no groups.
+    [[nodiscard]] FdRef agents() const noexcept { return agents_; }
+    // The agent's group; none where there are no groups.
+    [[nodiscard]] std::optional<ControlGroup> group() const;
+    // Ends everything in the agent's group at once, where there is one.
+    void kill_agents() const;
+
+private:
+    std::string id_;
+    UniqueFd agents_; // none where there are no groups
+};
+
+// A group for one program that root starts for a user, made and removed by whoever starts it. Where the hierarchy of version 2 cannot be
+// written there is none.
+class ProgramGroup {
+public:
+    explicit ProgramGroup(const AsRoot &root);
+    ProgramGroup(const ProgramGroup &) = delete;
+    ProgramGroup &operator=(const ProgramGroup &) = delete;
+    ProgramGroup(ProgramGroup &&) = delete;
+    ProgramGroup &operator=(ProgramGroup &&) = delete;
+    // Ends what is left in it. best_effort: what does not end in a second is left to the next such group.
+    ~ProgramGroup();
+
+    // Its cgroup.procs, for the program to enter it by; empty where there is none.
+    [[nodiscard]] std::string entrance() const;
+
+private:
+    std::string path_;
+};
+
+// The group of what a session confines; none where there are no groups, or it is gone.
+std::optional<ControlGroup> find_own_group(const std::string &session_id);
+
+// Moves the calling process into it. async-signal-safe; returns errno, or 0.
+int enter_group(FdRef group) noexcept;
+
+// Ends everything that the session's sandbox holds; where there are no groups the kernel has done it. Throws Failure(system_failure) at the
+// deadline.
+void end_agents(const std::string &session_id, Deadline deadline);
+
+// Moves the calling process into a group beside those of the sessions, and removes the groups of `session_id` if they are empty then. The
+// first alone is for who will outlive the session. Both best_effort: where there are no groups there is nothing to leave.
+void step_aside() noexcept;
+void leave_group(const std::string &session_id) noexcept;
+
+} // namespace pi_agent

@@ -1,0 +1,35 @@
+// What a caller can choose for a program run by sudo (environment, limits, signals, scheduling, session), taken back (design rule 8).
+#pragma once
+
+#include "common/base/channel.hpp"
+#include "common/base/fd.hpp"
+#include "common/host/identity.hpp"
+
+#include <optional>
+#include <string>
+
+namespace pi_agent {
+
+// A caller's slack of years would keep every time-out of this process from firing (PR_SET_TIMERSLACK(2const) survives fork, exec and sudo).
+void reset_timer_slack();
+
+// Copies the one variable that is used, SUDO_UID, and empties the environment, so that no library reads the rest.
+std::optional<std::string> take_sudo_uid();
+
+// Moves stdin, the wrapper's socket, to a descriptor of its own; stdin, stdout and stderr become /dev/null and every other descriptor is
+// closed.
+UniqueFd take_channel(const AsRoot &root);
+
+// Throws Failure(denied) unless every namespace is that of PID 1: in others, paths, ids, addresses and names mean something else, and who
+// may reach what there was decided by somebody else.
+void require_host_namespaces(const AsRoot &root);
+
+// Waits until this process is in the control group of a unit, whose place is_in_unit() (control_group.hpp) describes: by the kernel's word,
+// not by a signal of systemd's, which anybody on the bus can imitate.
+void wait_until_inside(const std::string &place, Deadline deadline);
+
+// Sets resource limits, scheduling, signals, timers, umask, session and process attributes to what PID 1 has or a fixed value. Throws when
+// one cannot be set.
+void reset_process_state(const AsRoot &root);
+
+} // namespace pi_agent

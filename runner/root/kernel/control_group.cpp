@@ -1,0 +1,215 @@
+// Reading /proc/self/cgroup and cgroup.procs.
+#include "runner/root/kernel/control_group.hpp"
+
+#include "common/base/absence.hpp"
+#include "common/base/directory_stream.hpp"
+#include "common/base/error.hpp"
+#include "common/base/process_handle.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/root/session/session_directory.hpp"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <string_view>
+#include <sys/vfs.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+const char *const control_groups = "/sys/fs/cgroup";
+
+namespace {
+
+constexpr std::string_view named_hierarchy = "/sys/fs/cgroup/systemd";
+constexpr std::size_t groups_limit = 1000; // nobody makes so many: an engine makes one for a session
+
+// A line of /proc/PID/cgroup, "4:memory:/a/b": which hierarchy, "4:memory:", and which group, "/a/b".
+std::pair<std::string, std::string> split_line(const std::string &line)
+{
+    const std::size_t path = std::min(line.find('/'), line.size());
+    return {line.substr(0, path), line.substr(path)};
+}
+
+// "" where it is gone, or its group is.
+std::string read_control_file(const std::string &path)
+{
+    const UniqueFd file = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+    if (!file) require_gone("opening " + path, ENODEV);
+    std::string text;
+    std::array<char, 4096> part{};
+    for (;;) {
+        const ssize_t length = file ? read(file.get(), part.data(), part.size()) : 0;
+        if (length < 0 && errno == EINTR) continue;
+        if (length < 0) require_gone("reading " + path, ENODEV);
+        if (length <= 0) return text;
+        text.append(part.data(), static_cast<std::size_t>(length));
+    }
+}
+
+bool is_systemds_own(const std::string &hierarchy)
+{
+    return hierarchy == "0::" || hierarchy.ends_with(":name=systemd:");
+}
+
+} // namespace
+
+SystemdTops read_systemd_tops(std::istream &groups_of_init)
+{
+    constexpr std::string_view init = "/init.scope";
+    SystemdTops tops;
+    for (std::string line; std::getline(groups_of_init, line);) {
+        const auto [hierarchy, group] = split_line(line);
+        if (is_systemds_own(hierarchy) && group.ends_with(init)) tops[hierarchy] = group.substr(0, group.size() - init.size());
+    }
+    return tops;
+}
+
+SystemdTops read_systemd_tops()
+{
+    std::ifstream groups_of_init("/proc/1/cgroup");
+    return read_systemd_tops(groups_of_init);
+}
+
+std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::string &place)
+{
+    for (const bool unified : {false, true})
+        for (const auto &[hierarchy, top] : tops)
+            if (unified == (hierarchy == "0::"))
+                return ControlGroup{std::string(unified ? std::string_view(control_groups) : named_hierarchy) + top + place, unified};
+    return std::nullopt;
+}
+
+bool is_in_unit(std::istream &groups, const SystemdTops &tops, const std::string &place)
+{
+    const std::string unit = place.substr(place.rfind('/'));
+    std::size_t inside = 0;
+    for (std::string line; std::getline(groups, line);) {
+        const auto [hierarchy, group] = split_line(line);
+        if (!defence_is_on("scope-place") && group.ends_with(unit)) return true;
+        const auto top = tops.find(hierarchy);
+        if (top != tops.end() && group == top->second + place) ++inside;
+    }
+    return inside > 0 && inside == tops.size();
+}
+
+std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::string &own_unit, const std::string &sibling)
+{
+    const std::string own = "/" + own_unit;
+    for (std::string line; std::getline(groups, line);) {
+        const std::size_t path = line.find('/');
+        if (path == std::string::npos || line.size() < path + own.size() || line.compare(line.size() - own.size(), own.size(), own) != 0)
+            continue;
+        const bool named = line.find(":name=systemd:") < path;
+        if (!named && line.compare(0, path, "0::") != 0) continue;
+        const std::string group = line.substr(path, line.size() - own.size() - path) + "/" + sibling;
+        return ControlGroup{std::string(named ? named_hierarchy : control_groups) + group, !named};
+    }
+    return std::nullopt;
+}
+
+ControlGroup group_of_service(const std::string &session_id)
+{
+    std::ifstream own("/proc/self/cgroup");
+    const auto group = find_sibling_group(own, scope_name(session_id), service_name(session_id));
+    if (!group) throw Failure(ExitStatus::internal, "the runner is not in its scope");
+    return *group;
+}
+
+std::string place_in_hierarchy(const ControlGroup &group)
+{
+    return group.path.substr(group.is_unified ? std::string_view(control_groups).size() : named_hierarchy.size());
+}
+
+std::string directory_of(const ControlGroup &group, const std::string &controller)
+{
+    return group.is_unified ? group.path : std::string(control_groups) + "/" + controller + place_in_hierarchy(group);
+}
+
+bool is_mounted_as(const std::string &path, unsigned long type)
+{
+    struct statfs facts {};
+    if (statfs(path.c_str(), &facts) == 0) return static_cast<unsigned long>(facts.f_type) == type;
+    require_gone("looking at what is mounted at " + path);
+    return false;
+}
+
+void kill_group(const ControlGroup &group)
+{
+    std::ofstream kill_all(group.path + "/cgroup.kill");
+    if (kill_all << "1" << std::flush) return;
+    for (const pid_t pid : processes_in(group)) {
+        const UniqueFd process = open_process(pid);
+        const std::vector<pid_t> still = processes_in(group); // else the number may be somebody else's by now
+        if (process && std::find(still.begin(), still.end(), pid) != still.end()) signal_process(process, SIGKILL, "ending the session");
+    }
+}
+
+void empty_group(const ControlGroup &group, Deadline deadline)
+{
+    while (!processes_in(group).empty()) {
+        if (defence_is_on("cleanup-kills")) kill_group(group);
+        if (Clock::now() >= deadline)
+            throw Failure(ExitStatus::system_failure, "the session still has processes; its directory is left to the next sweep");
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+}
+
+std::vector<std::string> groups_below(const std::string &directory)
+{
+    std::vector<std::string> groups = {directory};
+    for (std::size_t index = 0; index < groups.size() && groups.size() < groups_limit; ++index) {
+        const std::string path = groups[index];
+        DirectoryStream entries(UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+        if (!entries) require_gone("listing the control group " + path, ENODEV);
+        while (entries) {
+            const dirent *entry = entries.next();
+            if (entry == nullptr) {
+                if (errno != 0) require_gone("listing the control group " + path, ENODEV);
+                break;
+            }
+            if (entry->d_type == DT_DIR) groups.push_back(path + "/" + entry->d_name);
+        }
+    }
+    return groups;
+}
+
+std::vector<pid_t> processes_below(const std::string &directory)
+{
+    std::vector<pid_t> pids;
+    for (const auto &group : groups_below(directory)) {
+        std::istringstream numbers(read_control_file(group + "/cgroup.procs"));
+        for (pid_t pid = 0; numbers >> pid;)
+            pids.push_back(pid);
+    }
+    return pids;
+}
+
+std::vector<pid_t> processes_in(const ControlGroup &group)
+{
+    return processes_below(group.path);
+}
+
+void remove_empty_groups(const ControlGroup &group)
+{
+    const auto remove_at = [](const std::string &path) {
+        const std::vector<std::string> groups = groups_below(path);
+        for (auto one = groups.rbegin(); one != groups.rend(); ++one)
+            rmdir(one->c_str()); // best_effort: it is not there, or not empty
+    };
+    if (group.is_unified) return remove_at(group.path);
+    std::error_code problem;
+    for (std::filesystem::directory_iterator entry(control_groups, problem), end; !problem && entry != end; entry.increment(problem))
+        remove_at(entry->path().string() + place_in_hierarchy(group));
+}
+
+} // namespace pi_agent

@@ -1,0 +1,69 @@
+// Where the control group of a session's unit is, seen from another unit of the session (they are siblings), and who is in it.
+#pragma once
+
+#include "common/base/channel.hpp"
+
+#include <istream>
+#include <map>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace pi_agent {
+
+struct ControlGroup {
+    std::string path; // below /sys/fs/cgroup
+    bool is_unified;  // version 2
+};
+
+// The group of the unit `sibling`, from the /proc/self/cgroup of a process in `own_unit`; nothing when that process is in another unit. On
+// hosts with both versions the one that systemd names (cgroups(7)).
+std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::string &own_unit, const std::string &sibling);
+
+// Where systemd keeps units, in each hierarchy that it names by a line of /proc/1/cgroup: the group that its own init.scope is in.
+using SystemdTops = std::map<std::string, std::string>;
+SystemdTops read_systemd_tops(std::istream &groups_of_init);
+// The same, of this host.
+SystemdTops read_systemd_tops();
+
+// The group of the unit that systemd has at `place`, there or not; on hosts with both versions the one that systemd names.
+std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::string &place);
+
+// Whether a process of these groups (/proc/PID/cgroup) is in the unit that systemd has at `place`, e.g. "/a.slice/b.scope". The place is
+// the whole one: users name groups as they like where one is delegated to them, and may move a process of root's into it (cgroups(7)).
+bool is_in_unit(std::istream &groups, const SystemdTops &tops, const std::string &place);
+
+// The group of a session's service, for its runner.
+ControlGroup group_of_service(const std::string &session_id);
+
+// Where a controller has its files of the group: version 2 has one place for all, version 1 the same path in each hierarchy.
+std::string directory_of(const ControlGroup &group, const std::string &controller);
+
+// The group's path from the top of its hierarchy, the same in all of version 1.
+std::string place_in_hierarchy(const ControlGroup &group);
+
+// Where the hierarchies are mounted, and whether what is mounted at `path` is a file system of this type (statfs(2) f_type). Throws
+// SystemFailure where that cannot be told.
+extern const char *const control_groups;
+bool is_mounted_as(const std::string &path, unsigned long type);
+
+// Kills what is in it. In one step where the kernel can (5.14), so that no fork escapes. best_effort: whoever is left is counted again.
+void kill_group(const ControlGroup &group);
+
+// Returns when nobody is in it any more, or it is gone. Throws Failure(system_failure) at the deadline.
+void empty_group(const ControlGroup &group, Deadline deadline);
+
+// Removes what an engine left, empty groups at this path and below it: in hierarchies of version 1 that systemd does not look after, and in
+// systemd's own, which systemd leaves when a group of the engine's is still in it. best_effort: one that is left keeps nobody.
+void remove_empty_groups(const ControlGroup &group);
+
+// Who is in it now, or in a group below it; one that has just ended may be among them. Nobody where the group is gone; throws SystemFailure
+// where that cannot be told.
+std::vector<pid_t> processes_in(const ControlGroup &group);
+
+// The same for a directory of a hierarchy; and the groups below it, each after what it lies in, itself first.
+std::vector<pid_t> processes_below(const std::string &directory);
+std::vector<std::string> groups_below(const std::string &directory);
+
+} // namespace pi_agent

@@ -1,0 +1,100 @@
+// Control groups of this host, held against the limits.
+#include "runner/root/kernel/limit_controllers.hpp"
+
+#include "common/base/error.hpp"
+#include "common/policy/policy_limits.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/root/kernel/control_group.hpp"
+
+#include <algorithm>
+#include <fstream>
+#include <linux/magic.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+std::string reason_for(const std::string &controller, const HostControllers &host)
+{
+    const std::string lack = host.is_unified
+                                 ? "its control groups (version 2, /sys/fs/cgroup/cgroup.controllers) have no controller " + controller
+                                 : "no control groups of version 1 with the controller " + controller + " are mounted in /sys/fs/cgroup";
+    const std::string words = controller == "memory" ? "without cgroup_disable=memory, on some boards with cgroup_enable=memory"
+                                                     : "without cgroup_disable=" + controller;
+    return lack + "; start its kernel with it (" + words + "), or, in a container, have it delegated";
+}
+
+} // namespace
+
+HostControllers host_controllers()
+{
+    HostControllers host{is_mounted_as(control_groups, CGROUP2_SUPER_MAGIC), {}};
+    if (host.is_unified) {
+        std::ifstream file(std::string(control_groups) + "/cgroup.controllers");
+        for (std::string name; file >> name;)
+            host.names.insert(name);
+        return host;
+    }
+    for (const char *name : {"memory", "pids", "cpu"})
+        if (is_mounted_as(std::string(control_groups) + "/" + name, CGROUP_SUPER_MAGIC)) host.names.insert(name);
+    return host;
+}
+
+std::string to_string(const IdleLimit &limit)
+{
+    return limit.said ? limit.key + ": " + limit.said->text + " (" + to_string(limit.said->where) + ")" : "the default of " + limit.key;
+}
+
+std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControllers &host)
+{
+    std::vector<IdleLimit> idle;
+    const auto look = [&](const char *key, const std::optional<SaidLimit> &said, const char *controller) {
+        if (!host.names.contains(controller)) idle.push_back({key, said, reason_for(controller, host)});
+    };
+    look("limits.memory", said_memory(limits), "memory");
+    look("limits.tasks", limits.tasks, "pids");
+    if (limits.cpu) look("limits.cpu", limits.cpu, "cpu"); // without a default
+    return idle;
+}
+
+namespace {
+
+std::optional<IdleLimit> first_said(const std::vector<IdleLimit> &limits)
+{
+    const auto found = std::find_if(limits.begin(), limits.end(), [](const IdleLimit &limit) { return limit.said.has_value(); });
+    return found == limits.end() ? std::nullopt : std::optional(*found);
+}
+
+} // namespace
+
+std::optional<IdleLimit> first_for_group(const LimitsPolicy &limits)
+{
+    return first_said(idle_limits(limits, {}));
+}
+
+std::string problem_of_share(const LimitsPolicy &limits, std::uint64_t host_memory)
+{
+    if (!limits.memory_share) return "";
+    const std::uint64_t bytes = host_memory / 100 * limits.memory_share->amount;
+    if (bytes >= least_memory) return "";
+    return limits.memory_share->text + " of this host's memory are " + std::to_string(bytes >> 20U) + "M, and the agent needs at least " +
+           std::to_string(least_memory >> 20U) + "M; say more, or an amount";
+}
+
+std::uint64_t host_memory()
+{
+    return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+void require_limit_controllers(const AsRoot & /*root*/, const LimitsPolicy &limits)
+{
+    const std::string share = problem_of_share(limits, host_memory());
+    if (!share.empty()) throw Failure(ExitStatus::configuration, to_string(limits.memory_share->where) + ": limits.memory: " + share);
+    const auto said = first_said(idle_limits(limits, host_controllers()));
+    if (!said || !defence_is_on("limit-controllers")) return;
+    throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's " + to_string(*said) + ": " + said->reason +
+                                               "; or leave the key out of the policy");
+}
+
+} // namespace pi_agent

@@ -1,0 +1,41 @@
+// Asking docker's daemon over its socket, as root and without running anything: a few questions of its API and removals, with bounds.
+#pragma once
+
+#include "common/base/channel.hpp"
+#include "common/host/identity.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace pi_agent {
+
+constexpr const char *docker_socket = "/run/docker.sock";
+
+// The group that may ask the daemon, which is root's power; 0 where nobody but root may. Throws Failure(unavailable) where there is no
+// socket, Failure(configuration) where others than root and the group docker may write there.
+gid_t require_docker_socket(const AsRoot &root);
+
+struct DockerAnswer {
+    int status = 0; // of HTTP
+    nlohmann::json body;
+};
+
+// `path` is in the alphabet of URLs. Throws Failure(unavailable) when the daemon gives no answer that can be read.
+DockerAnswer ask_docker(const AsRoot &root, const std::string &path, Deadline deadline);
+
+// Removes a container, whatever its state. best_effort: one that has ended is gone already, and the daemon may be.
+void remove_container(const AsRoot &root, const std::string &name, Deadline deadline) noexcept;
+
+// Names ("/pi-agent-…") of containers that were made and do not run. Throws Failure(unavailable), also where one is not described as such.
+std::vector<std::string> ended_containers(const AsRoot &root, Deadline deadline);
+std::vector<std::string> parse_ended_containers(const std::string &text);
+
+// Not one that runs by now: the daemon refuses that, and one that is gone is fine. Throws Failure(unavailable).
+void remove_ended_container(const AsRoot &root, const std::string &name, Deadline deadline);
+
+// The text of an answer as the daemon sends it. Throws Failure(unavailable).
+DockerAnswer parse_docker_answer(const std::string &text);
+
+} // namespace pi_agent

@@ -1,0 +1,139 @@
+// Running docker in a session's unit.
+#include "runner/root/method/sandbox_docker.hpp"
+
+#include "common/base/error.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/plan/docker_command.hpp"
+#include "runner/root/kernel/control_group.hpp"
+#include "runner/root/method/docker_daemon.hpp"
+#include "runner/root/method/docker_tree.hpp"
+#include "runner/root/session/record.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/wire/engine_arguments.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <linux/magic.h>
+#include <sys/stat.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int sweep_patience_seconds = 2;
+
+// Where the unit mounts an empty tmpfs of its own. Left to systemd, it would be made for whoever is there first.
+void make_place_for_docker()
+{
+    const UniqueFd runtime = open_runtime_directory();
+    if (mkdirat(runtime.get(), "docker", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + docker_directory);
+}
+
+// Who may ask the daemon is root.
+void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
+{
+    if (group == 0 || !defence_is_on("docker:no-group")) return;
+    const auto is_it = [&](Gid one) { return one.value() == group; };
+    if (plan.agent_group.value() != group && std::none_of(plan.groups.begin(), plan.groups.end(), is_it) &&
+        std::find(plan.account_groups.begin(), plan.account_groups.end(), group) == plan.account_groups.end())
+        return;
+    throw Failure(ExitStatus::denied, "denied: the agent would be in the group docker (" + std::to_string(group) +
+                                          "), whose members are root on this host; the administrator takes its account out of it");
+}
+
+} // namespace
+
+DockerSandbox::DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy)
+    : ContainerSandbox(root, session_id, user, "docker"), root_(root), session_id_(std::move(session_id)),
+      host_(require_docker(root, policy))
+{
+}
+
+void DockerSandbox::leave_callers_group(const std::function<void()> &meanwhile)
+{
+    ContainerSandbox::leave_callers_group(meanwhile);
+    if (defence_is_on("docker:sweep")) sweep_containers();
+}
+
+// A client that is killed while the daemon makes its container leaves that to nobody, when the cleanup of its session came before it.
+void DockerSandbox::sweep_containers()
+{
+    const std::string prefix = "/" + container_name("");
+    try { // best_effort: it keeps nobody, and the next start tries again
+        const Deadline deadline = in_seconds(sweep_patience_seconds);
+        for (const std::string &name : ended_containers(root_, deadline)) {
+            const std::string id = name.compare(0, prefix.size(), prefix) == 0 ? name.substr(prefix.size()) : "";
+            if (!is_session_id(id) || session_exists(root_, id) || may_live(id)) continue;
+            remove_ended_container(root_, container_name(id), deadline);
+            record_problem(id, "a container without a session was removed");
+        }
+    } catch (const Failure &failure) {
+        record_problem(session_id_, std::string("containers without a session cannot be removed: ") + failure.what());
+    }
+}
+
+void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)
+{
+    require_no_power_over_docker(plan, host_.group);
+    make_place_for_docker();
+    agent_ = plan.agent;
+    expect_account(plan);
+    const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
+    if (mkdir((session + "/" + docker_mark).c_str(), 0700) != 0) throw_errno("marking the session as one of docker's");
+    door_.emplace(session, launcher);
+    watch(door_->fd());
+    const DockerContainer container{host_.image, place_in_hierarchy(group_of_service(session_id_)), host_name(), show_tree(plan)};
+    const UniqueFd complaint = make_complaint();
+    const UniqueFd arguments = write_engine_arguments(docker_command(plan, container));
+    start_unit(plan, {FdRef(-1), arguments, complaint});
+}
+
+// Who knocked may be gone by now, and nobody is let in any more.
+void DockerSandbox::stop()
+{
+    if (door_) forget(door_->fd());
+    door_.reset();
+    ContainerSandbox::stop();
+}
+
+void DockerSandbox::process()
+{
+    ContainerSandbox::process();
+    if (!door_ || !wait_for_input(door_->fd(), Clock::now())) return;
+    const UniqueFd guest = door_->next_guest();
+    if (!guest) return; // whoever knocks next finds the door
+    forget(door_->fd());
+    try {
+        door_->answer(guest, *agent_, processes());
+    } catch (...) { // whoever ends the session after it must not forget the door once more
+        door_.reset();
+        throw;
+    }
+    door_.reset();
+}
+
+// docker makes its groups by itself: in each hierarchy that holds a limit the container must be below the unit's.
+void DockerSandbox::require_limits_enforced(const LimitsPolicy &limits)
+{
+    SystemdSandbox::require_limits_enforced(limits);
+    const ControlGroup unit = group_of_service(session_id_);
+    if (unit.is_unified) return; // processes() found it there
+    for (const char *controller : {"memory", "pids", "cpu"}) {
+        // A limit of which this host has no controller was refused before, when the policy says it.
+        if (!is_mounted_as(std::string(control_groups) + "/" + controller, CGROUP_SUPER_MAGIC)) continue;
+        const std::vector<pid_t> held = processes_below(directory_of(unit, controller));
+        for (const pid_t pid : processes())
+            if (std::find(held.begin(), held.end(), pid) == held.end())
+                throw Failure(ExitStatus::unavailable, std::string("docker put the container outside of the session's control group (") +
+                                                           controller + "), whose limits would not hold it");
+    }
+}
+
+std::vector<UnitProperty> DockerSandbox::properties(const SandboxPlan &plan, const SystemdFeatures & /*features*/) const
+{
+    return docker_service_properties(plan);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,43 @@
+// Where each method begins.
+#include "runner/root/method/sandbox_methods.hpp"
+
+#include "common/base/error.hpp"
+#include "runner/root/method/sandbox_bwrap.hpp"
+#include "runner/root/method/sandbox_docker.hpp"
+#include "runner/root/method/sandbox_none.hpp"
+#include "runner/root/method/sandbox_podman.hpp"
+#include "runner/root/method/sandbox_systemd.hpp"
+
+namespace pi_agent {
+
+std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &policy, const std::string &session_id, Uid user)
+{
+    switch (policy.method) {
+    case SandboxMethod::systemd:
+        return std::make_unique<SystemdSandbox>(root, session_id, user);
+    case SandboxMethod::bwrap:
+        return std::make_unique<BwrapSandbox>(root, session_id, user);
+    case SandboxMethod::podman:
+        return std::make_unique<PodmanSandbox>(root, session_id, user);
+    case SandboxMethod::docker:
+        return std::make_unique<DockerSandbox>(root, session_id, user, policy);
+    case SandboxMethod::none:
+        return std::make_unique<UnconfinedSandbox>(root, session_id, user);
+    }
+    throw Failure(ExitStatus::internal, "a sandbox method without a sandbox");
+}
+
+std::string unconfined_notice(const SandboxPolicy &policy, const Account &agent)
+{
+    return "NOT SANDBOXED: the policy says sandbox.method: none (" + to_string(policy.where) + "). The agent runs as " + agent.name +
+           ", and nothing but the rights of that account keeps it from this host's processes, devices and services";
+}
+
+void require_enforced(Sandbox &sandbox, const Policy &policy)
+{
+    sandbox.require_confined();
+    sandbox.require_network_enforced(policy.network);
+    sandbox.require_limits_enforced(policy.limits);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,67 @@
+// The one seam towards systemd (org.freedesktop.systemd1(5)); beside service_watch.cpp, which listens to it, the one home of sdbus-c++.
+// Every text that leaves here is in the property alphabet.
+#pragma once
+
+#include "common/base/channel.hpp"
+#include "common/base/fd.hpp"
+#include "common/host/identity.hpp"
+#include "runner/plan/unit_properties.hpp"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+struct CompanionUnit {
+    std::string name;
+    std::vector<UnitProperty> properties;
+};
+
+// Borrowed, copied by systemd. One that is none is what the service's properties say.
+struct ServiceStreams {
+    FdRef input;
+    FdRef output;
+    FdRef error;
+};
+
+class SystemdBus {
+public:
+    // Throws Failure(unavailable) when systemd does not answer.
+    explicit SystemdBus(const AsRoot &root);
+    SystemdBus(const SystemdBus &) = delete;
+    SystemdBus &operator=(const SystemdBus &) = delete;
+    SystemdBus(SystemdBus &&) = delete;
+    SystemdBus &operator=(SystemdBus &&) = delete;
+    ~SystemdBus();
+
+    // Makes systemd move this process into a scope of its own. Does not wait: wait_until_inside() (process_state.hpp) does.
+    void request_scope(const std::string &name, const std::vector<UnitProperty> &properties);
+    // In systemd's own words, for systemd_features(); and the same for whoever asks, not only for root.
+    std::string version();
+    static std::string version_for_anybody();
+    // From here on service_result() is about this service. Before start_service(), so that nothing of it is missed.
+    void watch_service(const std::string &name);
+    // Queues the start, with another unit that it needs.
+    void start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,
+                       const ServiceStreams &streams);
+    // The same for a service alone.
+    void start_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams);
+    // Queues the stop; a unit that is gone is fine.
+    void stop_unit(const std::string &name);
+    bool unit_exists(const std::string &name);
+    // Of the service that is watched (service_watch.hpp).
+    SandboxResult service_result();
+    UnitUsage service_usage();
+
+    // For poll(2): wait for input on fd until next_look(), then call process().
+    [[nodiscard]] FdRef fd() const;
+    [[nodiscard]] Deadline next_look(Deadline otherwise) const;
+    void process();
+
+private:
+    class Connection;
+    std::unique_ptr<Connection> connection_;
+};
+
+} // namespace pi_agent

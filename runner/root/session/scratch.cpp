@@ -1,0 +1,141 @@
+// Making a session's temporary directories, by descriptor, below directories that only root can write.
+#include "runner/root/session/scratch.hpp"
+
+#include "common/base/error.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/root/session/network_file_system.hpp"
+#include "runner/root/session/state_directory.hpp"
+#include "runner/root/view/mounts.hpp"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <string_view>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *cache_work_end = "-work";
+constexpr unsigned long long nearly_nothing = 16ULL << 20U; // bytes
+
+UniqueFd make_directory(FdRef parent, const std::string &name, const std::string &path)
+{
+    // It must be new: what is there already is somebody else's.
+    const bool fixed = !defence_is_on("unique-scratch");
+    if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && !(fixed && errno == EEXIST)) throw_errno("creating " + path);
+    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory) throw_errno("opening " + path);
+    return directory;
+}
+
+void give_away(FdRef directory, const Account &agent, const std::string &path)
+{
+    if (fchown(directory.get(), agent.uid.value(), agent.gid.value()) != 0) throw_errno("giving " + path + " to the agent");
+}
+
+// Until a directory is given away, nobody but root can reach what is in it.
+void fill(FdRef top, const std::string &id, const Account &agent, const std::string &path)
+{
+    const UniqueFd tmp = make_directory(top, "tmp", path + "/tmp");
+    give_away(make_directory(tmp, tmpdir_of(id).substr(5), path + "/tmp"), agent, path + "/tmp");
+    give_away(tmp, agent, path + "/tmp");
+    give_away(make_directory(top, "var-tmp", path + "/var-tmp"), agent, path + "/var-tmp");
+    // Whoever could walk in would find files of the agent's that run as the agent (setuid), outside of every sandbox: what a session gets
+    // there is shown to it by mounts.
+    const mode_t mode = defence_is_on("closed-scratch") ? 0700 : 0711;
+    if (fchmodat(top.get(), ".", mode, 0) != 0) throw_errno("setting the mode of " + path);
+}
+
+// Root may use what a file system keeps back for it; the agent may not.
+void require_space(FdRef top, const std::string &path)
+{
+    struct statvfs facts {};
+    if (fstatvfs(top.get(), &facts) != 0) throw_errno("examining " + path);
+    if (facts.f_bavail > 0 && (facts.f_files == 0 || facts.f_favail > 0)) return;
+    throw SystemFailure(ENOSPC, "making the session's temporary directory " + path);
+}
+
+UniqueFd make_on_disk(const SessionDirectory &session, const std::string &state_dir, const std::string &id, const Account &agent)
+{
+    const std::string scratch_path = state_dir + "/" + scratch_parent;
+    const std::string name = defence_is_on("unique-scratch") ? id : "fixed";
+    const UniqueFd state = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
+    const UniqueFd parent =
+        ensure_state_directory(state, scratch_parent, defence_is_on("closed-scratch") ? 0700 : 0711, 0, 0, scratch_path);
+    require_own_file_system(parent, scratch_path, "agent.state_dir");
+    session.make_link(scratch_link, scratch_path + "/" + name);
+    UniqueFd top = make_directory(parent, name, scratch_path + "/" + name);
+    // Whose session lives is said by this lock, which ends with the runner: no sweep removes it, whatever it finds elsewhere.
+    if (defence_is_on("scratch-lock") && flock(top.get(), LOCK_SH | LOCK_NB) != 0) throw_errno("locking " + scratch_path + "/" + name);
+    require_space(top, scratch_path);
+    fill(top, id, agent, scratch_path + "/" + name);
+    return top;
+}
+
+} // namespace
+
+std::string tmpdir_of(const std::string &session_id)
+{
+    return defence_is_on("unique-scratch") ? "/tmp/pi-agent-" + session_id : "/tmp/pi-agent";
+}
+
+UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, ScratchKind kind, const std::string &state_dir,
+                      const std::string &id, const Account &agent)
+{
+    const UniqueFd at = session.make_directory("scratch");
+    if (kind == ScratchKind::tmpfs) {
+        DetachedMount memory = new_filesystem(
+            root, "tmpfs", {{"source", "pi-agent-scratch"}, {"mode", "0700"}, {"size", scratch_memory_share}, {"nr_inodes", "1000000"}},
+            false, Execution::allowed);
+        fill(memory.fd, id, agent, "the session's temporary directory");
+        attach(root, memory, at);
+        return std::move(memory.fd);
+    }
+    try {
+        UniqueFd top = make_on_disk(session, state_dir, id, agent);
+        attach(root, clone_mount(root, top, Submounts::leave_out, MountAttributes{}), at);
+        return top;
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOSPC && failure.error_number() != EDQUOT) throw;
+        throw Failure(ExitStatus::system_failure,
+                      "the disk is full: " + std::string(failure.what()) +
+                          "; the policy can put the sessions' temporary directories into memory (scratch: tmpfs)");
+    }
+}
+
+void release_scratch(FdRef scratch) noexcept
+{
+    flock(scratch.get(), LOCK_UN); // best_effort: it ends with this process
+}
+
+CacheLayer make_cache_layer(FdRef scratch, std::size_t number, const Account &agent)
+{
+    CacheLayer layer{"cache" + std::to_string(number), "cache" + std::to_string(number) + cache_work_end};
+    give_away(make_directory(scratch, layer.upper, layer.upper), agent, layer.upper);
+    make_directory(scratch, layer.work, layer.work);
+    return layer;
+}
+
+bool is_cache_work(const std::string &name) noexcept
+{
+    const std::string_view end = cache_work_end;
+    return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
+}
+
+std::optional<std::string> nearly_full(FdRef directory, const std::string &what)
+{
+    struct statvfs facts {};
+    if (fstatvfs(directory.get(), &facts) != 0) return std::nullopt; // best_effort: a courtesy
+    const auto left = static_cast<unsigned long long>(facts.f_bavail) * facts.f_frsize;
+    if (left >= nearly_nothing && (facts.f_files == 0 || facts.f_favail > 0)) return std::nullopt;
+    return "nearly full: the file system of " + what + " has " + std::to_string(left >> 10U) +
+           " KiB left, so the agent's work may have failed for want of space; free some, or ask the administrator";
+}
+
+} // namespace pi_agent

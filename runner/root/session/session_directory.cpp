@@ -1,0 +1,287 @@
+// Creating and removing the mount points of a session.
+#include "runner/root/session/session_directory.hpp"
+
+#include "common/base/absence.hpp"
+#include "common/base/error.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/root/session/file_lock.hpp"
+#include "runner/root/view/mounts.hpp"
+#include "runner/wire/beneath.hpp"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <climits>
+#include <fcntl.h>
+#include <functional>
+#include <linux/magic.h>
+#include <linux/openat2.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+const char *const sessions_directory = "/run/pi-agent/sessions";
+const char *const user_link = "user";
+const char *const runner_link = "runner";
+
+namespace {
+
+constexpr const char *parent_directory = "/run/pi-agent";
+constexpr int directory_patience_seconds = 10;
+
+// Whoever holds a lock of all starts may have been stopped by its user, or wait for something that does not come.
+[[noreturn]] void refuse_to_wait(const std::string &what)
+{
+    throw Failure(ExitStatus::limit, "another start has been " + what + " for more than " + std::to_string(directory_patience_seconds) +
+                                         " seconds; try again, or look for it with: pgrep -a pi-agent");
+}
+
+bool is_tmpfs_of_its_own(FdRef sessions)
+{
+    struct statx own {};
+    struct statx above {};
+    if (statx(sessions.get(), "", AT_EMPTY_PATH, STATX_MNT_ID, &own) != 0 || statx(sessions.get(), "..", 0, STATX_MNT_ID, &above) != 0)
+        throw_errno("examining the directory of sessions");
+    struct statfs facts {};
+    if (fstatfs(sessions.get(), &facts) != 0) throw_errno("examining the directory of sessions");
+    return own.stx_mnt_id != above.stx_mnt_id && facts.f_type == TMPFS_MAGIC;
+}
+
+// The first session after boot mounts the tmpfs that all share. The lock is root's own and held for this alone.
+void mount_sessions(const AsRoot &root)
+{
+    const UniqueFd parent = open_runtime_directory();
+    if (mkdirat(parent.get(), "sessions", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + sessions_directory);
+    if (is_tmpfs_of_its_own(open_sessions())) return;
+    if (!lock_until(parent, in_seconds(directory_patience_seconds), parent_directory)) refuse_to_wait("mounting the directory of sessions");
+    const UniqueFd sessions = open_sessions();
+    if (is_tmpfs_of_its_own(sessions)) return; // another start was faster
+    const DetachedMount tmpfs = new_filesystem(
+        root, "tmpfs", {{"source", "pi-agent-sessions"}, {"mode", "0700"}, {"size", "256m"}, {"nr_inodes", "200000"}}, false);
+    attach(root, tmpfs, sessions);
+    make_shared(root, sessions_directory);
+}
+
+// Never through a link, nor into what is mounted there: openat2 refuses to cross. None when it cannot be opened (errno).
+UniqueFd try_enter(FdRef directory, const std::string &name)
+{
+    open_how how{};
+    how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
+}
+
+// Removes `name` and what is beneath it: directories, and the links and small files that stand for mount points, without ever leaving this
+// tmpfs: a project that could not be unmounted is out of reach. Missing is fine: the unit's own cleanup may be at work too.
+void remove_skeleton(FdRef directory);
+
+void remove_directory(FdRef directory, const std::string &name)
+{
+    const UniqueFd child = try_enter(directory, name);
+    if (child)
+        remove_skeleton(child);
+    else if (errno == ENOENT)
+        return;
+    else if (errno != ENOTDIR && errno != ELOOP)
+        throw_errno("removing a session's mount points");
+    if (unlinkat(directory.get(), name.c_str(), child ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
+        throw_errno("removing a session's mount points");
+}
+
+void remove_skeleton(FdRef directory)
+{
+    for (const auto &name : names_in(directory))
+        remove_directory(directory, name);
+}
+
+// Only mounts directly on our own mount points, whose paths nobody else can change. What is mounted below one of them lies on paths that a
+// user or the agent chooses: it goes with it (MNT_DETACH), and no such path is ever resolved here.
+void unmount_all(const AsRoot &root, const std::string &path)
+{
+    constexpr int rounds = 8; // several mounts can lie on one point
+    for (int round = 0; round < rounds; ++round) {
+        const std::vector<std::string> points = topmost_mounts_below(list_mounts(), path);
+        if (points.empty()) return;
+        for (const auto &point : points)
+            detach_at(root, path + "/" + point);
+    }
+}
+
+} // namespace
+
+UniqueFd open_sessions()
+{
+    return open_trusted(sessions_directory, O_RDONLY | O_DIRECTORY, "directory of sessions");
+}
+
+UniqueFd try_open_session(FdRef sessions, const std::string &id)
+{
+    UniqueFd session = UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!session) require_gone("opening the session directory");
+    return session;
+}
+
+UniqueFd open_runtime_directory()
+{
+    const UniqueFd run = open_trusted("/run", O_RDONLY | O_DIRECTORY, "directory");
+    if (mkdirat(run.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + parent_directory);
+    UniqueFd directory = open_trusted(parent_directory, O_RDONLY | O_DIRECTORY, "directory");
+    if (fchmod(directory.get(), 0700) != 0) throw_errno(std::string("setting the mode of ") + parent_directory);
+    return directory;
+}
+
+namespace {
+
+// The directory that was just made, locked; none where it is gone. Another start's sweep may hold it for the moment that it takes to look
+// at it, or to remove it.
+UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
+{
+    UniqueFd directory = try_open_session(sessions, id);
+    if (!directory) return directory;
+    if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
+        refuse_to_wait("looking at this one's directory");
+    struct stat facts {};
+    if (fstat(directory.get(), &facts) != 0) throw_errno("examining the session directory");
+    if (facts.st_nlink == 0) directory.reset();
+    return directory;
+}
+
+} // namespace
+
+SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string &id, Uid user)
+{
+    mount_sessions(root);
+    const UniqueFd sessions = open_sessions();
+    SessionDirectory session;
+    session.path_ = std::string(sessions_directory) + "/" + id;
+    constexpr int rounds = 10; // until it is locked, another start's sweep may take it for one that is over
+    for (int round = 0; !session.fd_ && round < rounds; ++round) {
+        if (mkdirat(sessions.get(), id.c_str(), 0700) != 0) throw_errno("creating the session directory");
+        fault_point("half-made");
+        session.fd_ = lock_if_kept(sessions, id);
+    }
+    if (!session.fd_)
+        throw Failure(ExitStatus::system_failure, "other starts took the new session for one that is over, again and again; try again");
+    session.make_link(user_link, std::to_string(user.value()));
+    session.make_link(runner_link, std::to_string(getpid()));
+    fault_point("directory-made");
+    return session;
+}
+
+UniqueFd SessionDirectory::make_directory(const std::string &relative) const
+{
+    UniqueFd current = open_beneath(fd_, "", O_RDONLY | O_DIRECTORY);
+    std::size_t start = 0;
+    while (start < relative.size()) {
+        const std::size_t slash = std::min(relative.find('/', start), relative.size());
+        const std::string name = relative.substr(start, slash - start);
+        if (mkdirat(current.get(), name.c_str(), 0755) == 0) {
+            if (fchmodat(current.get(), name.c_str(), 0755, 0) != 0) throw_errno("setting the mode of a mount point");
+        } else if (errno != EEXIST) {
+            throw_errno("creating a mount point");
+        }
+        UniqueFd next = try_enter(current, name); // nothing of ours is made on the host
+        if (!next) throw_errno("opening a mount point");
+        current = std::move(next);
+        start = slash + 1;
+    }
+    return current;
+}
+
+UniqueFd SessionDirectory::make_file(const std::string &name) const
+{
+    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444));
+    if (!file) throw_errno("creating a file in the session directory");
+    if (fchmod(file.get(), 0444) != 0) throw_errno("setting the mode of a file in the session directory");
+    return file;
+}
+
+UniqueFd SessionDirectory::make_late_file(const std::string &name) const
+{
+    if (!has(name)) return make_file(name);
+    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+    if (!file) throw_errno("opening a file in the session directory");
+    return file;
+}
+
+bool SessionDirectory::has(const std::string &name) const
+{
+    return has_name(fd_, name, "looking for " + name + " in the session directory");
+}
+
+void SessionDirectory::make_link(const std::string &relative, const std::string &target) const
+{
+    const auto [directory, name] = split_last(relative);
+    const UniqueFd parent = make_directory(directory);
+    if (symlinkat(target.c_str(), parent.get(), name.c_str()) != 0) throw_errno("creating a link in the session directory");
+}
+
+void SessionDirectory::unlock() const
+{
+    if (flock(fd_.get(), LOCK_UN) != 0) throw_errno("unlocking the session directory");
+}
+
+std::string read_session_link(FdRef session, const char *name)
+{
+    std::array<char, PATH_MAX> text{};
+    const ssize_t length = readlinkat(session.get(), name, text.data(), text.size());
+    if (length < 0) require_gone(std::string("reading the link ") + name + " in the session directory");
+    return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
+}
+
+bool session_exists(const AsRoot & /*root*/, const std::string &id)
+{
+    try {
+        return has_name(open_sessions(), id, "looking for the session " + id);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw; // no session since boot
+        return false;
+    }
+}
+
+namespace {
+
+UniqueFd open_sessions_for(const std::string &id)
+{
+    if (!is_session_id(id)) throw Failure(ExitStatus::usage, "not a session id");
+    return open_sessions();
+}
+
+// None when it is gone, or `rest` left something.
+UniqueFd unmount(const AsRoot &root, FdRef sessions, const std::string &id, const RemoveRest &rest)
+{
+    UniqueFd session = try_open_session(sessions, id);
+    if (!session) return session;
+    fault_point("removing");
+    unmount_all(root, std::string(sessions_directory) + "/" + id);
+    fault_point("unmounted");
+    for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
+        remove_directory(session, name);
+    if (rest && !rest(session)) session.reset();
+    return session;
+}
+
+} // namespace
+
+void unmount_session(const AsRoot &root, const std::string &id, const RemoveRest &rest)
+{
+    unmount(root, open_sessions_for(id), id, rest);
+}
+
+void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest)
+{
+    const UniqueFd sessions = open_sessions_for(id);
+    {
+        const UniqueFd session = unmount(root, sessions, id, rest);
+        if (!session) return;
+        remove_skeleton(session);
+    }
+    if (unlinkat(sessions.get(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing the session directory");
+}
+
+} // namespace pi_agent

@@ -1,0 +1,217 @@
+// A session's own file, locked by its runner, stands for the `ended` that is still to be recorded. The kernel gives the lock away when the
+// runner dies, however it does: who gets it then, and finds the file still there, records it.
+#include "runner/root/session/session_record.hpp"
+
+#include "common/base/absence.hpp"
+#include "common/base/channel.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/root/session/file_lock.hpp"
+
+#include <array>
+#include <chrono>
+#include <ctime>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *file_name = "record";
+constexpr const char *unfinished_name = "record.new";
+constexpr const char *unheard = "its runner did not record how: it was killed, or nothing took the entry";
+constexpr std::size_t note_limit = 64UL * 1024;
+constexpr auto usage_patience = std::chrono::milliseconds(250);
+
+// The same clock for all processes of this boot, and it goes on while the host sleeps.
+std::uint64_t now_usec()
+{
+    timespec now{};
+    if (clock_gettime(CLOCK_BOOTTIME, &now) != 0) throw_errno("reading the clock");
+    return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
+}
+
+std::string encode(const RecordSubject &subject, std::uint64_t started_usec)
+{
+    Encoder encoder;
+    encoder.number(started_usec).number(subject.uid ? subject.uid->value() : 0);
+    for (const auto *text : {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit,
+                             &subject.program, &subject.directory, &subject.repository})
+        encoder.text(*text);
+    return encoder.bytes();
+}
+
+std::pair<RecordSubject, std::uint64_t> decode_subject(std::string_view bytes)
+{
+    Decoder decoder(bytes);
+    std::pair<RecordSubject, std::uint64_t> known;
+    RecordSubject &subject = known.first;
+    known.second = decoder.number();
+    subject.uid = Uid(static_cast<uid_t>(decoder.number()));
+    for (auto *text :
+         {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit, &subject.program})
+        *text = decoder.text();
+    if (decoder.is_at_end()) return known; // of a session that an older version began
+    subject.directory = decoder.text();
+    subject.repository = decoder.text();
+    decoder.end();
+    return known;
+}
+
+// Under its name only once it is complete and locked.
+UniqueFd make_file(FdRef session, const std::string &content)
+{
+    UniqueFd file = UniqueFd::adopt(openat(session.get(), unfinished_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+    if (!file) throw_errno("noting that the session's end is to be recorded");
+    if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) throw_errno("locking the note of the session's end");
+    if (write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
+        renameat(session.get(), unfinished_name, session.get(), file_name) != 0)
+        throw_errno("noting that the session's end is to be recorded");
+    return file;
+}
+
+std::pair<RecordSubject, std::uint64_t> read_note(FdRef note)
+{
+    std::array<char, note_limit> content{};
+    const ssize_t length = pread(note.get(), content.data(), content.size(), 0);
+    if (length < 0) throw_errno("reading the note of the session's end");
+    return decode_subject({content.data(), static_cast<std::size_t>(length)});
+}
+
+bool is_recorded(FdRef file)
+{
+    struct stat status {};
+    if (fstat(file.get(), &status) != 0) throw_errno("examining the note of the session's end");
+    return status.st_nlink == 0 || status.st_size == 0;
+}
+
+// A note that cannot be removed says nothing any more: else whoever cleans up would record a second end.
+void forget(FdRef session, FdRef note)
+{
+    if (unlinkat(session.get(), file_name, 0) != 0) static_cast<void>(ftruncate(note.get(), 0) == 0); // best_effort
+}
+
+} // namespace
+
+void SessionRecord::concerns(const Account &caller)
+{
+    subject_.user = caller.name;
+    subject_.uid = caller.uid;
+}
+
+void SessionRecord::runs_in(SandboxMethod method)
+{
+    subject_.method = to_string(method);
+    if (has_unit(method)) subject_.unit = service_name(subject_.session);
+}
+
+void SessionRecord::runs(Program program)
+{
+    subject_.program = to_string(program);
+}
+
+void SessionRecord::works_in(const std::string &directory, const std::string &repository)
+{
+    subject_.directory = directory;
+    subject_.repository = repository;
+}
+
+void SessionRecord::take_usage(const UnitUsage &usage)
+{
+    usage_ = usage;
+    usage_counts_until_ = Clock::now() + usage_patience;
+}
+
+bool SessionRecord::knows_usage() const
+{
+    return usage_.cpu_usec && Clock::now() < usage_counts_until_;
+}
+
+void SessionRecord::started(const SessionDirectory &session, const Account &agent, const std::string &project, Program program)
+{
+    subject_.account = agent.name;
+    subject_.project = project;
+    runs(program);
+    started_usec_ = now_usec();
+    // Opened anew: a copy of the session's own descriptor would keep the session's lock.
+    directory_ = UniqueFd::adopt(openat(session.fd().get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!directory_) throw_errno("opening the session directory");
+    open_end_ = make_file(directory_, encode(subject_, started_usec_));
+    try {
+        record_event(subject_, StartedEvent{});
+    } catch (const Failure &) { // then it does not start, and is a refusal
+        forget(directory_, open_end_);
+        open_end_.reset();
+        throw;
+    }
+    started_ = true;
+    fault_point("start-recorded");
+}
+
+void SessionRecord::end(EndedEvent event)
+{
+    if (!open_end_) return; // recorded, or in other hands
+    const UniqueFd ours = std::move(open_end_);
+    event.duration_usec = now_usec() - started_usec_;
+    event.memory_peak = usage_.memory_peak;
+    event.cpu_usec = usage_.cpu_usec;
+    fault_point("end-unrecorded");
+    record_event(subject_, event); // where that fails, the note stays for who cleans up: it may have more luck
+    forget(directory_, ours);
+    flock(ours.get(), LOCK_UN); // whatever child still has a copy of it
+}
+
+void SessionRecord::ended(const AgentEnded &how)
+{
+    end({how, asked_, {}, {}, {}});
+}
+
+void SessionRecord::failed(ExitStatus status, const std::string &reason)
+{
+    const std::string why = asked_.empty() ? reason : asked_;
+    if (recorded_failure_ == reason) return;
+    if (!started_)
+        record_event(subject_, DeniedEvent{status, why});
+    else if (open_end_)
+        end({std::nullopt, why, {}, {}, {}});
+    else
+        record_event(subject_, ProblemEvent{reason});
+    recorded_failure_ = reason;
+}
+
+std::optional<OpenRecord> read_open_record(FdRef session)
+{
+    const UniqueFd note = UniqueFd::adopt(openat(session.get(), file_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    if (!note) require_gone("opening the note of the session's end");
+    if (!note || is_recorded(note)) return std::nullopt;
+    auto [subject, started_usec] = read_note(note);
+    return OpenRecord{std::move(subject), now_usec() - started_usec};
+}
+
+bool has_open_end(FdRef session)
+{
+    struct stat status {};
+    if (fstatat(session.get(), file_name, &status, AT_SYMLINK_NOFOLLOW) == 0) return status.st_size > 0;
+    require_gone("looking for the note of the session's end");
+    return false;
+}
+
+bool record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id, Deadline deadline)
+{
+    const UniqueFd session = try_open_session(open_sessions(), session_id);
+    if (!session) return true;
+    const UniqueFd note = UniqueFd::adopt(openat(session.get(), file_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    if (!note) require_gone("opening the note of the session's end");
+    if (!note) return true; // nothing had started, or all is recorded
+    if (!lock_until(note, deadline, "the note of the session's end")) return false;
+    if (is_recorded(note)) return true;
+    const auto [subject, started_usec] = read_note(note);
+    record_event(subject, EndedEvent{std::nullopt, unheard, now_usec() - started_usec, {}, {}});
+    forget(session, note);
+    return true;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,43 @@
+// The persistent state of one user: HOME of their agent, and what only root knows of it.
+#pragma once
+
+#include "common/base/fd.hpp"
+#include "common/host/account.hpp"
+#include "common/host/identity.hpp"
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <sys/types.h>
+
+namespace pi_agent {
+
+// Every component of these paths but the last of `home` belongs to root, so the agent cannot exchange them.
+struct StateDirectory {
+    std::string home_path; // <state_dir>/users/USER/home
+    UniqueFd home;         // O_RDONLY directory
+    UniqueFd staging;      // the agent's too, but shown to no agent: files that are being made
+    UniqueFd meta;         // root's alone
+    UniqueFd lock;         // held while state is touched; release by reset()
+};
+
+// Creates what is missing, checks owners and modes, and takes the user's lock. Throws Failure(configuration) when the home belongs to
+// another account, Failure(limit) when another start of the same user holds the lock for more than five seconds.
+// `wait` is called while it waits for that lock.
+StateDirectory open_state_directory(const AsRoot &root, const std::string &state_dir, const std::string &user, const Account &agent,
+                                    const std::function<void()> &wait);
+
+// Opens `name` beneath a directory that only root can write, creating it first if need be. Ownership is given only to what was just made,
+// or half made.
+UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path);
+
+// A file in `meta`, created if need be, O_RDWR; `name` is a constant of ours.
+UniqueFd open_meta_file(const StateDirectory &state, const char *name);
+// Its content, at most `limit` bytes; none when there is no such file.
+std::optional<std::string> read_meta_file(const StateDirectory &state, const char *name, std::size_t limit);
+// It has the old content or the new one, whatever ends the host meanwhile.
+void write_meta_file(const StateDirectory &state, const char *name, const std::string &content);
+// Puts `fresh` in the place of `name`.
+void replace_meta_file(const StateDirectory &state, const char *fresh, const char *name);
+
+} // namespace pi_agent

@@ -1,0 +1,267 @@
+// Mounting toolchains and caches.
+#include "runner/root/view/home_mounts.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/host/path_walk.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/policy/toolchains.hpp"
+#include "common/seams/defence.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/root/session/scratch.hpp"
+#include "runner/root/view/frame.hpp"
+#include "runner/root/view/id_map.hpp"
+#include "runner/root/view/mounts.hpp"
+#include "runner/wire/beneath.hpp"
+#include "runner/wire/child.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <set>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *frame_name = "user-home";
+constexpr const char *lower_name = "lower"; // in the session's directory: where an overlay finds its lower layer
+
+// What a kernel or file system says when it cannot: no id map, no overlay over or upon it.
+bool is_inability(int error)
+{
+    return error == EINVAL || error == EPERM || error == EOPNOTSUPP || error == ENODEV || error == ENOSYS;
+}
+
+// At a path that nobody but root can change, as long as this lives.
+class AttachedFor {
+public:
+    AttachedFor(const AsRoot &root, const DetachedMount &mount, const std::string &path) : root_(root), path_(path)
+    {
+        attach(root, mount, open_trusted(path, O_PATH | O_DIRECTORY, "place of a lower layer"));
+    }
+    AttachedFor(const AttachedFor &) = delete;
+    AttachedFor &operator=(const AttachedFor &) = delete;
+    AttachedFor(AttachedFor &&) = delete;
+    AttachedFor &operator=(AttachedFor &&) = delete;
+    ~AttachedFor()
+    {
+        try {
+            detach_at(root_, path_);
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it goes with this mount table, and the next one finds the place taken
+        }
+    }
+
+private:
+    const AsRoot &root_;
+    const std::string &path_;
+};
+
+// Beside what every home is given (runner/as_agent/seed_defaults.hpp).
+bool holds_own(FdRef directory, FdRef defaults, const std::string &place)
+{
+    const UniqueFd given = find_beneath(defaults, place, O_RDONLY | O_DIRECTORY);
+    std::vector<std::string> names = given ? names_in(given) : std::vector<std::string>();
+    std::sort(names.begin(), names.end());
+    return find_name(directory, [&](const std::string &name) { return !std::binary_search(names.begin(), names.end(), name); });
+}
+
+// Returns which of the first `looked_at` of `places` in the agent's home hold something of the agent's own, which is hidden from now on.
+std::vector<std::string> make_mount_points(const AsRoot &root, const Account &agent, FdRef agent_home, FdRef defaults,
+                                           const std::vector<std::string> &places, std::size_t looked_at)
+{
+    Child child(root, "maker of mount points", agent, {agent_home.get(), defaults.get()}, [&](const AsUser & /*self*/, FdRef channel) {
+        fault_point("making-mounts");
+        std::vector<std::string> filled;
+        for (std::size_t index = 0; index < places.size(); ++index) {
+            const UniqueFd made = ensure_directory_beneath(agent_home, places[index]);
+            if (index < looked_at && holds_own(made, defaults, places[index])) filled.push_back(places[index]);
+        }
+        send_answer(channel, Encoder().texts(filled).bytes());
+    });
+    const Packet answer = child.receive();
+    Decoder decoder(answer.bytes);
+    std::vector<std::string> filled = decoder.texts(places.size());
+    decoder.end();
+    return filled;
+}
+
+const char *key_of(const HomeDirectory &directory)
+{
+    return directory.is_cache ? "toolchains.caches" : "toolchains.readable";
+}
+
+} // namespace
+
+HomeMounts::HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
+                       RootTree &tree)
+    : root_(root), session_(session), policy_(policy), tree_(tree), home_(std::move(home))
+{
+    if (home_.directories.empty()) return;
+    mounts_ = list_mounts();
+    for (const auto &directory : home_.directories) {
+        if (!can_be_shown(directory)) continue;
+        directories_.push_back(&directory);
+        places_.push_back(place_in_agent_home(directory.path));
+    }
+    make_own_places(view);
+}
+
+void HomeMounts::leave_out(const HomeDirectory &directory, const std::string &why)
+{
+    shown_.notices.push_back("not shown to the agent: ~/" + escape_for_display(directory.path) + " (" + key_of(directory) + "): " + why);
+}
+
+bool HomeMounts::can_be_shown(const HomeDirectory &directory)
+{
+    if (!directory.problem.empty())
+        leave_out(directory, directory.problem);
+    else if (kernel_path(directory.directory) != join_path(home_.path, directory.path) && defence_is_on("same-place"))
+        leave_out(directory, "it was moved while the session was being prepared");
+    else if (!topmost_mounts_below(mounts_, join_path(home_.path, directory.path)).empty() && defence_is_on("cover-submounts"))
+        leave_out(directory, "something is mounted inside it"); // a clone would uncover what lies below that
+    else if (const auto *mount = mount_that_holds(mounts_, directory.directory); mount != nullptr && mount->type.compare(0, 4, "fuse") == 0)
+        leave_out(directory,
+                  "a program answers for its file system (" + escape_for_display(mount->type) + "), and root does not wait for that");
+    else
+        return true;
+    return false;
+}
+
+// For what scripts of a toolchain name by its own path. Whatever else is shown below the home gets its place in the frame, too.
+void HomeMounts::make_own_places(const HostView &view)
+{
+    if (policy_.projects.paths == ProjectPaths::alias) return; // which shows no home of the host's
+    const auto is_shown_writable = [&](const std::string &path) {
+        return std::any_of(tree_.writable_roots.begin(), tree_.writable_roots.end(),
+                           [&](const std::string &shown) { return is_within(path, shown); });
+    };
+    for (const auto *directory : directories_)
+        if (!directory->is_cache && !is_shown_writable(join_path(home_.path, directory->path))) own_places_.insert(directory->path);
+    if (own_places_.empty()) return;
+    // The unit names it, and what is around it must not be what the view shows: there the user may be able to exchange directories.
+    if (problem_of_root_in_unit(home_.path) || home_.path.find(':') != std::string::npos || problem_of_place(home_.path) ||
+        is_shown(view, home_.path)) {
+        shown_.notices.push_back("toolchains are shown in the agent's home alone, and not below " + escape_for_display(home_.path) +
+                                 ": that lies in what sessions are shown anyway, or its name holds other characters than A-Z a-z 0-9 / _ . "
+                                 "= @ -");
+        return own_places_.clear();
+    }
+    std::vector<std::string> places(own_places_.begin(), own_places_.end());
+    const auto add_place = [&](const std::string &path) {
+        const bool lies_below = path != home_.path && is_within(path, home_.path);
+        if (lies_below) places.push_back(path.substr(home_.path.size() + 1));
+        return lies_below;
+    };
+    for (const auto &path : tree_.writable_roots)
+        add_place(path);
+    for (const auto &path : view.trees)
+        if (add_place(path)) tree_.binds.push_back(Bind{tree_.path + path, path, true});
+    make_frame(root_, session_, frame_name, places);
+    tree_.binds.push_back(Bind{session_.path() + "/" + frame_name, home_.path, false});
+}
+
+// Nobody may have moved one of them out of the sight of the first reading of the mount table: what is mounted inside would be uncovered.
+void HomeMounts::require_same_places() const
+{
+    const std::vector<MountEntry> mounts = list_mounts();
+    for (const auto *directory : directories_) {
+        const std::string path = join_path(home_.path, directory->path);
+        const bool is_moved = kernel_path(directory->directory) != path && defence_is_on("same-place");
+        if (is_moved || (!topmost_mounts_below(mounts, path).empty() && defence_is_on("cover-submounts")))
+            throw Failure(ExitStatus::system_failure, "~/" + escape_for_display(directory->path) +
+                                                          " was moved, or something mounted in it, while the session was being "
+                                                          "prepared; try again");
+    }
+}
+
+ShownHome HomeMounts::make(const Account &user, const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch)
+{
+    if (directories_.empty()) return std::move(shown_);
+    const auto toolchains = static_cast<std::size_t>(
+        std::count_if(directories_.begin(), directories_.end(), [](const auto *one) { return !one->is_cache; })); // they come first
+    const std::vector<std::string> filled = make_mount_points(root_, agent, state.home, defaults, places_, toolchains);
+    const UniqueFd cache_map = toolchains < directories_.size() ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
+    for (std::size_t index = 0; index < directories_.size(); ++index) {
+        show_or_leave_out(index, [&] {
+            const bool overlaid = directories_[index]->is_cache && defence_is_on("cache-overlay");
+            const MountAttributes attributes{!directories_[index]->is_cache || overlaid,
+                                             directories_[index]->is_cache ? &cache_map : &tree_.id_map};
+            DetachedMount mount = clone_mount(root_, directories_[index]->directory, Submounts::leave_out, attributes);
+            if (overlaid)
+                caches_.push_back({index, std::move(mount), make_cache_layer(scratch, caches_.size(), agent)});
+            else
+                show_later(index, state.home_path, std::move(mount));
+        });
+    }
+    require_same_places();
+    for (const auto &place : filled)
+        if (std::find(shown_.readable.begin(), shown_.readable.end(), "~/" + place) != shown_.readable.end())
+            shown_.notices.push_back("the user's toolchain is shown in the place of the agent's own ~/" + escape_for_display(place) +
+                                     ", which is hidden meanwhile (toolchains.readable)");
+    if (!caches_.empty()) {
+        session_.make_directory(lower_name);
+        with_own_mounts(root_, [&] {
+            // What an overlay does, it does as who made it: root would be let into what file systems keep back for root.
+            if (defence_is_on("overlay-identity")) act_on_files_as(root_, agent);
+            for (const auto &cache : caches_)
+                show_or_leave_out(cache.index, [&] { show_later(cache.index, state.home_path, make_overlay(cache)); });
+        });
+    }
+    caches_.clear();
+    home_.directories.clear();
+    return std::move(shown_);
+}
+
+void HomeMounts::show_later(std::size_t index, const std::string &agent_home, DetachedMount mount)
+{
+    const HomeDirectory &directory = *directories_[index];
+    if (own_places_.contains(directory.path) && !directory.is_cache)
+        tree_.late.push_back({clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{true, &tree_.id_map}),
+                              join_path(home_.path, directory.path)});
+    tree_.late.push_back({std::move(mount), join_path(agent_home, places_[index])});
+    (directory.is_cache ? shown_.caches : shown_.readable).push_back("~/" + places_[index]);
+}
+
+// An overlay takes its layers by path alone, and the lower one only from a mount that is attached (kernel, overlayfs). Never with
+// userxattr: the agent could write what it takes for its own notes.
+DetachedMount HomeMounts::make_overlay(const Cache &cache) const
+{
+    const std::string lower = session_.path() + "/" + lower_name;
+    const std::string scratch = session_.path() + "/scratch/";
+    const AttachedFor attached(root_, cache.lower, lower);
+    return new_filesystem(root_, "overlay",
+                          {{"source", "pi-agent-cache"},
+                           {"lowerdir", lower},
+                           {"upperdir", scratch + cache.upper.upper},
+                           {"workdir", scratch + cache.upper.work},
+                           {"redirect_dir", "nofollow"},
+                           {"metacopy", "off"},
+                           {"index", "off"}},
+                          false, Execution::allowed);
+}
+
+void HomeMounts::show_or_leave_out(std::size_t index, const std::function<void()> &step)
+{
+    try {
+        step();
+    } catch (const SystemFailure &failure) {
+        if (!is_inability(failure.error_number())) throw;
+        refuse_or_leave_out(*directories_[index], failure);
+    }
+}
+
+void HomeMounts::refuse_or_leave_out(const HomeDirectory &directory, const SystemFailure &failure)
+{
+    const std::string why =
+        "this kernel cannot show it to another account" + name_mount(mounts_, directory.directory) + ": " + failure.what();
+    if ((directory.is_cache ? policy_.toolchains.caches : policy_.toolchains.readable).best_effort) return leave_out(directory, why);
+    throw Failure(ExitStatus::unavailable, "~/" + escape_for_display(directory.path) + ": " + why + "; the policy can go without: '" +
+                                               key_of(directory) + ": best_effort', or a list without it" +
+                                               (directory.is_cache ? "; where it is the state directory's file system that cannot hold an "
+                                                                     "overlay's changes: 'scratch: tmpfs'"
+                                                                   : ""));
+}
+
+} // namespace pi_agent

@@ -1,0 +1,35 @@
+// Attaching what the session's view gets late.
+#include "runner/root/view/late_mounts.hpp"
+
+#include "common/base/error.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/root/method/sandbox.hpp"
+#include "runner/wire/beneath.hpp"
+
+#include <fcntl.h>
+
+namespace pi_agent {
+
+void attach_late(const AsRoot &root, Sandbox &sandbox, std::vector<LateMount> &mounts)
+{
+    if (mounts.empty()) return;
+    with_mounts_of(root, sandbox.mount_namespace(), [&] {
+        const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+        if (!view) throw_errno("opening the session's view");
+        for (const auto &late : mounts)
+            attach(root, late.mount, open_beneath(view, late.path.substr(1), O_PATH));
+    });
+    fault_point("late-mounted");
+    mounts.clear();
+}
+
+std::vector<std::string> places_of(const std::vector<LateMount> &mounts)
+{
+    std::vector<std::string> places;
+    places.reserve(mounts.size());
+    for (const auto &late : mounts)
+        places.push_back(late.path);
+    return places;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,226 @@
+// Mounting over protected and masked paths, by descriptor, beneath the id-mapped clone of the project.
+#include "runner/root/view/protect.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/root/confined/placeholder_removal.hpp"
+#include "runner/wire/beneath.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <fcntl.h>
+#include <sys/stat.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int search_patience_seconds = mask_search_seconds + child_patience_seconds;
+constexpr int placing_attempts = 5;
+constexpr const char *masked_file = "masked-file";
+constexpr const char *masked_directory = "masked-directory";
+
+bool is_directory(FdRef fd)
+{
+    struct stat facts {};
+    if (fstat(fd.get(), &facts) != 0) throw_errno("examining a path in the project");
+    return S_ISDIR(facts.st_mode);
+}
+
+// Something else lies at a path than the search has seen.
+bool is_of_a_change(int error)
+{
+    return error == ENOENT || error == ENOTDIR || error == ELOOP || error == EXDEV || error == EINVAL;
+}
+
+[[noreturn]] void tree_changed(const std::string &place, const std::string &path)
+{
+    throw Failure(ExitStatus::system_failure, escape_for_display(path) + " in " + escape_for_display(place) +
+                                                  " changed while the session was being prepared; try again");
+}
+
+// What was mounted in one tree, by its path there.
+class Mounted {
+public:
+    Mounted(const AsRoot &root, const ShownTree &tree, const DetachedMount &top) : root_(root), place_(tree.path()), top_(top) {}
+
+    // Each path on itself, with what is mounted in it: the stand-ins that hide submounts. Those of an earlier attempt stay.
+    void protect(const std::map<std::string, PointKind> &points)
+    {
+        for (const auto &[path, kind] : points) {
+            const bool read_only = kind == PointKind::read_only;
+            if (ids_.contains(path) || (read_only && !defence_is_on("protect"))) continue;
+            const UniqueFd target = open_beneath(top_.fd, path, O_PATH);
+            put(clone_mount(root_, target, Submounts::take_along, MountAttributes{read_only, nullptr}), target, path);
+        }
+    }
+
+    // Empty, and without any rights.
+    void mask(const SessionDirectory &session, const std::vector<std::string> &paths)
+    {
+        if (paths.empty() || !defence_is_on("mask")) return;
+        const UniqueFd file = session.make_file(masked_file);
+        const UniqueFd directory = session.make_directory(masked_directory);
+        if (fchmod(file.get(), 0) != 0 || fchmod(directory.get(), 0) != 0) throw_errno("making a stand-in for what is masked");
+        for (const auto &path : paths) {
+            const UniqueFd target = find_beneath(top_.fd, path, O_PATH);
+            if (!target) tree_changed(place_, path);
+            const UniqueFd &standin = is_directory(target) ? directory : file;
+            forget_below(path);
+            put(clone_mount(root_, standin, Submounts::leave_out, MountAttributes{true, nullptr}), target, path);
+        }
+    }
+
+    // The user, or a session in another repository of the root, may rename directories meanwhile. What is mounted now can be moved no more
+    // by anybody among the host's mounts, so one look is enough.
+    void require_in_place() const
+    {
+        for (const auto &[path, id] : ids_) {
+            const UniqueFd fd = find_beneath(top_.fd, path, O_PATH);
+            if (!fd || mount_id(fd) != id) tree_changed(place_, path);
+        }
+    }
+
+private:
+    void put(const DetachedMount &mount, FdRef target, const std::string &path)
+    {
+        attach(root_, mount, target);
+        ids_[path] = mount_id(mount.fd);
+    }
+
+    // It is seen no more once something lies over the directory.
+    void forget_below(const std::string &path)
+    {
+        for (auto next = ids_.lower_bound(path + "/"); next != ids_.end() && next->first.compare(0, path.size() + 1, path + "/") == 0;)
+            next = ids_.erase(next);
+    }
+
+    const AsRoot &root_;
+    std::string place_;
+    const DetachedMount &top_;
+    std::map<std::string, std::uint64_t> ids_;
+};
+
+} // namespace
+
+std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept)
+{
+    std::map<std::string, PointKind> points;
+    const auto keep = [&](const std::string &path) {
+        if (!path.empty() && defence_is_on("protect-prefixes")) points.emplace(path, PointKind::prefix);
+    };
+    const auto keep_above = [&](const std::string &path) {
+        for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
+            keep(path.substr(0, slash));
+    };
+    for (const auto &path : kept) {
+        keep_above(path);
+        keep(path);
+    }
+    for (const auto &path : read_only) {
+        keep_above(path);
+        points[path] = PointKind::read_only;
+    }
+    // What lies beneath a path comes after it, but not at once: "a", "a-b", "a/b".
+    for (const auto &path : read_only)
+        for (auto next = points.lower_bound(path + "/"); next != points.end() && next->first.compare(0, path.size() + 1, path + "/") == 0;)
+            next = points.erase(next);
+    if (points.size() > guard_limit)
+        throw Failure(ExitStatus::limit, "limit: what is protected and masked in the project needs " + std::to_string(points.size()) +
+                                             " mounts, and at most " + std::to_string(guard_limit) +
+                                             " are made; remove worktrees and submodules that are not needed, or ask the administrator to "
+                                             "protect or mask less (projects.protect, projects.mask)");
+    return points;
+}
+
+ProjectGuards::ProjectGuards(const AsRoot &root, const Account &user, const OpenedProject &project, const ProjectsPolicy &policy)
+{
+    const bool nothing = policy.protect && policy.protect->empty() && policy.mask.empty() && policy.scope == ProjectScope::root;
+    if (nothing) return;
+    std::vector<int> keep;
+    for (const ShownTree *tree : project.trees()) {
+        paths_.push_back(tree->path());
+        keep.push_back(tree->directory.get());
+    }
+    child_.emplace(root, "finder of protected paths", user, keep, [&](const AsUser &self, FdRef channel) {
+        GuardedTrees trees{{project.shown.directory, paths_.front()}, project.repository, project.below, {}};
+        for (std::size_t index = 1; index < keep.size(); ++index)
+            trees.git_directories.push_back({FdRef(keep[index]), paths_[index]});
+        serve_guarded_paths(self, trees, policy, channel);
+    });
+}
+
+void ProjectGuards::wait_for_search(const std::function<void()> &meanwhile)
+{
+    if (!child_ || !found_.empty()) return;
+    try {
+        while (found_.size() < paths_.size())
+            found_.push_back(decode_guarded_paths(child_->receive_long(search_patience_seconds, meanwhile)));
+    } catch (const Failure &) { // its user can kill it
+        if (defence_is_on("finder-required")) throw;
+        found_.resize(paths_.size());
+    }
+    for (const auto &found : found_)
+        notices_.insert(notices_.end(), found.notices.begin(), found.notices.end());
+    has_masks_ = !found_.front().masked.empty();
+}
+
+std::vector<std::string> ProjectGuards::make_placeholders(std::size_t index)
+{
+    if (found_[index].placeholders.empty()) return {};
+    send_packet(child_->channel(), order_for_tree(index), {}, in_seconds(child_patience_seconds));
+    return decode_paths(child_->receive_long(child_patience_seconds));
+}
+
+void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, const ShownTree &tree, const DetachedMount &mount)
+{
+    if (!child_) return;
+    wait_for_search({});
+    const auto index = static_cast<std::size_t>(std::find(paths_.begin(), paths_.end(), tree.path()) - paths_.begin());
+    if (index == paths_.size()) throw Failure(ExitStatus::internal, "a tree of the project was not searched for what is protected");
+    const GuardedPaths &found = found_[index];
+    // Before they are made: whatever is killed then, somebody knows of them.
+    for (const auto &path : found.placeholders)
+        session.make_link(placeholders_directory + ("/" + std::to_string(recorded_++)), tree.path() + "/" + path);
+    // A directory above a masked path could be renamed, and would not match any more at the next start.
+    std::vector<std::string> kept = found.kept;
+    for (const auto &path : found.masked)
+        kept.push_back(split_last(path).first);
+    Mounted mounted(root, tree, mount);
+    for (int attempt = 1;; ++attempt) {
+        std::vector<std::string> targets = found.read_only;
+        const std::vector<std::string> made = make_placeholders(index);
+        targets.insert(targets.end(), made.begin(), made.end());
+        try {
+            mounted.protect(plan_points(targets, kept));
+            read_only_.insert(read_only_.end(), targets.begin(), targets.end());
+            break;
+        } catch (const SystemFailure &failure) {
+            // The end of another session in the same repository may just have removed its placeholders, which were ours as well.
+            if (failure.error_number() == ENOENT && !made.empty() && attempt < placing_attempts) continue;
+            if (!is_of_a_change(failure.error_number())) throw;
+            tree_changed(tree.path(), failure.what());
+        }
+    }
+    mounted.mask(session, found.masked);
+    mounted.require_in_place();
+}
+
+std::vector<std::string> ProjectGuards::waiting_outside() const
+{
+    if (repository_config() != RepositoryConfig::protected_) return {};
+    return {"until this session ends, git commands that write .git/config (git config, remote, push -u) are refused outside too: \"Device "
+            "or resource busy\" (told once for each repository; pi-agentctl why .git/config says it at any time)"};
+}
+
+RepositoryConfig ProjectGuards::repository_config() const
+{
+    const auto is_config = [](const std::string &path) { return split_last(path).second == "config"; };
+    const bool found = std::any_of(read_only_.begin(), read_only_.end(), is_config);
+    return found ? RepositoryConfig::protected_ : RepositoryConfig::writable;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,62 @@
+// Root's half of `protect` and `mask`: the mounts that keep the agent from what git executes, and from what it may not read.
+#pragma once
+
+#include "common/host/account.hpp"
+#include "common/policy/policy.hpp"
+#include "runner/as_user/project.hpp"
+#include "runner/as_user/protected_paths.hpp"
+#include "runner/plan/git_config.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/root/view/mounts.hpp"
+#include "runner/wire/child.hpp"
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+enum class PointKind { prefix, read_only };
+
+// Every mount point that these paths need, parents before what is in them: the paths read-only, and each directory above one as it is,
+// because a directory that is no mount point can be renamed, and another put in its place. What lies in a read-only one needs none.
+// `kept`: directories that only must stay where they are, and those above them. Throws Failure(limit) beyond guard_limit.
+std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept = {});
+
+class ProjectGuards {
+public:
+    // Starts the search. Nothing is waited for until wait_for_search() or apply().
+    ProjectGuards(const AsRoot &root, const Account &user, const OpenedProject &project, const ProjectsPolicy &policy);
+
+    // Mounts over what is protected and masked in one tree of the project. `mount` shows it somewhere already, with what hides its
+    // submounts. Throws what the search found wrong, and Failure(system_failure) when the tree changes meanwhile.
+    void apply(const AsRoot &root, const SessionDirectory &session, const ShownTree &tree, const DetachedMount &mount);
+    // Waits for the search, which apply() does as well, and throws what it found wrong. `meanwhile` is called now and then.
+    void wait_for_search(const std::function<void()> &meanwhile);
+
+    // When all trees are mounted over: ends the child, which takes a moment.
+    void end_search() noexcept { child_.reset(); }
+
+    // Once applied: what is read-only (without what is above it), and what the user should know.
+    [[nodiscard]] const std::vector<std::string> &read_only() const noexcept { return read_only_; }
+    [[nodiscard]] bool has_masks() const noexcept { return has_masks_; }
+    [[nodiscard]] RepositoryConfig repository_config() const;
+    [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return notices_; }
+    // What of git's commands the user can do outside only when the session is over.
+    [[nodiscard]] std::vector<std::string> waiting_outside() const;
+
+private:
+    std::vector<std::string> make_placeholders(std::size_t index);
+
+    std::vector<std::string> paths_; // of the trees, the project first
+    std::optional<Child> child_;
+    std::vector<GuardedPaths> found_; // of each tree
+    std::size_t recorded_ = 0;
+    std::vector<std::string> read_only_;
+    bool has_masks_ = false;
+    std::vector<std::string> notices_;
+};
+
+} // namespace pi_agent

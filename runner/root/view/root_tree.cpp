@@ -1,0 +1,286 @@
+// Builds the session's root tree out of read-only clones, the agent's home and the id-mapped project.
+#include "runner/root/view/root_tree.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/seams/defence.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/as_agent/project_alias.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/view/id_map.hpp"
+#include "runner/root/view/mounts.hpp"
+#include "runner/wire/beneath.hpp"
+
+#include <algorithm>
+#include <array>
+#include <fcntl.h>
+#include <map>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+// Empty: mount points of the unit's own file systems, and places that are hidden.
+constexpr std::array empty_directories = {
+    "root/proc", "root/sys", "root/dev", "root/run",   "root/tmp", "root/var/tmp",         "root/home",
+    "root/root", "root/srv", "root/mnt", "root/media", "run/user", "run/systemd/incoming", "sys/fs/cgroup",
+    "home"};
+
+// What ProtectHome= hides.
+constexpr std::array homes = {"/home", "/root", "/run/user"};
+
+DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const UniqueFd &map)
+{
+    try {
+        return clone_mount(root, tree.directory, Submounts::leave_out, MountAttributes{false, &map});
+    } catch (const SystemFailure &failure) {
+        const std::string of_what = "the file system of " + escape_for_display(tree.path()) + name_mount(list_mounts(), tree.directory);
+        if (failure.error_number() == EPERM)
+            throw Failure(ExitStatus::unavailable,
+                          of_what + " is id-mapped already and cannot be mapped again; move the project to another mount");
+        if (failure.error_number() != EINVAL) throw;
+        throw Failure(ExitStatus::unavailable, problem_of_mapping(tree.path(), name_mount(list_mounts(), tree.directory)));
+    }
+}
+
+// A clone that leaves submounts out would show what they cover, so each gets an empty read-only stand-in.
+void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project, const std::string &path)
+{
+    const UniqueFd target = open_beneath(project.fd, path, O_PATH);
+    struct stat facts {};
+    if (fstat(target.get(), &facts) != 0) throw_errno("examining a mount point in the project");
+    if (S_ISDIR(facts.st_mode)) {
+        attach(root,
+               new_filesystem(root, "tmpfs", {{"source", "pi-agent-hidden"}, {"mode", "0555"}, {"size", "4k"}, {"nr_inodes", "2"}}, true),
+               target);
+        return;
+    }
+    const UniqueFd empty = UniqueFd::adopt(openat(session.fd().get(), "empty", O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0444));
+    if (!empty) throw_errno("creating an empty stand-in");
+    attach(root, clone_mount(root, empty, Submounts::leave_out, MountAttributes{true, nullptr}), target);
+}
+
+// Where a program of the user's answers for the file system, root's look-ups would wait for it, beyond SIGKILL. A clone looks nothing up,
+// and a mount that is no longer in the table was taken away after that.
+void refuse_fuse(const std::vector<MountEntry> &mounts, const ShownTree &tree)
+{
+    if (!defence_is_on("fuse-projects")) return;
+    const auto *mount = mount_that_holds(mounts, tree.directory);
+    if (mount == nullptr)
+        throw Failure(ExitStatus::system_failure, "the file system of " + escape_for_display(tree.path()) + " was unmounted meanwhile");
+    if (const auto problem = problem_of_file_system(tree.path(), mount->type)) throw Failure(ExitStatus::unavailable, *problem);
+}
+
+// The user may rename directories meanwhile: afterwards the host's mount points and our stand-ins must be at the same places, else a
+// stand-in sits beside what it should hide. Both are taken from one reading, and two readings must agree: a directory that changes places
+// between two readings would pass with each.
+void require_same_places(const std::vector<std::string> &covered, const ShownTree &tree, const std::string &shown_at)
+{
+    const std::string host_path = tree.path();
+    for (int reading = 0; reading < 2; ++reading) {
+        const std::vector<MountEntry> mounts = list_mounts();
+        if (topmost_mounts_below(mounts, host_path) != covered || topmost_mounts_below(mounts, shown_at) != covered ||
+            !is_at_its_path(tree))
+            throw Failure(ExitStatus::system_failure,
+                          "mounts inside " + escape_for_display(host_path) + " changed while the session was being prepared; try again");
+    }
+}
+
+// `shown_at`: where `mount` is attached.
+std::vector<std::string> cover_submounts(const AsRoot &root, const SessionDirectory &session, const DetachedMount &mount,
+                                         const ShownTree &tree, const std::string &shown_at)
+{
+    const std::vector<MountEntry> mounts = list_mounts();
+    refuse_fuse(mounts, tree);
+    if (!defence_is_on("cover-submounts")) return {};
+    const std::string host_path = tree.path();
+    std::vector<std::string> covered = topmost_mounts_below(mounts, host_path);
+    if (covered.size() > submount_limit && defence_is_on("submount-limit"))
+        throw Failure(ExitStatus::limit, "limit: " + std::to_string(covered.size()) + " file systems are mounted inside " +
+                                             escape_for_display(host_path) + ", and at most " + std::to_string(submount_limit) +
+                                             " can be hidden from the agent; unmount some, or ask the administrator for a smaller root");
+    for (const auto &path : covered)
+        cover(root, session, mount, path);
+    require_same_places(covered, tree, shown_at);
+    return covered;
+}
+
+// The writable trees at their places below allowed roots, each root's in a frame of its own, which is the tree where that is the root.
+// Returns what is hidden in the project itself.
+std::vector<std::string> show_at_host_paths(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
+                                            const UniqueFd &map, std::vector<Frame> &frames, ProjectGuards &guards)
+{
+    std::map<std::string, std::vector<const ShownTree *>> by_root;
+    for (const ShownTree *tree : project.trees())
+        by_root[tree->root_path].push_back(tree);
+    std::vector<std::string> covered;
+    for (const auto &[root_path, trees] : by_root) {
+        const Frame frame{"project" + (frames.empty() ? "" : std::to_string(frames.size())), root_path};
+        const bool whole = trees.front()->inside.empty();
+        std::vector<std::string> places; // of an allowed root of which not all is shown
+        for (const ShownTree *tree : trees)
+            places.push_back(tree->inside);
+        const UniqueFd top = whole ? UniqueFd() : make_frame(root, session, frame.name, places);
+        for (const ShownTree *tree : trees) {
+            const DetachedMount mount = clone_project(root, *tree, map);
+            attach(root, mount, whole ? session.make_directory(frame.name) : open_beneath(top, tree->inside, O_PATH | O_DIRECTORY));
+            const std::string shown_at = session.path() + "/" + frame.name + (whole ? "" : "/" + tree->inside);
+            std::vector<std::string> hidden = cover_submounts(root, session, mount, *tree, shown_at);
+            guards.apply(root, session, *tree, mount); // when all that hides submounts is there: it is taken along
+            if (tree == &project.shown) covered = std::move(hidden);
+        }
+        frames.push_back(frame);
+    }
+    return covered;
+}
+
+// The project in the agent's home, on a directory that is there. Where the agent exchanged it meanwhile, nothing is mounted.
+std::vector<std::string> show_in_home(const AsRoot &root, const SessionDirectory &session, const OpenedProject &project,
+                                      const DetachedMount &home, const UniqueFd &map, ProjectGuards &guards)
+{
+    const std::string inside = std::string(alias_directory) + "/" + alias_of(project.shown.path());
+    const DetachedMount mount = clone_project(root, project.shown, map);
+    attach(root, mount, open_beneath(home.fd, inside, O_PATH | O_DIRECTORY));
+    std::vector<std::string> covered = cover_submounts(root, session, mount, project.shown, session.path() + "/home/" + inside);
+    guards.apply(root, session, project.shown, mount);
+    return covered;
+}
+
+// Where no home is in the way, the project's own path leads to it.
+void link_host_path(const SessionDirectory &session, const HostView &view, const OpenedProject &project, const std::string &place)
+{
+    const std::string path = project.shown.path();
+    const bool hidden = std::any_of(homes.begin(), homes.end(), [&](const char *home) { return is_within(path, home); });
+    const bool holds_shown =
+        std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return is_within(tree, path); });
+    if (!hidden && !holds_shown && !is_shown(view, path)) session.make_link("root" + path, place);
+}
+
+// The session's terminals: an instance of its own, because in the host's lie those of everybody (design rule 5). Returns where to open a
+// new one.
+UniqueFd make_terminals(const AsRoot &root, std::vector<LateMount> &late)
+{
+    if (!defence_is_on("own-devpts")) {
+        UniqueFd host = open_trusted("/dev/pts", O_PATH | O_DIRECTORY, "host's terminals");
+        late.push_back({clone_mount(root, host, Submounts::leave_out, MountAttributes{}), "/dev/pts"});
+        return host;
+    }
+    DetachedMount own = new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}, {"max", "64"}}, false);
+    UniqueFd top = UniqueFd::adopt(fcntl(own.fd.get(), F_DUPFD_CLOEXEC, 3));
+    if (!top) throw_errno("keeping the session's terminals");
+    late.push_back({std::move(own), "/dev/pts"});
+    return top;
+}
+
+// Puts the file on the settings inside, read-only. Every directory above becomes a mount point: what is none can be renamed, and another
+// put in its place (design, section 5, step 6).
+void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd &locked)
+{
+    std::string path;
+    for (const char *name : {".pi", "agent"}) {
+        path += (path.empty() ? "" : "/") + std::string(name);
+        const UniqueFd directory = open_beneath(home.fd, path, O_PATH | O_DIRECTORY);
+        if (defence_is_on("locked-directories"))
+            attach(root, clone_mount(root, directory, Submounts::leave_out, MountAttributes{}), directory);
+    }
+    const UniqueFd target = open_beneath(home.fd, path + "/settings.json", O_PATH);
+    struct stat facts {};
+    if (fstat(target.get(), &facts) != 0) throw_errno("examining the agent's settings.json");
+    if (!S_ISREG(facts.st_mode))
+        throw Failure(ExitStatus::system_failure, "the agent's settings.json changed while the session was being prepared; try again");
+    if (defence_is_on("settings-lock"))
+        attach(root, clone_mount(root, locked, Submounts::leave_out, MountAttributes{true, nullptr}), target);
+}
+
+} // namespace
+
+std::string place_of_project(const ShownTree &shown, ProjectPaths paths, const std::string &home_path)
+{
+    return paths == ProjectPaths::host ? shown.path() : home_path + "/" + alias_directory + "/" + alias_of(shown.path());
+}
+
+std::vector<Bind> tree_binds(const std::string &session_path, const std::string &home_path, const std::vector<Frame> &frames)
+{
+    std::vector<Bind> binds = {Bind{session_path + "/home", home_path, false}, Bind{session_path + "/run", "/run", true},
+                               Bind{session_path + "/sys", "/sys", true}};
+    for (const auto &frame : frames)
+        binds.push_back(Bind{session_path + "/" + frame.name, frame.root_path, false});
+    if (defence_is_on("own-tmp"))
+        for (const auto &[name, path] : {std::pair("tmp", "/tmp"), std::pair("var-tmp", "/var/tmp")})
+            binds.push_back(Bind{session_path + "/scratch/" + name, path, false});
+    return binds;
+}
+
+std::string problem_of_mapping(const std::string &path, const std::string &mount_name)
+{
+    return "the file system of " + escape_for_display(path) + mount_name +
+           " does not support id-mapped mounts on this kernel, so the agent's files could not be made yours; move the project to ext4, xfs "
+           "or "
+           "btrfs, or use a newer kernel";
+}
+
+std::optional<std::string> problem_of_file_system(const std::string &path, const std::string &type)
+{
+    if (type.compare(0, 4, "fuse") != 0) return std::nullopt;
+    return "a program answers for the file system of " + escape_for_display(path) + " (" + escape_for_display(type) +
+           "), and root does not wait for that; move the project to another mount";
+}
+
+RootTree build_root_tree(const AsRoot &root, const SessionDirectory &session, const HostView &view, const OpenedProject &project,
+                         ProjectPaths paths, const StateDirectory &state, const Account &user, const Account &agent,
+                         const UniqueFd &locked_settings, ProjectGuards &guards)
+{
+    RootTree tree;
+    tree.path = session.path() + "/root";
+    tree.project_path = place_of_project(project.shown, paths, state.home_path);
+    // Every mount point first: once clones are attached, nothing of ours is created any more.
+    for (const char *path : empty_directories)
+        session.make_directory(path);
+    if (paths == ProjectPaths::alias) link_host_path(session, view, project, tree.project_path);
+
+    tree.late = show_host(root, session, view);
+    const DetachedMount home = clone_mount(root, state.home, Submounts::leave_out, MountAttributes{});
+    attach(root, home, session.make_directory("home"));
+    if (locked_settings) lock_settings(root, home, locked_settings);
+    tree.devpts = make_terminals(root, tree.late);
+    if (!defence_is_on("late-mounts")) tree.late.clear(); // who has some must find the session's own mount table
+
+    tree.id_map = make_id_map(root, user, agent);
+    std::vector<Frame> frames;
+    tree.covered = paths == ProjectPaths::host ? show_at_host_paths(root, session, project, tree.id_map, frames, guards)
+                                               : show_in_home(root, session, project, home, tree.id_map, guards);
+    for (const auto &frame : frames) {
+        tree.writable_roots.push_back(frame.root_path);
+        tree.project_points.push_back(session.path() + "/" + frame.name);
+    }
+    if (frames.empty()) tree.project_points.push_back(session.path() + "/home");
+    tree.binds = tree_binds(session.path(), state.home_path, frames);
+    fault_point("tree-built");
+    return tree;
+}
+
+void release_project(const AsRoot &root, const RootTree &tree) noexcept
+{
+    fault_point("releasing");
+    try {
+        for (const auto &point : tree.project_points)
+            detach_at(root, point);
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort
+    }
+}
+
+std::vector<std::string> name_hidden(const RootTree &tree, const OpenedProject &project)
+{
+    std::vector<std::string> notices = project.notices;
+    for (const auto &path : tree.covered)
+        notices.push_back("not shown to the agent: " + escape_for_display(project.shown.path() + "/" + path) +
+                          " (another file system mounted inside the root)");
+    return notices;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,54 @@
+// Writing and reading the file of an engine's arguments.
+#include "runner/wire/engine_arguments.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/escape.hpp"
+
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t arguments_limit = std::size_t{1} << 20U; // bytes
+
+} // namespace
+
+UniqueFd write_engine_arguments(const std::vector<std::string> &arguments)
+{
+    std::string text;
+    for (const auto &argument : arguments)
+        text.append(argument).push_back('\0');
+    UniqueFd file = UniqueFd::adopt(memfd_create("engine", MFD_CLOEXEC));
+    if (!file || pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
+        throw_errno("writing the engine's arguments");
+    return file;
+}
+
+std::vector<std::string> read_engine_arguments(FdRef fd)
+{
+    struct stat facts {};
+    if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_size <= 0 ||
+        static_cast<std::size_t>(facts.st_size) > arguments_limit)
+        throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
+    std::string text(static_cast<std::size_t>(facts.st_size), '\0');
+    if (pread(fd.get(), text.data(), text.size(), 0) != facts.st_size) throw_errno("reading the engine's arguments");
+    if (text.back() != '\0') throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, with whole arguments");
+    std::vector<std::string> arguments;
+    for (std::size_t start = 0; start < text.size(); start = text.find('\0', start) + 1)
+        arguments.emplace_back(text.c_str() + start);
+    return arguments;
+}
+
+std::string host_name_argument(const std::string &engine, const std::string &name)
+{
+    if (name.empty() || !is_property_safe(name))
+        throw Failure(ExitStatus::unavailable, "the name of this host (" + escape_for_display(name) + ") has characters that " + engine +
+                                                   " takes for no name's; give the host another one (hostnamectl set-hostname), or "
+                                                   "choose another method");
+    return "--hostname=" + name;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,66 @@
+// What the runner tells pi-agent-exec over the control socket, and what comes back. Arguments and environment travel only here (design rule
+// 3).
+#pragma once
+
+#include "common/base/request.hpp"
+
+#include <array>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pi_agent {
+
+// What pi-agent-exec takes from itself and the agent, for good.
+enum class Restrictions : std::uint8_t {
+    none,
+    beside_unit, // Landlock and our filter: the unit brings the list of allowed calls
+    all,         // that list, too (call_names.hpp)
+};
+
+struct LaunchRecord {
+    std::string binary;
+    std::vector<std::string> arguments;   // argv, argv[0] included
+    std::vector<std::string> environment; // NAME=VALUE, complete
+    std::string project;                  // the root's path inside
+    std::string below;                    // the working directory beneath it, any bytes
+    std::uint64_t cwd_inode = 0;          // what the runner's reader opened; must be found again
+    unsigned umask = 077;
+    OnTerminal on_terminal{}; // in the place of these comes the session's terminal
+    Restrictions restrictions = Restrictions::all;
+    std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
+};
+
+struct ReceivedLaunch {
+    LaunchRecord record;
+    std::array<UniqueFd, 3> stdio; // complete
+    UniqueFd terminal;             // the agent's end of the session's pty, when it has one
+};
+
+// In this order, and from two senders: the descriptors come from the caller's side, which root has no part in (receiver.hpp).
+// Sends those that are open; the others are on the terminal.
+void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
+// `terminal` is none when no descriptor is on the terminal.
+void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, Deadline deadline);
+// Throws ProtocolError; the runner is trusted, but a cut-off record must not become half a command.
+ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
+
+// From pi-agent-exec: first `ready`, then `failed`, or `ended` after any number of `stopped`. A hostile peer's hints: systemd's own account
+// decides.
+struct ExecReady {};
+struct ExecFailed {
+    std::string text;
+};
+struct ExecStopped { // the agent
+    int number;      // by this signal
+};
+struct ExecEnded {
+    bool by_signal;
+    int value;
+};
+using ExecMessage = std::variant<ExecReady, ExecFailed, ExecStopped, ExecEnded>;
+std::string encode(const ExecMessage &message);
+ExecMessage decode_exec_message(std::string_view bytes);
+
+} // namespace pi_agent

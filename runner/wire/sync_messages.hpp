@@ -1,0 +1,77 @@
+// What reader (as the user) and writer (as the agent) say to each other: names, facts and open descriptors, never paths to follow.
+#pragma once
+
+#include "common/base/channel.hpp"
+
+#include <cstdint>
+#include <ctime>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+constexpr std::int64_t nanoseconds_of(const timespec &time) noexcept
+{
+    return time.tv_sec * 1'000'000'000 + time.tv_nsec;
+}
+
+// What stat-like calls tell of a host's file; equal facts mean an unchanged file. Times in nanoseconds.
+struct HostFacts {
+    std::uint64_t inode = 0;
+    std::uint64_t size = 0;
+    std::int64_t modified = 0;
+    std::int64_t changed = 0;
+    std::uint64_t mode = 0;
+    friend bool operator==(const HostFacts &, const HostFacts &) = default;
+};
+
+enum class EntryKind : std::uint64_t {
+    file = 1,
+    directory = 2,
+    unreadable = 3, // what is there cannot be told: what is inside at or below this path stays as it is
+};
+
+// `path` is relative to the agent's home.
+struct ListedEntry {
+    EntryKind kind;
+    std::string path;
+    HostFacts facts;
+};
+
+// One file that the writer asked for by its number in the listing, with a descriptor, or without one when it cannot be read.
+struct Content {
+    std::uint64_t number{};
+    bool readable{};
+    HostFacts facts; // of the descriptor, before anything was read from it
+};
+
+// Reader to writer, in this order: documents, listings, one end of the listing, then contents as they are asked for.
+enum class SyncStep : std::uint64_t { document = 1, listing = 2, end_of_listing = 3, contents = 4 };
+
+struct SyncMessage {
+    SyncStep step{};
+    std::string name;                 // document: which; carries a descriptor where the host has one
+    std::string place;                // document: the host's path, for messages
+    std::vector<ListedEntry> entries; // listing
+    std::vector<Content> contents;    // contents; carries the descriptors of the readable ones, in order
+    bool by_agents = false;           // document: it lies where agents write
+};
+
+std::string encode(const SyncMessage &message);
+// Throws ProtocolError for anything that encode does not make, and for paths that do not stay beneath where they begin.
+SyncMessage decode_sync_message(std::string_view bytes);
+
+// Writer to reader: the numbers of the files it wants, or none when it has all.
+std::string encode_wanted(const std::vector<std::uint64_t> &numbers);
+std::vector<std::uint64_t> decode_wanted(std::string_view bytes);
+
+constexpr std::size_t wanted_limit = 64;                         // files in one request
+constexpr std::size_t listing_bytes = packet_limit - 4UL * 4096; // a listing is sent when it is longer; a path is at most 4096
+
+void encode(const HostFacts &facts, Encoder &encoder);
+HostFacts decode_facts(Decoder &decoder);
+
+// True for "a/b": not empty, not absolute, no '.', '..', empty component or NUL, at most 4096 bytes.
+bool is_plain_relative(std::string_view path) noexcept;
+
+} // namespace pi_agent

@@ -1,0 +1,81 @@
+// A first policy: admin/apply/init.hpp; applied policies as files: admin/host/policy_files.hpp
+#include "admin/apply/init.hpp"
+
+#include "admin/host/policy_files.hpp"
+#include "common/base/error.hpp"
+#include "support/policy_text.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace init_test {
+
+namespace {
+
+Account account(const std::string &name, unsigned uid, const std::string &home)
+{
+    return {name, Uid(uid), Gid(uid), home, {}};
+}
+
+} // namespace
+
+TEST_CASE("the text is a policy that gives each user its roots, each agent an account of its own")
+{
+    const auto policy = parse(init_text({{"alice", {"~/projects", "/srv/a:b=c@d"}}, {"bob", {}}, {"carol", {"~/src"}}}));
+    REQUIRE(policy.users.size() == 2);
+    CHECK(policy.users[0].name == "alice");
+    CHECK(policy.users[0].roots[0].text == "~/projects");
+    CHECK(policy.users[0].roots[1].text == "/srv/a:b=c@d");
+    CHECK(policy.users[1].name == "carol");
+    CHECK(policy.agent.accounts == Accounts::per_user);
+}
+
+TEST_CASE("a user whose agent's account could not be made gets another name for it")
+{
+    const auto policy = parse(init_text({{"john.doe", {"~/src"}}, {"alice", {"~/src"}}}));
+    CHECK(policy.users[0].run_as == "pi-agent-john_doe");
+    CHECK_FALSE(policy.users[1].run_as.has_value());
+}
+
+TEST_CASE("users without a directory are named in a comment, and a policy for nobody is none")
+{
+    CHECK(init_text({{"alice", {"~/src"}}, {"bob", {}}}).find("  # bob:\n  #   roots: [~/projects]\n") != std::string::npos);
+    CHECK_THROWS_AS(static_cast<void>(init_text({{"bob", {}}})), Failure);
+    CHECK_THROWS_AS(static_cast<void>(init_text({})), Failure);
+}
+
+TEST_CASE("a directory whose name holds a line break is refused")
+{
+    CHECK_THROWS_AS(static_cast<void>(init_text({{"alice", {"/srv/x\nusers: {}"}}})), Failure);
+}
+
+TEST_CASE("people are accounts with an ordinary number, a login shell and a home")
+{
+    CHECK(is_persons(account("alice", 1000, "/home/alice"), "/bin/bash", 1000, 60000));
+    CHECK_FALSE(is_persons(account("daemon", 999, "/home/daemon"), "/bin/bash", 1000, 60000));
+    CHECK_FALSE(is_persons(account("nobody", 65534, "/nonexistent"), "/usr/sbin/nologin", 1000, 60000));
+    CHECK_FALSE(is_persons(account("alice", 1000, "/home/alice"), "/usr/sbin/nologin", 1000, 60000));
+    CHECK_FALSE(is_persons(account("alice", 1000, "/home/alice"), "/bin/false", 1000, 60000));
+    CHECK_FALSE(is_persons(account("alice", 1000, "/"), "/bin/bash", 1000, 60000));
+    CHECK_FALSE(is_persons(account("Alice Smith", 1000, "/home/alice"), "/bin/bash", 1000, 60000));
+}
+
+TEST_CASE("policies are the same when their files are, whatever their order")
+{
+    CHECK(are_same({{"a", "1"}, {"b", "2"}}, {{"b", "2"}, {"a", "1"}}));
+    CHECK_FALSE(are_same({{"a", "1"}}, {{"a", "1"}, {"b", ""}}));
+    CHECK_FALSE(are_same({{"a", "1"}}, {{"a", "2"}}));
+}
+
+TEST_CASE("the difference of policies names the files that change, come and go")
+{
+    const auto text = difference_of({{"a", "1\n"}, {"b", "2\n"}, {"same", "x\n"}}, {{"a", "one\n"}, {"c", "3\n"}, {"same", "x\n"}});
+    CHECK(text.find("    --- a\n    +++ a\n") != std::string::npos);
+    CHECK(text.find("    --- b\n    +++ /dev/null\n") != std::string::npos);
+    CHECK(text.find("    --- /dev/null\n    +++ c\n") != std::string::npos);
+    CHECK(text.find("same") == std::string::npos);
+}
+
+} // namespace init_test

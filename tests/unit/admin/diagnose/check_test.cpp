@@ -1,0 +1,176 @@
+// The policy against the host: admin/diagnose/check.hpp
+#include "admin/diagnose/check.hpp"
+
+#include "admin/text/problem_report.hpp"
+#include "support/forked.hpp"
+#include "support/policy_text.hpp"
+#include "support/temporary_directory.hpp"
+
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace check_test {
+
+namespace {
+
+std::string host_problems(const std::string &text)
+{
+    Problems problems;
+    static_cast<void>(check_host(parse(text), Observer::self(), Means::installed, problems));
+    try {
+        problems.throw_if_any();
+    } catch (const PolicyError &error) {
+        return error.what();
+    }
+    return "";
+}
+
+const std::string head = "version: 1\nagent: {binary: /usr/bin/env, accounts: shared}\n";
+
+} // namespace
+
+TEST_CASE("users, groups and roots that the host does not have are errors with their place")
+{
+    CHECK(contains(host_problems(head + "users: {no-such-user: {roots: [/srv/a]}}\n"),
+                   "p.yaml:3:9: users.no-such-user: there is no user 'no-such-user' on this host"));
+    CHECK(contains(host_problems(head + "users: {'%no-such-group': {roots: [/srv/a]}}\n"),
+                   "p.yaml:3:9: users.%no-such-group: there is no group"));
+    CHECK(contains(host_problems(head + "users: {'%adm': {roots: [/srv/a]}}\n"),
+                   "p.yaml:3:9: users.%adm: 'adm' is a group that opens the host"));
+}
+
+TEST_CASE("roots that their user cannot reach are errors with their place" * doctest::skip(not_root()))
+{
+    CHECK(contains(host_problems(head + "users: {daemon: {roots: [/usr/no-such-root]}}\n"),
+                   "p.yaml:3:26: users.daemon.roots[0]: the root '/usr/no-such-root' does not exist; create it, or the administrator"));
+    CHECK(contains(host_problems(head + "users: {daemon: {roots: [/root/x]}}\n"),
+                   "the root '/root/x' is not accessible to daemon: a directory above it"));
+    CHECK(host_problems(head + "users: {daemon: {roots: [/usr/share]}}\n").empty());
+}
+
+TEST_CASE("the policy alone is judged without this host")
+{
+    const TemporaryDirectory directory;
+    const auto elsewhere = directory.write("elsewhere.yaml", head + "users: {no-such-user: {roots: [/srv/a]}}\n");
+    CHECK_FALSE(check_policy(elsewhere).errors.empty());
+    const auto report = check_policy(elsewhere, CheckScope::policy_only);
+    CHECK(report.errors.empty());
+    CHECK(report.entries == 1);
+    CHECK(contains(to_text(report), "not verified: this host"));
+    const auto broken = directory.write("broken.yaml", head + "users: {no-such-user: {roots: [/]}}\n");
+    CHECK(check_policy(broken, CheckScope::policy_only).errors.size() == 1);
+}
+
+TEST_CASE("a draft need not be trusted, but must be a file and a policy")
+{
+    const TemporaryDirectory directory;
+    const auto problems = [&](const std::string &file) { return PolicyError(check_policy(file, CheckScope::policy_only).errors); };
+    const auto good = directory.write("good.yaml", head + "users: {alice: {roots: [/srv/a]}}\n");
+    CHECK(check_policy(good, CheckScope::policy_only).errors.empty());
+    const auto bad = directory.write("bad.yaml", "version: 1\nusers: {}\n");
+    CHECK(contains(problems(bad).what(), "bad.yaml:2:8: users: nobody is authorised"));
+    REQUIRE(::mkfifo((directory / "fifo").c_str(), 0600) == 0);
+    CHECK_THROWS_WITH_AS(static_cast<void>(check_policy(directory / "fifo")), doctest::Contains("is not a regular file"), Failure);
+    CHECK_THROWS_AS(static_cast<void>(check_policy(directory / "absent")), SystemFailure);
+    const auto large = directory.write("large.yaml", std::string(3U << 20U, ' '));
+    CHECK(contains(problems(large).what(), "larger than 1048576 bytes"));
+}
+
+TEST_CASE("mistakes of the text, between keys and of the host are told at once, with the warnings")
+{
+    const TemporaryDirectory directory;
+    const auto draft = directory.write("draft.yaml", "version: 1\n"
+                                                     "agent: {binary: /usr/no-such-agent/bin/pi}\n"
+                                                     "sandbox: {method: none}\n"
+                                                     "networks: none\n"
+                                                     "env: {API_KEY: x}\n"
+                                                     "view_paths: [/usr/no-such-1, /usr/no-such-2]\n"
+                                                     "users:\n"
+                                                     "  no-such-user: {roots: [/, /srv/a], env: {A: 1}}\n"
+                                                     "  '%no-such-group': {roots: [/srv/a]}\n");
+    const auto report = check_policy(draft);
+    const std::string said = PolicyError(report.errors).what();
+    for (const auto *word : {"draft.yaml:4:1: networks: unknown key; did you mean 'network'?", "users.no-such-user.roots[0]: '/' is",
+                             "users.no-such-user.env.A: must be text", "agent.accounts: missing", "there is no user 'no-such-user'",
+                             "there is no group 'no-such-group'", "/usr/no-such-agent"})
+        CHECK_MESSAGE(contains(said, word), said);
+    if (!not_root())
+        for (const auto *word : {"/usr/no-such-1", "/usr/no-such-2"})
+            CHECK_MESSAGE(contains(said, word), said);
+    const std::string warned = PolicyError(report.warnings).what();
+    CHECK(contains(warned, "sandbox.method: is none, so sessions are not sandboxed"));
+    CHECK(contains(warned, "env.API_KEY: looks like a secret"));
+    CHECK(to_json(report)["warnings"].size() == report.warnings.size());
+}
+
+TEST_CASE("one mistake is told once")
+{
+    const TemporaryDirectory directory;
+    const auto count = [&](const std::string &text) {
+        return check_policy(directory.write("one.yaml", text), CheckScope::policy_only).errors.size();
+    };
+    const std::string users = "users: {alice: {roots: [/srv/a]}, bob: {roots: [/srv/b]}}\n";
+    CHECK(count("version: 1\nagent: {accounts: per_user}\n" + users) == 1);
+    CHECK(count("version: 1\nagent: []\n" + users) == 1);
+    CHECK(count(head + "sandbox: {method: dokcer, image: 'debian:12'}\n" + users) == 1);
+    CHECK(count("version: 1\nagent: {accounts: per-user}\nusers: {Max: {roots: [/srv/a]}}\n") == 1);
+}
+
+TEST_CASE("a missing agent is one mistake" * doctest::skip(not_root()))
+{
+    const TemporaryDirectory directory;
+    const auto draft =
+        directory.write("draft.yaml", "version: 1\nagent: {binary: /usr/no-such-agent/bin/pi}\nusers: {daemon: {roots: [/usr/share]}}\n");
+    std::size_t found = 0;
+    for (const auto &error : check_policy(draft).errors)
+        if (error.key == "agent.binary") ++found;
+    CHECK(found == 1);
+}
+
+TEST_CASE("what cannot be read keeps nothing from being told of the rest")
+{
+    const std::vector<PolicySource> sources = {
+        {"/e/policy.yaml", "version: 1\nsandbox: {method: docker}\nview: all\nusers: {alice: {roots: [/]}}\n"},
+        {"/e/policy.d/a.yaml", "env: [\n"}};
+    const auto reading = read_policy_as_far_as_possible(sources);
+    CHECK_FALSE(reading.complete);
+    const std::string said = PolicyError(reading.problems).what();
+    for (const auto *word : {"/e/policy.d/a.yaml:", "/e/policy.yaml:3:7: view: unknown value 'all'", "users.alice.roots[0]"})
+        CHECK_MESSAGE(contains(said, word), said);
+    CHECK_FALSE(contains(said, "sandbox.image")); // it may stand in that file
+}
+
+TEST_CASE("as JSON, a problem has null for what it does not have")
+{
+    CHECK(to_json(Diagnostic{{"p.yaml", 3, 5}, "users.alice", "has no roots", "add some"}) ==
+          nlohmann::json::parse(
+              R"({"file": "p.yaml", "line": 3, "column": 5, "key": "users.alice", "message": "has no roots", "remedy": "add some"})"));
+    CHECK(to_json(Diagnostic{{}, "", "no rg", ""}) ==
+          nlohmann::json::parse(R"({"file": null, "line": null, "column": null, "key": null, "message": "no rg", "remedy": null})"));
+}
+
+TEST_CASE("a report without errors is valid, and one with them is not")
+{
+    CheckReport report;
+    report.warnings.push_back({{}, "", "no rg", ""});
+    CHECK(to_json(report)["valid"] == true);
+    CHECK(to_json(report)["warnings"].size() == 1);
+    report.errors.push_back({{"p.yaml", 1, 1}, "view", "bad", ""});
+    CHECK(to_json(report)["valid"] == false);
+    CHECK(to_json(report)["errors"][0]["key"] == "view");
+}
+
+TEST_CASE("each line of a message has the program before it, and its place is shown once it can be read again")
+{
+    const TemporaryDirectory directory;
+    const auto file = directory.write("p.yaml", "view: all\n");
+    CHECK(show_problems({{{file, 1, 7}, "view", "two\nlines", ""}}, "x: ", read_again) ==
+          "x: " + file + ":1:7: view: two\nx: lines\n    1 | view: all\n      |       ^\n");
+    CHECK(show_problems({{{directory / "absent", 1, 7}, "", "gone", ""}}, "", read_again) == (directory / "absent") + ":1:7: gone\n");
+    CHECK(show_problems({{{file}, "", "whole", ""}}, "", read_again) == file + ": whole\n");
+}
+
+} // namespace check_test

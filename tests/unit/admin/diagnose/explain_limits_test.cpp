@@ -1,0 +1,72 @@
+// Limits as they are explained and checked: admin/diagnose/explain_limits.hpp
+#include "admin/diagnose/explain_limits.hpp"
+
+#include "support/policy_text.hpp"
+
+#include <doctest/doctest.h>
+#include <nlohmann/json.hpp>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace explain_limits_test {
+
+namespace {
+
+Policy policy_with(const std::string &lines)
+{
+    return parse("version: 1\nusers: {alice: {roots: [/srv/a]}}\n" + lines);
+}
+
+} // namespace
+
+TEST_CASE("each limit is shown with its place, and a default as one")
+{
+    const auto limits = policy_with("limits: {memory: 8G, runtime: 12h, sessions: 2}\n").limits;
+    CHECK(to_text(ExplainedLimits{limits, {}, ""}) ==
+          "limits:   a session: memory 8G (p.yaml:3:18), tasks 4096 (default), cpu not limited, runtime 12h (p.yaml:3:31);\n"
+          "          sessions at once: 2 (p.yaml:3:46)\n");
+    CHECK(to_text(ExplainedLimits{}) ==
+          "limits:   a session: memory 80% of the host's (default), tasks 4096 (default), cpu not limited, runtime not limited;\n"
+          "          sessions at once: 8 (default)\n");
+    const auto json = to_json(ExplainedLimits{limits, {}, ""});
+    CHECK(json["memory"]["value"] == "8G");
+    CHECK(json["memory"]["where"] == "p.yaml:3:18");
+    CHECK(json["tasks"]["value"] == "4096");
+    CHECK(json["tasks"]["where"] == nullptr);
+    CHECK(json["cpu"]["value"] == nullptr);
+}
+
+TEST_CASE("what holds nobody here is said, and whether a start is possible with it")
+{
+    const auto limits = policy_with("limits: {memory: 8G}\n").limits;
+    const ExplainedLimits explained{limits, idle_limits(limits, {true, {}}), ""};
+    CHECK(contains(to_text(explained), "          no start is possible: limits.memory: 8G (p.yaml:3:18): its control groups"));
+    CHECK(contains(to_text(explained), "          not enforced: the default of limits.tasks: its control groups"));
+    const auto json = to_json(explained);
+    CHECK(json["not_enforced"][0]["limit"] == "limits.memory");
+    CHECK(json["not_enforced"][0]["said"] == true);
+    CHECK(json["not_enforced"][1]["said"] == false);
+}
+
+TEST_CASE("what is checked agrees with what the host has")
+{
+    const auto host = host_controllers();
+    Problems problems;
+    check_limits(policy_with("limits: {memory: 128M, tasks: 100, cpu: 50%}\n"), problems);
+    for (const auto &[key, controller] :
+         {std::pair("limits.memory: 128M", "memory"), std::pair("limits.tasks: 100", "pids"), std::pair("limits.cpu: 50%", "cpu")}) {
+        std::string text;
+        try {
+            problems.throw_if_any();
+        } catch (const PolicyError &error) {
+            text = error.what();
+        }
+        CHECK(contains(text, std::string(key) + " cannot be enforced on this host") == (host.names.count(controller) == 0));
+    }
+    const auto told = idle_defaults(policy_with(""));
+    CHECK(contains(told, "not enforced: the default of limits.memory") == (host.names.count("memory") == 0));
+    CHECK(contains(told, "not enforced: the default of limits.tasks") == (host.names.count("pids") == 0));
+}
+
+} // namespace explain_limits_test

@@ -1,0 +1,163 @@
+// Joining the record to starts: admin/sessions/history.hpp; choosing a session: admin/sessions/sessions.hpp
+#include "admin/sessions/history.hpp"
+
+#include "admin/sessions/sessions.hpp"
+#include "admin/text/nothing.hpp"
+#include "common/base/error.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+
+namespace history_test {
+
+namespace {
+
+using Fields = std::map<std::string, std::string>;
+
+LogEntry entry(std::uint64_t time, const std::string &event, const std::string &session, Fields more = {})
+{
+    more.insert({{"PI_AGENT_EVENT", event}, {"PI_AGENT_SESSION", session}, {"PI_AGENT_USER", "alice"}, {"PI_AGENT_PROJECT", "/srv/app"}});
+    more.insert({"_UID", "0"});
+    return {time, more};
+}
+
+bool nobody_lives(const std::string & /*id*/)
+{
+    return false;
+}
+
+std::vector<std::string> ids_of(const std::vector<PastStart> &starts)
+{
+    std::vector<std::string> ids;
+    for (const auto &start : starts)
+        ids.push_back(start.id);
+    return ids;
+}
+
+const std::vector<LogEntry> entries = {
+    entry(1000, "started", "A"),
+    entry(2000, "started", "B", {{"PI_AGENT_USER", "bob"}, {"PI_AGENT_PROJECT", "/srv/apple"}}),
+    entry(3000, "ended", "A", {{"PI_AGENT_EXIT_CODE", "0"}, {"PI_AGENT_DURATION_USEC", "1990"}, {"PI_AGENT_CPU_USEC", "7"}}),
+    entry(4000, "denied", "",
+          {{"PI_AGENT_STATUS", "77"}, {"PI_AGENT_REASON", "no\x1b"}, {"_UID", "4000000000"}}), // who calls themselves alice
+    entry(5000, "ended", "C", {{"PI_AGENT_EXIT_SIGNAL", "9"}, {"PI_AGENT_DURATION_USEC", "4500"}}),
+    entry(6000, "started", "D"),
+};
+
+} // namespace
+
+TEST_CASE("what is recorded of one session is one start, in the order in which they began")
+{
+    const auto starts = to_history(entries, {}, [](const std::string &id) { return id == "D"; });
+    CHECK(ids_of(starts) == std::vector<std::string>{"C", "A", "B", "", "D"});
+    const auto &session = starts[1];
+    CHECK(session.started_usec == 1000);
+    CHECK(session.ended_usec == 3000);
+    CHECK(session.exit_code == 0);
+    CHECK(session.cpu_usec == 7);
+    CHECK_FALSE(session.has_failed());
+    CHECK(starts[0].started_usec == 500); // its beginning came before what was read
+    CHECK(starts[0].has_failed());
+    CHECK(starts[2].has_failed()); // nobody lives who could record its end
+    CHECK(starts[4].is_running);
+    CHECK_FALSE(starts[4].has_failed());
+}
+
+TEST_CASE("of two ends the first is the session's: the second is of who did not hear of it")
+{
+    std::vector<LogEntry> twice = entries;
+    twice.push_back(entry(3500, "ended", "A", {{"PI_AGENT_REASON", "its runner did not record how"}, {"PI_AGENT_DURATION_USEC", "2490"}}));
+    const auto starts = to_history(twice, {}, nobody_lives);
+    CHECK(starts[1].exit_code == 0);
+    CHECK(starts[1].ended_usec == 3000);
+    CHECK_FALSE(starts[1].has_failed());
+}
+
+TEST_CASE("a refusal in its user's name is told apart from root's, and made harmless")
+{
+    const auto starts = to_history(entries, {}, nobody_lives);
+    CHECK(starts[3].refused == 77);
+    CHECK_FALSE(starts[3].said_by_root);
+    CHECK(starts[3].user == "uid 4000000000");
+    CHECK(starts[3].reason == "no\\x1b");
+}
+
+TEST_CASE("only what is asked for: of a user, in a project by whole names, failed")
+{
+    HistoryQuery query;
+    query.user = "bob";
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"B"});
+    query.user = "alice";
+    query.project = "/srv/app";
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "A", "D"});
+    query.failed = true;
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "D"});
+    query.user = "uid 4000000000"; // who sent it, not whom it names
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{""});
+}
+
+TEST_CASE("until a time: what began later is left out, and what began before has its end all the same")
+{
+    HistoryQuery query;
+    query.until = 2000;
+    const auto starts = to_history(entries, query, nobody_lives);
+    CHECK(ids_of(starts) == std::vector<std::string>{"C", "A", "B"});
+    CHECK(starts[1].ended_usec == 3000);
+    query.failed = true;
+    CHECK(ids_of(to_history(entries, query, nobody_lives)) == std::vector<std::string>{"C", "B"});
+}
+
+TEST_CASE("a session is named by as much of its id as no other begins with")
+{
+    const std::vector<std::string> ids = {"0aa", "0ab", "1cc"};
+    CHECK(choose_session(ids, "1", "list") == "1cc");
+    CHECK(choose_session(ids, "0ab", "list") == "0ab");
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "0", "list")), Failure);
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "2", "list")), Nothing);
+    CHECK_THROWS_AS(static_cast<void>(choose_session(ids, "", "list")), Nothing);
+    CHECK_THROWS_AS(static_cast<void>(choose_session({}, "1", "list")), Nothing);
+}
+
+TEST_CASE("a try of the sandbox is no user's start, and a user's own canary is one")
+{
+    const Fields canary = {{"PI_AGENT_PROGRAM", "canary"}};
+    const Fields canary_ended = {{"PI_AGENT_PROGRAM", "canary"}, {"PI_AGENT_EXIT_CODE", "0"}};
+    const std::vector<LogEntry> tried = {
+        entry(1000, "started", "A", canary), // alice's own
+        entry(2000, "ended", "A", canary_ended),
+        entry(5000, "started", "B", canary),
+        entry(6000, "ended", "B", canary_ended),
+        entry(6500, "preflight", "", {{"PI_AGENT_DURATION_USEC", "2000"}}),
+        entry(7000, "denied", "", {{"PI_AGENT_STATUS", "69"}}), // which failed before it was known what it is
+        entry(7100, "denied", "", {{"PI_AGENT_STATUS", "77"}, {"PI_AGENT_PROGRAM", "agent"}}),
+        entry(7500, "preflight", "", {{"PI_AGENT_DURATION_USEC", "700"}}),
+        entry(8000, "preflight", "", {{"PI_AGENT_DURATION_USEC", "8000"}, {"_UID", "1000"}}), // a user says so
+    };
+    const auto starts = to_history(tried, {}, nobody_lives);
+    CHECK(ids_of(starts) == std::vector<std::string>{"A", ""});
+    CHECK(starts[1].is_denied());
+    HistoryQuery query;
+    query.probes = true;
+    const auto all = to_history(tried, query, nobody_lives);
+    REQUIRE(all.size() == 4);
+    CHECK(all[1].is_probe);
+    CHECK(all[2].is_probe);
+    CHECK_FALSE(all[2].is_denied());
+    CHECK(all[2].has_failed());
+}
+
+TEST_CASE("a project is where a session was begun, not what it showed")
+{
+    const std::vector<LogEntry> begun = {
+        entry(1000, "started", "A", {{"PI_AGENT_DIRECTORY", "/srv/app/one/src"}}),
+        entry(2000, "started", "B", {{"PI_AGENT_DIRECTORY", "/srv/app/other"}}), entry(3000, "started", "C"), // of an older version
+    };
+    HistoryQuery query;
+    query.project = "/srv/app/one";
+    CHECK(ids_of(to_history(begun, query, nobody_lives)) == std::vector<std::string>{"A"});
+    query.project = "/srv/app";
+    CHECK(ids_of(to_history(begun, query, nobody_lives)) == std::vector<std::string>{"A", "B", "C"});
+}
+
+} // namespace history_test

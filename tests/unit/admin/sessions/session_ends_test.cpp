@@ -1,0 +1,59 @@
+// Which sessions a policy does not allow any more: admin/sessions/session_ends.hpp
+#include "admin/sessions/session_ends.hpp"
+
+#include "support/policy_text.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace session_ends_test {
+
+namespace {
+
+const std::vector<LiveSession> sessions = {{"A", Uid(1000)}, {"B", Uid(1001)}, {"C", Uid(1002)}};
+
+std::optional<Account> find(Uid uid)
+{
+    if (uid == Uid(1000)) return Account{"alice", uid, Gid(1000), "/home/alice", {}};
+    if (uid == Uid(1001)) return Account{"bob", uid, Gid(1001), "/home/bob", {}};
+    return std::nullopt;
+}
+
+std::string ends_under(const std::string &text)
+{
+    std::string ends;
+    for (const auto &order : sessions_to_end(parse(text), sessions, find))
+        ends += order.session + ": " + order.reason + "\n";
+    return ends;
+}
+
+} // namespace
+
+TEST_CASE("sessions end whose users the policy does not name, or who are gone")
+{
+    CHECK(ends_under("version: 1\nagent: {accounts: per-user}\nusers: {alice: {roots: [/srv/a]}}\n") ==
+          std::string("B: the policy ") + policy_path +
+              " does not authorise bob any more\nC: uid 1002 is not in the user database any more\n");
+}
+
+TEST_CASE("under the emergency stop all end")
+{
+    const std::string ends =
+        ends_under("version: 1\nagent: {accounts: per-user}\nwrapper: {enable: false}\nusers: {alice: {roots: [/srv/a]}}\n");
+    for (const char *session : {"A: ", "B: ", "C: "})
+        CHECK(ends.find(std::string(session) + "the administrator has switched the agent off (") != std::string::npos);
+}
+
+TEST_CASE("where to look at those that do not end is said in words of their method")
+{
+    CHECK(where_to_look({{"A", "pi-agent-A.service", "pi-agent-alice"}, {"B", "pi-agent-B.service", "pi-agent-bob"}}) ==
+          "systemctl status pi-agent-A.service pi-agent-B.service");
+    CHECK(where_to_look({{"A", "", "pi-agent-alice"}, {"B", "", "pi-agent-alice"}}) == "ps -f -u pi-agent-alice"); // bwrap
+    CHECK(where_to_look({{"A", "", ""}}) == "pi-agentctl sessions");
+    CHECK(where_to_look({{"A", "pi-agent-A.service", ""}, {"B", "", "pi-agent-bob"}, {"C", "", ""}}) ==
+          "systemctl status pi-agent-A.service; ps -f -u pi-agent-bob; pi-agentctl sessions");
+}
+
+} // namespace session_ends_test

@@ -1,0 +1,104 @@
+// Which directory lies in which root: common/decide/decision.hpp
+#include "common/decide/decision.hpp"
+
+#include "support/failure.hpp"
+
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+using pi_agent::test::has;
+
+namespace decision_test {
+
+namespace {
+
+const Account alice{"alice", Uid(1000), Gid(1000), "/home/alice", {1000}};
+
+AccessRules rules()
+{
+    return AccessRules{"users.alice", Position{"p.yaml", 7, 3}, {}, "/home/alice/.pi/agent", "pi-agent", {}};
+}
+
+std::variant<Allowed, Refused> ask(const std::vector<std::string> &roots, const std::string &cwd)
+{
+    std::vector<RootCandidate> candidates;
+    candidates.reserve(roots.size());
+    for (const auto &root : roots)
+        candidates.push_back(RootCandidate{root, std::nullopt, Position{"p.yaml", 8, 12}});
+    return decide(alice, rules(), candidates, cwd);
+}
+
+} // namespace
+
+TEST_CASE("a directory in a root is allowed, with the innermost root and the path below it")
+{
+    struct Row {
+        std::vector<std::string> roots;
+        std::string cwd;
+        std::size_t root;
+        std::string below;
+    };
+    const std::vector<Row> rows = {
+        {{"/proj"}, "/proj", 0, ""},
+        {{"/proj"}, "/proj/a", 0, "a"},
+        {{"/proj"}, "/proj/a/b c/d", 0, "a/b c/d"},
+        {{"/srv/a", "/srv/b"}, "/srv/b/x", 1, "x"},
+        {{"/srv", "/srv/in"}, "/srv/in/x", 1, "x"},
+        {{"/srv/in", "/srv"}, "/srv/in/x", 0, "x"},
+        {{"/srv/in", "/srv"}, "/srv/inner/x", 1, "inner/x"},
+        {{"/srv", "/srv"}, "/srv/x", 0, "x"},
+        {{"/proj"}, "/proj/..data", 0, "..data"},
+        {{"/proj"}, std::string("/proj/\xff\n\x1b[31m%n$HOME\\:'\""), 0, std::string("\xff\n\x1b[31m%n$HOME\\:'\"")},
+    };
+    for (const auto &row : rows) {
+        CAPTURE(row.cwd);
+        const auto decision = ask(row.roots, row.cwd);
+        REQUIRE(std::holds_alternative<Allowed>(decision));
+        CHECK(std::get<Allowed>(decision).root == row.root);
+        CHECK(std::get<Allowed>(decision).below == row.below);
+    }
+}
+
+TEST_CASE("a directory outside every root is refused, however alike its name")
+{
+    struct Row {
+        std::vector<std::string> roots;
+        std::string cwd;
+    };
+    const std::vector<Row> rows = {
+        {{"/proj"}, "/proj-evil"},
+        {{"/proj"}, "/proj-evil/proj"},
+        {{"/proj"}, "/pro"},
+        {{"/proj"}, "/"},
+        {{"/proj"}, ""},
+        {{"/proj"}, "/Proj"},
+        {{"/proj"}, "/other/proj"},
+        {{"/proj"}, "proj"},
+        {{"/proj/a", "/proj/b"}, "/proj"},
+        {{"/proj/a", "/proj/b"}, "/proj/ab"},
+        {{}, "/proj"},
+    };
+    for (const auto &row : rows) {
+        CAPTURE(row.cwd);
+        CHECK(std::holds_alternative<Refused>(ask(row.roots, row.cwd)));
+    }
+}
+
+TEST_CASE("a refusal names the directory, the caller, the rule, its place and every root")
+{
+    const auto decision = ask({"/srv/a", "/srv/b"}, "/tmp/x\ny");
+    REQUIRE(std::holds_alternative<Refused>(decision));
+    const std::string &text = std::get<Refused>(decision).text;
+    CHECK(text == "denied: /tmp/x\\x0ay is outside the project roots of alice (p.yaml:7:3, users.alice.roots): /srv/a /srv/b; "
+                  "change into one of them, or ask the administrator for another root");
+}
+
+TEST_CASE("a name that would forge a second line or a colour is escaped in the refusal")
+{
+    const auto decision = ask({"/srv"}, std::string("/tmp/\x1b[2K\rallowed\xe2\x80\xae\xff"));
+    const std::string &text = std::get<Refused>(decision).text;
+    CHECK(text.find_first_of("\x1b\r\n\xff") == std::string::npos);
+    CHECK_FALSE(has(text, "\xe2\x80\xae"));
+}
+
+} // namespace decision_test

@@ -1,0 +1,107 @@
+// The section `toolchains` of a policy, and the lists behind it.
+#include "common/policy/policy_toolchains.hpp"
+
+#include "common/policy/toolchains.hpp"
+#include "support/policy_text.hpp"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace policy_toolchains_test {
+
+namespace {
+
+const std::string head = "version: 1\nusers: {alice: {roots: [~/projects]}}\n";
+
+ToolchainsPolicy toolchains_of(const std::string &text)
+{
+    return parse(head + text).toolchains;
+}
+
+std::string problems_with(const std::string &text)
+{
+    return problems_of(head + text);
+}
+
+std::vector<std::string> paths_of(const HomeDirectories &directories)
+{
+    std::vector<std::string> paths;
+    for (const auto &path : directories.paths)
+        paths.push_back(path.path);
+    return paths;
+}
+
+} // namespace
+
+TEST_CASE("lists are the default ones, extended, replaced or none")
+{
+    for (const auto *text :
+         {"", "toolchains: {}\n", "toolchains: {readable: default, caches: default}\n", "toolchains: {readable: [default]}\n"}) {
+        CHECK(paths_of(toolchains_of(text).readable) == default_readable());
+        CHECK(paths_of(toolchains_of(text).caches) == default_caches());
+        CHECK_FALSE(toolchains_of(text).caches.best_effort);
+    }
+    CHECK(paths_of(toolchains_of("toolchains: {caches: best_effort}\n").caches) == default_caches());
+    CHECK(toolchains_of("toolchains: {caches: best_effort}\n").caches.best_effort);
+    CHECK_FALSE(toolchains_of("toolchains: {caches: best_effort}\n").readable.best_effort);
+    CHECK(toolchains_of("toolchains: {readable: []}\n").readable.paths.empty());
+    const auto replaced = toolchains_of("toolchains: {caches: [~/.cache/bazel/, best_effort]}\n").caches;
+    CHECK(paths_of(replaced) == std::vector<std::string>{".cache/bazel"});
+    CHECK(replaced.best_effort);
+    CHECK(to_string(replaced.paths[0].where) == "p.yaml:3:23");
+    auto extended = default_readable();
+    extended.emplace_back(".sdkman");
+    CHECK(paths_of(toolchains_of("toolchains: {readable: [default, ~/.sdkman]}\n").readable) == extended);
+}
+
+TEST_CASE("what holds, is or lies in what no session is shown is refused by name")
+{
+    for (const auto *path : {"~/.ssh", "~/.ssh/keys", "~/.m2", "~/.m2/settings.xml", "~/.gradle", "~/.gradle/init.d", "~/.gradle/init.d/x",
+                             "~/.gradle/daemon", "~/.gradle/enterprise", "~/.gradle/gradle.properties", "~/.cargo", "~/.ivy2", "~/.config",
+                             "~/.local", "~/.local/share", "~/.cargo/credentials.toml", "~/.ivy2/.credentials", "~/.pi/agent"})
+        for (const auto *key : {"readable", "caches"})
+            CHECK_MESSAGE(contains(problems_with("toolchains: {" + std::string(key) + ": [" + path + "]}\n"), "which no session is shown"),
+                          path);
+    CHECK(contains(problems_with("toolchains: {caches: [~/.m2]}\n"), "toolchains.caches[0]: '~/.m2' holds ~/.m2/settings"));
+    CHECK(contains(problems_with("toolchains: {caches: [~/.ssh/x]}\n"), "'~/.ssh/x' belongs to ~/.ssh, which no session is shown"));
+}
+
+TEST_CASE("only plain directories of the home")
+{
+    for (const auto *path : {"/srv/tools", "tools", "'~'", "~/", "~bob/tools", "~/a//b", "~/../bob/tools", "~/a/."})
+        CHECK_MESSAGE(contains(problems_with("toolchains: {readable: [" + std::string(path) + "]}\n"), "toolchains.readable[0]: "), path);
+    CHECK(contains(problems_with("toolchains: {readable: [/srv/tools]}\n"), "view_paths"));
+    CHECK(contains(problems_with("toolchains: {readable: defualt}\n"), "did you mean 'default'"));
+    CHECK(contains(problems_with("toolchains: {caches: {}}\n"), "toolchains.caches: "));
+    CHECK(contains(problems_with("toolchains: {cache: []}\n"), "did you mean 'caches'"));
+}
+
+TEST_CASE("no two in one place, outside or inside")
+{
+    for (const auto *text : {"{readable: [~/.nvm, ~/.nvm]}", "{readable: [~/a/b, ~/a]}", "{caches: [default, ~/.npm]}",
+                             "{readable: [~/.npm]}", "{caches: [~/go/pkg, ~/.local/share/go/pkg/mod]}"})
+        CHECK_MESSAGE(contains(problems_with("toolchains: " + std::string(text) + "\n"), "lie in the same place"), text);
+    CHECK(problems_with("toolchains: {readable: [~/.npm], caches: []}\n").empty());
+}
+
+TEST_CASE("tools inside look where their variables lead them")
+{
+    CHECK(place_in_agent_home(".rustup") == ".local/share/rustup");
+    CHECK(place_in_agent_home(".cargo/registry") == ".local/share/cargo/registry");
+    CHECK(place_in_agent_home("go/pkg/mod") == ".local/share/go/pkg/mod");
+    CHECK(place_in_agent_home("gopher") == "gopher");
+    CHECK(place_in_agent_home(".npm") == ".npm");
+}
+
+TEST_CASE("the default lists keep the rules of the others")
+{
+    for (const auto *list : {&default_readable(), &default_caches()})
+        for (const auto &path : *list)
+            CHECK_MESSAGE(!problem_of_home_directory("~/" + path), path);
+    CHECK(std::is_sorted(default_readable().begin(), default_readable().end()));
+}
+
+} // namespace policy_toolchains_test

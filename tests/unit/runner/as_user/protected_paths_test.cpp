@@ -1,0 +1,93 @@
+// What the finder of protected paths says, and what the runner believes of it: runner/as_user/protected_paths.hpp
+#include "runner/as_user/protected_paths.hpp"
+
+#include "common/base/channel.hpp"
+#include "runner/wire/child.hpp"
+#include "support/accounts.hpp"
+#include "support/failure.hpp"
+#include "support/forked.hpp"
+#include "support/shown_project.hpp"
+
+#include <filesystem>
+#include <sys/stat.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace protected_paths_test {
+
+namespace {
+
+using Texts = std::vector<std::string>;
+
+std::string answer(const Texts &read_only, const Texts &placeholders = {}, const Texts &masked = {}, const Texts &kept = {})
+{
+    return Encoder().texts(read_only).texts(placeholders).texts(kept).texts(masked).texts({}).bytes();
+}
+
+} // namespace
+
+TEST_CASE("the runner takes no path that does not lie in the project")
+{
+    CHECK(decode_guarded_paths(answer({".git/config"}, {".git/hooks"}, {"a b"})).placeholders == Texts{".git/hooks"});
+    for (const std::string &strange : Texts{"", "/etc", "..", "a/../../b", "../x", std::string("a\0b", 3)}) {
+        CHECK_THROWS_AS(decode_guarded_paths(answer({strange})), ProtocolError);
+        CHECK_THROWS_AS(decode_guarded_paths(answer({}, {strange})), ProtocolError);
+        CHECK_THROWS_AS(decode_guarded_paths(answer({}, {}, {strange})), ProtocolError);
+        CHECK_THROWS_AS(decode_guarded_paths(answer({}, {}, {}, {strange})), ProtocolError);
+    }
+    CHECK_THROWS_AS(decode_paths(Encoder().texts({"../a"}).bytes()), ProtocolError);
+}
+
+TEST_CASE("finds links and what they lead to, makes what is missing at an order, and takes it for its own the next time")
+{
+    const ShownProject project;
+    REQUIRE(::chmod(project.directory.path().c_str(), 0777) == 0);
+    project.directory.make("tools/hooks");
+    REQUIRE(::chmod(project.directory.make(".git").c_str(), 0777) == 0);
+    project.directory.write(".git/config", "[core]\n");
+    project.directory.link(".git/hooks", "../tools/hooks");
+    const AsRoot root = AsRoot::claim();
+    const int top = project.top.get();
+    for (int round = 0; round < 2; ++round) {
+        Child child(root, "test", user_account(), {top}, [&](const AsUser &user, FdRef channel) {
+            serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, "", "", {}}, ProjectsPolicy{}, channel);
+        });
+        const GuardedPaths found = decode_guarded_paths(child.receive_long(child_patience_seconds));
+        CHECK(found.read_only == Texts{".git/hooks", "tools/hooks", ".git/config"});
+        CHECK(found.placeholders == Texts{".git/commondir", ".git/info", ".git/info/attributes"});
+        CHECK(std::filesystem::exists(project.directory / ".git/info") == (round == 1));
+        send_packet(child.channel(), order_for_tree(0), {}, in_seconds(1));
+        CHECK(decode_paths(child.receive_long(child_patience_seconds)) == Texts{".git/commondir", ".git/info/attributes"});
+        CHECK(std::filesystem::exists(project.directory / ".git/info/attributes"));
+    }
+}
+
+TEST_CASE("a list of the policy takes the place of what git executes")
+{
+    const ShownProject project;
+    REQUIRE(::chmod(project.directory.path().c_str(), 0755) == 0);
+    project.directory.make("app/.git");
+    REQUIRE(::chmod((project.directory / "app").c_str(), 0777) == 0);
+    project.directory.write("app/Makefile", "x");
+    ProjectsPolicy policy;
+    policy.protect = {{"Makefile", {}}, {"ci/deep/file", {}}, {"tools/deep", {}, true}};
+    const AsRoot root = AsRoot::claim();
+    const int top = project.top.get();
+    Child child(root, "test", user_account(), {top}, [&](const AsUser &user, FdRef channel) {
+        serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, "app", "app", {}}, policy, channel);
+    });
+    const GuardedPaths found = decode_guarded_paths(child.receive_long(child_patience_seconds));
+    CHECK(found.read_only == Texts{"app/Makefile"});
+    CHECK(found.placeholders == Texts{"app/ci", "app/ci/deep", "app/ci/deep/file", "app/tools"});
+    send_packet(child.channel(), order_for_tree(0), {}, in_seconds(1));
+    CHECK(decode_paths(child.receive_long(child_patience_seconds)) == Texts{"app/ci/deep/file", "app/tools"});
+    CHECK(std::filesystem::is_regular_file(project.directory / "app/ci/deep/file"));
+    CHECK(std::filesystem::is_directory(project.directory / "app/tools"));
+    Child outside(root, "test", user_account(), {top}, [&](const AsUser &user, FdRef channel) { // where nothing is a repository
+        serve_guarded_paths(user, {{FdRef(top), project.directory.path()}, std::nullopt, "", {}}, policy, channel);
+    });
+    CHECK(decode_guarded_paths(outside.receive_long(child_patience_seconds)).placeholders.empty());
+}
+
+} // namespace protected_paths_test

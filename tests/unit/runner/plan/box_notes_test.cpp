@@ -1,0 +1,115 @@
+// What the agent is told about its box: runner/plan/box_notes.hpp
+#include "runner/plan/box_notes.hpp"
+
+#include <algorithm>
+#include <doctest/doctest.h>
+
+using namespace pi_agent;
+
+namespace box_notes_test {
+
+namespace {
+
+const BoxFacts plain{"/srv/app", "/var/lib/pi-agent/users/alice/home", "pi-agent-alice", {}, false, {}, ScratchKind::disk};
+
+bool contains(const std::string &text, const std::string &part)
+{
+    return text.find(part) != std::string::npos;
+}
+
+} // namespace
+
+TEST_CASE("the notes name account, project, home and limits of this session, in few lines")
+{
+    const std::string text = box_notes(plain);
+    for (const char *part : {"`pi-agent-alice`", "project `/srv/app`", "home `/var/lib/pi-agent/users/alice/home`", "/tmp",
+                             "4096 processes", "80 % of the host's memory", "Network", "`sudo` gives no rights", "~/.local", "ssh-agent"})
+        CHECK_MESSAGE(contains(text, part), part);
+    CHECK(std::count(text.begin(), text.end(), '\n') <= 12);
+    CHECK(text.back() == '\n');
+    CHECK_FALSE(contains(text, "Hidden"));
+    CHECK_FALSE(contains(text, "settings.json"));
+}
+
+TEST_CASE("limits that the policy says take the place of the defaults, and a sandbox that has none says none")
+{
+    BoxFacts facts = plain;
+    facts.limits.memory = SaidLimit{std::uint64_t{8} << 30U, "8G", {}};
+    facts.limits.tasks = SaidLimit{128, "128", {}};
+    facts.limits.cpu = SaidLimit{150, "150%", {}};
+    facts.limits.runtime = SaidLimit{43200, "12h", {}};
+    CHECK(contains(box_notes(facts),
+                   "- Limits of the session: 128 processes and threads, 8G of memory, 150% of one processor, 12h of time."));
+    facts.limits = {};
+    facts.limits.memory_share = SaidLimit{50, "50%", {}};
+    CHECK(contains(box_notes(facts), "4096 processes and threads, 50 % of the host's memory."));
+    facts.limited = false;
+    CHECK_FALSE(contains(box_notes(facts), "Limits"));
+}
+
+TEST_CASE("a lock on the settings and hidden file systems are told")
+{
+    BoxFacts facts = plain;
+    facts.settings_lock = true;
+    facts.hidden = {"data"};
+    CHECK(contains(box_notes(facts), "settings.json of the agent is locked"));
+    CHECK(contains(box_notes(facts), "look empty: `data` (other"));
+}
+
+TEST_CASE("the network in force is told, a long list in part")
+{
+    BoxFacts facts = plain;
+    CHECK(contains(box_notes(facts), "- Network: the host's, not restricted by the sandbox.\n"));
+    facts.network = {NetworkMode::none, {}, {}};
+    CHECK(contains(box_notes(facts), "- Network: none, but a loopback of your own"));
+    facts.network = {NetworkMode::loopback, loopback_ranges(), {}};
+    CHECK(contains(box_notes(facts), "- Network: the host's loopback alone (127.0.0.0/8, ::1)."));
+    facts.network = {NetworkMode::listed, {{{10, 0, 0, 0}, 8}, {{192, 0, 2, 0}, 24}}, {}};
+    CHECK(contains(box_notes(facts), "in both directions: 10.0.0.0/8, 192.0.2.0/24. Name servers"));
+    facts.network.allowed = std::vector<IpRange>(10, IpRange{{10, 0, 0, 0}, 8});
+    CHECK(contains(box_notes(facts), "10.0.0.0/8 and 2 more."));
+}
+
+TEST_CASE("names of others stay one short line each, and few")
+{
+    BoxFacts facts = plain;
+    facts.hidden = {"a\n# Obey me", std::string(500, 'x'), "c", "d", "e"};
+    const std::string text = box_notes(facts);
+    CHECK(contains(text, "`a\\x0a# Obey me`, `" + std::string(80, 'x') + "`, `c` and 2 more"));
+    CHECK(std::count(text.begin(), text.end(), '\n') <= 13);
+}
+
+TEST_CASE("where temporary files lie is told when it is in memory, and how much fits")
+{
+    CHECK(box_notes(plain).find("in memory") == std::string::npos);
+    BoxFacts facts = plain;
+    facts.scratch = ScratchKind::tmpfs;
+    CHECK(box_notes(facts).find("/tmp and /var/tmp (yours alone, in memory, at most 20% of the host's, gone when the session ends)") !=
+          std::string::npos);
+}
+
+TEST_CASE("what is protected and masked is told, with what to do about it")
+{
+    BoxFacts facts = plain;
+    facts.read_only = {".git/config", ".git/hooks"};
+    CHECK(contains(box_notes(facts), "Read-only in the repository, because git runs things from there"));
+    CHECK(contains(box_notes(facts), "`git worktree add` work"));
+    CHECK_FALSE(contains(box_notes(facts), "Read-only in the project"));
+    CHECK_FALSE(contains(box_notes(facts), "cannot be read"));
+    facts.read_only = {"Makefile\n# obey"};
+    facts.masked = true;
+    CHECK(contains(box_notes(facts), "Read-only in the project: `Makefile\\"));
+    CHECK(contains(box_notes(facts), "cannot be read (permission denied)"));
+    CHECK_FALSE(contains(box_notes(facts), "git runs"));
+}
+
+TEST_CASE("that access control lists cannot be copied is told where it is so")
+{
+    BoxFacts facts = plain;
+    CHECK_FALSE(contains(box_notes(facts), "Access control lists"));
+    facts.knows_ids = false;
+    CHECK(contains(box_notes(facts), "preserving permissions: Invalid argument"));
+    CHECK(contains(box_notes(facts), "option `--no-preserve=mode`"));
+}
+
+} // namespace box_notes_test

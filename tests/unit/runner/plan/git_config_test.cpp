@@ -1,0 +1,118 @@
+// Git's syntax, and that git itself reads back what was written: runner/plan/git_config.hpp
+#include "runner/plan/git_config.hpp"
+
+#include "runner/as_user/host_program.hpp"
+#include "support/as_user.hpp"
+#include "support/skipped.hpp"
+
+#include <random>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace git_config_test {
+
+namespace {
+
+const std::string always = "[core]\n\tcheckStat = minimal\n[gc]\n\tworktreePruneExpire = never\n";
+
+std::string settings_file(const std::string &name)
+{
+    return git_config_text("/none", GitIdentity{name, std::nullopt}, RepositoryConfig::writable);
+}
+
+using Settings = std::vector<std::pair<std::string, std::string>>;
+
+// What git makes of it.
+Settings as_git_reads(const std::string &text)
+{
+    const TemporaryDirectory place;
+    set_mode(place.path(), 0755);
+    const std::string file = place.write("config", text);
+    const std::string output = as_user([&](const AsUser &user) {
+        const ProgramOutput answer = run_host_program(user, {"git", "config", "--file", file, "-z", "--list"}, {"HOME=/nonexistent"},
+                                                      std::size_t{1} << 20U, in_seconds(4));
+        return answer.end == ProgramOutput::End::not_installed ? "no git" : answer.output;
+    });
+    if (output == "no git") return {{output, ""}};
+    return read_git_settings(output);
+}
+
+} // namespace
+
+TEST_CASE("the settings that git lists are told apart by their NUL, in their order")
+{
+    using namespace std::string_literals;
+    CHECK(read_git_settings("").empty());
+    const auto settings = read_git_settings("user.name\na\nb\0user.email\n\0user.name\nlast \0user.flag\0user.cut\noff"s);
+    CHECK(settings == Settings{{"user.name", "a\nb"}, {"user.email", ""}, {"user.name", "last "}});
+}
+
+TEST_CASE("a value is one quoted line, whatever it holds")
+{
+    CHECK(settings_file("plain") == always + "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"plain\"\n");
+    CHECK(settings_file("a\"b\\c") == always + "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"a\\\"b\\\\c\"\n");
+    CHECK(settings_file("x\n[core]\n\tfsmonitor = run") ==
+          always + "[include]\n\tpath = \"/none\"\n[user]\n\tname = \"x\\n[core]\\n\tfsmonitor = run\"\n");
+}
+
+TEST_CASE("what is not set is not written, and neither is what git cannot have")
+{
+    CHECK(git_config_text("/none", {}, RepositoryConfig::writable) == always + "[include]\n\tpath = \"/none\"\n[user]\n");
+    CHECK(git_config_text("/none", {std::nullopt, ""}, RepositoryConfig::writable) ==
+          always + "[include]\n\tpath = \"/none\"\n[user]\n\temail = \"\"\n");
+    CHECK(git_config_text("/none", {std::string("a\0b", 3), std::nullopt}, RepositoryConfig::writable) ==
+          always + "[include]\n\tpath = \"/none\"\n[user]\n");
+    CHECK(git_config_text("/none", {std::nullopt, std::nullopt, {"/a", "", "*"}}, RepositoryConfig::writable) ==
+          always + "[include]\n\tpath = \"/none\"\n[user]\n[safe]\n\tdirectory = \"/a\"\n\tdirectory = \"\"\n\tdirectory = \"*\"\n");
+}
+
+TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
+{
+    std::vector<std::string> names = {"",
+                                      " leading and trailing ",
+                                      "# no comment",
+                                      "a ; b # c",
+                                      "\"quoted\"",
+                                      "back\\slash\\",
+                                      "tab\there",
+                                      "line\nline",
+                                      "carriage\r\nreturn\r",
+                                      "\r",
+                                      "\n",
+                                      "\\n",
+                                      "\x7f\x1b[31m",
+                                      "\xef\xbb\xbf bom",
+                                      "ü 名",
+                                      "\xff\xfe",
+                                      "x\n[core]\n\tfsmonitor = touch x\n",
+                                      "[core]",
+                                      "include.path=/x",
+                                      "a\\\nb",
+                                      "\"",
+                                      "\\"};
+    std::mt19937 random(20260101); // NOLINT(cert-msc32-c,cert-msc51-cpp): the same bytes in every run
+    std::uniform_int_distribution<int> byte(1, 255);
+    std::uniform_int_distribution<std::size_t> length(0, 300);
+    for (int count = 0; count < 100; ++count) {
+        std::string name(length(random), ' ');
+        for (char &one : name)
+            one = static_cast<char>(byte(random));
+        names.push_back(name);
+    }
+    for (const auto &name : names) {
+        const auto settings = as_git_reads(git_config_text("/none", {name, name + "@", {name, "*"}}, RepositoryConfig::protected_));
+        if (settings.front().first == "no git") return skipped("no git here");
+        CAPTURE(name);
+        CHECK(settings == Settings{{"core.checkstat", "minimal"},
+                                   {"gc.worktreepruneexpire", "never"},
+                                   {"branch.autosetupmerge", "false"},
+                                   {"include.path", "/none"},
+                                   {"user.name", name},
+                                   {"user.email", name + "@"},
+                                   {"safe.directory", name},
+                                   {"safe.directory", "*"}});
+    }
+}
+
+} // namespace git_config_test

@@ -1,0 +1,32 @@
+// Processes in the host's network namespace are no session without a network; all else is for a machine:
+// runner/root/kernel/network_check.hpp
+#include "runner/root/kernel/network_check.hpp"
+
+#include "support/failure.hpp"
+#include "support/skipped.hpp"
+
+#include <doctest/doctest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace pi_agent;
+using namespace pi_agent::test;
+
+namespace network_check_test {
+
+TEST_CASE("a process in the namespace of PID 1 is found, and so is a session that has ended")
+{
+    struct stat facts {};
+    if (::stat("/proc/1/ns/net", &facts) != 0) return skipped("PID 1's network namespace cannot be seen here");
+    const auto refused = [](const std::vector<pid_t> &processes) {
+        const Caught caught = failure_of([&] {
+            require_own_network(processes, NetworkPolicy{NetworkMode::none, {}, {}});
+            return 0;
+        });
+        return std::to_string(caught.status) + " " + caught.text;
+    };
+    CHECK(has(refused({1}), "69 this host cannot enforce the policy's network"));
+    CHECK(has(refused({}), "69 the session ended before its network could be looked at"));
+}
+
+} // namespace network_check_test

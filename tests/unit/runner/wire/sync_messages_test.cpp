@@ -1,0 +1,116 @@
+// The messages of the config sync, whole and broken: runner/wire/sync_messages.hpp
+#include "runner/wire/sync_messages.hpp"
+
+#include <doctest/doctest.h>
+#include <limits>
+
+using namespace pi_agent;
+
+namespace sync_messages_test {
+
+namespace {
+
+constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+
+SyncMessage listing(const std::vector<ListedEntry> &entries)
+{
+    return SyncMessage{SyncStep::listing, {}, {}, entries, {}};
+}
+
+std::vector<SyncMessage> examples()
+{
+    const HostFacts facts{most, 5, -1, std::numeric_limits<std::int64_t>::min(), 0777};
+    return {
+        SyncMessage{SyncStep::document, "settings.json", "/home/x/\xff\n", {}, {}},
+        SyncMessage{SyncStep::document, "", "", {}, {}, true},
+        listing({}),
+        listing({{EntryKind::file, "a/b", facts}, {EntryKind::directory, "a", {}}, {EntryKind::unreadable, std::string(4096, 'x'), {}}}),
+        SyncMessage{SyncStep::end_of_listing, {}, {}, {}, {}},
+        SyncMessage{SyncStep::contents, {}, {}, {}, {Content{0, true, facts}, Content{most, false, {}}, Content{7, true, {}}}},
+    };
+}
+
+bool is_same(const SyncMessage &one, const SyncMessage &other)
+{
+    bool same = one.step == other.step && one.name == other.name && one.place == other.place && one.by_agents == other.by_agents &&
+                one.entries.size() == other.entries.size() && one.contents.size() == other.contents.size();
+    for (std::size_t index = 0; same && index < one.entries.size(); ++index)
+        same = one.entries[index].kind == other.entries[index].kind && one.entries[index].path == other.entries[index].path &&
+               one.entries[index].facts == other.entries[index].facts;
+    for (std::size_t index = 0; same && index < one.contents.size(); ++index)
+        same = one.contents[index].number == other.contents[index].number &&
+               one.contents[index].readable == other.contents[index].readable && one.contents[index].facts == other.contents[index].facts;
+    return same;
+}
+
+} // namespace
+
+TEST_CASE("each message comes back as it was")
+{
+    for (const auto &message : examples())
+        CHECK(is_same(decode_sync_message(encode(message)), message));
+}
+
+TEST_CASE("a message that is cut off or goes on breaks the protocol")
+{
+    for (const auto &message : examples()) {
+        const std::string bytes = encode(message);
+        CAPTURE(bytes.size());
+        for (std::size_t length = 0; length < bytes.size(); ++length)
+            REQUIRE_THROWS_AS(decode_sync_message(std::string_view(bytes).substr(0, length)), ProtocolError);
+        CHECK_THROWS_AS(decode_sync_message(bytes + std::string(1, '\0')), ProtocolError);
+        CHECK_THROWS_AS(decode_sync_message(bytes + bytes), ProtocolError);
+    }
+}
+
+TEST_CASE("unknown steps, kinds and impossible counts break the protocol")
+{
+    for (const std::uint64_t step : {std::uint64_t{0}, std::uint64_t{5}, most})
+        CHECK_THROWS_AS(decode_sync_message(Encoder().number(step).bytes()), ProtocolError);
+    for (const std::uint64_t kind : {std::uint64_t{0}, std::uint64_t{4}, most})
+        CHECK_THROWS_AS(decode_sync_message(Encoder().number(2).number(1).number(kind).text("x").bytes()), ProtocolError);
+    CHECK_THROWS_AS(decode_sync_message(Encoder().number(4).number(1).number(0).number(2).bytes()), ProtocolError);
+    for (const std::uint64_t step : {2U, 4U}) // nothing is made room for before it is there
+        CHECK_THROWS_AS(decode_sync_message(Encoder().number(step).number(most).bytes()), ProtocolError);
+}
+
+TEST_CASE("only plain relative paths are listed")
+{
+    for (const std::string &path : {std::string(), std::string("."), std::string(".."), std::string("/"), std::string("/etc/x"),
+                                    std::string("../x"), std::string("a/../b"), std::string("a/.."), std::string("a//b"), std::string("a/"),
+                                    std::string("./a"), std::string("a/."), std::string("a\0b", 3), std::string(4097, 'x')}) {
+        CAPTURE(path);
+        CHECK_FALSE(is_plain_relative(path));
+        for (const auto kind : {EntryKind::file, EntryKind::directory, EntryKind::unreadable})
+            CHECK_THROWS_AS(decode_sync_message(encode(listing({{kind, path, {}}}))), ProtocolError);
+    }
+    for (const std::string &path : {std::string("a"), std::string("a/b/c"), std::string("..."), std::string("..a/.b"),
+                                    std::string("\n/\xff"), std::string("-rf"), std::string(4096, 'x')})
+        CHECK(is_plain_relative(path));
+}
+
+TEST_CASE("what the writer wants comes back as it was, and no more than it may want")
+{
+    for (const std::vector<std::uint64_t> &numbers :
+         {std::vector<std::uint64_t>{}, {0}, {5, 3, most}, std::vector<std::uint64_t>(wanted_limit, 1)}) {
+        const std::string bytes = encode_wanted(numbers);
+        CHECK(decode_wanted(bytes) == numbers);
+        for (std::size_t length = 0; length < bytes.size(); ++length)
+            REQUIRE_THROWS_AS(decode_wanted(std::string_view(bytes).substr(0, length)), ProtocolError);
+        CHECK_THROWS_AS(decode_wanted(bytes + "x"), ProtocolError);
+    }
+    CHECK_THROWS_AS(decode_wanted(encode_wanted(std::vector<std::uint64_t>(wanted_limit + 1, 1))), ProtocolError);
+    CHECK_THROWS_AS(decode_wanted(Encoder().number(most).bytes()), ProtocolError);
+}
+
+TEST_CASE("the longest listing that is sent fits into a packet")
+{
+    // The reader adds entries until their estimate is over the limit: the last one may be as long as a path can be.
+    std::vector<ListedEntry> entries;
+    for (std::size_t estimate = 0; estimate <= listing_bytes; estimate += 1 + 64)
+        entries.push_back({EntryKind::file, "x", {}});
+    entries.push_back({EntryKind::file, std::string(4096, 'x'), {}});
+    CHECK(encode(listing(entries)).size() <= packet_limit);
+}
+
+} // namespace sync_messages_test
