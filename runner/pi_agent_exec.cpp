@@ -7,8 +7,8 @@
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/agent_process.hpp"
 #include "runner/inside/landlock.hpp"
-#include "runner/plan/patience.hpp"
 #include "runner/wire/launch_record.hpp"
+#include "runner/wire/patience.hpp"
 
 #include <charconv>
 #include <csignal>

@@ -13,13 +13,14 @@
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/plan/direct_binary.hpp"
+#include "runner/root/errand/child.hpp"
 #include "runner/root/session/network_file_system.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_list.hpp"
 #include "runner/root/view/id_map.hpp"
 #include "runner/root/view/mounts.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -6,9 +6,10 @@
 #include "common/decide/root_path.hpp"
 #include "common/decide/user_paths.hpp"
 #include "common/host/working_directory.hpp"
+#include "runner/root/errand/child.hpp"
 #include "runner/root/view/mounts.hpp"
 #include "runner/root/view/root_tree.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <fcntl.h>
 #include <functional>

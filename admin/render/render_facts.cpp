@@ -12,10 +12,11 @@
 #include "runner/plan/limits.hpp"
 #include "runner/root/door/admission.hpp"
 #include "runner/root/door/agent_account.hpp"
+#include "runner/root/errand/child.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
 #include "runner/root/view/mounts.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -10,8 +10,9 @@
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/writer.hpp"
+#include "runner/root/errand/child.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

@@ -14,10 +14,11 @@
 #include "common/policy/policy_load.hpp"
 #include "runner/as_agent/removal.hpp"
 #include "runner/root/confined/scratch_removal.hpp"
+#include "runner/root/errand/child.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/state_directory.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
 
 #include <cerrno>
 #include <cstdint>

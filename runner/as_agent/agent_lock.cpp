@@ -4,8 +4,8 @@
 #include "common/base/absence.hpp"
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
 
 #include <ctime>
 #include <fcntl.h>

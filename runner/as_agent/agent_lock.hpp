@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/base/fd.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <string>
 

@@ -8,8 +8,8 @@
 #include "runner/as_agent/replacement.hpp"
 #include "runner/plan/json_merge.hpp"
 #include "runner/plan/json_numbers.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
 #include "runner/wire/whole_file.hpp"
 
 #include <algorithm>

@@ -5,6 +5,7 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/seams/fault_point.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/whole_file.hpp"
 
 #include <algorithm>

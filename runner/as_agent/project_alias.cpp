@@ -3,8 +3,9 @@
 
 #include "common/base/error.hpp"
 #include "common/seams/fault_point.hpp"
+#include "runner/root/errand/child.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
 
 #include <algorithm>
 #include <array>

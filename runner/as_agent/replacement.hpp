@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/base/fd.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/sync_messages.hpp"
 
 #include <string>

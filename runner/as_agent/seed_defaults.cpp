@@ -9,8 +9,8 @@
 #include "runner/as_agent/removal.hpp"
 #include "runner/as_agent/replacement.hpp"
 #include "runner/as_user/host_file.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

@@ -3,6 +3,7 @@
 
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
+#include "runner/wire/answer.hpp"
 
 namespace pi_agent {
 

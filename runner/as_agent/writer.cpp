@@ -9,10 +9,10 @@
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/removal.hpp"
 #include "runner/as_agent/replacement.hpp"
-#include "runner/plan/patience.hpp"
 #include "runner/plan/sync_decision.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/wire/patience.hpp"
 #include "runner/wire/sync_messages.hpp"
 #include "runner/wire/whole_file.hpp"
 

@@ -7,7 +7,8 @@
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_user/host_file.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/root/errand/child.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/whole_file.hpp"
 
 #include <algorithm>

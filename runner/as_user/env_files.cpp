@@ -10,8 +10,9 @@
 #include "common/seams/fault_point.hpp"
 #include "runner/as_user/certificate_files.hpp"
 #include "runner/as_user/host_file.hpp"
+#include "runner/root/errand/child.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
 #include "runner/wire/whole_file.hpp"
 
 #include <fcntl.h>

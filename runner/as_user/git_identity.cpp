@@ -7,6 +7,7 @@
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_user/git_files.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
 #include "runner/wire/whole_file.hpp"
 

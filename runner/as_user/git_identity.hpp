@@ -8,9 +8,9 @@
 #include "runner/as_user/project.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/git_config.hpp"
+#include "runner/root/errand/child.hpp"
 #include "runner/root/launch/session_watch.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/wire/child.hpp"
 
 #include <optional>
 #include <string>

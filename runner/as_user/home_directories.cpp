@@ -5,6 +5,7 @@
 #include "common/host/path_walk.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/defence.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
 
 #include <cerrno>

@@ -4,7 +4,7 @@
 #include "common/base/fd.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/root/errand/child.hpp"
 
 #include <string>
 #include <vector>

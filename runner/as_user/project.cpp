@@ -8,6 +8,7 @@
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/as_user/repository.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -5,7 +5,7 @@
 #include "common/decide/agent_places.hpp"
 #include "common/decide/decision.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/root/errand/child.hpp"
 
 #include <cstdint>
 #include <variant>

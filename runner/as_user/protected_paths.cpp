@@ -12,7 +12,7 @@
 #include "runner/as_user/placeholders.hpp"
 #include "runner/as_user/single_names.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <algorithm>
 #include <poll.h>

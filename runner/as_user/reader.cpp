@@ -8,8 +8,8 @@
 #include "common/seams/fault_point.hpp"
 #include "runner/as_user/host_file.hpp"
 #include "runner/plan/listed_amount.hpp"
-#include "runner/plan/patience.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/wire/answer.hpp"
+#include "runner/wire/patience.hpp"
 #include "runner/wire/sync_messages.hpp"
 
 #include <algorithm>

@@ -7,6 +7,7 @@
 #include "runner/as_user/home_directories.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/as_user/stdio_rules.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
 
 #include <array>

@@ -4,7 +4,7 @@
 
 #include "common/base/request.hpp"
 #include "common/decide/access_rules.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/root/errand/child.hpp"
 
 #include <optional>
 #include <string>

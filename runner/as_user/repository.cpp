@@ -6,6 +6,7 @@
 #include "common/host/path_walk.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/root/view/mounts.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <array>
 #include <climits>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/base/fd.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/root/errand/child.hpp"
 
 #include <cstdint>
 #include <optional>

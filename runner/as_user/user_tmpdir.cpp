@@ -5,6 +5,7 @@
 #include "common/base/escape.hpp"
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <algorithm>
 #include <cerrno>

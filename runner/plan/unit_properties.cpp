@@ -5,9 +5,9 @@
 #include "common/policy/policy_paths.hpp"
 #include "runner/plan/docker_command.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/plan/patience.hpp"
 #include "runner/plan/podman_command.hpp"
 #include "runner/root/session/session_directory.hpp"
+#include "runner/wire/patience.hpp"
 
 #include <algorithm>
 #include <cerrno>

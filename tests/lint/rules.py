@@ -47,7 +47,7 @@ HOMES = (
     ("namespaces", _call("setns", "unshare"), ("runner/inside/canary.cpp", "runner/root/view/mounts.cpp", "runner/root/view/mount_calls.cpp"),
      "everything of ours stays in the namespaces that it was started in, but for one thread that mounts what nobody is to see, and the child that asks git (clone)"),
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
-    ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/root/method/bwrap_process.cpp", "runner/inside/canary.cpp", "runner/wire/child.cpp",
+    ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/root/method/bwrap_process.cpp", "runner/inside/canary.cpp", "runner/root/errand/child.cpp",
       "runner/root/method/session_keeper.cpp", "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/host_program.cpp", "runner/root/view/id_map.cpp",
       "admin/programs/program.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
@@ -74,7 +74,7 @@ FORBIDDEN_WORDS = (
      "which package registry is used is the administrator's choice; name the tool, not the host"),
 )
 
-# A function that is given to a Child (runner/wire/child.hpp), by its signature; one that is no member; and a point at which faults are tried.
+# A function that is given to a Child (runner/root/errand/child.hpp), by its signature; one that is no member; and a point at which faults are tried.
 CHILD_TASK = re.compile(r"\]\s*\(\s*const AsUser &[^,()]*,\s*FdRef[^,()]*\)\s*(?:mutable\s*)?\{")
 FUNCTION = re.compile(r"^[\w:<>,&* ]*?(?<![\w:])(\w+)\([^{};]*\)\s*(?:const\s*)?(?:noexcept\s*)?\{", re.MULTILINE)
 FAULT_POINT = re.compile(r"\bfault_point\s*\(")

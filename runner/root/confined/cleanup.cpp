@@ -7,13 +7,13 @@
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/plan/docker_command.hpp"
-#include "runner/plan/patience.hpp"
 #include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_record.hpp"
+#include "runner/wire/patience.hpp"
 
 #include <fcntl.h>
 #include <fstream>

@@ -9,6 +9,7 @@
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_list.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
 
 #include <fcntl.h>

@@ -6,13 +6,14 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_agent/removal.hpp"
-#include "runner/plan/patience.hpp"
 #include "runner/root/confined/placeholder_removal.hpp"
 #include "runner/root/session/file_lock.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_directory.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
+#include "runner/wire/patience.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -7,11 +7,12 @@
 #include "common/seams/fault_point.hpp"
 #include "runner/as_agent/project_alias.hpp"
 #include "runner/as_agent/seed_defaults.hpp"
-#include "runner/plan/patience.hpp"
 #include "runner/plan/provider_keys.hpp"
+#include "runner/root/errand/child.hpp"
 #include "runner/root/session/version_stamp.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/wire/patience.hpp"
 
 #include <array>
 #include <poll.h>

@@ -7,8 +7,9 @@
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_agent/hook_process.hpp"
+#include "runner/root/errand/child.hpp"
 #include "runner/root/session/version_stamp.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <algorithm>
 #include <array>

@@ -6,11 +6,11 @@
 #include "common/base/exec_pointers.hpp"
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
-#include "runner/plan/patience.hpp"
 #include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/door/own_group.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_record.hpp"
+#include "runner/wire/patience.hpp"
 
 #include <array>
 #include <csignal>

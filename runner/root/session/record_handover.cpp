@@ -3,7 +3,7 @@
 
 #include "common/seams/defence.hpp"
 #include "runner/as_user/env_files.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/root/errand/child.hpp"
 
 namespace pi_agent {
 

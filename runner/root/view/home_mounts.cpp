@@ -9,12 +9,13 @@
 #include "common/policy/toolchains.hpp"
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
+#include "runner/root/errand/child.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/view/frame.hpp"
 #include "runner/root/view/id_map.hpp"
 #include "runner/root/view/mounts.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
-#include "runner/wire/child.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

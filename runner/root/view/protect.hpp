@@ -6,9 +6,9 @@
 #include "runner/as_user/project.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/plan/git_config.hpp"
+#include "runner/root/errand/child.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/view/mounts.hpp"
-#include "runner/wire/child.hpp"
 
 #include <functional>
 #include <map>

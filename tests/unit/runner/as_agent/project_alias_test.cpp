@@ -1,6 +1,7 @@
 // The project's name in the agent's home: runner/as_agent/project_alias.hpp
 #include "runner/as_agent/project_alias.hpp"
 
+#include "runner/wire/answer.hpp"
 #include "support/accounts.hpp"
 #include "support/as_user.hpp"
 #include "support/descriptors.hpp"

@@ -1,6 +1,7 @@
 // What a home is given, and what it is not: runner/as_agent/seed_defaults.hpp
 #include "runner/as_agent/seed_defaults.hpp"
 
+#include "runner/wire/answer.hpp"
 #include "support/writing.hpp"
 
 using namespace pi_agent;

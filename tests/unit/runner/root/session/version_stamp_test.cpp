@@ -1,6 +1,7 @@
 // Root's stamp and the agent's copy of it: runner/root/session/version_stamp.hpp
 #include "runner/root/session/version_stamp.hpp"
 
+#include "runner/wire/answer.hpp"
 #include "support/writing.hpp"
 
 using namespace pi_agent;

@@ -4,7 +4,7 @@
 
 namespace pi_agent {
 
-// For one config sync in all, on busy disks as well; each of its steps has the children's own patience (runner/wire/child.hpp).
+// For one config sync in all, on busy disks as well; each of its steps has the children's own patience (runner/root/errand/child.hpp).
 constexpr int sync_patience_seconds = 300;
 // For the launch record, before which the sync and other children are waited for.
 constexpr int launch_patience_seconds = sync_patience_seconds + 100;

@@ -1,9 +1,10 @@
 // Forked children under another identity, with deadlines.
-#include "runner/wire/child.hpp"
+#include "runner/root/errand/child.hpp"
 
 #include "common/base/process_handle.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/plan/patience.hpp"
+#include "runner/wire/answer.hpp"
+#include "runner/wire/patience.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -21,12 +22,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr char answer_tag = 'A';
-constexpr char progress_tag = 'P';
-constexpr char failure_tag = 'F';
 constexpr int hang_up_patience_seconds = 2;
-// The parent may be busy with another child for as long as a config sync takes. When it is gone, so is this child.
-constexpr int parent_patience_seconds = launch_patience_seconds;
 constexpr rlim_t child_cpu_seconds = sync_patience_seconds;
 constexpr auto look_interval = std::chrono::milliseconds(250);
 constexpr rlim_t child_file_bytes = rlim_t{300} << 20U;
@@ -61,16 +57,6 @@ void limit_child()
     // The writer copies what a reader's fstat called small: a file that grows meanwhile ends here.
     limit(RLIMIT_FSIZE, child_file_bytes);
     limit(RLIMIT_CPU, child_cpu_seconds);
-}
-
-void send_failure(FdRef channel, ExitStatus status, const std::string &text) noexcept
-{
-    try {
-        Encoder encoder;
-        encoder.number(static_cast<std::uint64_t>(status)).text(std::string_view(text).substr(0, packet_limit / 2));
-        send_packet(channel, failure_tag + encoder.bytes(), {}, in_seconds(parent_patience_seconds));
-    } catch (...) { // NOLINT(bugprone-empty-catch): the parent sees a child that died without a word
-    }
 }
 
 // What the parent is called in a PID namespace that it is not in.
@@ -242,24 +228,6 @@ std::string Child::receive_long(int patience_seconds, const std::function<void()
         if (bytes.size() > size) throw ProtocolError("the " + name_ + " sent more than it said");
     }
     return bytes;
-}
-
-void send_answer(FdRef channel, std::string_view bytes, const std::vector<int> &fds)
-{
-    send_packet(channel, std::string(1, answer_tag).append(bytes), fds, in_seconds(parent_patience_seconds));
-}
-
-void send_long_answer(FdRef channel, std::string_view bytes)
-{
-    constexpr std::size_t piece = packet_limit - 1; // the tag takes one
-    send_answer(channel, Encoder().number(bytes.size()).bytes());
-    for (std::size_t sent = 0; sent < bytes.size(); sent += piece)
-        send_answer(channel, bytes.substr(sent, piece));
-}
-
-void send_progress(FdRef channel, std::string_view doing)
-{
-    send_packet(channel, std::string(1, progress_tag).append(doing), {}, in_seconds(parent_patience_seconds));
 }
 
 } // namespace pi_agent

@@ -1,7 +1,8 @@
-// Children under another identity, with their deadlines: runner/wire/child.hpp
+// Children under another identity, with their deadlines: runner/root/errand/child.hpp
 #include "runner/root/confined/root_confinement.hpp"
-#include "runner/wire/child.hpp"
+#include "runner/root/errand/child.hpp"
 
+#include "runner/wire/answer.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/device.hpp"

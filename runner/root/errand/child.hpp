@@ -55,11 +55,4 @@ private:
     std::string progress_;
 };
 
-// For tasks: messages that Child::receive understands.
-void send_answer(FdRef channel, std::string_view bytes, const std::vector<int> &fds = {});
-// For an answer of up to record_limit bytes, in as many messages as it takes.
-void send_long_answer(FdRef channel, std::string_view bytes);
-// "Still alive and working": restarts the parent's patience. `doing` is for people.
-void send_progress(FdRef channel, std::string_view doing = {});
-
 } // namespace pi_agent

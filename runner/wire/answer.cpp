@@ -1,0 +1,43 @@
+// Answers in packets, each with a tag.
+#include "runner/wire/answer.hpp"
+
+#include "runner/wire/patience.hpp"
+
+namespace pi_agent {
+
+namespace {
+
+// The parent may be busy with another child for as long as a config sync takes. When it is gone, so is this child.
+constexpr int parent_patience_seconds = launch_patience_seconds;
+
+} // namespace
+
+void send_answer(FdRef channel, std::string_view bytes, const std::vector<int> &fds)
+{
+    send_packet(channel, std::string(1, answer_tag).append(bytes), fds, in_seconds(parent_patience_seconds));
+}
+
+void send_long_answer(FdRef channel, std::string_view bytes)
+{
+    constexpr std::size_t piece = packet_limit - 1; // the tag takes one
+    send_answer(channel, Encoder().number(bytes.size()).bytes());
+    for (std::size_t sent = 0; sent < bytes.size(); sent += piece)
+        send_answer(channel, bytes.substr(sent, piece));
+}
+
+void send_progress(FdRef channel, std::string_view doing)
+{
+    send_packet(channel, std::string(1, progress_tag).append(doing), {}, in_seconds(parent_patience_seconds));
+}
+
+void send_failure(FdRef channel, ExitStatus status, const std::string &text) noexcept
+{
+    try {
+        Encoder encoder;
+        encoder.number(static_cast<std::uint64_t>(status)).text(std::string_view(text).substr(0, packet_limit / 2));
+        send_packet(channel, failure_tag + encoder.bytes(), {}, in_seconds(parent_patience_seconds));
+    } catch (...) { // NOLINT(bugprone-empty-catch): as said
+    }
+}
+
+} // namespace pi_agent
