@@ -4,7 +4,6 @@
 #include "common/host/identity.hpp"
 #include "runner/root/confined/cleanup.hpp"
 #include "runner/root/confined/root_confinement.hpp"
-#include "runner/root/method/session_keeper.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include "runner/root/session/record.hpp"

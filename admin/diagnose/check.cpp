@@ -10,8 +10,8 @@
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sources.hpp"
-#include "runner/plan/direct_binary.hpp"
 #include "runner/plan/search_tools.hpp"
+#include "runner/root/kernel/direct_binary.hpp"
 
 #include <filesystem>
 #include <fmt/format.h>

@@ -13,7 +13,7 @@
 #include "common/base/escape.hpp"
 #include "common/host/remedy.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/plan/direct_binary.hpp"
+#include "runner/root/kernel/direct_binary.hpp"
 
 #include <fmt/format.h>
 #include <functional>

@@ -3,12 +3,12 @@
 
 #include "common/base/escape.hpp"
 #include "common/policy/policy_env.hpp"
-#include "runner/as_user/certificate_files.hpp"
-#include "runner/as_user/env_files.hpp"
 #include "runner/as_user/git_identity.hpp"
-#include "runner/as_user/ssh_key.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/search_tools.hpp"
+#include "runner/root/errand/certificate_files.hpp"
+#include "runner/root/errand/env_files.hpp"
+#include "runner/root/errand/ssh_files.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

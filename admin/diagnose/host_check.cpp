@@ -15,8 +15,8 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_sources.hpp"
-#include "runner/as_user/env_files.hpp"
 #include "runner/plan/host_view.hpp"
+#include "runner/root/errand/env_files.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

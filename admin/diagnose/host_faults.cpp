@@ -12,13 +12,13 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/plan/direct_binary.hpp"
 #include "runner/root/errand/child.hpp"
+#include "runner/root/kernel/direct_binary.hpp"
+#include "runner/root/mount/id_map.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/network_file_system.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_list.hpp"
-#include "runner/root/view/id_map.hpp"
-#include "runner/root/view/mounts.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
 
@@ -58,7 +58,7 @@ std::optional<std::string> control_group_of(const std::string &pid)
     return groups ? std::optional(text.str()) : std::nullopt;
 }
 
-// In a slice of a user's sessions, or in a group that runner/root/door/own_group.cpp made: by the beginning of its path (cgroups(7)), for
+// In a slice of a user's sessions, or in a group that runner/root/method/own_group.cpp made: by the beginning of its path (cgroups(7)), for
 // its other names are anybody's choice.
 bool is_of_sessions(const std::string &groups)
 {

@@ -5,9 +5,9 @@
 #include "common/decide/links_out.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/decide/user_paths.hpp"
+#include "common/host/mount_table.hpp"
 #include "common/host/working_directory.hpp"
 #include "runner/root/errand/child.hpp"
-#include "runner/root/view/mounts.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/answer.hpp"
 
@@ -195,7 +195,7 @@ OpenedHome Observer::find_home_directories(const ToolchainsPolicy &toolchains, c
     Child child(*root_, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
         send_home_directories(channel, pi_agent::find_home_directories(user, toolchains));
     });
-    return receive_home_directories(child);
+    return receive_home([&] { return child.receive(); });
 }
 
 } // namespace pi_agent

@@ -6,7 +6,7 @@
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/as_user/home_directories.hpp"
+#include "runner/wire/opened_home.hpp"
 
 #include <cstdint>
 #include <optional>

@@ -3,7 +3,7 @@
 
 #include "admin/programs/program_unit.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/root/door/own_group.hpp"
+#include "runner/root/method/own_group.hpp"
 
 namespace pi_agent {
 

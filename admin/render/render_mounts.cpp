@@ -2,7 +2,7 @@
 #include "admin/render/render_mounts.hpp"
 
 #include "common/policy/policy_paths.hpp"
-#include "runner/root/view/id_map.hpp"
+#include "runner/root/mount/id_map.hpp"
 
 #include <sstream>
 

@@ -7,7 +7,7 @@
 #include "common/decide/access_rules.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/root/door/own_scope.hpp"
+#include "runner/root/method/own_scope.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_record.hpp"

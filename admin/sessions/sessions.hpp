@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/host/identity.hpp"
-#include "runner/root/kernel/session_usage.hpp"
+#include "runner/root/method/session_usage.hpp"
 #include "runner/root/session/session_list.hpp"
 
 #include <cstdint>

@@ -2,7 +2,6 @@
 #include "common/base/build_settings.hpp"
 
 #include "build_config.hpp"
-#include "common/policy/policy_load.hpp"
 
 namespace pi_agent {
 

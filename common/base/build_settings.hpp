@@ -2,6 +2,13 @@
 // for other paths compiles that file and no other.
 #pragma once
 
+namespace pi_agent {
+
+// The policy's main file, fixed when the product is built (meson option), never taken from argv or environment.
+extern const char *const policy_path;
+
+} // namespace pi_agent
+
 namespace pi_agent::build {
 
 extern const char *const version;      // MAJOR.MINOR.PATCH

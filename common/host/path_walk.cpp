@@ -3,7 +3,6 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
-#include "common/policy/policy_paths.hpp"
 
 #include <array>
 #include <climits>
@@ -35,6 +34,16 @@ std::string kernel_path(FdRef fd)
     return std::string(text.data(), static_cast<std::size_t>(length));
 }
 
+std::string path_of_directory(FdRef fd)
+{
+    std::string path = kernel_path(fd);
+    if (path.empty())
+        throw Failure(ExitStatus::denied,
+                      "denied: the path of the working directory is longer than 4,096 bytes, or leads to nowhere on this host; "
+                      "cd to a directory higher up");
+    return path;
+}
+
 UniqueFd open_step(int directory, const std::string &name) noexcept
 {
     // O_DIRECTORY first: O_PATH alone would open an automount point without mounting what belongs there.
@@ -48,18 +57,6 @@ std::string path_of_step(const std::string &directory, const std::string &name)
 {
     if (name == "..") return parent_of(directory);
     return directory == "/" ? "/" + name : directory + "/" + name;
-}
-
-std::vector<std::string> path_components(std::string_view path)
-{
-    std::vector<std::string> parts;
-    while (!path.empty()) {
-        const auto length = std::min(path.find('/'), path.size());
-        const auto part = path.substr(0, length);
-        if (!part.empty() && part != ".") parts.emplace_back(part);
-        path.remove_prefix(std::min(length + 1, path.size()));
-    }
-    return parts;
 }
 
 std::string link_target(FdRef fd, const std::string &path)

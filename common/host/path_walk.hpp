@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/base/fd.hpp"
+#include "common/base/path_text.hpp"
 
 #include <functional>
 #include <string>
@@ -22,6 +23,9 @@ struct PathStep {
 // namespace.
 std::string kernel_path(FdRef fd);
 
+// The same; throws Failure(denied) in words for the user whose working directory it is.
+std::string path_of_directory(FdRef fd);
+
 // The text of a symbolic link, which `fd` is open on (O_PATH); `path` is for messages. Never empty. Throws SystemFailure.
 std::string link_target(FdRef fd, const std::string &path);
 
@@ -32,9 +36,6 @@ UniqueFd open_step(int directory, const std::string &name) noexcept;
 
 // The path of that step, or for ".." of the directory above.
 std::string path_of_step(const std::string &directory, const std::string &name);
-
-// The names in a path, ".." too, without empty ones and ".".
-std::vector<std::string> path_components(std::string_view path);
 
 // Sees `entry` and the directory that holds it ("/" is its own holder) before the walk goes on. Refuses by throwing.
 using StepJudge = std::function<void(const PathStep &holder, const PathStep &entry)>;

@@ -1,13 +1,11 @@
 // Reads the policy from trusted files (YAML) into types; the one home of yaml-cpp.
 #pragma once
 
+#include "common/base/build_settings.hpp"
 #include "common/policy/policy.hpp"
 #include "common/policy/policy_sources.hpp"
 
 namespace pi_agent {
-
-// The policy's main file, fixed when the product is built (meson option), never taken from argv or environment.
-extern const char *const policy_path;
 
 // Parses and joins `sources` (the main file first, then policy.d in lexical order, then files of users.d beside the main file). Throws
 // PolicyError with every diagnostic found.

@@ -1,6 +1,8 @@
 // Rules for the text of paths in a policy; what they are on the host is found out later, as their user.
 #pragma once
 
+#include "common/base/path_text.hpp"
+
 #include <optional>
 #include <string>
 #include <string_view>
@@ -11,21 +13,6 @@ struct PathProblem {
     std::string text;
     std::string remedy;
 };
-
-// "", "." and ".." between slashes make two texts of one path, and ".." leads out of it.
-bool has_odd_component(std::string_view path) noexcept;
-
-// "/a/" and "/a//" become "/a"; "/" stays.
-std::string without_trailing_slashes(std::string path);
-
-// True when `path` is `directory` or lies below it, compared by component ("/proj" does not hold "/proj-evil"). Both canonical.
-bool is_within(std::string_view path, std::string_view directory) noexcept;
-
-// `name` below `directory`; "" is the directory that both are relative to. `name` may have several components.
-std::string join_path(const std::string &directory, std::string_view name);
-
-// The directory that holds what an absolute path names; "/" for what lies there.
-std::string parent_of(const std::string &path);
 
 // A project root: absolute, or "~/" and more.
 std::optional<PathProblem> problem_of_root(const std::string &path);

@@ -1,43 +1,19 @@
-// Naming a project in the agent's home.
+// Linking to a project in the agent's home.
 #include "runner/as_agent/project_alias.hpp"
 
 #include "common/base/error.hpp"
-#include "common/seams/fault_point.hpp"
-#include "runner/root/errand/child.hpp"
-#include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <climits>
-#include <cstdint>
-#include <cstdio>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace pi_agent {
 
-const char *const alias_directory = "projects";
-
 namespace {
-
-constexpr std::size_t name_limit = 64;
-
-std::uint32_t folded_hash(const std::string &text)
-{
-    std::uint64_t hash = 14695981039346656037U;
-    for (const char byte : text)
-        hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211U;
-    return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
-}
-
-bool is_harmless(char byte)
-{
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' ||
-           byte == '-';
-}
 
 bool leads_to(FdRef directory, const std::string &name, const std::string &target)
 {
@@ -47,17 +23,6 @@ bool leads_to(FdRef directory, const std::string &name, const std::string &targe
 }
 
 } // namespace
-
-std::string alias_of(const std::string &project_path)
-{
-    std::string name = split_last(project_path).second.substr(0, name_limit);
-    std::replace_if(
-        name.begin(), name.end(), [](char byte) { return !is_harmless(byte); }, '_');
-    std::string alias(name.empty() || name[0] == '.' || name[0] == '-' ? 1 : 0, '_');
-    std::array<char, 16> hash{};
-    std::snprintf(hash.data(), hash.size(), "-%08x", folded_hash(project_path));
-    return alias.append(name).append(hash.data());
-}
 
 std::string link_alias(const AsUser & /*agent*/, FdRef home, const std::string &alias, const std::string &target)
 {
@@ -76,14 +41,9 @@ std::string link_alias(const AsUser & /*agent*/, FdRef home, const std::string &
     return {};
 }
 
-void make_alias_directory(const AsRoot &root, const Account &agent, FdRef home, const std::string &alias)
+void make_alias_directory(const AsUser & /*agent*/, FdRef home, const std::string &alias)
 {
-    Child child(root, "maker of the project's place", agent, {home.get()}, [&](const AsUser & /*self*/, FdRef channel) {
-        fault_point("making-place");
-        ensure_directory_beneath(home, std::string(alias_directory) + "/" + alias);
-        send_answer(channel, "");
-    });
-    child.receive();
+    ensure_directory_beneath(home, std::string(alias_directory) + "/" + alias);
 }
 
 } // namespace pi_agent

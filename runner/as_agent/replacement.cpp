@@ -4,7 +4,6 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/as_user/host_file.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
 #include "runner/wire/whole_file.hpp"

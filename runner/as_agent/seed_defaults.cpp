@@ -8,7 +8,6 @@
 #include "common/seams/defence.hpp"
 #include "runner/as_agent/removal.hpp"
 #include "runner/as_agent/replacement.hpp"
-#include "runner/as_user/host_file.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/beneath.hpp"
 

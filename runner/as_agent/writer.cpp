@@ -23,8 +23,6 @@
 
 namespace pi_agent {
 
-const char *const agent_directory = ".pi/agent";
-
 namespace {
 
 constexpr std::size_t notice_limit = 20;

@@ -39,7 +39,4 @@ constexpr const char *answer_rewritten = "rewritten"; // at most once: the spare
 // answer.
 void write_config(const AsUser &agent, const WritingPlaces &places, const WritingPlan &plan, FdRef transfer, FdRef channel);
 
-// The agent directory beneath the agent's home (PI_CODING_AGENT_DIR).
-extern const char *const agent_directory;
-
 } // namespace pi_agent

@@ -44,12 +44,6 @@ std::string find_dangling_link(const std::string &path)
 
 } // namespace
 
-HostFacts facts_of(const struct stat &facts) noexcept
-{
-    return HostFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), nanoseconds_of(facts.st_mtim), nanoseconds_of(facts.st_ctim),
-                     facts.st_mode & 0777U};
-}
-
 bool is_kernels(FdRef place)
 {
     struct statfs facts {};

@@ -7,7 +7,6 @@
 #include "runner/wire/sync_messages.hpp"
 
 #include <string>
-#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -42,7 +41,5 @@ void wait_for_lock(FdRef directory, const std::string &name, int patience_millis
 
 // True for what the kernel makes up (/proc, /sys): a child of root's process sees root's things there.
 bool is_kernels(FdRef place);
-
-HostFacts facts_of(const struct stat &facts) noexcept;
 
 } // namespace pi_agent

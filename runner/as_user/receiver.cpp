@@ -8,6 +8,7 @@
 #include "runner/as_user/project.hpp"
 #include "runner/as_user/stdio_rules.hpp"
 #include "runner/wire/answer.hpp"
+#include "runner/wire/caller_events.hpp"
 #include "runner/wire/launch_record.hpp"
 
 #include <array>
@@ -17,11 +18,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int request_patience_seconds = 5;
 constexpr int handover_patience_seconds = 10;
-constexpr char handed_over_tag = 'S';
-constexpr char gone_tag = 'E';
-constexpr char message_tag = 'M';
 
 void send_event(FdRef channel, char tag, std::string_view bytes = {}, const std::vector<int> &fds = {})
 {
@@ -59,6 +56,8 @@ bool relay(FdRef wrapper, FdRef channel)
     return false;
 }
 
+} // namespace
+
 void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel)
 {
     ReceivedRequest received = receive_request(wrapper, in_seconds(request_patience_seconds));
@@ -68,7 +67,7 @@ void serve_caller(const Account &caller, const AccessRules &rules, const Toolcha
     send_long_answer(channel, encode_request(received.request));
     open_as_caller(caller, rules, received.cwd, channel);
     received.cwd.reset();
-    send_home_directories(channel, find_home_directories(caller, toolchains));
+    send_home(channel, find_home_directories(caller, toolchains));
     StartUpMemory memory;
     for (bool listening = true;;) {
         std::array<pollfd, 2> waits{pollfd{channel.get(), POLLIN, 0}, pollfd{listening ? wrapper.get() : -1, POLLIN, 0}};
@@ -80,36 +79,6 @@ void serve_caller(const Account &caller, const AccessRules &rules, const Toolcha
         }
         if (waits[1].revents != 0) listening = relay(wrapper, channel);
     }
-}
-
-} // namespace
-
-Receiver::Receiver(const AsRoot &root, const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper)
-    : child_(root, "receiver of the request", caller, {wrapper.get()},
-             [&](const AsUser & /*user*/, FdRef channel) { serve_caller(caller, rules, toolchains, wrapper, channel); })
-{
-}
-
-Request Receiver::request()
-{
-    // The child gives up first, and says why.
-    return decode_request(child_.receive_long(request_patience_seconds + child_patience_seconds));
-}
-
-void Receiver::start_handover(FdRef control)
-{
-    send_packet(child_.channel(), "S", {control.get()}, in_seconds(child_patience_seconds));
-}
-
-ReceiverEvent Receiver::receive()
-{
-    try {
-        const std::optional<Packet> packet = child_.receive_one();
-        if (packet && packet->bytes == std::string(1, handed_over_tag)) return StdioHandedOver{};
-        if (packet && packet->bytes[0] == message_tag) return packet->bytes.substr(1);
-    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): its user may kill the child: that ends the session like the wrapper's death
-    }
-    return WrapperGone{};
 }
 
 } // namespace pi_agent

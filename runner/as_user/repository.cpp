@@ -3,10 +3,9 @@
 
 #include "common/base/error.hpp"
 #include "common/base/git_settings.hpp"
+#include "common/host/mount_table.hpp"
 #include "common/host/path_walk.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/root/view/mounts.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <array>
 #include <climits>
@@ -21,8 +20,6 @@ namespace {
 
 constexpr std::size_t git_file_limit = 64UL * 1024;
 constexpr std::size_t repository_levels_limit = 256;
-constexpr std::size_t told_limit = 4096; // of a path and a problem each
-constexpr std::size_t elsewhere_limit = 2;
 constexpr const char *not_gits = "it is no git directory";
 constexpr const char *link_prefix = "gitdir: ";
 
@@ -178,52 +175,6 @@ std::optional<Repository> find_repository(FdRef cwd)
         current = std::move(above);
     }
     return std::nullopt;
-}
-
-void send_repository(FdRef channel, const std::optional<Repository> &repository)
-{
-    Encoder encoder;
-    std::vector<int> fds;
-    encoder.number(repository ? 1 : 0).number(repository ? repository->elsewhere.size() : 0);
-    encoder.number(repository ? repository->mount : 0);
-    if (repository) {
-        fds.push_back(repository->top.get());
-        for (const auto &place : repository->elsewhere) {
-            encoder.number(place.directory ? 1 : 0)
-                .number(place.mount)
-                .text(place.told.substr(0, told_limit))
-                .text(place.problem.substr(0, told_limit));
-            if (place.directory) fds.push_back(place.directory.get());
-        }
-    }
-    send_answer(channel, encoder.bytes(), fds);
-}
-
-std::optional<Repository> receive_repository(Child &child)
-{
-    Packet packet = child.receive();
-    Decoder decoder(packet.bytes);
-    std::size_t next = 0;
-    const auto take = [&](bool there) {
-        if (!there) return UniqueFd();
-        if (next >= packet.fds.size()) throw ProtocolError("the receiver sent the wrong number of descriptors");
-        return std::move(packet.fds[next++]);
-    };
-    const bool found = decoder.number() == 1;
-    const std::uint64_t count = decoder.number();
-    if (count > elsewhere_limit) throw ProtocolError("the receiver found too many git directories");
-    const std::uint64_t mount = decoder.number();
-    if (!found) return std::nullopt;
-    Repository repository{take(true), mount, {}};
-    for (std::uint64_t index = 0; index < count; ++index) {
-        GitDirectory place{};
-        place.directory = take(decoder.number() == 1);
-        place.mount = decoder.number();
-        place.told = decoder.text();
-        place.problem = decoder.text();
-        repository.elsewhere.push_back(std::move(place));
-    }
-    return repository;
 }
 
 } // namespace pi_agent

@@ -3,8 +3,8 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/mount_table.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/root/view/mounts.hpp"
 #include "runner/wire/beneath.hpp"
 
 #include <algorithm>

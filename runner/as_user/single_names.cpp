@@ -5,10 +5,10 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/base/random_hex.hpp"
+#include "common/host/mount_table.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/root/view/mounts.hpp"
 #include "runner/wire/beneath.hpp"
 #include "runner/wire/whole_file.hpp"
 

@@ -1,15 +1,13 @@
-// Finding and making the user's own choice of a temporary directory.
+// Making the user's own choice of a temporary directory.
 #include "runner/as_user/user_tmpdir.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/base/path_text.hpp"
 #include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
-#include "runner/wire/answer.hpp"
+#include "runner/plan/tmpdir_place.hpp"
 
-#include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <sys/stat.h>
@@ -20,22 +18,6 @@
 namespace pi_agent {
 
 namespace {
-
-[[noreturn]] void refuse(const std::string &problem)
-{
-    throw Failure(ExitStatus::denied, "denied: --pi-agent-tmpdir: " + problem);
-}
-
-std::vector<std::string> split(const std::string &path)
-{
-    std::vector<std::string> components;
-    for (std::size_t start = 0; start <= path.size();) {
-        const std::size_t slash = std::min(path.find('/', start), path.size());
-        if (slash > start) components.push_back(path.substr(start, slash - start));
-        start = slash + 1;
-    }
-    return components;
-}
 
 // What is mounted inside the root is hidden from the agent, so a directory there would not be seen.
 UniqueFd enter(FdRef parent, const std::string &name)
@@ -50,24 +32,25 @@ UniqueFd enter(FdRef parent, const std::string &name)
 {
     switch (errno) {
     case ELOOP:
-        refuse(path + " is a symbolic link, which could lead out of the root; name the directory itself");
+        refuse_tmpdir(path + " is a symbolic link, which could lead out of the root; name the directory itself");
     case ENOTDIR:
-        refuse(path + " is no directory; name another");
+        refuse_tmpdir(path + " is no directory; name another");
     case EXDEV:
-        refuse(path + " is another file system that is mounted inside the root, and those are not shown to the agent; name another");
+        refuse_tmpdir(path + " is another file system that is mounted inside the root, and those are not shown to the agent; name another");
     case EACCES:
-        refuse("you may not enter or write " + path + "; name another");
+        refuse_tmpdir("you may not enter or write " + path + "; name another");
     default:
         throw_errno("making the temporary directory " + path);
     }
 }
 
-// As the caller: nothing is made that they could not make themselves.
-void make_directories(const Account &caller, FdRef root, const std::string &place, unsigned mask)
+} // namespace
+
+void make_user_tmpdir(const Account &caller, FdRef root, const std::string &place, unsigned mask)
 {
     UniqueFd current = UniqueFd::adopt(openat(root.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!current) throw_errno("opening the root");
-    const std::vector<std::string> components = split(place);
+    const std::vector<std::string> components = path_components(place);
     std::string path;
     umask(0);
     for (std::size_t index = 0; index < components.size(); ++index) {
@@ -80,44 +63,7 @@ void make_directories(const Account &caller, FdRef root, const std::string &plac
     struct stat facts {};
     if (fstat(current.get(), &facts) != 0) throw_errno("examining the temporary directory " + path);
     if (facts.st_uid != caller.uid.value() && defence_is_on("tmpdir-owner"))
-        refuse(path + " belongs to somebody else, who could put things in the way of the agent's; name one of your own");
-}
-
-} // namespace
-
-std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below)
-{
-    const bool absolute = named[0] == '/';
-    std::vector<std::string> components = split(absolute ? "" : shown_path + "/" + below);
-    for (const auto &name : split(named)) {
-        if (name == "..") {
-            if (!components.empty()) components.pop_back();
-        } else if (name != ".") {
-            components.push_back(name);
-        }
-    }
-    const std::vector<std::string> root = split(shown_path);
-    if (components.size() <= root.size() || !std::equal(root.begin(), root.end(), components.begin()))
-        refuse(escape_for_display(named) + " does not lie in " + escape_for_display(shown_path) +
-               ", which is all of the host's that this session can write; name a directory below it by its real path");
-    std::string place;
-    for (std::size_t index = root.size(); index < components.size(); ++index)
-        place += (place.empty() ? "" : "/") + components[index];
-    return place;
-}
-
-std::string make_user_tmpdir(const AsRoot &root, const Account &caller, const OpenedProject &project, const Request &request)
-{
-    if (request.tmpdir.empty()) return "";
-    const UniqueFd &top = project.shown.directory;
-    std::string place = place_of_tmpdir(request.tmpdir, project.shown.path(), project.below);
-    Child child(root, "maker of the temporary directory", caller, {top.get()}, [&](const AsUser & /*user*/, FdRef channel) {
-        fault_point("making-tmpdir");
-        make_directories(caller, top, place, request.umask);
-        send_answer(channel, "");
-    });
-    child.receive();
-    return place;
+        refuse_tmpdir(path + " belongs to somebody else, who could put things in the way of the agent's; name one of your own");
 }
 
 } // namespace pi_agent

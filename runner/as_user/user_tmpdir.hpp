@@ -1,18 +1,15 @@
-// The temporary directory that a user names (--pi-agent-tmpdir): made as that user, inside the root that the session mounts.
+// The temporary directory that a user names (--pi-agent-tmpdir), made as that user inside the root that the session mounts.
 #pragma once
 
-#include "common/base/request.hpp"
-#include "runner/as_user/project.hpp"
+#include "common/base/fd.hpp"
+#include "common/host/account.hpp"
 
 #include <string>
 
 namespace pi_agent {
 
-// Its path beneath the project; empty when the request names none. Throws Failure(denied) when it does not lie in what is shown, or is not
-// the caller's own directory.
-std::string make_user_tmpdir(const AsRoot &root, const Account &caller, const OpenedProject &project, const Request &request);
-
-// `named` beneath the root, without "." and "..": relative to the working directory, or absolute. Throws as above. Pure.
-std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below);
+// As the caller: nothing is made that they could not make themselves. `place` beneath `root`; `mask` is the caller's umask. Throws
+// Failure(denied) when it cannot be made there, or is not the caller's own directory.
+void make_user_tmpdir(const Account &caller, FdRef root, const std::string &place, unsigned mask);
 
 } // namespace pi_agent

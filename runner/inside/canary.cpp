@@ -1,8 +1,8 @@
 // The canary's questions. Each is one that the kernel answers otherwise when a defence is missing.
 #include "runner/inside/canary.hpp"
 
+#include "common/host/process_namespace.hpp"
 #include "runner/inside/landlock.hpp"
-#include "runner/root/kernel/process_namespace.hpp"
 
 #include <array>
 #include <cerrno>

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/base/request.hpp"
-#include "runner/root/method/sandbox.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "runner/wire/launch_record.hpp"
 
 #include <optional>

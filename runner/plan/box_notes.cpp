@@ -3,7 +3,6 @@
 
 #include "common/base/escape.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <algorithm>
 #include <cstdint>
@@ -132,11 +131,6 @@ std::string box_notes(const BoxFacts &facts)
            "- There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git "
            "commit`.\n" +
            limits_line(facts) + (facts.settings_lock ? "- The settings.json of the agent is locked by the administrator.\n" : "");
-}
-
-void show_box_notes(const SessionDirectory &session, const BoxFacts &facts)
-{
-    write_whole(session.make_late_file("root/AGENTS.md"), box_notes(facts), "the notes about the sandbox");
 }
 
 } // namespace pi_agent

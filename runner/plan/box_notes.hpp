@@ -2,7 +2,6 @@
 #pragma once
 
 #include "common/policy/policy.hpp"
-#include "runner/root/session/session_directory.hpp"
 
 #include <string>
 #include <vector>
@@ -30,10 +29,5 @@ struct BoxFacts {
 
 // A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.
 std::string box_notes(const BoxFacts &facts);
-
-// Puts them where the agent looks for instructions, above every project, and cannot write. Arguments would not do: --append-system-prompt
-// takes the place of the user's own APPEND_SYSTEM.md, and breaks `pi install` and its like. The agent's home would not do either, as it
-// shares that with other sessions.
-void show_box_notes(const SessionDirectory &session, const BoxFacts &facts);
 
 } // namespace pi_agent

@@ -3,7 +3,6 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/root/method/bwrap_preflight.hpp"
 
 #include <algorithm>
 #include <initializer_list>

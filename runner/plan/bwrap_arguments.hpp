@@ -1,7 +1,7 @@
 // A session's plan as bubblewrap's arguments (bwrap(1)). Pure, so that it can be tested and audited as a table.
 #pragma once
 
-#include "runner/root/method/sandbox.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <string>
 #include <vector>

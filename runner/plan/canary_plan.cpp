@@ -1,9 +1,8 @@
 // The plan on its way from the runner to the canary.
-#include "runner/inside/canary.hpp"
+#include "runner/plan/canary_plan.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
-#include "runner/root/kernel/process_namespace.hpp"
 
 #include <string_view>
 
@@ -15,17 +14,6 @@ constexpr std::string_view namespace_prefix = "host-";
 constexpr const char *unconfined = "unconfined=";
 
 } // namespace
-
-std::map<std::string, std::string> host_namespaces(const std::vector<std::string> &kinds)
-{
-    std::map<std::string, std::string> found;
-    for (const auto &kind : kinds) {
-        const auto host = namespace_of("1", kind);
-        if (!host) throw_errno("reading the host's " + kind + " namespace");
-        found[kind] = std::to_string(host->inode);
-    }
-    return found;
-}
 
 std::vector<std::string> canary_arguments(const CanaryPlan &plan)
 {

@@ -4,8 +4,6 @@
 #include "common/base/build_settings.hpp"
 #include "runner/plan/engine_options.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/root/method/docker_daemon.hpp"
-#include "runner/root/method/launch_door.hpp"
 #include "runner/wire/engine_arguments.hpp"
 
 namespace pi_agent {

@@ -1,7 +1,7 @@
 // A session's plan as docker's arguments (docker-run(1)). Pure, so that it can be tested and audited as a table.
 #pragma once
 
-#include "runner/root/method/sandbox.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <string>
 #include <vector>
@@ -16,6 +16,8 @@ struct DockerContainer {
     std::vector<Bind> tree;    // what of the plan's root directory is shown over the image's
 };
 
+constexpr const char *docker_socket = "/run/docker.sock"; // of its daemon
+constexpr const char *door_inside = "/run/pi-agent/door"; // where the launcher fetches its control socket
 // Where docker looks for settings of its caller's: an empty directory that only the session's unit has.
 constexpr const char *docker_directory = "/run/pi-agent/docker";
 

@@ -1,7 +1,7 @@
 // The options of an engine's command `run`, as far as docker and podman take them alike.
 #pragma once
 
-#include "runner/root/method/sandbox.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <array>
 #include <initializer_list>

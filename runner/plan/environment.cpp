@@ -3,8 +3,8 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/as_agent/writer.hpp"
-#include "runner/root/session/scratch.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/wire/sync_messages.hpp"
 
 #include <sstream>
 
@@ -75,6 +75,11 @@ void add_managed(Layered &layered, const EnvironmentInput &input)
 }
 
 } // namespace
+
+std::string tmpdir_of(const std::string &session_id)
+{
+    return defence_is_on("unique-scratch") ? "/tmp/pi-agent-" + session_id : "/tmp/pi-agent";
+}
 
 std::vector<std::string> system_path()
 {

@@ -1,7 +1,8 @@
 // Git's own syntax: what `git config -z` writes, and a configuration file that holds values exactly (git-config(1), Syntax).
 #pragma once
 
-#include <optional>
+#include "runner/wire/git_identity.hpp"
+
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,13 +12,6 @@ namespace pi_agent {
 
 // The settings in the output of `git config -z --get-regexp`, in their order; those without a value are left out.
 std::vector<std::pair<std::string, std::string>> read_git_settings(std::string_view output);
-
-// Who commits; each only where the user has set it, the empty text included. Any bytes but NUL.
-struct GitIdentity {
-    std::optional<std::string> name;
-    std::optional<std::string> email;
-    std::vector<std::string> safe_directories = {}; // git's safe.directory, as the user trusts repositories of others
-};
 
 // Whether a session's git can write the repository's own configuration.
 enum class RepositoryConfig { writable, protected_ }; // NOLINT(readability-identifier-naming): the word alone is a keyword

@@ -1,7 +1,6 @@
-// What of the host a session sees, read-only: chosen from the policy, and put into the session's root tree by descriptor.
+// What of the host a session sees, read-only: the rules, by paths alone (runner/root/view/host_trees.hpp looks at the host).
 #pragma once
 
-#include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
 
 #include <array>
@@ -24,15 +23,11 @@ struct HostView {
     std::map<std::string, std::string> links; // on the way to those, with their texts
 };
 
-// Opens trusted paths only. Throws Failure(configuration) for one that others than root can change, that is not there, or that leads where
-// no session looks.
-HostView plan_host_view(const Policy &policy);
-
-// The same of one of view_paths alone.
-void require_can_be_shown(const Policy &policy, const PolicyPath &path);
-
 // True when sessions see the host's `path` (canonical).
 bool is_shown(const HostView &view, const std::string &path);
+
+// The same without any of its trees.
+bool is_shown_by(View view, std::string_view path);
 
 // Whether the minimal view shows this directory or file of /etc.
 bool is_shown_in_etc(std::string_view name);

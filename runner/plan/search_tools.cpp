@@ -1,33 +1,7 @@
-// Looking for fd and rg where the agent looks for them.
+// Words about fd and rg, and an agent that does not look for them.
 #include "runner/plan/search_tools.hpp"
 
-#include <algorithm>
-#include <unistd.h>
-
 namespace pi_agent {
-
-namespace {
-
-bool is_in_one(const std::vector<std::string> &directories, const std::string &name)
-{
-    return std::any_of(directories.begin(), directories.end(),
-                       [&](const std::string &directory) { return access((directory + "/" + name).c_str(), X_OK) == 0; });
-}
-
-} // namespace
-
-std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories)
-{
-    std::vector<std::string> missing;
-    if (!is_in_one(directories, "fd") && !is_in_one(directories, "fdfind")) missing.emplace_back("fd");
-    if (!is_in_one(directories, "rg")) missing.emplace_back("rg");
-    return missing;
-}
-
-std::vector<std::string> missing_search_tools()
-{
-    return missing_search_tools(system_path());
-}
 
 std::string name_package(const std::string &missing)
 {

@@ -10,11 +10,6 @@
 
 namespace pi_agent {
 
-// Which of "fd" and "rg" are in none of these directories. The agent takes fd under Debian's name, fdfind, too.
-std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories);
-// The same in the host's part of the agent's PATH. What the agent put into its own home is not looked for.
-std::vector<std::string> missing_search_tools();
-
 // For an administrator: what is missing, and which package brings it.
 std::string name_package(const std::string &missing);
 

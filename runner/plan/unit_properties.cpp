@@ -6,8 +6,8 @@
 #include "runner/plan/docker_command.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/plan/podman_command.hpp"
-#include "runner/root/session/session_directory.hpp"
 #include "runner/wire/patience.hpp"
+#include "runner/wire/session_names.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -122,7 +122,7 @@ std::vector<UnitProperty> lifetime(const SandboxPlan &plan, const std::string &p
 
 // A user namespace whose ids are the host's, so that capabilities count for nothing outside and processes outside cannot be traced. What it
 // does not map cannot be written into an access control list, not even as a copy of what is there (acl(5)), so it maps all that systemd
-// can. The project's id map has exchanged the user and the agent before (runner/root/view/id_map.hpp); no mapped id gives the agent a
+// can. The project's id map has exchanged the user and the agent before (runner/root/mount/id_map.hpp); no mapped id gives the agent a
 // right, as it has no capability to use it with.
 UnitProperty user_namespace(const SandboxPlan &plan, const SystemdFeatures &features)
 {

@@ -42,6 +42,12 @@ HostFacts decode_facts(Decoder &decoder)
     return facts;
 }
 
+HostFacts facts_of(const struct stat &facts) noexcept
+{
+    return HostFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), nanoseconds_of(facts.st_mtim), nanoseconds_of(facts.st_ctim),
+                     facts.st_mode & 0777U};
+}
+
 std::string encode(const SyncMessage &message)
 {
     Encoder encoder;

@@ -6,9 +6,13 @@
 #include <cstdint>
 #include <ctime>
 #include <string>
+#include <sys/stat.h>
 #include <vector>
 
 namespace pi_agent {
+
+// Beneath the agent's home (PI_CODING_AGENT_DIR).
+constexpr const char *agent_directory = ".pi/agent";
 
 constexpr std::int64_t nanoseconds_of(const timespec &time) noexcept
 {
@@ -24,6 +28,8 @@ struct HostFacts {
     std::uint64_t mode = 0;
     friend bool operator==(const HostFacts &, const HostFacts &) = default;
 };
+
+HostFacts facts_of(const struct stat &facts) noexcept;
 
 enum class EntryKind : std::uint64_t {
     file = 1,

@@ -7,9 +7,9 @@
 #include "common/seams/defence.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/confined/scratch_removal.hpp"
-#include "runner/root/door/own_group.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/kernel/control_group.hpp"
+#include "runner/root/method/own_group.hpp"
 #include "runner/root/session/session_list.hpp"
 #include "runner/wire/patience.hpp"
 

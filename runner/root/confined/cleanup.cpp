@@ -10,6 +10,7 @@
 #include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/docker_daemon.hpp"
+#include "runner/root/method/own_group.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_record.hpp"
@@ -56,6 +57,25 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
     unmount_session_with_scratch(root, session_id, cleanup_removal_seconds);
     record_problem(session_id,
                    "its runner lives and does not record the end; what the session mounted is gone, its record waits for the runner's end");
+}
+
+void keep_session(const AsRoot &root, const std::string &session_id)
+{
+    step_aside();
+    char told = 0;
+    ssize_t length = 0;
+    do {
+        length = read(STDIN_FILENO, &told, 1);
+    } while (length < 0 && errno == EINTR);
+    if (length == 1 || !defence_is_on("session-keeper")) return;
+    // What ran inside has been killed by the kernel, or is being.
+    fault_point("keeper-cleans");
+    end_agents(session_id, in_seconds(cleanup_group_seconds));
+    if (!record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds)))
+        throw Failure(ExitStatus::system_failure, "its runner was killed and still holds its record; the next sweep removes what is left");
+    remove_session_with_scratch(root, session_id, cleanup_removal_seconds);
+    leave_group(session_id);
+    record_problem(session_id, "its runner was killed; what the session left was removed");
 }
 
 } // namespace pi_agent

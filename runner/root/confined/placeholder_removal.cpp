@@ -53,8 +53,6 @@ void record_failure(const std::string &id, const std::exception &failure)
 
 } // namespace
 
-const char *const placeholders_directory = "placeholders";
-
 void PlaceholderRemoval::begin() noexcept
 {
     if (std::exchange(begun_, true)) return;

@@ -13,9 +13,6 @@
 
 namespace pi_agent {
 
-// Of a session's directory: links whose texts are the placeholders' paths, above before below.
-extern const char *const placeholders_directory;
-
 // As the session's user. `session` is the directory of the session `id`, borrowed. What fails is recorded (runner/root/session/record.hpp):
 // what is left then has no effect, and a later session in the repository removes it.
 class PlaceholderRemoval {

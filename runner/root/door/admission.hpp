@@ -4,9 +4,9 @@
 #include "common/decide/access_rules.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/as_user/project.hpp"
-#include "runner/as_user/receiver.hpp"
 #include "runner/plan/host_view.hpp"
+#include "runner/root/errand/project.hpp"
+#include "runner/root/errand/receiver.hpp"
 
 #include <string>
 #include <vector>

@@ -3,9 +3,9 @@
 
 #include "common/base/error.hpp"
 #include "common/base/keyring.hpp"
+#include "common/host/process_namespace.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/root/kernel/control_group.hpp"
-#include "runner/root/kernel/process_namespace.hpp"
 #include "runner/root/kernel/processors.hpp"
 
 #include <array>

@@ -3,8 +3,8 @@
 
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
+#include "common/host/process_namespace.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/root/kernel/process_namespace.hpp"
 
 #include <fcntl.h>
 #include <linux/bpf.h>

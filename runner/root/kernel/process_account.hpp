@@ -1,7 +1,7 @@
 // Whose a process is by the kernel's word: its ids, its groups and its privileges.
 #pragma once
 
-#include "runner/root/method/sandbox.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <optional>
 #include <string>

@@ -4,22 +4,17 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/process_namespace.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/as_agent/host_files.hpp"
+#include "common/seams/fault_point.hpp"
 #include "runner/as_agent/project_alias.hpp"
 #include "runner/as_agent/seed_defaults.hpp"
-#include "runner/as_user/certificate_files.hpp"
-#include "runner/as_user/env_files.hpp"
-#include "runner/as_user/git_identity.hpp"
-#include "runner/as_user/ssh_key.hpp"
-#include "runner/as_user/user_tmpdir.hpp"
-#include "runner/inside/canary.hpp"
-#include "runner/plan/box_notes.hpp"
-#include "runner/plan/direct_binary.hpp"
+#include "runner/plan/canary_plan.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/host_view.hpp"
+#include "runner/plan/limit_notices.hpp"
 #include "runner/plan/search_tools.hpp"
 #include "runner/root/confined/placeholder_removal.hpp"
 #include "runner/root/confined/recorded_run.hpp"
@@ -32,19 +27,28 @@
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/door/progress.hpp"
 #include "runner/root/door/start_slot.hpp"
+#include "runner/root/errand/certificate_files.hpp"
+#include "runner/root/errand/config_sync.hpp"
+#include "runner/root/errand/env_files.hpp"
+#include "runner/root/errand/errand.hpp"
+#include "runner/root/errand/git_identity.hpp"
+#include "runner/root/errand/host_files.hpp"
+#include "runner/root/errand/migrations.hpp"
+#include "runner/root/errand/record_handover.hpp"
+#include "runner/root/errand/session_watch.hpp"
+#include "runner/root/errand/ssh_files.hpp"
+#include "runner/root/errand/user_tmpdir.hpp"
+#include "runner/root/kernel/direct_binary.hpp"
+#include "runner/root/kernel/installed_tools.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
-#include "runner/root/kernel/limit_events.hpp"
-#include "runner/root/launch/config_sync.hpp"
-#include "runner/root/launch/migrations.hpp"
-#include "runner/root/launch/session_watch.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
-#include "runner/root/session/record_handover.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
 #include "runner/root/session/to_wrapper.hpp"
 #include "runner/root/session/told_once.hpp"
 #include "runner/root/view/home_mounts.hpp"
+#include "runner/root/view/own_files.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/root/view/session_terminal.hpp"
 
@@ -126,10 +130,10 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     record.runs(request.program);
     const OpenedProject project = open_allowed_project(receiver, caller, rules, view, policy.projects);
     record.works_in(project.directory(), project.repository_path());
-    OpenedHome user_home = receive_home_directories(receiver.child());
+    OpenedHome user_home = receive_home([&] { return receiver.child().receive(); });
     ProjectGuards guards(root, caller, project, policy.projects); // searches while this goes on
     const AgentPlaces agents = places_of_state(policy, project.roots);
-    const std::string tmpdir = make_user_tmpdir(root, caller, project, request);
+    const std::string tmpdir = ask_user_tmpdir(root, caller, project, request);
 
     // Prepare what the sandbox needs.
     const SessionDirectory session = SessionDirectory::create(root, id, caller.uid);
@@ -172,7 +176,12 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     const bool config_first = locked_settings || waited;
     if (config_first) bring_config_in();
     const UniqueFd scratch = make_scratch(root, session, policy.scratch, policy.agent.state_dir, id, agent);
-    if (policy.projects.paths == ProjectPaths::alias) make_alias_directory(root, worker, state.home, alias_of(project.shown.path()));
+    if (policy.projects.paths == ProjectPaths::alias)
+        ask<Done>(root, {"maker of the project's place", worker, {state.home.get()}}, [&](const AsUser &self) {
+            fault_point("making-place");
+            make_alias_directory(self, state.home, alias_of(project.shown.path()));
+            return Done{};
+        });
     guards.wait_for_search([&] {
         watch.check();
         progress.show("looking for what is protected and masked in the project");
@@ -241,7 +250,7 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
     LimitEvents reached;
     const auto before_agent = [&] {
         require_enforced(*sandbox, policy);
-        attach_late(root, *sandbox, tree.late);
+        if (!tree.late.empty()) attach_late(root, sandbox->mount_namespace(), tree.late);
         confine_root(root);
         // --- confined root from here: what is left is to watch, to end and to remove ---
     };

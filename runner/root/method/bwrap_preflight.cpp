@@ -3,7 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "runner/root/method/method_program.hpp"
-#include "runner/root/view/mount_calls.hpp"
+#include "runner/root/mount/mount_calls.hpp"
 
 #include <array>
 #include <cstdint>

@@ -8,8 +8,8 @@
 #include "common/seams/defence.hpp"
 #include "runner/plan/bwrap_arguments.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/root/door/own_group.hpp"
 #include "runner/root/method/bwrap_preflight.hpp"
+#include "runner/root/method/own_group.hpp"
 
 #include <array>
 #include <cerrno>

@@ -11,8 +11,6 @@
 
 namespace pi_agent {
 
-constexpr const char *docker_socket = "/run/docker.sock";
-
 // The group that may ask the daemon, which is root's power; 0 where nobody but root may. Throws Failure(unavailable) where there is no
 // socket, Failure(configuration) where others than root and the group docker may write there.
 gid_t require_docker_socket(const AsRoot &root);

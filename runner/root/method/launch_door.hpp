@@ -11,8 +11,6 @@
 
 namespace pi_agent {
 
-constexpr const char *door_inside = "/run/pi-agent/door";
-
 class LaunchDoor {
 public:
     // `session`: its directory, in which nobody but root can name anything. `launcher`: what is handed out; copied.

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/host/identity.hpp"
-#include "runner/root/door/own_group.hpp"
+#include "runner/root/method/own_group.hpp"
 #include "runner/root/method/sandbox.hpp"
 
 #include <optional>

@@ -4,9 +4,9 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/base/process_handle.hpp"
+#include "common/host/process_namespace.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/plan/agent_end.hpp"
-#include "runner/root/kernel/process_namespace.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,16 +1,9 @@
-// The process that stays when a runner is killed.
+// Starting the process that stays when a runner is killed.
 #include "runner/root/method/session_keeper.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/exec_pointers.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
-#include "runner/root/confined/scratch_removal.hpp"
-#include "runner/root/door/own_group.hpp"
-#include "runner/root/session/record.hpp"
-#include "runner/root/session/session_record.hpp"
-#include "runner/wire/patience.hpp"
 
 #include <array>
 #include <csignal>
@@ -57,25 +50,6 @@ UniqueFd start_session_keeper(const AsRoot & /*root*/, const std::string &sessio
     }
     if (status != 0) throw Failure(ExitStatus::system_failure, "the session's keeper could not be started");
     return own;
-}
-
-void keep_session(const AsRoot &root, const std::string &session_id)
-{
-    step_aside();
-    char told = 0;
-    ssize_t length = 0;
-    do {
-        length = read(STDIN_FILENO, &told, 1);
-    } while (length < 0 && errno == EINTR);
-    if (length == 1 || !defence_is_on("session-keeper")) return;
-    // What ran inside has been killed by the kernel, or is being.
-    fault_point("keeper-cleans");
-    end_agents(session_id, in_seconds(cleanup_group_seconds));
-    if (!record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds)))
-        throw Failure(ExitStatus::system_failure, "its runner was killed and still holds its record; the next sweep removes what is left");
-    remove_session_with_scratch(root, session_id, cleanup_removal_seconds);
-    leave_group(session_id);
-    record_problem(session_id, "its runner was killed; what the session left was removed");
 }
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-// A process that outlives the runner where no systemd does: it removes what a session left whose runner was killed.
+// Starts a process that outlives the runner where no systemd does: it removes what a session left whose runner was killed.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -12,8 +12,5 @@ namespace pi_agent {
 // kill this. While the returned descriptor is open it waits; a byte written there sends it away, and the end of this process without one
 // makes it remove the session. Throws SystemFailure.
 UniqueFd start_session_keeper(const AsRoot &root, const std::string &session_id);
-
-// What that program does; its standard input is the other end.
-void keep_session(const AsRoot &root, const std::string &session_id);
 
 } // namespace pi_agent

@@ -5,9 +5,9 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/plan/limits.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/network_file_system.hpp"
 #include "runner/root/session/state_directory.hpp"
-#include "runner/root/view/mounts.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
@@ -79,11 +79,6 @@ UniqueFd make_on_disk(const SessionDirectory &session, const std::string &state_
 }
 
 } // namespace
-
-std::string tmpdir_of(const std::string &session_id)
-{
-    return defence_is_on("unique-scratch") ? "/tmp/pi-agent-" + session_id : "/tmp/pi-agent";
-}
 
 UniqueFd make_scratch(const AsRoot &root, const SessionDirectory &session, ScratchKind kind, const std::string &state_dir,
                       const std::string &id, const Account &agent)

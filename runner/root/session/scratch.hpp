@@ -3,6 +3,7 @@
 
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
+#include "runner/plan/environment.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <optional>
@@ -13,9 +14,6 @@ namespace pi_agent {
 // Below the state directory, root's own: holds a directory for each session, named by its id.
 constexpr const char *scratch_parent = "sessions";
 constexpr const char *scratch_link = "on-disk"; // in the session's directory; leads nowhere: its text is the path of what is to be removed
-
-// TMPDIR as the agent sees it: unique, and its own.
-std::string tmpdir_of(const std::string &session_id);
 
 // Makes them and mounts them at `scratch` in the session's directory, with "tmp" and "var-tmp" in it. On disk they lie in
 // STATE_DIR/sessions/ID, of which the session's directory is told first, so that whoever removes that finds them. Returns the directory

@@ -4,7 +4,7 @@
 #include "common/base/fd.hpp"
 #include "common/base/ids.hpp"
 #include "common/host/identity.hpp"
-#include "runner/root/session/session_names.hpp"
+#include "runner/wire/session_names.hpp"
 
 #include <functional>
 #include <string>
@@ -19,6 +19,9 @@ extern const char *const sessions_directory; // /run/pi-agent/sessions
 // Links of a session's directory that lead nowhere: their texts are the uid whose session it is, and the process id of its runner.
 extern const char *const user_link;
 extern const char *const runner_link;
+
+// In a session's directory: links whose texts are the paths of its placeholders, above before below.
+constexpr const char *placeholders_directory = "placeholders";
 
 // The directory of all sessions, on the tmpfs that they share and nowhere else; ENOENT before the first one since boot.
 UniqueFd open_sessions();

@@ -1,7 +1,7 @@
 // Making the frames that stand in for directories of the host.
 #include "runner/root/view/frame.hpp"
 
-#include "runner/root/view/mounts.hpp"
+#include "runner/root/mount/mounts.hpp"
 
 #include <utility>
 

@@ -3,19 +3,19 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/mount_table.hpp"
 #include "common/host/path_walk.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/as_agent/mount_points.hpp"
+#include "runner/root/errand/errand.hpp"
+#include "runner/root/mount/id_map.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/view/frame.hpp"
-#include "runner/root/view/id_map.hpp"
-#include "runner/root/view/mounts.hpp"
-#include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -58,35 +58,6 @@ private:
     const AsRoot &root_;
     const std::string &path_;
 };
-
-// Beside what every home is given (runner/as_agent/seed_defaults.hpp).
-bool holds_own(FdRef directory, FdRef defaults, const std::string &place)
-{
-    const UniqueFd given = find_beneath(defaults, place, O_RDONLY | O_DIRECTORY);
-    std::vector<std::string> names = given ? names_in(given) : std::vector<std::string>();
-    std::sort(names.begin(), names.end());
-    return find_name(directory, [&](const std::string &name) { return !std::binary_search(names.begin(), names.end(), name); });
-}
-
-// Returns which of the first `looked_at` of `places` in the agent's home hold something of the agent's own, which is hidden from now on.
-std::vector<std::string> make_mount_points(const AsRoot &root, const Account &agent, FdRef agent_home, FdRef defaults,
-                                           const std::vector<std::string> &places, std::size_t looked_at)
-{
-    Child child(root, "maker of mount points", agent, {agent_home.get(), defaults.get()}, [&](const AsUser & /*self*/, FdRef channel) {
-        fault_point("making-mounts");
-        std::vector<std::string> filled;
-        for (std::size_t index = 0; index < places.size(); ++index) {
-            const UniqueFd made = ensure_directory_beneath(agent_home, places[index]);
-            if (index < looked_at && holds_own(made, defaults, places[index])) filled.push_back(places[index]);
-        }
-        send_answer(channel, Encoder().texts(filled).bytes());
-    });
-    const Packet answer = child.receive();
-    Decoder decoder(answer.bytes);
-    std::vector<std::string> filled = decoder.texts(places.size());
-    decoder.end();
-    return filled;
-}
 
 const char *key_of(const HomeDirectory &directory)
 {
@@ -182,7 +153,11 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     if (directories_.empty()) return std::move(shown_);
     const auto toolchains = static_cast<std::size_t>(
         std::count_if(directories_.begin(), directories_.end(), [](const auto *one) { return !one->is_cache; })); // they come first
-    const std::vector<std::string> filled = make_mount_points(root_, agent, state.home, defaults, places_, toolchains);
+    const std::vector<std::string> filled =
+        ask<Texts>(root_, {"maker of mount points", agent, {state.home.get(), defaults.get()}}, [&](const AsUser & /*self*/) {
+            fault_point("making-mounts");
+            return Texts{make_mount_points(state.home, defaults, places_, toolchains)};
+        }).texts;
     const UniqueFd cache_map = toolchains < directories_.size() ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
     for (std::size_t index = 0; index < directories_.size(); ++index) {
         show_or_leave_out(index, [&] {

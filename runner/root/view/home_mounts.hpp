@@ -2,13 +2,14 @@
 #pragma once
 
 #include "common/host/account.hpp"
+#include "common/host/mount_table.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/as_user/home_directories.hpp"
 #include "runner/plan/host_view.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/view/mounts.hpp"
 #include "runner/root/view/root_tree.hpp"
+#include "runner/wire/opened_home.hpp"
 
 #include <functional>
 #include <set>

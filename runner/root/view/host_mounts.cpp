@@ -6,8 +6,8 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/defence.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/view/kernel_files.hpp"
-#include "runner/root/view/mounts.hpp"
 #include "runner/wire/beneath.hpp"
 
 #include <algorithm>

@@ -3,17 +3,15 @@
 
 #include "common/base/error.hpp"
 #include "common/seams/fault_point.hpp"
-#include "runner/root/method/sandbox.hpp"
 #include "runner/wire/beneath.hpp"
 
 #include <fcntl.h>
 
 namespace pi_agent {
 
-void attach_late(const AsRoot &root, Sandbox &sandbox, std::vector<LateMount> &mounts)
+void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMount> &mounts)
 {
-    if (mounts.empty()) return;
-    with_mounts_of(root, sandbox.mount_namespace(), [&] {
+    with_mounts_of(root, mount_namespace, [&] {
         const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
         if (!view) throw_errno("opening the session's view");
         for (const auto &late : mounts)

@@ -3,27 +3,20 @@
 
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/as_user/project.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/plan/git_config.hpp"
+#include "runner/plan/guard_points.hpp"
 #include "runner/root/errand/child.hpp"
+#include "runner/root/errand/project.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/view/mounts.hpp"
 
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
-
-enum class PointKind { prefix, read_only };
-
-// Every mount point that these paths need, parents before what is in them: the paths read-only, and each directory above one as it is,
-// because a directory that is no mount point can be renamed, and another put in its place. What lies in a read-only one needs none.
-// `kept`: directories that only must stay where they are, and those above them. Throws Failure(limit) beyond guard_limit.
-std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept = {});
 
 class ProjectGuards {
 public:

@@ -3,15 +3,16 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/mount_table.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_agent/project_alias.hpp"
 #include "runner/plan/limits.hpp"
+#include "runner/root/mount/id_map.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/view/host_mounts.hpp"
-#include "runner/root/view/id_map.hpp"
-#include "runner/root/view/mounts.hpp"
 #include "runner/wire/beneath.hpp"
 
 #include <algorithm>

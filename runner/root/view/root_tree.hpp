@@ -2,8 +2,10 @@
 #pragma once
 
 #include "common/host/account.hpp"
-#include "runner/as_user/project.hpp"
+#include "common/host/mount_table.hpp"
 #include "runner/plan/host_view.hpp"
+#include "runner/plan/sandbox_plan.hpp"
+#include "runner/root/errand/project.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
 #include "runner/root/view/frame.hpp"
@@ -14,13 +16,6 @@
 #include <vector>
 
 namespace pi_agent {
-
-// Something of the session directory that the unit shows at another path.
-struct Bind {
-    std::string source;
-    std::string target;
-    bool read_only;
-};
 
 struct RootTree {
     std::string path;                        // the unit's RootDirectory=

@@ -2,8 +2,8 @@
 #include "runner/root/confined/placeholder_removal.hpp"
 
 #include "runner/as_user/placeholders.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/view/mounts.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/private_run.hpp"

@@ -1,0 +1,23 @@
+// What the canary is told of its session, on its way from the runner to it.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// What the runner tells the canary about the session, by argument: "name=value".
+struct CanaryPlan {
+    std::string project;                           // may be written
+    std::string home;                              // of the agent
+    std::string user_home;                         // of the caller: nothing of it may be seen but what the policy names
+    std::map<std::string, std::string> namespaces; // that are not to be the host's: kind, and the host's own (stat(2) st_ino)
+    bool confined = true;                          // else only what account and view are to hold is asked
+};
+
+std::vector<std::string> canary_arguments(const CanaryPlan &plan);
+// Throws Failure(usage).
+CanaryPlan parse_canary_arguments(const std::vector<std::string> &arguments);
+
+} // namespace pi_agent

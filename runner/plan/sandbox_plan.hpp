@@ -1,0 +1,46 @@
+// What a session is to be, and how it ended, whatever the method that runs it.
+#pragma once
+
+#include "common/base/ids.hpp"
+#include "common/policy/policy.hpp"
+
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace pi_agent {
+
+// Something of the session directory that the unit shows at another path.
+struct Bind {
+    std::string source;
+    std::string target;
+    bool read_only;
+};
+
+// What a session is to be, whatever the method. A method that cannot honour a part of it says so when the policy is read
+// (common/policy/policy_sandbox.hpp), or refuses to start.
+struct SandboxPlan {
+    std::string session_id;
+    Uid user; // the caller
+    Uid agent;
+    Gid agent_group;
+    std::vector<Gid> groups;           // supplementary: those that granted the roots
+    std::vector<gid_t> account_groups; // those of the agent's account, which systemd looks up itself
+    std::string root_directory;
+    std::vector<Bind> binds;
+    std::string home_path;
+    std::vector<std::string> writable_roots; // of projects, each at its own path
+    NetworkPolicy network;
+    LimitsPolicy limits = {};
+    std::vector<std::string> late_files = {}; // of the root directory, outside of its binds: written once the sandbox is being built
+};
+
+// How the launcher ended, in the words of systemctl show.
+struct SandboxResult {
+    bool ended;         // and nothing of the session runs any more
+    std::string result; // "success", "exit-code", "signal", "oom-kill", …
+    int code;           // CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0 when it never ran
+    int status;         // exit code or signal number
+};
+
+} // namespace pi_agent

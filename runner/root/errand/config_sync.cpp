@@ -1,0 +1,140 @@
+// Runs the two halves of the config sync and watches both.
+#include "runner/root/errand/config_sync.hpp"
+
+#include "common/base/channel.hpp"
+#include "common/base/escape.hpp"
+#include "common/seams/defence.hpp"
+#include "common/seams/fault_point.hpp"
+#include "runner/as_agent/project_alias.hpp"
+#include "runner/as_agent/seed_defaults.hpp"
+#include "runner/plan/provider_keys.hpp"
+#include "runner/root/errand/child.hpp"
+#include "runner/root/session/version_stamp.hpp"
+#include "runner/wire/answer.hpp"
+#include "runner/wire/beneath.hpp"
+#include "runner/wire/patience.hpp"
+
+#include <array>
+#include <poll.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr int look_interval_milliseconds = 250;
+constexpr std::size_t notice_limit = 100; // the children keep to fewer
+
+// The reader's failure explains the writer's, so it is looked for first.
+void rethrow_reader_failure(Child &reader)
+{
+    while (wait_for_input(reader.channel(), Clock::now()))
+        if (const std::optional<Packet> packet = reader.receive_one(); packet && packet->bytes.empty()) return;
+}
+
+void furnish_home(const AsUser &agent, const WritingPlaces &places, FdRef defaults, FdRef channel)
+{
+    seed_defaults(agent, places.home, places.staging, defaults, channel);
+    // A session whose umask took its owner's rights left it closed, and no agent starts then.
+    find_own_directory_beneath(places.home, std::string(agent_directory) + "/sessions");
+    copy_version(agent, places.home, places.staging, running_version());
+}
+
+void link_project(const AsUser &agent, FdRef home, const SyncPlan &plan, FdRef channel)
+{
+    if (plan.project_alias.empty()) return;
+    const std::string problem = link_alias(agent, home, plan.project_alias, plan.project_path);
+    if (!problem.empty()) send_answer(channel, problem + ", so it has no link to the project");
+}
+
+} // namespace
+
+SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed,
+                   const AgentPlaces &agents)
+{
+    SyncPlan plan;
+    plan.reading.sources = {ConfigSource{rules.config_directory, agent_directory, true},
+                            ConfigSource{user.home + "/.agents/skills", ".agents/skills", false}};
+    plan.reading.agents = agents;
+    plan.reading.classes = plan.writing.classes = policy.config_classes;
+    plan.writing.managed_providers = providers_with_keys(managed);
+    for (const char *name : {"settings.json", "auth.json", "mcp-auth.json"})
+        plan.writing.documents[name];                                                   // always: both sides write them
+    if (!plan.writing.managed_providers.empty()) plan.writing.documents["models.json"]; // it may hold keys
+    for (const auto &[name, managed_text] : policy.documents)
+        plan.writing.documents[name].managed = managed_text;
+    // What does not count is not read, whatever it may be. Of settings.json the host's lastChangelogVersion counts in any class.
+    for (const auto &[name, rule] : plan.writing.documents)
+        if (name == "settings.json" || is_copied(policy.config_classes.of(name))) plan.reading.documents.push_back(name);
+    return plan;
+}
+
+std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const SyncPlan &plan,
+                                     const StateDirectory &state, FdRef locked_settings, const SessionWatch &watch,
+                                     const ShowProgress &show_progress)
+{
+    const std::string &config_directory = plan.reading.sources.front().directory;
+    const UniqueFd manifest = open_meta_file(state, "manifest");
+    const UniqueFd spare = open_meta_file(state, "manifest.new");
+    const WritingPlaces places{state.home, state.staging, manifest, spare, locked_settings};
+    std::vector<int> for_writer = {state.home.get(), state.staging.get(), manifest.get(), spare.get()};
+    for (const FdRef optional : {locked_settings, plan.defaults})
+        if (optional.get() >= 0) for_writer.push_back(optional.get());
+
+    auto [sending, receiving] = make_channel();
+    for_writer.push_back(receiving.get());
+    Child writer(root, "writer of the config", agent, for_writer, [&, from = FdRef(receiving)](const AsUser &self, FdRef channel) {
+        if (plan.defaults.get() >= 0) furnish_home(self, places, plan.defaults, channel);
+        link_project(self, places.home, plan, channel);
+        fault_point("writing");
+        write_config(self, places, plan.writing, from, channel);
+    });
+    receiving.reset();
+    Child reader(root, "reader of the config", user, {sending.get()},
+                 [&, to = FdRef(sending)](const AsUser &self, FdRef channel) { read_config(self, plan.reading, to, channel); });
+    sending.reset();
+
+    std::vector<std::string> notices;
+    bool reading = true;
+    bool writing = true;
+    fault_point("syncing");
+    Deadline patience = in_seconds(child_patience_seconds);
+    const Deadline deadline = in_seconds(sync_patience_seconds);
+    while (reading || writing) {
+        const auto [receiver, wrapper, termination] = watch.waits();
+        std::array<pollfd, 5> waits{pollfd{reading ? reader.channel().get() : -1, POLLIN, 0},
+                                    pollfd{writing ? writer.channel().get() : -1, POLLIN, 0}, receiver, wrapper, termination};
+        const int ready = poll(waits.data(), waits.size(), look_interval_milliseconds);
+        if (ready < 0 && errno != EINTR) throw_errno("waiting for the config sync");
+        if (ready == 0) show_progress((reading ? reader : writer).progress());
+        if (ready == 0 && Clock::now() >= patience && defence_is_on("sync-deadline"))
+            throw Failure(ExitStatus::system_failure, "reading " + config_directory + " made no progress for " +
+                                                          std::to_string(child_patience_seconds) +
+                                                          " seconds and was stopped; is a file system not answering?");
+        if (ready <= 0) continue;
+        patience = in_seconds(child_patience_seconds);
+        watch.obey(&waits[2]);
+        if (Clock::now() >= deadline)
+            throw Failure(ExitStatus::configuration, escape_for_display(config_directory) + " could not be copied within " +
+                                                         std::to_string(sync_patience_seconds) +
+                                                         " seconds; is it on a slow file system, or larger than a configuration?");
+        Child &spoke = waits[0].revents != 0 ? reader : writer;
+        if (waits[0].revents == 0 && waits[1].revents == 0) continue;
+        try {
+            const std::optional<Packet> packet = spoke.receive_one();
+            if (!packet)
+                show_progress(spoke.progress());
+            else if (packet->bytes == answer_rewritten)
+                replace_meta_file(state, "manifest.new", "manifest");
+            else if (packet->bytes.empty())
+                (&spoke == &reader ? reading : writing) = false;
+            else if (notices.size() < notice_limit)
+                notices.push_back(packet->bytes);
+        } catch (const Failure &) {
+            if (&spoke == &writer && reading) rethrow_reader_failure(reader);
+            throw;
+        }
+    }
+    return notices;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,41 @@
+// Brings the user's config into the agent's home: a reader with the user's rights, a writer with the agent's, descriptors between them.
+#pragma once
+
+#include "common/base/fd.hpp"
+#include "common/decide/access_rules.hpp"
+#include "common/host/account.hpp"
+#include "common/host/identity.hpp"
+#include "common/policy/policy.hpp"
+#include "runner/as_agent/writer.hpp"
+#include "runner/as_user/reader.hpp"
+#include "runner/root/errand/session_watch.hpp"
+#include "runner/root/session/state_directory.hpp"
+
+#include <functional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// What is brought in and how it is merged.
+struct SyncPlan {
+    ReadingPlan reading;
+    WritingPlan writing;
+    FdRef defaults = FdRef(-1); // what the home is given first (runner/as_agent/seed_defaults.hpp); -1: nothing
+    std::string project_alias;  // a link to the project is made in the home (runner/as_agent/project_alias.hpp); empty: none
+    std::string project_path;   // where it leads
+};
+// `managed`: the variables that the policy sets, files included.
+SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed,
+                   const AgentPlaces &agents);
+
+// Called now and then while it goes on, with what is being done.
+using ShowProgress = std::function<void(const std::string &)>;
+
+// `locked_settings`: gets the merged settings.json; -1 for none. Returns what was skipped or kept, one text each. Throws what reader or
+// writer could not do, and when the session ends meanwhile. Root itself reads and writes nothing here.
+std::vector<std::string> sync_config(const AsRoot &root, const Account &user, const Account &agent, const SyncPlan &plan,
+                                     const StateDirectory &state, FdRef locked_settings, const SessionWatch &watch,
+                                     const ShowProgress &show_progress);
+
+} // namespace pi_agent

@@ -1,0 +1,186 @@
+// Deciding where a session works, on descriptors alone.
+#include "runner/root/errand/project.hpp"
+
+#include "common/base/escape.hpp"
+#include "common/host/path_walk.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/wire/opened_project.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+
+namespace pi_agent {
+
+namespace {
+
+// The path is the kernel's, read after the reader opened the root, so a rename in between chooses it: it is judged here and not only by the
+// reader. Below the host's own trees, which the agent sees, systemd resolves it again while the session runs, and nobody but root may be
+// able to exchange a component there (a link in its place once made root run the project's own program).
+void judge_place(const RootCandidate &root, const AccessRules &rules, const HostView &view, ProjectPaths paths)
+{
+    if (!defence_is_on("root-place")) return;
+    const auto refuse = [&](const std::string &problem, const std::string &remedy) {
+        throw PolicyError({Diagnostic{root.where, rules.entry + ".roots",
+                                      "the root is really " + escape_for_display(root.path) + ", which " + problem, remedy}});
+    };
+    if (const auto problem = problem_of_place(root.path)) refuse(problem->text, problem->remedy);
+    if (paths == ProjectPaths::alias) return; // the unit does not name it
+    if (root.path.find(':') != std::string::npos) refuse("has a colon in its name, and systemd would divide it there", "rename it");
+    if (!is_shown(view, root.path)) return;
+    try {
+        open_trusted(root.path.substr(0, root.path.rfind('/')), O_PATH | O_DIRECTORY, "directory that holds a root");
+    } catch (const Failure &failure) {
+        refuse(std::string("could be exchanged while a session runs: ") + failure.what(), "move it below /srv or a home");
+    }
+}
+
+constexpr std::ptrdiff_t levels_limit = 128;
+
+// The roots of the caller as they were opened.
+struct OpenedRoots {
+    std::vector<RootCandidate> candidates;
+    std::vector<UniqueFd> descriptors;
+    std::vector<std::uint64_t> mounts;
+};
+
+std::string beneath(const std::string &path, const std::string &directory)
+{
+    return path.size() > directory.size() ? path.substr(directory.size() + 1) : std::string();
+}
+
+// Only the root is named in the unit, and only at its own path.
+void judge_root(const RootCandidate &root, const AccessRules &rules, const HostView &view, ProjectPaths paths)
+{
+    if (paths == ProjectPaths::host && !is_property_safe(root.path) && defence_is_on("root-alphabet"))
+        throw PolicyError({Diagnostic{
+            root.where, rules.entry + ".roots",
+            "the root is really " + escape_for_display(root.path) + ", a name that cannot be given to systemd",
+            "rename it to use only letters, digits and / _ . : = @ -, or show projects under an alias (projects.paths: alias)"}});
+    judge_place(root, rules, view, paths);
+}
+
+// Each directory on the way to what is shown is made in memory that all sessions share, and removed again.
+void require_few_levels(const ShownTree &tree)
+{
+    if (std::count(tree.inside.begin(), tree.inside.end(), '/') < levels_limit) return;
+    throw Failure(ExitStatus::limit, "limit: " + escape_for_display(tree.path()) + " lies more than " + std::to_string(levels_limit) +
+                                         " directories below its root, and cannot be shown alone (projects.scope: project)");
+}
+
+std::string not_shown(const GitDirectory &place, const std::string &why)
+{
+    return "git's own directory of this project, " + escape_for_display(place.told) + ", is not shown to the agent: " + why +
+           "; git will not work in this session";
+}
+
+// A git directory that lies elsewhere is shown where the caller may have an agent anyway.
+void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &roots, const AccessRules &rules, const HostView &view,
+                       ProjectPaths paths)
+{
+    const auto leave_out = [&](const std::string &why) {
+        if (project.notices.empty()) project.notices.push_back(not_shown(place, why)); // both are of one repository
+    };
+    if (!place.directory) return leave_out(place.problem);
+    const std::string path = path_of_directory(place.directory);
+    const auto holds = [&](const ShownTree &tree) { return is_within(path, tree.path()); };
+    if (holds(project.shown) || std::any_of(project.git_directories.begin(), project.git_directories.end(), holds)) return;
+    if (!place.problem.empty()) return leave_out(place.problem);
+    if (is_within(project.shown.path(), path)) return leave_out("the project lies in it");
+    if (paths == ProjectPaths::alias) return leave_out("it lies outside of the project, and projects.paths is 'alias'");
+    std::optional<std::size_t> best;
+    for (std::size_t index = 0; index < roots.candidates.size(); ++index)
+        if (is_within(path, roots.candidates[index].path) &&
+            (!best || roots.candidates[index].path.size() > roots.candidates[*best].path.size()))
+            best = index;
+    if (!best) return leave_out("it lies in none of your project roots; ask the administrator to make a directory that holds it a root");
+    const RootCandidate &root = roots.candidates[*best];
+    if (roots.mounts[*best] != place.mount) return leave_out("it lies on another file system, mounted inside the root " + root.path);
+    const std::string &own = project.shown.root_path;
+    if (root.path != own && (is_within(root.path, own) || is_within(own, root.path)))
+        return leave_out("its root " + root.path + " and that of the project, " + own + ", lie in each other");
+    if (root.path != own) judge_root(root, rules, view, paths);
+    // The main repository's directory holds the worktree's own.
+    project.git_directories.erase(std::remove_if(project.git_directories.begin(), project.git_directories.end(),
+                                                 [&](const ShownTree &tree) { return is_within(tree.path(), path); }),
+                                  project.git_directories.end());
+    project.git_directories.push_back(ShownTree{root.path, beneath(path, root.path), std::move(place.directory), root.by_group});
+    require_few_levels(project.git_directories.back());
+}
+
+} // namespace
+
+bool is_at_its_path(const ShownTree &tree)
+{
+    return path_of_directory(tree.directory) == tree.path();
+}
+
+std::vector<const ShownTree *> OpenedProject::trees() const
+{
+    std::vector<const ShownTree *> all{&shown};
+    for (const auto &tree : git_directories)
+        all.push_back(&tree);
+    return all;
+}
+
+std::string ShownTree::path() const
+{
+    return inside.empty() ? root_path : root_path + "/" + inside;
+}
+
+std::string OpenedProject::directory() const
+{
+    return below.empty() ? shown.path() : join_path(shown.path(), below);
+}
+
+std::string OpenedProject::repository_path() const
+{
+    if (!repository) return "";
+    return repository->empty() ? shown.path() : join_path(shown.path(), *repository);
+}
+
+std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules, const HostView &view,
+                                                  const ProjectsPolicy &projects)
+{
+    auto [cwd, cwd_facts] = decode_place(child.receive());
+    OpenedProject project;
+    project.cwd_device = cwd_facts.device;
+    project.cwd_inode = cwd_facts.inode;
+
+    OpenedRoots roots;
+    for (const auto &granted : rules.roots) {
+        OpenedPlace place = decode_place(child.receive());
+        roots.candidates.push_back(RootCandidate{path_of_directory(place.directory), granted.by_group, granted.spec.where});
+        project.roots.push_back({roots.candidates.back().path, place.facts.device, place.facts.inode});
+        roots.mounts.push_back(place.facts.mount);
+        roots.descriptors.push_back(std::move(place.directory));
+    }
+    std::optional<Repository> repository = decode_repository(child.receive());
+    // The paths come from the descriptors, not from the child: what is decided on is what will be mounted.
+    const std::string cwd_path = path_of_directory(cwd);
+    auto decision = decide(caller, rules, roots.candidates, cwd_path);
+    if (auto *refused = std::get_if<Refused>(&decision)) return *refused;
+    const std::size_t allowed = std::get<Allowed>(decision).root;
+    const RootCandidate &root = roots.candidates[allowed];
+    if (roots.mounts[allowed] != cwd_facts.mount && defence_is_on("cwd-mount")) return on_other_mount(root, cwd_path);
+    judge_root(root, rules, view, projects.paths);
+
+    const std::string top = repository ? path_of_directory(repository->top) : std::string();
+    const bool in_repository = repository && is_within(top, root.path) && is_within(cwd_path, top) && repository->mount == cwd_facts.mount;
+    if (projects.scope == ProjectScope::root || !defence_is_on("project-scope"))
+        project.shown = ShownTree{root.path, "", std::move(roots.descriptors[allowed]), root.by_group};
+    else if (in_repository)
+        project.shown = ShownTree{root.path, beneath(top, root.path), std::move(repository->top), root.by_group};
+    else
+        project.shown = ShownTree{root.path, beneath(cwd_path, root.path), std::move(cwd), root.by_group};
+    require_few_levels(project.shown);
+    project.below = beneath(cwd_path, project.shown.path());
+    if (!in_repository) return project;
+    project.repository = beneath(top, project.shown.path());
+    for (auto &place : repository->elsewhere)
+        add_git_directory(project, std::move(place), roots, rules, view, projects.paths);
+    return project;
+}
+
+} // namespace pi_agent

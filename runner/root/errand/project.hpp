@@ -1,0 +1,51 @@
+// Decides on the working directory and the roots that a child which is the caller has opened (design rules 6 and 7).
+#pragma once
+
+#include "common/base/fd.hpp"
+#include "common/decide/agent_places.hpp"
+#include "common/decide/decision.hpp"
+#include "runner/plan/host_view.hpp"
+#include "runner/root/errand/child.hpp"
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace pi_agent {
+
+// A directory that the session shows writable, as the caller opened it in the host's mount namespace.
+struct ShownTree {
+    std::string root_path;       // of the allowed root that it lies in: canonical, from the descriptor; in the property alphabet
+    std::string inside;          // beneath that root, "" for the root itself; any bytes
+    UniqueFd directory;          // O_PATH
+    std::optional<Gid> by_group; // that granted the root
+    // On the host; any bytes.
+    [[nodiscard]] std::string path() const;
+};
+
+// Whether nobody has moved it meanwhile.
+bool is_at_its_path(const ShownTree &tree);
+
+struct OpenedProject {
+    ShownTree shown;
+    std::string below; // the working directory beneath it; any bytes
+    std::uint64_t cwd_device = 0;
+    std::uint64_t cwd_inode = 0;
+    std::optional<std::string> repository;  // the nearest beneath `shown` that holds the working directory; "" for all of it
+    std::vector<ShownTree> git_directories; // of that repository, where they lie in another place, and another root
+    std::vector<std::string> notices;       // of git directories that are not shown, and why
+    std::vector<AgentPlace> roots;          // all of the caller's
+    // On the host; any bytes. The repository's is empty where there is none.
+    [[nodiscard]] std::string directory() const;
+    [[nodiscard]] std::string repository_path() const;
+    // The project first. As long as this one lives and is not changed.
+    [[nodiscard]] std::vector<const ShownTree *> trees() const;
+};
+
+// Takes what `child` sends in open_as_caller (runner/as_user/project.hpp), and decides on what was opened.
+std::variant<OpenedProject, Refused> open_project(Child &child, const Account &caller, const AccessRules &rules, const HostView &view,
+                                                  const ProjectsPolicy &projects);
+
+} // namespace pi_agent

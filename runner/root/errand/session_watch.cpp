@@ -1,0 +1,61 @@
+// Watching while preparing.
+#include "runner/root/errand/session_watch.hpp"
+
+#include "common/base/error.hpp"
+#include "common/seams/defence.hpp"
+
+#include <csignal>
+#include <sys/signalfd.h>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *ended_text = "the session was ended while it was being prepared";
+
+} // namespace
+
+UniqueFd watch_termination()
+{
+    sigset_t watched;
+    sigemptyset(&watched);
+    for (const int number : {SIGTERM, SIGINT, SIGHUP, SIGQUIT})
+        sigaddset(&watched, number);
+    if (sigprocmask(SIG_BLOCK, &watched, nullptr) != 0) throw_errno("blocking signals");
+    UniqueFd fd = UniqueFd::adopt(signalfd(-1, &watched, SFD_CLOEXEC | SFD_NONBLOCK));
+    if (!fd) throw_errno("watching signals");
+    return fd;
+}
+
+std::array<pollfd, 3> SessionWatch::waits() const noexcept
+{
+    return {pollfd{receiver.get(), POLLIN, 0}, pollfd{wrapper.get(), POLLRDHUP, 0}, pollfd{termination.get(), POLLIN, 0}};
+}
+
+void SessionWatch::obey(const pollfd *polled) const
+{
+    if (polled[0].revents != 0) hear_receiver(); // first: it tells why
+    if ((polled[1].revents != 0 || polled[2].revents != 0) && defence_is_on("sync-ends-with-session"))
+        throw Failure(ExitStatus::system_failure, ended_text);
+}
+
+void SessionWatch::check() const
+{
+    std::array<pollfd, 3> polled = waits();
+    if (poll(polled.data(), polled.size(), 0) > 0) obey(polled.data());
+}
+
+void EarlyMessages::hear()
+{
+    constexpr std::size_t limit = 64; // more than these say nothing new
+    const ReceiverEvent event = receiver_.receive();
+    const auto *bytes = std::get_if<std::string>(&event);
+    if (bytes == nullptr && defence_is_on("sync-ends-with-session")) throw Failure(ExitStatus::system_failure, ended_text);
+    if (bytes == nullptr) return;
+    WrapperMessage message = decode_wrapper_message(*bytes);
+    const auto *signal = std::get_if<ForwardSignal>(&message);
+    if (signal != nullptr && signal->number != SIGTSTP && signal->number != SIGUSR2) throw EndedBySignal{signal->number};
+    if (messages_.size() < limit) messages_.push_back(message);
+}
+
+} // namespace pi_agent

@@ -1,0 +1,227 @@
+// Making, entering and leaving control groups of version 2.
+#include "runner/root/method/own_group.hpp"
+
+#include "common/base/absence.hpp"
+#include "common/base/error.hpp"
+#include "common/seams/defence.hpp"
+#include "runner/root/kernel/control_group.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/wire/beneath.hpp"
+
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <fcntl.h>
+#include <fstream>
+#include <linux/magic.h>
+#include <string_view>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr const char *top_group = "/sys/fs/cgroup/pi-agent";
+constexpr const char *leaving = "/sys/fs/cgroup/pi-agent/leaving"; // of processes that remove the group which they were in
+
+std::string group_of(const std::string &session_id)
+{
+    return std::string(top_group) + "/" + session_id;
+}
+
+bool is_version_2()
+{
+    return is_mounted_as(control_groups, CGROUP2_SUPER_MAGIC);
+}
+
+ControlGroup agents_of(const std::string &session_id)
+{
+    return {group_of(session_id) + "/agent", true};
+}
+
+UniqueFd open_group(const char *path)
+{
+    return UniqueFd::adopt(open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+}
+
+bool make_group(const char *path)
+{
+    return mkdir(path, 0755) == 0 || errno == EEXIST;
+}
+
+void remove_groups(const std::string &session_id)
+{
+    for (const char *name : {"/agent", "/runner", ""})
+        rmdir((group_of(session_id) + name).c_str());
+}
+
+// Groups that a runner left which was killed. A live session's runner is in its group, which cannot be removed then.
+void sweep_groups()
+{
+    const UniqueFd directory = open_group(top_group);
+    if (!directory) return;
+    for (const auto &name : names_in(directory)) {
+        if (!is_session_id(name)) continue;
+        if (rmdir((group_of(name) + "/runner").c_str()) == 0 || errno == ENOENT) remove_groups(name);
+    }
+}
+
+// ... and the number of the process that made it.
+constexpr std::string_view program_prefix = "program-";
+
+void end_program_group(const std::string &path) noexcept
+{
+    try {
+        empty_group({path, true}, in_seconds(1));
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort
+    }
+    rmdir(path.c_str());
+}
+
+// Groups of programs whose maker was killed.
+void sweep_program_groups()
+{
+    const UniqueFd directory = open_group(top_group);
+    if (!directory) return;
+    for (const auto &name : names_in(directory)) {
+        if (name.compare(0, program_prefix.size(), program_prefix) != 0) continue;
+        const auto maker = static_cast<pid_t>(std::strtol(name.c_str() + program_prefix.size(), nullptr, 10));
+        if (maker == getpid() || (kill(maker, 0) != 0 && errno == ESRCH)) end_program_group(std::string(top_group) + "/" + name);
+    }
+}
+
+[[noreturn]] void refuse_to_stay(const std::string &why)
+{
+    throw Failure(ExitStatus::unavailable,
+                  "the runner cannot leave the caller's control group for one of its own below " + std::string(control_groups) + ": " +
+                      why + "; give this container a hierarchy that root alone can write, or delegate no groups to users");
+}
+
+// Whoever may write a group, or one above it, may freeze or move what is in it.
+void require_not_owned(const std::string &mount, std::string group, Uid user)
+{
+    struct stat facts {};
+    if (!path_exists(mount)) return; // nobody writes it
+    for (;; group.resize(group.rfind('/'))) {
+        if (stat((mount + group + "/cgroup.procs").c_str(), &facts) != 0)
+            refuse_to_stay(SystemFailure(errno, "looking at the group " + group).what());
+        if (facts.st_uid == user.value()) refuse_to_stay("the group " + group + " belongs to the caller, who could freeze it");
+        if (group.empty() || group == "/") return;
+    }
+}
+
+// The groups in which the caller's sudo left this process: of version 2, and the one of version 1 that freezes (cgroups(7)).
+void require_groups_of_others(Uid user)
+{
+    std::ifstream groups("/proc/self/cgroup");
+    if (!groups) refuse_to_stay("/proc/self/cgroup cannot be opened");
+    for (std::string line; std::getline(groups, line);) {
+        const std::size_t first = line.find(':');
+        const std::size_t second = first == std::string::npos ? first : line.find(':', first + 1);
+        if (second == std::string::npos) continue;
+        const std::string controllers = line.substr(first + 1, second - first - 1);
+        const std::string group = line.substr(second + 1);
+        if (controllers.empty())
+            require_not_owned(is_version_2() ? control_groups : std::string(control_groups) + "/unified", group, user);
+        else if (controllers == "freezer")
+            require_not_owned(std::string(control_groups) + "/freezer", group, user);
+    }
+    if (groups.bad()) refuse_to_stay("/proc/self/cgroup cannot be read");
+}
+
+} // namespace
+
+OwnGroup::OwnGroup(const AsRoot & /*root*/, std::string session_id, Uid user) : id_(std::move(session_id))
+{
+    if (!defence_is_on("own-group")) return;
+    // A user to whom this container's groups are delegated may have made it first.
+    if (is_version_2() && make_group(top_group) && defence_is_on("top-group-owner")) require_not_owned(control_groups, "/pi-agent", user);
+    constexpr int rounds = 10; // another start may sweep a group that nobody has entered yet
+    for (int round = 0; is_version_2() && make_group(top_group) && round < rounds; ++round) {
+        sweep_groups();
+        const std::string path = group_of(id_);
+        const std::string agents = path + "/agent";
+        const std::string runner = path + "/runner";
+        // The runner's first: once somebody is in it, no sweep takes what lies beside it.
+        if (!make_group(path.c_str()) || !make_group(runner.c_str())) continue;
+        const UniqueFd own = open_group(runner.c_str());
+        if (!own || enter_group(own) != 0 || !make_group(agents.c_str())) continue;
+        agents_ = open_group(agents.c_str());
+        if (agents_ && faccessat(agents_.get(), "cgroup.procs", W_OK, 0) == 0) return;
+    }
+    agents_.reset();
+    require_groups_of_others(user);
+}
+
+OwnGroup::~OwnGroup()
+{
+    if (!agents_) return;
+    agents_.reset();
+    leave_group(id_);
+}
+
+std::optional<ControlGroup> OwnGroup::group() const
+{
+    return agents_ ? std::optional(agents_of(id_)) : std::nullopt;
+}
+
+void OwnGroup::kill_agents() const
+{
+    if (agents_) kill_group(agents_of(id_));
+}
+
+ProgramGroup::ProgramGroup(const AsRoot & /*root*/)
+{
+    if (!defence_is_on("program-group") || !is_version_2() || !make_group(top_group)) return;
+    sweep_program_groups();
+    path_ = std::string(top_group) + "/" + std::string(program_prefix) + std::to_string(getpid());
+    if (!make_group(path_.c_str()) || access(entrance().c_str(), W_OK) != 0) path_.clear();
+}
+
+ProgramGroup::~ProgramGroup()
+{
+    if (!path_.empty()) end_program_group(path_);
+}
+
+std::string ProgramGroup::entrance() const
+{
+    return path_.empty() ? "" : path_ + "/cgroup.procs";
+}
+
+std::optional<ControlGroup> find_own_group(const std::string &session_id)
+{
+    auto group = agents_of(session_id);
+    if (!path_exists(group.path)) return std::nullopt;
+    return group;
+}
+
+int enter_group(FdRef group) noexcept
+{
+    const UniqueFd file = UniqueFd::adopt(openat(group.get(), "cgroup.procs", O_WRONLY | O_CLOEXEC));
+    return file && write(file.get(), "0", 1) == 1 ? 0 : errno;
+}
+
+void end_agents(const std::string &session_id, Deadline deadline)
+{
+    empty_group(agents_of(session_id), deadline);
+}
+
+void step_aside() noexcept
+{
+    if (access(top_group, F_OK) != 0 || !make_group(leaving)) return;
+    const UniqueFd group = open_group(leaving);
+    if (group) enter_group(group);
+}
+
+void leave_group(const std::string &session_id) noexcept
+{
+    step_aside();
+    try {
+        remove_groups(session_id);
+    } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): best_effort
+    }
+}
+
+} // namespace pi_agent

@@ -1,0 +1,59 @@
+// The one home of the mount calls: each takes root, works on descriptors, and attaches nothing whose attributes were not set before.
+#pragma once
+
+#include "common/base/fd.hpp"
+#include "common/host/identity.hpp"
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// A mount that is not in any tree yet (open_tree(2), fsmount(2)); it vanishes when dropped.
+struct DetachedMount {
+    UniqueFd fd;
+};
+
+enum class Submounts { leave_out, take_along };
+
+struct MountAttributes {
+    bool read_only = false;
+    const UniqueFd *id_map = nullptr; // a user namespace, borrowed
+};
+
+// A private, nosuid, nodev copy of the mount and directory (or file) behind `source`. Made private while detached: a copy that stays in the
+// host's peer group would put mounts made inside onto the host. Throws SystemFailure; EINVAL or EPERM with an id map: the file system
+// cannot.
+DetachedMount clone_mount(const AsRoot &root, FdRef source, Submounts submounts, const MountAttributes &attributes);
+
+struct MountOption {
+    const char *key;
+    std::string value;
+};
+
+enum class Execution { denied, allowed };
+
+// A new file system instance ("tmpfs", "devpts"), nosuid, noexec unless allowed, and for tmpfs nodev.
+DetachedMount new_filesystem(const AsRoot &root, const char *type, const std::vector<MountOption> &options, bool read_only,
+                             Execution execution = Execution::denied);
+
+// Puts it on the directory or file behind `target`.
+void attach(const AsRoot &root, const DetachedMount &mount, FdRef target);
+
+// Takes away whatever is mounted exactly at `path` (all of it, lazily, following no link). False when nothing was.
+bool detach_at(const AsRoot &root, const std::string &path);
+
+// Runs `task` in a thread with a mount table of its own: what it attaches, no other process sees, and it goes when `task` ends. systemd
+// looks at the whole table after each change of the host's. `task` finds the same paths, by new descriptors. Throws what `task` throws.
+void with_own_mounts(const AsRoot &root, const std::function<void()> &task);
+
+// The same with the mount table of others, a mount namespace: what it attaches is there, and on no other table.
+void with_mounts_of(const AsRoot &root, FdRef mount_namespace, const std::function<void()> &task);
+
+// Makes the mount behind `path` shared, so that what is unmounted below it goes everywhere at once.
+void make_shared(const AsRoot &root, const std::string &path);
+
+} // namespace pi_agent

@@ -1,0 +1,76 @@
+// The fields of opened directories.
+#include "runner/wire/opened_project.hpp"
+
+#include "runner/wire/answer.hpp"
+
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t told_limit = 4096; // of a path and a problem each
+constexpr std::size_t elsewhere_limit = 2;
+
+} // namespace
+
+void send_place(FdRef channel, FdRef directory, const PlaceFacts &facts)
+{
+    send_answer(channel, Encoder().number(facts.device).number(facts.inode).number(facts.mount).bytes(), {directory.get()});
+}
+
+OpenedPlace decode_place(Packet packet)
+{
+    if (packet.fds.size() != 1) throw ProtocolError("the receiver sent the wrong number of descriptors");
+    Decoder decoder(packet.bytes);
+    OpenedPlace place{std::move(packet.fds.front()), {decoder.number(), decoder.number(), decoder.number()}};
+    decoder.end();
+    return place;
+}
+
+void send_repository(FdRef channel, const std::optional<Repository> &repository)
+{
+    Encoder encoder;
+    std::vector<int> fds;
+    encoder.number(repository ? 1 : 0).number(repository ? repository->elsewhere.size() : 0);
+    encoder.number(repository ? repository->mount : 0);
+    if (repository) {
+        fds.push_back(repository->top.get());
+        for (const auto &place : repository->elsewhere) {
+            encoder.number(place.directory ? 1 : 0)
+                .number(place.mount)
+                .text(place.told.substr(0, told_limit))
+                .text(place.problem.substr(0, told_limit));
+            if (place.directory) fds.push_back(place.directory.get());
+        }
+    }
+    send_answer(channel, encoder.bytes(), fds);
+}
+
+std::optional<Repository> decode_repository(Packet packet)
+{
+    Decoder decoder(packet.bytes);
+    std::size_t next = 0;
+    const auto take = [&](bool there) {
+        if (!there) return UniqueFd();
+        if (next >= packet.fds.size()) throw ProtocolError("the receiver sent the wrong number of descriptors");
+        return std::move(packet.fds[next++]);
+    };
+    const bool found = decoder.number() == 1;
+    const std::uint64_t count = decoder.number();
+    if (count > elsewhere_limit) throw ProtocolError("the receiver found too many git directories");
+    const std::uint64_t mount = decoder.number();
+    if (!found) return std::nullopt;
+    Repository repository{take(true), mount, {}};
+    for (std::uint64_t index = 0; index < count; ++index) {
+        GitDirectory place{};
+        place.directory = take(decoder.number() == 1);
+        place.mount = decoder.number();
+        place.told = decoder.text();
+        place.problem = decoder.text();
+        repository.elsewhere.push_back(std::move(place));
+    }
+    return repository;
+}
+
+} // namespace pi_agent
