@@ -1,6 +1,7 @@
 // fd and rg on the host: runner/plan/search_tools.hpp
 #include "runner/plan/search_tools.hpp"
 
+#include "runner/root/kernel/installed_tools.hpp"
 #include "support/accounts.hpp"
 #include "support/failure.hpp"
 

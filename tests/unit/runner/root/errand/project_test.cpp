@@ -1,7 +1,8 @@
-// Opening the working directory and the roots again as the caller: runner/as_user/project.hpp
-#include "runner/as_user/project.hpp"
+// Opening the working directory and the roots again as the caller: runner/root/errand/project.hpp
+#include "runner/root/errand/project.hpp"
 
 #include "common/base/channel.hpp"
+#include "runner/as_user/project.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

@@ -1,6 +1,7 @@
-// The temporary directory that a user names: runner/as_user/user_tmpdir.hpp
-#include "runner/as_user/user_tmpdir.hpp"
+// The temporary directory that a user names: runner/root/errand/user_tmpdir.hpp
+#include "runner/root/errand/user_tmpdir.hpp"
 
+#include "runner/plan/tmpdir_place.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
@@ -44,7 +45,7 @@ struct Named {
         request.tmpdir = named;
         request.umask = mask;
         try {
-            return make_user_tmpdir(root, account, project, request);
+            return ask_user_tmpdir(root, account, project, request);
         } catch (const Failure &failure) {
             return std::to_string(static_cast<int>(failure.status())) + " " + failure.what();
         }
