@@ -1,35 +1,28 @@
-"""Checks every file of the project against the house rules (rules.py) and names each finding with file and line."""
+"""Checks every file of the project against the house rules (rules.py, rooms.py) and names each finding with file and line."""
 
 import posixpath
 import re
 import sys
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
+import floors
+import room_rules
+import rooms
 import rules
+from finding import Finding
 from sources import line_of, read_sources, strings_of
 
 
-@dataclass(frozen=True)
-class Finding:
-    path: str
-    line: int
-    rule: str
-    text: str
-
-    def __str__(self):
-        return f"{self.path}:{self.line}: [{self.rule}] {self.text}"
-
-
 def check_homes(files):
-    """A dangerous thing outside its home, and a home that no longer needs its permission."""
-    product = [file for file in files if file.kind == "cpp" and file.top_directory in rules.PRODUCT_DIRECTORIES]
+    """A dangerous thing outside of its home, in a room that is for it (room_rules.py looks at the others); a home that no longer needs its permission."""
+    product = room_rules.product_of(files)
     for name, pattern, homes, why in rules.HOMES:
         used_by = set()
         for file in product:
+            room = rooms.room_of(file.path)
             for match in pattern.finditer(file.code):
                 used_by.add(file.path)
-                if file.path not in homes:
+                if file.path not in homes and (not room or name in room.powers):
                     found = match.group().strip().rstrip("( ")
                     yield Finding(file.path, line_of(file.code, match.start()), "one-home",
                                   f"{found}: {name} belongs to {', '.join(homes)} ({why})")
@@ -37,15 +30,6 @@ def check_homes(files):
             if home not in used_by:
                 yield Finding("tests/lint/rules.py", 1, "stale-home",
                               f"{home} is listed as a home of {name} and does not use it; correct the table")
-
-
-def check_module_map(files):
-    """A source file that the module map does not name."""
-    page = "".join(file.text for file in files if file.path == rules.MODULE_MAP)
-    for file in files:
-        stem = Path(file.path).stem
-        if file.path.endswith(".cpp") and file.top_directory in rules.PRODUCT_DIRECTORIES and f"`{stem}`" not in page:
-            yield Finding(file.path, 1, "module-map", f"{rules.MODULE_MAP} does not name `{stem}`; add it to the row it belongs to")
 
 
 def tests_of(files):
@@ -176,11 +160,12 @@ def check_encoding(file):
         yield Finding(file.path, line_of(file.text, file.text.index("\ufffd")), "encoding", "not valid UTF-8")
 
 
+WHOLE = (*room_rules.CHECKS, floors.check_arrows, check_homes, check_named_tests, check_links, check_children)
 EACH_FILE = (check_forbidden_in_cpp, check_remedies, check_words, check_purpose, check_length, check_name, check_encoding)
 
 
 def check_all(files):
-    findings = [*check_homes(files), *check_module_map(files), *check_named_tests(files), *check_links(files), *check_children(files)]
+    findings = [finding for check in WHOLE for finding in check(files)]
     for file in files:
         for check in EACH_FILE:
             findings.extend(check(file))

@@ -2,7 +2,8 @@
 
 import re
 
-# One dangerous thing, one home: (name, pattern, files that may use it, why).
+# One dangerous thing, one home: (name, pattern, files that may use it, why). The room of a file (rooms.py) needs the power first: a new home in
+# another room is a change of both tables.
 # Only the product's own directories are held to it; tests may do what an attacker does.
 # A home that does not exist, or does not use what it is listed for, is a finding too: a permission nobody needs is a hole.
 PRODUCT_DIRECTORIES = ("common", "wrapper", "runner", "admin")
@@ -57,6 +58,46 @@ HOMES = (
      "argv and environment of another program are built where they can be read"),
 )
 
+# What a room that makes no system call does not call, beside the dangerous things above: names of the C library, and what C++ has in their place.
+_CALLS = "|".join(r"""
+open openat openat2 open_by_handle_at creat close close_range dup dup2 dup3 fcntl ioctl flock lockf fsync fdatasync sync syncfs
+read pread readv preadv write pwrite writev pwritev sendfile splice copy_file_range lseek truncate ftruncate fallocate posix_fallocate
+stat lstat fstat fstatat statx statfs fstatfs statvfs fstatvfs access faccessat euidaccess eaccess readlink readlinkat realpath
+opendir fdopendir readdir scandir nftw ftw fts_open glob getcwd get_current_dir_name chdir fchdir
+unlink unlinkat rmdir mkdir mkdirat mkdtemp mkstemp mkostemp mkfifo mkfifoat mknod mknodat rename renameat renameat2 link linkat symlink symlinkat
+chmod fchmod fchmodat chown fchown lchown fchownat utimensat futimens utime utimes umask
+l?f?getxattr l?f?setxattr l?f?listxattr l?f?removexattr name_to_handle_at
+socket socketpair connect bind listen accept accept4 shutdown getsockopt setsockopt getpeername getsockname getaddrinfo
+send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg poll ppoll select pselect epoll_\w+
+wait waitpid waitid wait3 wait4 kill killpg tgkill raise pidfd_\w+ ptrace process_vm_\w+ _exit quick_exit
+signal sigaction sigprocmask pthread_\w+ sigqueue sigwait\w* signalfd
+prctl arch_prctl syscall personality seccomp bpf perf_event_open keyctl add_key request_key
+mmap munmap mremap mprotect madvise mlock mlockall shm_open memfd_create pipe pipe2 eventfd timerfd_\w+ inotify_\w+ fanotify_\w+ io_uring_\w+
+getuid geteuid getgid getegid getresuid getresgid getgroups getpid getppid gettid getpgid getpgrp getsid setsid setpgid
+getpw(?:nam|uid|ent)(?:_r)? getgr(?:nam|gid|ent)(?:_r)? getgrouplist getlogin(?:_r)? cap_get_\w+ capget
+uname gethostname getdomainname sethostname sysconf pathconf fpathconf sysinfo getrlimit setrlimit prlimit getrusage getrandom getentropy
+sched_\w+ getpriority setpriority nice time clock clock_\w+ gettimeofday nanosleep sleep usleep alarm
+getenv secure_getenv setenv unsetenv putenv clearenv
+isatty ttyname(?:_r)? ptsname(?:_r)? posix_openpt openpty tcgetattr tcsetattr tcgetpgrp tcsetpgrp
+fopen fdopen freopen fread fwrite fgets fgetc fputs fputc puts putchar getdelim printf vprintf fprintf vfprintf dprintf perror tmpfile
+syslog openlog sd_\w+ dlopen
+""".split())
+SYSTEM_CALLS = re.compile(
+    r"(?<![\w.:])(?<!->)(?:(?:std\s*)?::\s*)?(?P<call>" + _CALLS + r")\s*\("
+    r"|(?<![\w:>])::\s*(?P<name>" + _CALLS + r")\b"
+    r"|\b(?:SYS_|__NR_)(?P<number>[a-z]\w*)"
+    r"|\bstd\s*::\s*(?P<library>(?:basic_)?[io]?fstream|filesystem|cout|cerr|clog|cin|j?thread|async|this_thread|random_device)\b"
+    r"|\b(?P<clock>(?:system|steady|high_resolution)_clock\s*::\s*now)\b"
+    r"|(?<!\w)(?P<fmt>fmt\s*::\s*print(?:ln)?)\b")
+# Files of such rooms that make some all the same: which, and why.
+SILENT_BUT = {
+    "runner/filter/make_call_filters.cpp": (("write", "memfd_create", "lseek", "printf", "read", "fprintf"), "it runs while the product is built, and nowhere else"),
+    "runner/filter/seccomp_filter.cpp": (("syscall", "seccomp", "prctl"), "it installs the filters"),
+}
+
+# The type by which code says that it is root.
+AS_ROOT = re.compile(r"\bAsRoot\b")
+
 # Never, in any C++ file: (name, pattern, what to do instead).
 FORBIDDEN_IN_CPP = (
     ("shell", _call("system", "popen"), "start the program itself with an argument vector; a shell interprets what a user named"),
@@ -87,9 +128,6 @@ COMMAND = re.compile(
     r"|group(?:mod|add|del)|gpasswd|passwd|crontab|loginctl|semanage|restorecon)\s+(?P<arguments>[-+./~0-7a-z{$][^;,()\n]*)")
 COMMANDS_THAT_ARE_WORDS = {"install", "kill", "mount", "passwd", "truncate"}  # only with an option
 BEFORE_COMMAND = re.compile(r"\bcommand_on\(\s*(?:std::string\(\s*)?$")
-
-# The page that names every source file of the product (its stem in backquotes), so that a newcomer finds them.
-MODULE_MAP = "docs/architecture.md"
 
 # A test that a page names: `test_file::test_name`, with a case in brackets or without; `system/` or `container/` before it where it is to be
 # looked for there alone. Of the unit tests: `unit/file_test::the sentence of the case`.
