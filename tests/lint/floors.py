@@ -16,20 +16,19 @@ INCLUDE = re.compile(r'^[ \t]*#[ \t]*include[ \t]*(?:"([^"\n]+)"|<([^>\n]+)>)', 
 
 
 def includes_of(file, known):
-    """(line, file that is included) for what is the product's own. What the build makes (.inc) is not among the sources."""
+    """(line, file that is included) for what is the product's own. What is not there, and has the name of no source, is made by the build."""
     for match in INCLUDE.finditer(file.code):
         name = posixpath.normpath(match.group(1) or match.group(2))
         beside = posixpath.normpath(posixpath.join(posixpath.dirname(file.path), name))
         target = beside if match.group(1) and beside in known else name
-        if target in known or (target.split("/")[0] in rules.PRODUCT_DIRECTORIES and not target.endswith(".inc")):
+        if target in known or (target.split("/")[0] in rules.PRODUCT_DIRECTORIES and target.endswith((".hpp", ".cpp"))):
             yield line_of(file.code, match.start()), target
 
 
 def arrows_of(files):
     """(file, line, included file, its room, the other's) for each include of another room."""
-    product = room_rules.product_of(files)
-    known = {file.path for file in product}
-    for file in product:
+    known = {file.path for file in files}
+    for file in room_rules.product_of(files):
         here = rooms.room_of(file.path)
         for line, target in includes_of(file, known):
             there = rooms.room_of(target)

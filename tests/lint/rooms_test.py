@@ -12,7 +12,7 @@ import lint
 import room_rules
 import rooms
 import rules
-from lint_test import DANGEROUS, PURPOSE, cpp
+from lint_test import DANGEROUS, PURPOSE, clean_project, cpp
 from sources import SourceFile
 
 
@@ -51,6 +51,7 @@ class Data(unittest.TestCase):
         for path in ("runner/pi_agent_exec.cpp", "runner/as_user/a.cpp", "runner/as_agent/a.cpp", "runner/inside/a.cpp", "runner/plan/a.cpp",
                      "wrapper/a.cpp", "common/host/a.cpp", "runner/rooted/a.cpp", "other/a.cpp"):
             self.assertFalse(rooms.is_root(path), path)
+        self.assertFalse(rooms.Room("runner/rooted", "a", "b", "c", rooms.ALL).is_root)
 
 
 class Places(unittest.TestCase):
@@ -187,7 +188,12 @@ class Arrows(unittest.TestCase):
                          [("admin/programs/b.cpp", 2, "arrow"), ("admin/text/b.cpp", 2, "arrow")])
 
     def test_what_the_build_makes_and_what_is_not_ours_is_no_arrow(self):
-        self.assertEqual(self.found("runner/filter/a.cpp", "runner/call_filters.inc", "#include <sys/stat.h>", "nlohmann/json.hpp"), [])
+        self.assertEqual(self.found("runner/filter/a.cpp", "runner/call_filters.inc", "runner/filter/filter.hpp", "#include <sys/stat.h>", "nlohmann/json.hpp"), [])
+
+
+    def test_what_the_build_does_not_make_is_an_arrow_whatever_its_name(self):
+        listed = SourceFile("runner/root/view/list.inc", "1, 2")
+        self.assertEqual(said_by(floors.check_arrows, listed, cpp('#include "runner/root/view/list.inc"', "runner/plan/a.cpp")), [("runner/plan/a.cpp", 2, "arrow")])
 
 
 class Table(unittest.TestCase):
@@ -221,9 +227,33 @@ class Table(unittest.TestCase):
 
     def test_a_page_without_the_table_is_found(self):
         for rows in ([], ["| a | b | c | d |", *self.ROWS[1:]], self.ROWS[:1], [self.ROWS[0], *self.ROWS[2:]]):
-            self.assertEqual(len(self.found(rows)), 1, rows[:2])
-        self.assertEqual(len(self.found(self.ROWS, heading="## Other")), 1)
+            self.assertIn("there is no table with the head", " ".join(self.found(rows)), rows[:2])
+        self.assertIn("there is no table with the head", " ".join(self.found(self.ROWS, heading="## Other")))
         self.assertEqual(len(list(room_rules.check_room_table([]))), 1)
+
+
+class Planted(unittest.TestCase):
+    """The whole lint over a clean project, with one thing planted."""
+
+    PLANTED = (
+        ("a mount in plan/", "runner/plan/planted.cpp", "int x = ::mount(a, b, c, 0, nullptr);", "room"),
+        ("an include of root/ in as_user/", "runner/as_user/planted.cpp", '#include "runner/root/view/clean.hpp"', "arrow"),
+        ("a fork in wire/", "runner/wire/planted.cpp", "const auto child = fork();", "room"),
+        ("a system call in plan/", "runner/plan/planted.cpp", "int x = ::open(path, 0);", "system-call"),
+        ("root's type in as_user/", "runner/as_user/planted.cpp", "void mend(const AsRoot &root);", "as-root"),
+        ("an include that runs up", "runner/root/session/planted.cpp", '#include "runner/root/launch/clean.hpp"', "arrow"),
+        ("a folder that is no room", "runner/attic/planted.cpp", "int x;", "room"),
+    )
+
+    def found(self, **changes):
+        return [(finding.path, finding.line, finding.rule) for finding in lint.check_all([SourceFile(*each) for each in {**clean_project(), **changes}.items()])]
+
+    def test_each_is_the_one_finding_and_the_clean_variant_is_none(self):
+        for name, path, code, rule in self.PLANTED:
+            self.assertEqual(self.found(**{path: PURPOSE + code + "\n"}), [(path, 1 if "folder" in name else 2, rule)], name)
+            if "folder" not in name:
+                self.assertEqual(self.found(**{path: PURPOSE + "// " + code + "\n"}), [], name)
+        self.assertEqual(self.found(**{rooms.PAGE: "\n".join([rooms.HEADING, *rooms.table()[:-1]])}), [(rooms.PAGE, 2, "room-table")])
 
 
 class Program(unittest.TestCase):
@@ -250,7 +280,9 @@ class Program(unittest.TestCase):
         self.assertIn("runner/attic/a.cpp:1: [room]", said)
 
     def test_an_empty_project_does_not_pass(self):
-        self.assertEqual(self.run_floors({"meson.build": ""})[0], 1)
+        status, said = self.run_floors({"meson.build": ""})
+        self.assertEqual(status, 1)
+        self.assertIn("nothing was checked", said)
         self.assertEqual(self.run_floors({"other": ""})[0], 64)
 
 
