@@ -197,6 +197,12 @@ class Children(unittest.TestCase):
         for code in ("work();", '// fault_point("here");', "other.serve(1, 2);", "look();", '}); fault_point("here"); call([&] {'):
             self.assertEqual(self.found(code), [("runner/a.cpp", 3, "fault-point")], code)
         self.assertEqual(self.found("work();", "admin/a.cpp"), [])
+        self.assertEqual(self.found("work();", rules.HANDS_TASKS_ON), [])
+
+    def test_a_task_with_one_answer_needs_one_too(self):
+        task = 'const auto answer = ask<Done>(root, {"a", user}, [&](const AsUser & /*user*/) {\n    %s\n});'
+        for code, finds in (('fault_point("here");', 0), ("serve(1, 2);", 0), ("work();", 1)):
+            self.assertEqual(len(list(lint.check_children([self.OTHER, cpp(task % code, "runner/a.cpp")]))), finds, code)
 
 
 class Links(unittest.TestCase):

@@ -74,8 +74,8 @@ class Powers(unittest.TestCase):
             found = [finding for finding in room_rules.check_powers([cpp(code, "runner/plan/a.cpp")])]
             self.assertEqual([(finding.path, finding.line, finding.rule) for finding in found], [("runner/plan/a.cpp", 2, "room")], code)
             self.assertIn("runner/plan/ runs as nobody and makes no system call: ", found[0].text)
-            self.assertIn("belongs to runner/root/view/ (", found[0].text)
-            self.assertEqual(said_by(room_rules.check_powers, cpp(code, "runner/root/view/mounts.cpp")), [])
+            self.assertIn("belongs to runner/root/mount/ (", found[0].text)
+            self.assertEqual(said_by(room_rules.check_powers, cpp(code, "runner/root/mount/mounts.cpp")), [])
         self.assertEqual(said_by(room_rules.check_powers, cpp("// mount(a)\nint mount = 0;", "runner/plan/a.cpp")), [])
 
     def test_a_fork_in_wire_is_found(self):

@@ -115,8 +115,10 @@ FORBIDDEN_WORDS = (
      "which package registry is used is the administrator's choice; name the tool, not the host"),
 )
 
-# A function that is given to a Child (runner/root/errand/child.hpp), by its signature; one that is no member; and a point at which faults are tried.
-CHILD_TASK = re.compile(r"\]\s*\(\s*const AsUser &[^,()]*,\s*FdRef[^,()]*\)\s*(?:mutable\s*)?\{")
+# A function that is given to a Child (runner/root/errand/child.hpp) or to ask() (errand.hpp), by its signature; one that is no member; and a point
+# at which faults are tried. ask() itself hands on what it is given: that is looked at where it is written.
+CHILD_TASK = re.compile(r"\]\s*\(\s*const AsUser &[^,()]*(?:,\s*FdRef[^,()]*)?\)\s*(?:mutable\s*)?\{")
+HANDS_TASKS_ON = "runner/root/errand/errand.hpp"
 FUNCTION = re.compile(r"^[\w:<>,&* ]*?(?<![\w:])(\w+)\([^{};]*\)\s*(?:const\s*)?(?:noexcept\s*)?\{", re.MULTILINE)
 FAULT_POINT = re.compile(r"\bfault_point\s*\(")
 
