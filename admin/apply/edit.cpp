@@ -11,9 +11,9 @@
 #include "admin/text/problem_report.hpp"
 #include "admin/text/question.hpp"
 #include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -7,10 +7,10 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/base/fd.hpp"
+#include "common/base/whole_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/wire/beneath.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <algorithm>
 #include <array>

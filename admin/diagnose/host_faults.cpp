@@ -8,6 +8,7 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/decide/access_rules.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
@@ -20,7 +21,6 @@
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_list.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <chrono>

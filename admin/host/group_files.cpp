@@ -8,10 +8,10 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/host/account.hpp"
+#include "common/host/beneath.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

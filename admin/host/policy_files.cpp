@@ -7,8 +7,8 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/base/fd.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <cerrno>

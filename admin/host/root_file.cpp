@@ -2,7 +2,7 @@
 #include "admin/host/root_file.hpp"
 
 #include "common/base/error.hpp"
-#include "runner/wire/whole_file.hpp"
+#include "common/base/whole_file.hpp"
 
 #include <cerrno>
 #include <cstdio>

@@ -1,10 +1,10 @@
 // One pod, run once, as the user who owns the workspace: there is no host whose accounts it could meet.
 #include "admin/render/kubernetes_job.hpp"
 
+#include "common/host/beneath.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/project_alias.hpp"
 #include "runner/as_agent/writer.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

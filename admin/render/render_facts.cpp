@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/mount_table.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
@@ -16,7 +17,6 @@
 #include "runner/root/errand/project.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -6,9 +6,9 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/base/problems.hpp"
+#include "common/host/beneath.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_limits.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 

@@ -7,11 +7,11 @@
 #include "admin/text/table.hpp"
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_list.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <cerrno>

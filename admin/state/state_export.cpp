@@ -7,12 +7,12 @@
 #include "admin/text/table.hpp"
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/beneath.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/root/errand/child.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

@@ -10,6 +10,7 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/decide/access_rules.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/as_agent/removal.hpp"
@@ -18,7 +19,6 @@
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/state_directory.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <cerrno>
 #include <cstdint>

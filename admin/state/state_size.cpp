@@ -3,9 +3,9 @@
 
 #include "common/base/directory_stream.hpp"
 #include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
 #include "runner/root/errand/child.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -4,8 +4,8 @@
 #include "common/base/absence.hpp"
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/beneath.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <ctime>
 #include <fcntl.h>

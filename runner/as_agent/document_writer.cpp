@@ -3,14 +3,14 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/base/whole_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/as_agent/agent_lock.hpp"
 #include "runner/as_agent/replacement.hpp"
 #include "runner/plan/json_merge.hpp"
 #include "runner/plan/json_numbers.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <algorithm>
 #include <chrono>

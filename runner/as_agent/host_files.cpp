@@ -2,7 +2,7 @@
 #include "runner/as_agent/host_files.hpp"
 
 #include "common/base/fd.hpp"
-#include "runner/wire/whole_file.hpp"
+#include "common/base/whole_file.hpp"
 
 #include <cstdlib>
 #include <fcntl.h>

@@ -1,8 +1,8 @@
 // Looking at the agent's home.
 #include "runner/as_agent/inside_view.hpp"
 
+#include "common/host/beneath.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

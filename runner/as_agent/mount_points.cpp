@@ -1,7 +1,7 @@
 // Making directories in the agent's home.
 #include "runner/as_agent/mount_points.hpp"
 
-#include "runner/wire/beneath.hpp"
+#include "common/host/beneath.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

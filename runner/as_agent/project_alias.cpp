@@ -2,7 +2,7 @@
 #include "runner/as_agent/project_alias.hpp"
 
 #include "common/base/error.hpp"
-#include "runner/wire/beneath.hpp"
+#include "common/host/beneath.hpp"
 
 #include <array>
 #include <cerrno>

@@ -5,8 +5,8 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/base/random_hex.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <cerrno>
 #include <cstdint>

@@ -4,12 +4,12 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/as_agent/removal.hpp"
 #include "runner/as_agent/replacement.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

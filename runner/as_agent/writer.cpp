@@ -4,6 +4,8 @@
 #include "common/base/absence.hpp"
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/base/whole_file.hpp"
+#include "common/host/beneath.hpp"
 #include "runner/as_agent/document_writer.hpp"
 #include "runner/as_agent/inside_view.hpp"
 #include "runner/as_agent/manifest.hpp"
@@ -11,10 +13,8 @@
 #include "runner/as_agent/replacement.hpp"
 #include "runner/plan/sync_decision.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 #include "runner/wire/patience.hpp"
 #include "runner/wire/sync_messages.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

@@ -3,10 +3,10 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/base/whole_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/as_user/host_file.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <algorithm>
 #include <optional>

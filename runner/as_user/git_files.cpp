@@ -3,11 +3,11 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/base/whole_file.hpp"
+#include "common/host/beneath.hpp"
 #include "runner/as_user/host_file.hpp"
 #include "runner/as_user/host_program.hpp"
 #include "runner/plan/git_config.hpp"
-#include "runner/wire/beneath.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <algorithm>
 #include <cerrno>

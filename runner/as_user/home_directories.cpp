@@ -2,10 +2,10 @@
 #include "runner/as_user/home_directories.hpp"
 
 #include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/path_walk.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

@@ -5,11 +5,11 @@
 #include "common/base/directory_stream.hpp"
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/mount_table.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <cerrno>

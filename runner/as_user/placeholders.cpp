@@ -6,9 +6,9 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/base/placeholder_text.hpp"
+#include "common/base/whole_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/defence.hpp"
-#include "runner/wire/beneath.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

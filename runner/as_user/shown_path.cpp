@@ -3,9 +3,9 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/mount_table.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <array>

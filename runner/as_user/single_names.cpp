@@ -5,12 +5,12 @@
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
 #include "common/base/random_hex.hpp"
+#include "common/base/whole_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/mount_table.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/wire/beneath.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,8 +3,8 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/base/whole_file.hpp"
 #include "runner/as_user/host_file.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <string_view>
 #include <unistd.h>

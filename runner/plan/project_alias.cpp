@@ -1,7 +1,7 @@
 // Making a harmless name of any path.
 #include "runner/plan/project_alias.hpp"
 
-#include "runner/wire/beneath.hpp"
+#include "common/host/beneath.hpp"
 
 #include <algorithm>
 #include <array>

@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/host/account.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_user/placeholders.hpp"
@@ -10,7 +11,6 @@
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_list.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <fcntl.h>
 #include <unistd.h>

@@ -3,6 +3,7 @@
 
 #include "common/base/absence.hpp"
 #include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_agent/removal.hpp"
@@ -12,7 +13,6 @@
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 #include "runner/wire/patience.hpp"
 
 #include <algorithm>

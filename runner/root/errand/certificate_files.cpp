@@ -1,9 +1,9 @@
 // Has certificates read, and writes them into the session's /run.
 #include "runner/root/errand/certificate_files.hpp"
 
+#include "common/base/whole_file.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <algorithm>
 

@@ -3,6 +3,7 @@
 
 #include "common/base/channel.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_agent/project_alias.hpp"
@@ -11,7 +12,6 @@
 #include "runner/root/errand/child.hpp"
 #include "runner/root/session/version_stamp.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
 #include "runner/wire/patience.hpp"
 
 #include <array>

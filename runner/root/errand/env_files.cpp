@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/base/whole_file.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_env.hpp"
@@ -11,7 +12,6 @@
 #include "runner/as_user/env_files.hpp"
 #include "runner/plan/certificate_variables.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <fcntl.h>
 #include <iterator>

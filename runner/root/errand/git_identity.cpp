@@ -2,13 +2,13 @@
 #include "runner/root/errand/git_identity.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/whole_file.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_user/git_files.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/beneath.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <array>
 #include <fcntl.h>

@@ -1,11 +1,11 @@
 // Having files of /etc read, and writing them into the session.
 #include "runner/root/errand/host_files.hpp"
 
+#include "common/base/whole_file.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_agent/host_files.hpp"
 #include "runner/plan/etc_files.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <algorithm>
 

@@ -2,10 +2,10 @@
 #include "runner/root/errand/ssh_files.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/whole_file.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_user/ssh_key.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <sys/stat.h>
 #include <unistd.h>

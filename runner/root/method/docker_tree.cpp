@@ -2,8 +2,8 @@
 #include "runner/root/method/docker_tree.hpp"
 
 #include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <array>

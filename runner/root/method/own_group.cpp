@@ -3,10 +3,10 @@
 
 #include "common/base/absence.hpp"
 #include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <cerrno>
 #include <csignal>

@@ -2,13 +2,13 @@
 #include "runner/root/method/own_scope.hpp"
 
 #include "common/base/absence.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <cerrno>
 #include <exception>

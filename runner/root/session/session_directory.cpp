@@ -3,12 +3,12 @@
 
 #include "common/base/absence.hpp"
 #include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/mount_table.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/file_lock.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <array>

@@ -4,9 +4,9 @@
 #include "common/base/absence.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <array>
 #include <cerrno>

@@ -2,7 +2,7 @@
 #include "runner/root/session/told_once.hpp"
 
 #include "common/base/error.hpp"
-#include "runner/wire/whole_file.hpp"
+#include "common/base/whole_file.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

@@ -3,12 +3,12 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/view/kernel_files.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

@@ -2,8 +2,8 @@
 #include "runner/root/view/late_mounts.hpp"
 
 #include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/fault_point.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <fcntl.h>
 

@@ -1,8 +1,8 @@
 // Writing what a session has of its own in /etc and at the top of its view.
 #include "runner/root/view/own_files.hpp"
 
+#include "common/base/whole_file.hpp"
 #include "runner/plan/etc_files.hpp"
-#include "runner/wire/whole_file.hpp"
 
 #include <utility>
 #include <vector>

@@ -3,10 +3,10 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/mount_table.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <cerrno>

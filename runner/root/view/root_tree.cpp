@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/mount_table.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
@@ -13,7 +14,6 @@
 #include "runner/root/mount/id_map.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/view/host_mounts.hpp"
-#include "runner/wire/beneath.hpp"
 
 #include <algorithm>
 #include <array>

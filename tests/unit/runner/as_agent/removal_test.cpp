@@ -2,7 +2,7 @@
 #include "runner/as_agent/removal.hpp"
 
 #include "common/base/channel.hpp"
-#include "runner/wire/beneath.hpp"
+#include "common/host/beneath.hpp"
 #include "support/failure.hpp"
 #include "support/forked.hpp"
 #include "support/rearranged.hpp"

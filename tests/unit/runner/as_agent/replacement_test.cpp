@@ -1,11 +1,11 @@
 // New files that take another's place in one step: runner/as_agent/replacement.hpp
 #include "runner/as_agent/replacement.hpp"
 
-#include "runner/wire/beneath.hpp"
+#include "common/host/beneath.hpp"
 
 #include "common/base/channel.hpp"
+#include "common/base/whole_file.hpp"
 #include "runner/as_user/host_file.hpp"
-#include "runner/wire/whole_file.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
 #include "support/forked.hpp"

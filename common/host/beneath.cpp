@@ -1,5 +1,5 @@
 // File operations that never leave the directory they begin in.
-#include "runner/wire/beneath.hpp"
+#include "common/host/beneath.hpp"
 
 #include "common/base/absence.hpp"
 #include "common/base/directory_stream.hpp"

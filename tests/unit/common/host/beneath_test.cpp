@@ -1,5 +1,5 @@
-// File operations that an attacker who rearranges the directory cannot lead out of it: runner/wire/beneath.hpp
-#include "runner/wire/beneath.hpp"
+// File operations that an attacker who rearranges the directory cannot lead out of it: common/host/beneath.hpp
+#include "common/host/beneath.hpp"
 
 #include "common/base/channel.hpp"
 #include "support/failure.hpp"

@@ -1,5 +1,5 @@
 // Whole files through descriptors.
-#include "runner/wire/whole_file.hpp"
+#include "common/base/whole_file.hpp"
 
 #include "common/base/error.hpp"
 
