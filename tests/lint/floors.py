@@ -79,6 +79,14 @@ def check_arrows(files):
             yield Finding(path, line, "arrow", f"{target}: {there.path}/ is included by {there.included_by}, and {here.path}/ is not among them")
 
 
+def check_calls_behind(files):
+    """A room that makes no system call, and includes what makes them for it."""
+    for path, line, target, here, _ in arrows_of(files):
+        if here.silent and rules.CALLS_BEHIND.match(target):
+            yield Finding(path, line, "system-call", f"{target} makes system calls for those who call it: {room_rules.sentence_about(here)}; "
+                                                     "do it in a room above, and hand down what came of it")
+
+
 def lines_about(files):
     """The floors from top to bottom, each with its rooms, and the arrows from room to room."""
     product = room_rules.product_of(files)

@@ -120,6 +120,14 @@ class Silence(unittest.TestCase):
             for code in self.CALLS:
                 self.assertEqual(self.found(code, path), [], code)
 
+    def test_what_makes_them_for_others_is_found_as_an_include(self):
+        for target in ("common/host/beneath.hpp", "common/decide/root_path.hpp", "common/record/journal.hpp", "common/base/random_hex.hpp", "common/policy/policy_load.hpp"):
+            for path, rule in (("runner/plan/a.cpp", "system-call"), ("runner/wire/a.hpp", "system-call"), ("runner/as_user/a.cpp", None)):
+                found = said_by(floors.check_calls_behind, cpp(f'#include "{target}"', path))
+                self.assertEqual(found, [(path, 2, rule)] if rule else [], (target, path))
+        for target in ("common/host/account.hpp", "common/base/escape.hpp", "common/base/channel.hpp", "common/policy/policy.hpp", "runner/wire/answer.hpp"):
+            self.assertEqual(said_by(floors.check_calls_behind, cpp(f'#include "{target}"', "runner/plan/a.cpp")), [], target)
+
     def test_an_exception_is_for_its_calls_alone_and_is_needed(self):
         stale = ("tests/lint/rules.py", 1, "stale-exception")
         for path, (calls, _) in rules.SILENT_BUT.items():
@@ -240,6 +248,7 @@ class Planted(unittest.TestCase):
         ("an include of root/ in as_user/", "runner/as_user/planted.cpp", '#include "runner/root/view/clean.hpp"', "arrow"),
         ("a fork in wire/", "runner/wire/planted.cpp", "const auto child = fork();", "room"),
         ("a system call in plan/", "runner/plan/planted.cpp", "int x = ::open(path, 0);", "system-call"),
+        ("what makes system calls for plan/", "runner/plan/planted.cpp", '#include "common/host/clean.hpp"', "system-call"),
         ("root's type in as_user/", "runner/as_user/planted.cpp", "void mend(const AsRoot &root);", "as-root"),
         ("an include that runs up", "runner/root/session/planted.cpp", '#include "runner/root/launch/clean.hpp"', "arrow"),
         ("a folder that is no room", "runner/attic/planted.cpp", "int x;", "room"),
