@@ -1,8 +1,6 @@
 // Making a harmless name of any path.
 #include "runner/plan/project_alias.hpp"
 
-#include "common/host/beneath.hpp"
-
 #include <algorithm>
 #include <array>
 #include <cstdint>
@@ -32,7 +30,7 @@ bool is_harmless(char byte)
 
 std::string alias_of(const std::string &project_path)
 {
-    std::string name = split_last(project_path).second.substr(0, name_limit);
+    std::string name = project_path.substr(project_path.rfind('/') + 1, name_limit); // npos + 1 is 0
     std::replace_if(
         name.begin(), name.end(), [](char byte) { return !is_harmless(byte); }, '_');
     std::string alias(name.empty() || name[0] == '.' || name[0] == '-' ? 1 : 0, '_');
