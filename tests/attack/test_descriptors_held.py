@@ -114,7 +114,7 @@ STAYING = ("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 4321")
 
 @pytest.mark.position("outsider")
 def test_a_session_is_ended_though_its_runner_cannot_be(prove):
-    """It waits in close(2), beyond SIGKILL (docs/architecture.md, Known weaknesses). What the administrator ends has ended all the same."""
+    """It waits in close(2), beyond SIGKILL (docs/known-weaknesses.md). What the administrator ends has ended all the same."""
 
     def attack(target):
         session = target.session(*STAYING)
