@@ -6,7 +6,7 @@
 #include "common/base/fd.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/root/method/docker_preflight.hpp"
-#include "runner/wire/engine_arguments.hpp"
+#include "runner/root/method/engine_arguments.hpp"
 
 #include <cstdio>
 #include <exception>

@@ -53,7 +53,7 @@ UniqueFd take_control_socket(int fd)
     socklen_t length = sizeof type;
     if (getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
         throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
-    UniqueFd control = UniqueFd::adopt(fcntl(fd, F_DUPFD_CLOEXEC, 3));
+    UniqueFd control = duplicate(FdRef(fd));
     const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
     if (!control || !null || dup2(null.get(), STDIN_FILENO) < 0 || (fd != STDIN_FILENO && close(fd) != 0))
         throw_errno("taking the control socket");

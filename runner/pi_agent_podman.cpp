@@ -8,8 +8,8 @@
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/plan/podman_command.hpp"
+#include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/method/podman_preflight.hpp"
-#include "runner/wire/engine_arguments.hpp"
 
 #include <array>
 #include <cerrno>

@@ -91,7 +91,7 @@ std::optional<UserTerminal> UserTerminal::find()
     // An open file of our own: O_NONBLOCK on the shell's would stay there after us.
     terminal.fd_ = UniqueFd::adopt(open(("/proc/self/fd/" + std::to_string(*first)).c_str(), O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
     terminal.own_ = terminal.fd_.is_open();
-    if (!terminal.own_) terminal.fd_ = UniqueFd::adopt(fcntl(*first, F_DUPFD_CLOEXEC, 3));
+    if (!terminal.own_) terminal.fd_ = duplicate(FdRef(*first));
     if (terminal.own_) terminal.lock_ = open_for_lock(device);
     if (!terminal.fd_ || tcgetattr(terminal.fd_.get(), &terminal.settings_) != 0) throw_errno("reading the terminal's settings");
     return terminal;

@@ -1,6 +1,7 @@
 // Owning and borrowed file descriptors.
 #pragma once
 
+#include <fcntl.h>
 #include <unistd.h>
 #include <utility>
 
@@ -55,5 +56,11 @@ public:
 private:
     int fd_ = -1;
 };
+
+// Another number for the same open file, close-on-exec and none of the standard ones; none where there is none left (errno).
+inline UniqueFd duplicate(FdRef fd) noexcept
+{
+    return UniqueFd::adopt(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
+}
 
 } // namespace pi_agent

@@ -105,7 +105,7 @@ struct NetworkPolicy {
 // Where the temporary directories of a session lie: on the state directory's file system, or in memory.
 enum class ScratchKind { disk, tmpfs };
 
-// Where a session shows the project: at its path on the host, or below the agent's home (common/project_alias.hpp).
+// Where a session shows the project: at its path on the host, or below the agent's home (runner/plan/project_alias.hpp).
 enum class ProjectPaths { host, alias };
 
 // What a session shows: the allowed root that holds the working directory, or only the repository in it that does.

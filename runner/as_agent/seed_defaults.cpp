@@ -83,16 +83,6 @@ private:
 
 } // namespace
 
-UniqueFd open_defaults(const AsRoot & /*root*/)
-{
-    try {
-        return open_trusted(build::defaults_path, O_RDONLY | O_DIRECTORY, "directory of default files");
-    } catch (const SystemFailure &failure) {
-        throw Failure(ExitStatus::configuration, std::string(failure.what()) + ", the files that every agent's home is given; a part of "
-                                                                               "the installation is missing: install pi-agent again");
-    }
-}
-
 void seed_defaults(const AsUser & /*agent*/, FdRef home, FdRef staging, FdRef defaults, FdRef channel)
 {
     umask(077);

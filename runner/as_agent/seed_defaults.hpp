@@ -7,9 +7,6 @@
 
 namespace pi_agent {
 
-// The installed defaults, as root finds them. Throws Failure(configuration) when they are not there, or others can change them.
-UniqueFd open_defaults(const AsRoot &root);
-
 // Copies each regular file of `defaults`, at any depth, to the same place in `home` unless something has its name there, a link to nothing
 // included. What stands where a directory is needed (a file, a link, a directory that the agent closed) leaves out all beneath it. New
 // files are made in `staging`; send_progress(channel) is called at times.

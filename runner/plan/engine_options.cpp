@@ -40,4 +40,13 @@ const std::string &EngineOptions::safe(const std::string &path) const
     return path;
 }
 
+std::string host_name_argument(const std::string &engine, const std::string &name)
+{
+    if (name.empty() || !is_property_safe(name))
+        throw Failure(ExitStatus::unavailable, "the name of this host (" + escape_for_display(name) + ") has characters that " + engine +
+                                                   " takes for no name's; give the host another one (hostnamectl set-hostname), or "
+                                                   "choose another method");
+    return "--hostname=" + name;
+}
+
 } // namespace pi_agent

@@ -15,6 +15,9 @@ inline constexpr const char *shared_memory_bytes = "1073741824"; // it counts ag
 // Places of the root that only a session's own mounts fill, as under bwrap.
 inline constexpr std::array<const char *, 3> engine_homes{"/home", "/root", "/run/user"};
 
+// The option for the container's host name. Throws Failure(unavailable) where the host's own is in no alphabet that an engine takes.
+std::string host_name_argument(const std::string &engine, const std::string &name);
+
 class EngineOptions {
 public:
     // Of "docker" or "podman": its name begins those of its defences.

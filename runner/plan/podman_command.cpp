@@ -4,7 +4,6 @@
 #include "common/base/build_settings.hpp"
 #include "runner/plan/engine_options.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/wire/engine_arguments.hpp"
 
 namespace pi_agent {
 

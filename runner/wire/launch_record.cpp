@@ -52,7 +52,7 @@ std::array<UniqueFd, 3> complete(std::vector<UniqueFd> came, const OnTerminal &o
     auto next = came.begin();
     for (std::size_t index = 0; index < 3; ++index) {
         if (!on_terminal[index] && next == came.end()) throw ProtocolError("a standard descriptor is missing");
-        stdio[index] = on_terminal[index] ? UniqueFd::adopt(fcntl(terminal.get(), F_DUPFD_CLOEXEC, 3)) : std::move(*next++);
+        stdio[index] = on_terminal[index] ? duplicate(terminal) : std::move(*next++);
         if (!stdio[index]) throw_errno("copying the session's terminal");
     }
     if (next != came.end()) throw ProtocolError("there is a standard descriptor too many");

@@ -1,16 +1,7 @@
-// Ids of random bits, and the names made of them.
+// The names that are made of an id.
 #include "runner/wire/session_names.hpp"
 
-#include "common/base/random_hex.hpp"
-#include "common/seams/defence.hpp"
-
 namespace pi_agent {
-
-std::string make_session_id()
-{
-    if (!defence_is_on("unique-session-id")) return std::string(32, 'a');
-    return random_hex(16);
-}
 
 bool is_session_id(const std::string &text) noexcept
 {

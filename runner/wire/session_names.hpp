@@ -6,8 +6,7 @@
 
 namespace pi_agent {
 
-// 128 random bits in hex: part of unit names and paths, so its alphabet is fixed.
-std::string make_session_id();
+// An id is 128 random bits in hex: part of unit names and paths, so its alphabet is fixed.
 bool is_session_id(const std::string &text) noexcept;
 std::string scope_name(const std::string &id);                        // pi-agent-run-ID.scope
 std::optional<std::string> session_of_scope(const std::string &unit); // its ID, when it is such a name

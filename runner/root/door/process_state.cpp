@@ -169,7 +169,7 @@ std::optional<std::string> take_sudo_uid()
 
 UniqueFd take_channel(const AsRoot & /*root*/)
 {
-    UniqueFd channel = UniqueFd::adopt(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, 3));
+    UniqueFd channel = duplicate(FdRef(STDIN_FILENO));
     if (!channel) throw Failure(ExitStatus::denied, "standard input is closed; this program is run by `pi`, not by hand");
     UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
     if (!null) throw_errno("opening /dev/null");

@@ -1,9 +1,11 @@
 // Runs the two halves of the config sync and watches both.
 #include "runner/root/errand/config_sync.hpp"
 
+#include "common/base/build_settings.hpp"
 #include "common/base/channel.hpp"
 #include "common/base/escape.hpp"
 #include "common/host/beneath.hpp"
+#include "common/host/trusted_file.hpp"
 #include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/as_agent/project_alias.hpp"
@@ -15,6 +17,7 @@
 #include "runner/wire/patience.hpp"
 
 #include <array>
+#include <fcntl.h>
 #include <poll.h>
 
 namespace pi_agent {
@@ -47,6 +50,16 @@ void link_project(const AsUser &agent, FdRef home, const SyncPlan &plan, FdRef c
 }
 
 } // namespace
+
+UniqueFd open_defaults(const AsRoot & /*root*/)
+{
+    try {
+        return open_trusted(build::defaults_path, O_RDONLY | O_DIRECTORY, "directory of default files");
+    } catch (const SystemFailure &failure) {
+        throw Failure(ExitStatus::configuration, std::string(failure.what()) + ", the files that every agent's home is given; a part of "
+                                                                               "the installation is missing: install pi-agent again");
+    }
+}
 
 SyncPlan plan_sync(const Policy &policy, const AccessRules &rules, const Account &user, const Environment &managed,
                    const AgentPlaces &agents)

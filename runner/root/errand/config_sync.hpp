@@ -17,6 +17,9 @@
 
 namespace pi_agent {
 
+// The installed defaults, as root finds them. Throws Failure(configuration) when they are not there, or others can change them.
+UniqueFd open_defaults(const AsRoot &root);
+
 // What is brought in and how it is merged.
 struct SyncPlan {
     ReadingPlan reading;

@@ -36,7 +36,7 @@ std::string program_tree_of(FdRef top, const std::string &name)
 // In what is bound read-only docker can make no mount point. In what is the host's own there is one, or docker says that there is none.
 void make_place(FdRef top, const std::string &path)
 {
-    UniqueFd current = UniqueFd::adopt(fcntl(top.get(), F_DUPFD_CLOEXEC, 3));
+    UniqueFd current = duplicate(top);
     std::size_t start = 0;
     while (current && start < path.size()) {
         const std::size_t slash = std::min(path.find('/', start), path.size());

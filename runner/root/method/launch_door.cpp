@@ -24,7 +24,7 @@ LaunchDoor::LaunchDoor(const std::string &session, FdRef launcher) : path_(sessi
     if (path_.size() >= sizeof address.sun_path) throw Failure(ExitStatus::internal, "the path of the launcher's door is too long");
     std::memcpy(address.sun_path, path_.c_str(), path_.size());
     listener_ = UniqueFd::adopt(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-    launcher_ = UniqueFd::adopt(fcntl(launcher.get(), F_DUPFD_CLOEXEC, 3));
+    launcher_ = duplicate(launcher);
     // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface
     if (!listener_ || !launcher_ || bind(listener_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0 ||
         chmod(directory.c_str(), 0755) != 0 || chmod(path_.c_str(), 0666) != 0 || listen(listener_.get(), 1) != 0)

@@ -7,9 +7,9 @@
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/docker_tree.hpp"
+#include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/wire/engine_arguments.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -3,9 +3,9 @@
 
 #include "common/base/error.hpp"
 #include "runner/plan/podman_command.hpp"
+#include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/method/podman_preflight.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/wire/engine_arguments.hpp"
 
 #include <cerrno>
 #include <sys/stat.h>

@@ -3,9 +3,11 @@
 
 #include "common/base/absence.hpp"
 #include "common/base/error.hpp"
+#include "common/base/random_hex.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/mount_table.hpp"
 #include "common/host/trusted_file.hpp"
+#include "common/seams/defence.hpp"
 #include "common/seams/fault_point.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/file_lock.hpp"
@@ -114,6 +116,12 @@ void unmount_all(const AsRoot &root, const std::string &path)
 }
 
 } // namespace
+
+std::string make_session_id()
+{
+    if (!defence_is_on("unique-session-id")) return std::string(32, 'a');
+    return random_hex(16);
+}
 
 UniqueFd open_sessions()
 {

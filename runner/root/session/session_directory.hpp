@@ -12,6 +12,9 @@
 
 namespace pi_agent {
 
+// An id that nobody can guess (runner/wire/session_names.hpp).
+std::string make_session_id();
+
 // /run/pi-agent, root's alone; made when it is missing.
 UniqueFd open_runtime_directory();
 

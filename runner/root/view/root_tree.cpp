@@ -172,7 +172,7 @@ UniqueFd make_terminals(const AsRoot &root, std::vector<LateMount> &late)
         return host;
     }
     DetachedMount own = new_filesystem(root, "devpts", {{"ptmxmode", "0666"}, {"mode", "0600"}, {"max", "64"}}, false);
-    UniqueFd top = UniqueFd::adopt(fcntl(own.fd.get(), F_DUPFD_CLOEXEC, 3));
+    UniqueFd top = duplicate(own.fd);
     if (!top) throw_errno("keeping the session's terminals");
     late.push_back({std::move(own), "/dev/pts"});
     return top;

@@ -1,8 +1,7 @@
 // Writing and reading the file of an engine's arguments.
-#include "runner/wire/engine_arguments.hpp"
+#include "runner/root/method/engine_arguments.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
 
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -40,15 +39,6 @@ std::vector<std::string> read_engine_arguments(FdRef fd)
     for (std::size_t start = 0; start < text.size(); start = text.find('\0', start) + 1)
         arguments.emplace_back(text.c_str() + start);
     return arguments;
-}
-
-std::string host_name_argument(const std::string &engine, const std::string &name)
-{
-    if (name.empty() || !is_property_safe(name))
-        throw Failure(ExitStatus::unavailable, "the name of this host (" + escape_for_display(name) + ") has characters that " + engine +
-                                                   " takes for no name's; give the host another one (hostnamectl set-hostname), or "
-                                                   "choose another method");
-    return "--hostname=" + name;
 }
 
 } // namespace pi_agent

@@ -1,5 +1,5 @@
-// From the runner to the first program of a container's unit: runner/wire/engine_arguments.hpp
-#include "runner/wire/engine_arguments.hpp"
+// From the runner to the first program of a container's unit: runner/root/method/engine_arguments.hpp
+#include "runner/root/method/engine_arguments.hpp"
 
 #include "support/failure.hpp"
 

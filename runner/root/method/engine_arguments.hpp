@@ -15,7 +15,4 @@ UniqueFd write_engine_arguments(const std::vector<std::string> &arguments);
 // What it was given. Throws Failure(denied) where `fd` is no such file: the program was run by hand.
 std::vector<std::string> read_engine_arguments(FdRef fd);
 
-// The option for the container's host name. Throws Failure(unavailable) where the host's own is in no alphabet that an engine takes.
-std::string host_name_argument(const std::string &engine, const std::string &name);
-
 } // namespace pi_agent
