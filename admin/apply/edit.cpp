@@ -101,8 +101,8 @@ bool take_up_or_begin(const Draft &draft, const std::string &text)
         draft.write(text);
         return false;
     }
-    switch (ask("There is a draft of an edit that was cut short, " + draft.path() + ": k(eep on with it), d(iscard it), or x (leave it)?",
-                "kdx")) {
+    switch (ask_letter(
+        "There is a draft of an edit that was cut short, " + draft.path() + ": k(eep on with it), d(iscard it), or x (leave it)?", "kdx")) {
     case 'k':
         return true;
     case 'd':
@@ -128,7 +128,7 @@ std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const 
             if (mistakes.empty()) return text;
         }
         warnings << mistakes << '\n' << std::flush;
-        if (ask("What now? e(dit again), or x (discard the changes)", "ex") == 'e') continue;
+        if (ask_letter("What now? e(dit again), or x (discard the changes)", "ex") == 'e') continue;
         draft.remove();
         throw Failure(ExitStatus::configuration, "the changes are discarded; the policy is as it was");
     }
@@ -163,8 +163,8 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
     require_unchanged();
     if (taken_up) {
         out << difference_of(files, with_draft(files, file, text)) << std::flush;
-        if (ask("The draft is older than this edit, and the policy may have changed since. Put it in place as shown? y(es), n(o)", "yn") !=
-            'y')
+        if (ask_letter("The draft is older than this edit, and the policy may have changed since. Put it in place as shown? y(es), n(o)",
+                       "yn") != 'y')
             throw Failure(ExitStatus::limit,
                           "nothing is changed; your draft is " + draft.path() + ", and the same command goes on with it");
         require_unchanged();
@@ -173,7 +173,7 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
     draft.remove();
     lock.reset();
     out << "the policy is changed\n" << std::flush;
-    if (ask("Apply it now? (y or n)", "yn") == 'y') return run_apply({}, out, warnings);
+    if (ask_letter("Apply it now? (y or n)", "yn") == 'y') return run_apply({}, out, warnings);
     out << "it says who may start what from now on; people who were added or removed, and changes of agent, wrapper and run_as, need "
            "'pi-agentctl apply'\n";
 }

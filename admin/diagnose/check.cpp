@@ -12,6 +12,7 @@
 #include "common/policy/policy_sources.hpp"
 #include "runner/plan/search_tools.hpp"
 #include "runner/root/kernel/direct_binary.hpp"
+#include "runner/root/kernel/installed_tools.hpp"
 
 #include <filesystem>
 #include <fmt/format.h>

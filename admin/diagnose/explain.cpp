@@ -7,7 +7,9 @@
 #include "common/decide/decision.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/plan/search_tools.hpp"
+#include "runner/root/kernel/installed_tools.hpp"
 #include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/view/host_trees.hpp"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>

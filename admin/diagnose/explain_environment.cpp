@@ -3,12 +3,15 @@
 
 #include "common/base/escape.hpp"
 #include "common/policy/policy_env.hpp"
+#include "runner/as_user/env_files.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/search_tools.hpp"
 #include "runner/root/errand/certificate_files.hpp"
 #include "runner/root/errand/env_files.hpp"
+#include "runner/root/errand/git_identity.hpp"
 #include "runner/root/errand/ssh_files.hpp"
+#include "runner/root/kernel/installed_tools.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -17,6 +17,7 @@
 #include "common/policy/policy_sources.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/env_files.hpp"
+#include "runner/root/view/host_trees.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -24,7 +24,7 @@ using Document = nlohmann::json;
 
 constexpr const char *rules_directory = "/etc/sudoers.d";
 constexpr const char *rule_file = "/etc/sudoers.d/pi-agent";
-constexpr const char *look = "look through /etc/sudoers and /etc/sudoers.d (visudo)";
+constexpr const char *sudo_look = "look through /etc/sudoers and /etc/sudoers.d (visudo)";
 
 // One command of one rule, with the options of its tags (NOPASSWD: is "authenticate": false).
 struct Rule {
@@ -122,7 +122,7 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
             faults.push_back({"sudo-rule-wider",
                               "sudo lets " + user + " run " + escape_for_display(rule.command) + ", and the policy's rule is " + runner +
                                   " without arguments",
-                              std::string("remove that rule: ") + look});
+                              std::string("remove that rule: ") + sudo_look});
     }
     if (!is_there) {
         faults.push_back({"sudo-rule", "sudo has no rule that lets " + user + " start the runner", bring_sudo_rule()});
@@ -133,12 +133,12 @@ void judge_rules(const std::vector<Rule> &found, const std::string &user, const 
         faults.push_back({"sudo-rule-shadowed",
                           "a later sudo rule of " + user + " (" + escape_for_display(last.command) +
                               ") takes the place of the policy's, and " + (last.negated ? "forbids the runner" : "asks for a password"),
-                          std::string("put it before /etc/sudoers.d/pi-agent, whose name sorts among the others: ") + look});
+                          std::string("put it before /etc/sudoers.d/pi-agent, whose name sorts among the others: ") + sudo_look});
     if (last.options.value("setenv", false) && last.command != "ALL") // who may run everything needs no variable
         faults.push_back({"sudo-environment",
                           "a sudo rule of " + user + " (" + escape_for_display(last.command) +
                               ") has SETENV:, so the user may set any variable for the runner",
-                          std::string("put it before /etc/sudoers.d/pi-agent, or remove the tag: ") + look});
+                          std::string("put it before /etc/sudoers.d/pi-agent, or remove the tag: ") + sudo_look});
 }
 
 void judge_defaults(const Document &defaults, const std::string &user, SudoKind kind, Faults &faults)

@@ -7,6 +7,7 @@
 #include "common/decide/user_paths.hpp"
 #include "common/host/mount_table.hpp"
 #include "common/host/working_directory.hpp"
+#include "runner/as_user/home_directories.hpp"
 #include "runner/root/errand/child.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/answer.hpp"
@@ -192,9 +193,8 @@ std::vector<std::string> Observer::links_out(const Policy &policy, const AccessR
 OpenedHome Observer::find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const
 {
     if (!root_) return pi_agent::find_home_directories(user, toolchains);
-    Child child(*root_, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
-        send_home_directories(channel, pi_agent::find_home_directories(user, toolchains));
-    });
+    Child child(*root_, "look for " + user.name, user, {},
+                [&](const AsUser & /*user*/, FdRef channel) { send_home(channel, pi_agent::find_home_directories(user, toolchains)); });
     return receive_home([&] { return child.receive(); });
 }
 

@@ -17,9 +17,9 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint64_t second = 1'000'000; // microseconds
-constexpr int stop_patience_seconds = 3;    // a second more than systemd takes to stop it
-constexpr int margin_seconds = 5;           // for who waits; the unit's own end is for when that one was killed
+constexpr std::uint64_t microseconds_a_second = 1'000'000;
+constexpr int stop_patience_seconds = 3; // a second more than systemd takes to stop it
+constexpr int margin_seconds = 5;        // for who waits; the unit's own end is for when that one was killed
 
 // The end of a pipe, read without waiting.
 class Output {
@@ -108,8 +108,8 @@ std::vector<UnitProperty> program_unit_properties(Uid user, int patience_seconds
         {"KillMode", std::string("control-group")},
         {"KillSignal", SignedNumber{SIGKILL}}, // with what the program has left, too
         {"SendSIGKILL", true},
-        {"TimeoutStopUSec", (stop_patience_seconds - 1) * second},
-        {"RuntimeMaxUSec", static_cast<std::uint64_t>(patience_seconds + margin_seconds) * second},
+        {"TimeoutStopUSec", (stop_patience_seconds - 1) * microseconds_a_second},
+        {"RuntimeMaxUSec", static_cast<std::uint64_t>(patience_seconds + margin_seconds) * microseconds_a_second},
         {"KeyringMode", std::string("private")},
     };
 }

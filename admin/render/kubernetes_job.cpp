@@ -5,6 +5,7 @@
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/project_alias.hpp"
 #include "runner/as_agent/writer.hpp"
+#include "runner/wire/sync_messages.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -7,6 +7,7 @@
 #include "common/host/mount_table.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
+#include "runner/as_user/project.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
@@ -16,6 +17,7 @@
 #include "runner/root/errand/env_files.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
+#include "runner/root/view/host_trees.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>

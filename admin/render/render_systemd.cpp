@@ -6,6 +6,7 @@
 #include "admin/render/unit_file_value.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/host_files.hpp"
+#include "runner/plan/etc_files.hpp"
 #include "runner/plan/host_view.hpp"
 
 #include <algorithm>

@@ -13,6 +13,7 @@
 #include "runner/as_agent/writer.hpp"
 #include "runner/root/errand/child.hpp"
 #include "runner/wire/answer.hpp"
+#include "runner/wire/sync_messages.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

@@ -23,7 +23,7 @@ bool was_called_by_somebody(const Variable &variable)
     return std::any_of(traces.begin(), traces.end(), [&](const char *name) { return variable(name).has_value(); });
 }
 
-std::vector<std::string> split(const std::string &value)
+std::vector<std::string> split_words(const std::string &value)
 {
     std::vector<std::string> words;
     std::istringstream stream(value);
@@ -66,7 +66,7 @@ std::vector<std::string> choose_editor(const Variable &variable)
 {
     if (!was_called_by_somebody(variable) || !defence_is_on("editor-choice")) {
         for (const auto *name : {"SUDO_EDITOR", "VISUAL", "EDITOR"}) {
-            auto words = split(variable(name).value_or(""));
+            auto words = split_words(variable(name).value_or(""));
             if (words.empty()) continue;
             require_trusted(words.front(), name);
             return words;

@@ -18,7 +18,7 @@ bool can_ask()
 
 } // namespace
 
-char ask(const std::string &question, const std::string &letters)
+char ask_letter(const std::string &question, const std::string &letters)
 {
     std::string answer;
     while (can_ask()) {
@@ -35,7 +35,7 @@ void require_consent(const std::string &question, bool yes)
     if (yes) return;
     if (!can_ask())
         throw Failure(ExitStatus::usage, question + " This needs a confirmation; when standard input is no terminal, say --yes");
-    if (ask(question + " (y or n)", "yn") != 'y') throw Nothing("nothing is changed");
+    if (ask_letter(question + " (y or n)", "yn") != 'y') throw Nothing("nothing is changed");
 }
 
 } // namespace pi_agent

@@ -11,6 +11,6 @@ void require_consent(const std::string &question, bool yes);
 
 // The first letter of the answer, one of `letters`; asked again until it is one. At the end of input, or where nobody can be asked, the
 // last of `letters`.
-char ask(const std::string &question, const std::string &letters);
+char ask_letter(const std::string &question, const std::string &letters);
 
 } // namespace pi_agent

@@ -23,7 +23,7 @@ struct Edit {
     std::string line;
 };
 
-Lines split(const std::string &text)
+Lines lines_of(const std::string &text)
 {
     Lines lines;
     for (std::size_t start = 0; start < text.size();) {
@@ -111,7 +111,7 @@ std::string hunk(const std::vector<Edit> &edits, std::size_t from, std::size_t t
 
 std::string text_diff(const std::string &old_name, const std::string &old_text, const std::string &new_name, const std::string &new_text)
 {
-    const auto edits = find_edits(split(old_text), split(new_text));
+    const auto edits = find_edits(lines_of(old_text), lines_of(new_text));
     std::string text;
     for (std::size_t index = 0; index < edits.size(); ++index) {
         if (edits[index].kind == ' ') continue;

@@ -55,9 +55,9 @@ std::string problem_of_error(int error)
     return "it cannot be opened (" + std::string(SystemFailure(error, "open").what()) + ")";
 }
 
-class Finder {
+class HomeFinder {
 public:
-    Finder(FdRef home, OpenedHome &found) : home_(home), found_(found) {}
+    HomeFinder(FdRef home, OpenedHome &found) : home_(home), found_(found) {}
 
     void look_at(const std::vector<PolicyPath> &paths, bool is_cache)
     {
@@ -99,7 +99,7 @@ OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &to
     const UniqueFd home = UniqueFd::adopt(open(user.home.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
     if (!home) return found; // whatever needs it says so
     found.path = kernel_path(home);
-    Finder finder(home, found);
+    HomeFinder finder(home, found);
     finder.look_at(toolchains.readable.paths, false);
     finder.look_at(toolchains.caches.paths, true);
     return found;

@@ -3,9 +3,9 @@
 
 #include "common/base/error.hpp"
 #include "common/base/escape.hpp"
+#include "common/decide/decision.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/host/path_walk.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/as_user/repository.hpp"
 #include "runner/wire/answer.hpp"
@@ -21,7 +21,7 @@ namespace pi_agent {
 
 namespace {
 
-PlaceFacts facts_of(FdRef fd)
+PlaceFacts place_facts(FdRef fd)
 {
     struct statx facts {};
     if (statx(fd.get(), "", AT_EMPTY_PATH | AT_NO_AUTOMOUNT, STATX_INO | STATX_MNT_ID, &facts) != 0)
@@ -47,7 +47,7 @@ UniqueFd reopen_cwd(FdRef claimed)
     if (!actual)
         throw Failure(ExitStatus::denied, "denied: the working directory " + escape_for_display(path) + " cannot be opened by its path (" +
                                               SystemFailure(errno, "open").what() + "); was it deleted or renamed? cd to it again");
-    if (facts_of(claimed) != facts_of(actual) && defence_is_on("cwd-identity"))
+    if (place_facts(claimed) != place_facts(actual) && defence_is_on("cwd-identity"))
         throw Failure(ExitStatus::denied, "denied: the working directory is not the one that " + escape_for_display(path) +
                                               " names on this host; cd to it again in an ordinary shell");
     struct stat searched {};
@@ -62,7 +62,7 @@ UniqueFd reopen_cwd(FdRef claimed)
 void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel)
 {
     const UniqueFd cwd = reopen_cwd(claimed_cwd);
-    send_place(channel, cwd, facts_of(cwd));
+    send_place(channel, cwd, place_facts(cwd));
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, caller);
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
@@ -70,7 +70,7 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
         struct stat facts {};
         if (fstat(root.fd.get(), &facts) != 0) throw_errno("examining a root");
-        send_place(channel, root.fd, {facts.st_dev, facts.st_ino, facts_of(root.fd).mount});
+        send_place(channel, root.fd, {facts.st_dev, facts.st_ino, place_facts(root.fd).mount});
     }
     send_repository(channel, find_repository(cwd));
 }

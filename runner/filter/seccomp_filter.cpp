@@ -15,7 +15,7 @@ namespace pi_agent {
 
 namespace {
 
-#include "runner/call_filters.inc"
+#include "runner/filter/call_filters.inc"
 
 template <std::size_t count>
 void load(const sock_filter (&filter)[count], unsigned flags, const char *what)

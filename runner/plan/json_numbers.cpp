@@ -45,11 +45,11 @@ bool is_exact(std::string_view number)
     return number != "-0" && number.size() <= exact_digits && number.find_first_of(".eE") == std::string_view::npos;
 }
 
-std::size_t end_of_text(std::string_view json, std::size_t at)
+std::size_t end_of_text(std::string_view text, std::size_t at)
 {
-    for (++at; at < json.size() && json[at] != '"'; ++at)
-        if (json[at] == '\\') ++at;
-    return std::min(at + 1, json.size());
+    for (++at; at < text.size() && text[at] != '"'; ++at)
+        if (text[at] == '\\') ++at;
+    return std::min(at + 1, text.size());
 }
 
 // The number that a marked text stands for, or "".
@@ -71,15 +71,15 @@ std::size_t MarkedNumbers::original(std::size_t byte) const
     return byte - std::min(more, byte);
 }
 
-MarkedNumbers mark_numbers(const std::string &json)
+MarkedNumbers mark_numbers(const std::string &text)
 {
     MarkedNumbers marked;
-    for (std::size_t at = 0; at < json.size();) {
+    for (std::size_t at = 0; at < text.size();) {
         std::size_t end = at + 1;
-        if (json[at] == '"') end = end_of_text(json, at);
-        const bool begins = json[at] == '-' || (json[at] >= '0' && json[at] <= '9');
-        if (begins) end = std::min(json.find_first_not_of(number_bytes, at), json.size());
-        const std::string_view token = std::string_view(json).substr(at, end - at);
+        if (text[at] == '"') end = end_of_text(text, at);
+        const bool begins = text[at] == '-' || (text[at] >= '0' && text[at] <= '9');
+        if (begins) end = std::min(text.find_first_not_of(number_bytes, at), text.size());
+        const std::string_view token = std::string_view(text).substr(at, end - at);
         if (begins && is_number(token) && !is_exact(token)) {
             marked.text.append(1, '"').append(mark).append(token).append(1, '"');
             marked.added.emplace_back(marked.text.size() - 1, mark.size() + 2);
@@ -93,12 +93,12 @@ MarkedNumbers mark_numbers(const std::string &json)
 
 std::string dump_with_numbers(const nlohmann::json &document, int indent)
 {
-    const std::string json = document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+    const std::string dumped = document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
     std::string text;
-    for (std::size_t at = 0; at < json.size();) {
+    for (std::size_t at = 0; at < dumped.size();) {
         std::size_t end = at + 1;
-        if (json[at] == '"') end = end_of_text(json, at);
-        const std::string_view token = std::string_view(json).substr(at, end - at);
+        if (dumped[at] == '"') end = end_of_text(dumped, at);
+        const std::string_view token = std::string_view(dumped).substr(at, end - at);
         const bool is_marked = token.size() > mark.size() + 2 && token.substr(1, mark.size()) == mark;
         const std::string_view number = is_marked ? token.substr(mark.size() + 1, token.size() - mark.size() - 2) : std::string_view();
         text.append(is_number(number) ? number : token);

@@ -19,7 +19,7 @@ struct MarkedNumbers {
     [[nodiscard]] std::size_t original(std::size_t byte) const;
 };
 
-MarkedNumbers mark_numbers(const std::string &json);
+MarkedNumbers mark_numbers(const std::string &text);
 
 // A document as text again, with its numbers as they were written. `indent` as for nlohmann's dump.
 std::string dump_with_numbers(const nlohmann::json &document, int indent = -1);

@@ -11,6 +11,7 @@
 #include "runner/root/door/agent_account.hpp"
 #include "runner/root/session/host_stamp.hpp"
 #include "runner/root/session/session_list.hpp"
+#include "runner/root/view/host_trees.hpp"
 
 namespace pi_agent {
 

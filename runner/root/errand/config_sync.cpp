@@ -25,7 +25,7 @@ namespace pi_agent {
 namespace {
 
 constexpr int look_interval_milliseconds = 250;
-constexpr std::size_t notice_limit = 100; // the children keep to fewer
+constexpr std::size_t most_notices = 100; // the children keep to fewer
 
 // The reader's failure explains the writer's, so it is looked for first.
 void rethrow_reader_failure(Child &reader)
@@ -140,7 +140,7 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
                 replace_meta_file(state, "manifest.new", "manifest");
             else if (packet->bytes.empty())
                 (&spoke == &reader ? reading : writing) = false;
-            else if (notices.size() < notice_limit)
+            else if (notices.size() < most_notices)
                 notices.push_back(packet->bytes);
         } catch (const Failure &) {
             if (&spoke == &writer && reading) rethrow_reader_failure(reader);

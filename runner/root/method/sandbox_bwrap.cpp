@@ -7,8 +7,10 @@
 #include "common/host/process_namespace.hpp"
 #include "common/seams/defence.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
+#include "runner/root/kernel/limit_events.hpp"
 #include "runner/root/kernel/limits_check.hpp"
 #include "runner/root/kernel/network_check.hpp"
+#include "runner/root/kernel/unit_usage.hpp"
 #include "runner/root/method/bwrap_preflight.hpp"
 #include "runner/root/method/bwrap_process.hpp"
 #include "runner/root/method/group_limits.hpp"
@@ -18,7 +20,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
@@ -27,7 +28,6 @@
 #include <sys/epoll.h>
 #include <sys/wait.h>
 #include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

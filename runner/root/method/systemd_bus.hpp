@@ -6,6 +6,7 @@
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "runner/plan/unit_properties.hpp"
+#include "runner/plan/unit_usage.hpp"
 
 #include <memory>
 #include <string>

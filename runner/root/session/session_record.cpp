@@ -20,7 +20,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *file_name = "record";
+constexpr const char *record_name = "record";
 constexpr const char *unfinished_name = "record.new";
 constexpr const char *unheard = "its runner did not record how: it was killed, or nothing took the entry";
 constexpr std::size_t note_limit = 64UL * 1024;
@@ -68,7 +68,7 @@ UniqueFd make_file(FdRef session, const std::string &content)
     if (!file) throw_errno("noting that the session's end is to be recorded");
     if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) throw_errno("locking the note of the session's end");
     if (write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
-        renameat(session.get(), unfinished_name, session.get(), file_name) != 0)
+        renameat(session.get(), unfinished_name, session.get(), record_name) != 0)
         throw_errno("noting that the session's end is to be recorded");
     return file;
 }
@@ -91,7 +91,7 @@ bool is_recorded(FdRef file)
 // A note that cannot be removed says nothing any more: else whoever cleans up would record a second end.
 void forget(FdRef session, FdRef note)
 {
-    if (unlinkat(session.get(), file_name, 0) != 0) static_cast<void>(ftruncate(note.get(), 0) == 0); // best_effort
+    if (unlinkat(session.get(), record_name, 0) != 0) static_cast<void>(ftruncate(note.get(), 0) == 0); // best_effort
 }
 
 } // namespace
@@ -184,7 +184,7 @@ void SessionRecord::failed(ExitStatus status, const std::string &reason)
 
 std::optional<OpenRecord> read_open_record(FdRef session)
 {
-    const UniqueFd note = UniqueFd::adopt(openat(session.get(), file_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
+    const UniqueFd note = UniqueFd::adopt(openat(session.get(), record_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
     if (!note) require_gone("opening the note of the session's end");
     if (!note || is_recorded(note)) return std::nullopt;
     auto [subject, started_usec] = read_note(note);
@@ -194,7 +194,7 @@ std::optional<OpenRecord> read_open_record(FdRef session)
 bool has_open_end(FdRef session)
 {
     struct stat status {};
-    if (fstatat(session.get(), file_name, &status, AT_SYMLINK_NOFOLLOW) == 0) return status.st_size > 0;
+    if (fstatat(session.get(), record_name, &status, AT_SYMLINK_NOFOLLOW) == 0) return status.st_size > 0;
     require_gone("looking for the note of the session's end");
     return false;
 }
@@ -203,7 +203,7 @@ bool record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id
 {
     const UniqueFd session = try_open_session(open_sessions(), session_id);
     if (!session) return true;
-    const UniqueFd note = UniqueFd::adopt(openat(session.get(), file_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
+    const UniqueFd note = UniqueFd::adopt(openat(session.get(), record_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
     if (!note) require_gone("opening the note of the session's end");
     if (!note) return true; // nothing had started, or all is recorded
     if (!lock_until(note, deadline, "the note of the session's end")) return false;

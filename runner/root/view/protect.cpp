@@ -51,10 +51,10 @@ public:
     void protect(const std::map<std::string, PointKind> &points)
     {
         for (const auto &[path, kind] : points) {
-            const bool read_only = kind == PointKind::read_only;
-            if (ids_.contains(path) || (read_only && !defence_is_on("protect"))) continue;
+            const bool is_read_only = kind == PointKind::read_only;
+            if (ids_.contains(path) || (is_read_only && !defence_is_on("protect"))) continue;
             const UniqueFd target = open_beneath(top_.fd, path, O_PATH);
-            put(clone_mount(root_, target, Submounts::take_along, MountAttributes{read_only, nullptr}), target, path);
+            put(clone_mount(root_, target, Submounts::take_along, MountAttributes{is_read_only, nullptr}), target, path);
         }
     }
 
