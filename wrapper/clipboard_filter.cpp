@@ -50,7 +50,7 @@ std::string ClipboardFilter::filter(std::string_view output)
     out.reserve(output.size() + held_.size());
     while (!output.empty()) {
         if (state_ == State::text) { // most of it
-            const auto special = std::find_if(output.begin(), output.end(), [](char c) {
+            const auto *const special = std::find_if(output.begin(), output.end(), [](char c) {
                 const auto byte = static_cast<unsigned char>(c);
                 return byte == esc || byte == utf8_lead || byte == osc || byte == dcs;
             });

@@ -62,8 +62,8 @@ void forget_pending_signals()
 
 std::string words_for_start_failure(const std::string &number)
 {
-    const int problem = std::atoi(number.c_str());
-    const std::string what = SystemFailure(problem, std::string("starting ") + build::sudo_path).what();
+    const auto problem = static_cast<int>(std::strtol(number.c_str(), nullptr, 10));
+    std::string what = SystemFailure(problem, std::string("starting ") + build::sudo_path).what();
     if (problem == EMFILE) return what + "; raise the limit in the calling shell (ulimit -n)";
     if (problem == ENOENT) return what + "; the administrator installs sudo";
     return what;

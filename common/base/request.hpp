@@ -99,7 +99,7 @@ RunnerMessage decode_runner_message(std::string_view bytes);
 
 // Wrapper to runner, and runner to pi-agent-exec.
 struct ForwardSignal {
-    int number;                 // is_forwarded_signal
+    int number = 0;             // is_forwarded_signal
     bool from_keyboard = false; // for the whole job, as the kernel sends it, and not for one process
 };
 // The wrapper has set the pty up: the agent may start, with the keyboard or, as what runs in the background, without.

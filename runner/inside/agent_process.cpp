@@ -65,7 +65,7 @@ public:
     explicit Foreground(pid_t agent) noexcept : agent_(agent), agents_(agent) {}
 
     // All signals are blocked here, TTOU too: so both work from the background. best_effort: an agent without a terminal has no foreground.
-    void give()
+    void give() const
     {
         const UniqueFd terminal = open_terminal();
         if (!terminal || tcgetpgrp(terminal.get()) != getpgrp()) return;

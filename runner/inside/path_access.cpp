@@ -41,8 +41,8 @@ std::string dangling_end(const std::string &path)
         if (unknown) return "";
         std::filesystem::path place;
         bool is_link = false;
-        for (auto part = real.begin(); part != real.end(); ++part) { // a link that leads nowhere is none to weakly_canonical()
-            place /= *part;
+        for (const auto &part : real) { // a link that leads nowhere is none to weakly_canonical()
+            place /= part;
             if (is_link || !std::filesystem::is_symlink(place, unknown)) continue;
             place = place.parent_path() / std::filesystem::read_symlink(place, unknown);
             is_link = true;

@@ -98,8 +98,11 @@ def times_throttled(legacy):
 
 
 def left(machine):
-    """Without the runners' scopes: under version 1 a systemd in a container is not told that a control group is empty, and keeps them."""
-    return [line for line in leftovers(machine) if not line.startswith("pi-agent-run-")]
+    """Without the runners' scopes: under version 1 a systemd in a container is not told that a control group is empty, and keeps them, with the slice
+    that they lie in."""
+    lines = leftovers(machine)
+    kept = ("pi-agent-run-", "pi-agent-u") if any(line.startswith("pi-agent-run-") for line in lines) else ()
+    return [line for line in lines if not line.startswith(kept)]
 
 
 def test_a_command_that_takes_too_much_memory_is_killed_and_the_agent_goes_on(legacy, limited):
@@ -133,8 +136,8 @@ def test_the_limits_hold_a_container(legacy, limited, method):
         assert "and the kernel killed the agent, or what it ran" in only_message(done)
         done = pi(legacy, "sh", BOMB)
         assert done.returncode == 0 and int(done.stdout) < 100 and "limits.tasks" in only_message(done), done
-        limited(f"{{cpu: 30%}}\nsandbox: {named_method(method)}")
-        assert used_processor(pi(legacy, "sh", BUSY)) < 1.5  # of six seconds; that the limit held it, and no busy host, is what the kernel says:
+        limited(f"{{cpu: 5%}}\nsandbox: {named_method(method)}")
+        assert used_processor(pi(legacy, "sh", BUSY)) < 1  # of six seconds; that the limit held it, and no busy host, is what the kernel says:
         assert times_throttled(legacy) > 5
         wait_until_empty(lambda: left(legacy))
         # Of version 1 docker makes groups in hierarchies that systemd does not look after.
@@ -169,7 +172,7 @@ def test_a_session_has_as_much_processor_as_the_policy_says(legacy, limited):
 
 
 def test_the_kernel_counts_the_throttling(legacy, limited):
-    limited("{cpu: 30%}")
+    limited("{cpu: 5%}")  # less than a busy host leaves to each of twenty
     assert times_throttled(legacy) > 5
 
 

@@ -72,7 +72,7 @@ TEST_CASE("finds other names of what is masked, in a git directory too")
 
 TEST_CASE("of a file in a directory that its owner closed the other names are masked too" * doctest::skip(not_root()))
 {
-    for (const mode_t mode : {0, 0100, 0400}) {
+    for (const mode_t mode : {0U, 0100U, 0400U}) {
         const ShownProject project;
         const Account user = user_account();
         for (const char *name : {"a", "keys/deep", "b"})

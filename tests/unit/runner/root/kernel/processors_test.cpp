@@ -33,7 +33,7 @@ AskForProcessors kernel_for(std::size_t processors, std::vector<std::size_t> &as
 
 TEST_CASE("the processors of a host are known however many its kernel can have")
 {
-    for (const std::size_t processors : {1, 1024, 1025, 2048, 5120, 8192, 262144}) {
+    for (const std::size_t processors : {1U, 1024U, 1025U, 2048U, 5120U, 8192U, 262144U}) {
         CAPTURE(processors);
         std::vector<std::size_t> asked;
         const std::vector<cpu_set_t> sets = processors_of(1, kernel_for(processors, asked));
