@@ -1,5 +1,7 @@
 """What a caller hands over can make whoever closes it wait, beyond SIGKILL: root must never be the one that closes it."""
 
+import time
+
 import pytest
 from target import INSIDE, Outcome
 from test_bus import name_on_bus
@@ -112,6 +114,13 @@ signal.pause()
 STAYING = ("sh", "-c", "echo $PI_AGENT_SESSION; exec sleep 4321")
 
 
+def wait_until_it_waits(target, process):
+    """For what nothing interrupts (proc(5), state D), on a busy host; a while at most."""
+    until = time.monotonic() + 5
+    while time.monotonic() < until and b"State:\tD" not in target.machine.root(["cat", f"/proc/{process}/status"]).stdout:
+        time.sleep(0.05)
+
+
 @pytest.mark.position("outsider")
 def test_a_session_is_ended_though_its_runner_cannot_be(prove):
     """It waits in close(2), beyond SIGKILL (docs/known-weaknesses.md). What the administrator ends has ended all the same."""
@@ -122,6 +131,7 @@ def test_a_session_is_ended_though_its_runner_cannot_be(prove):
         script = HAND_OVER.format(inside=INSIDE, name=name_on_bus(target, runner))
         with target.machine.popen(["python3", "-c", script], user="eve") as eve:
             assert eve.stdout.readline() == b"handed over\n"
+            wait_until_it_waits(target, runner)
             target.machine.root(["pi-agentctl", "stop", session.id], timeout=90)
             waits = target.machine.root(["test", "-e", f"/proc/{runner}"]).returncode == 0
             left = target.machine.root(["pgrep", "-f", "^sleep 4321"]).stdout

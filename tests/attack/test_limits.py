@@ -186,7 +186,7 @@ own.settimeout(2)  # once the runner has hung up, nobody reads
 sent = 0
 for _ in range(500):
     try:
-        own.send(number(SIGNAL) + number(signal.SIGUSR2))
+        own.send(number(SIGNAL) + number(signal.SIGUSR2) + number(0))
         sent += 1
     except OSError:
         break

@@ -34,6 +34,14 @@ def sleepers(target):
     return target.machine.root(["pgrep", "-f", "^sleep 4321"]).stdout.split()
 
 
+def wait_for_both(target):
+    """Until the agent and its grandchild sleep: the id is said before."""
+    until = time.monotonic() + SECONDS
+    while len(sleepers(target)) != 2:
+        assert time.monotonic() < until, sleepers(target)
+        time.sleep(0.05)
+
+
 def wait_for(look):
     """What `look` still finds when it must find nothing."""
     until = time.monotonic() + SECONDS
@@ -60,7 +68,7 @@ def test_no_agent_survives_its_runner(prove):
 
     def attack(target):
         target.session(*STUBBORN)
-        assert len(sleepers(target)) == 2, "the agent and its grandchild"
+        wait_for_both(target)
         target.machine.root(["pkill", "-KILL", "-f", "^/usr/libexec/pi-agent/pi-agent-runner"], check=True)
         left = wait_for(lambda: sleepers(target))
         target.machine.root("pkill -9 -x sleep; true")
@@ -91,7 +99,7 @@ def test_no_agent_survives_what_watches_its_container(prove, product, machine_na
 def test_whoever_of_the_engine_is_killed_nothing_is_left(product, victim):
     traces = product.quiet_traces()
     session = product.session(*STUBBORN)
-    assert len(sleepers(product)) == 2, "the agent and its grandchild"
+    wait_for_both(product)
     product.machine.root(["pkill", "-KILL", *(["-f", "^/usr/libexec/pi-agent/pi-agent-runner"] if "runner" in victim else ["-x", victim])], check=True)
     assert not wait_for(lambda: sleepers(product))
     assert session.process.wait(timeout=30) != 0
