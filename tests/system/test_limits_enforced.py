@@ -136,7 +136,7 @@ def test_the_limits_hold_a_container(legacy, limited, method):
         assert "and the kernel killed the agent, or what it ran" in only_message(done)
         done = pi(legacy, "sh", BOMB)
         assert done.returncode == 0 and int(done.stdout) < 100 and "limits.tasks" in only_message(done), done
-        limited(f"{{cpu: 5%}}\nsandbox: {named_method(method)}")
+        limited(f"{{cpu: 10%}}\nsandbox: {named_method(method)}")
         assert used_processor(pi(legacy, "sh", BUSY)) < 1  # of six seconds; that the limit held it, and no busy host, is what the kernel says:
         assert times_throttled(legacy) > 5
         wait_until_empty(lambda: left(legacy))
@@ -172,7 +172,7 @@ def test_a_session_has_as_much_processor_as_the_policy_says(legacy, limited):
 
 
 def test_the_kernel_counts_the_throttling(legacy, limited):
-    limited("{cpu: 5%}")  # less than a busy host leaves to each of twenty
+    limited("{cpu: 10%}")  # less than a busy host leaves to each of ten
     assert times_throttled(legacy) > 5
 
 
