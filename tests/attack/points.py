@@ -70,7 +70,7 @@ def name_of(point):
 
 
 def points_in_the_sources():
-    files = [file for area in ("common", "runner", "wrapper", "admin") for file in (SOURCES / area).glob("*.cpp")]
+    files = [file for area in ("common", "runner", "wrapper", "admin") for file in (SOURCES / area).rglob("*.cpp")]
     return sorted(name for file in files for name in re.findall(r'fault_point\("([^"]+)"\)', file.read_text()))
 
 

@@ -35,10 +35,10 @@ def test_the_product_takes_no_notice_of_the_file(product):
 def test_every_seam_in_the_sources_is_used_by_a_test():
     """A defence that lands without its case fails here."""
     here = Path(__file__).resolve().parent
-    sources = [file for area in ("common", "runner", "wrapper", "admin") for file in (here.parents[1] / area).glob("*.cpp")]
+    sources = [file for area in ("common", "runner", "wrapper", "admin") for file in (here.parents[1] / area).rglob("*.cpp")]
     seams = {word.split('"')[0] for file in sources for word in file.read_text().split('defence_is_on("')[1:]} - {"unit:"}
     for engine in ("docker", "podman"):
-        asked = (here.parents[1] / "runner" / f"{engine}_command.cpp").read_text().split('options.is_on("')[1:]
+        asked = (here.parents[1] / "runner/plan" / f"{engine}_command.cpp").read_text().split('options.is_on("')[1:]
         assert asked
         seams |= {engine + ":" + word.split('"')[0] for word in asked}
     tests = "".join(file.read_text() for file in here.glob("test_*.py"))

@@ -9,7 +9,7 @@ import pytest
 from cache import SOURCE
 from launching import DEMO, STANDARD_POLICY
 
-PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(str(page.relative_to(SOURCE)) for page in (SOURCE / "docs").glob("*.md"))]
+PAGES = ["README.md", "CONTRIBUTING.md", "SECURITY.md", *sorted(str(page.relative_to(SOURCE)) for page in (SOURCE / "docs").rglob("*.md"))]
 PROGRAMS = r"apt-get|cd|clang-tidy|git|grep|journalctl|meson|npm|pi|pi-agentctl|ssh-keygen|touch|tests/\S+|\./\w+"
 COMMAND = re.compile(rf"(?:sudo )?(?:{PROGRAMS})(?= |$)|sudo sh ")
 # What cannot run in the machine, and where it runs.

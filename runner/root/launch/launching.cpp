@@ -40,12 +40,12 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
 
 UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, const RootTree &tree)
 {
-    auto [control, launcher] = make_channel();
+    auto ends = make_channel(); // the runner's, and the launcher's
     session.end.sandbox_may_live();
-    entered.sandbox->start(plan_sandbox(entered, heard.project, session, tree), launcher);
-    launcher.reset();
+    entered.sandbox->start(plan_sandbox(entered, heard.project, session, tree), ends.second);
+    ends.second.reset();
     heard.guards.end_search();
-    return std::move(control);
+    return std::move(ends.first);
 }
 
 void show_notes(const Entered &entered, const ProjectGuards &guards, const OpenedSession &session, const RootTree &tree,
