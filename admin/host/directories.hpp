@@ -1,4 +1,4 @@
-// Directories of pi-agent that belong to root (design section 3), made by descriptor.
+// Directories of pi-agent that belong to root (docs/places.md), made by descriptor.
 #pragma once
 
 #include "admin/host/changes.hpp"

@@ -1,4 +1,4 @@
-// One session from an authenticated caller to the agent's end, phase by phase (design section 5).
+// One session from an authenticated caller to the agent's end, phase by phase (docs/architecture.md).
 #pragma once
 
 #include "common/base/fd.hpp"

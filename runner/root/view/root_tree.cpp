@@ -179,7 +179,7 @@ UniqueFd make_terminals(const AsRoot &root, std::vector<LateMount> &late)
 }
 
 // Puts the file on the settings inside, read-only. Every directory above becomes a mount point: what is none can be renamed, and another
-// put in its place (design, section 5, step 6).
+// put in its place.
 void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd &locked)
 {
     std::string path;
