@@ -20,11 +20,10 @@ std::string place_of_tmpdir(const std::string &named, const std::string &shown_p
     const bool absolute = named[0] == '/';
     std::vector<std::string> components = path_components(absolute ? "" : shown_path + "/" + below);
     for (const auto &name : path_components(named)) {
-        if (name == "..") {
-            if (!components.empty()) components.pop_back();
-        } else if (name != ".") {
+        if (name != "..")
             components.push_back(name);
-        }
+        else if (!components.empty())
+            components.pop_back();
     }
     const std::vector<std::string> root = path_components(shown_path);
     if (components.size() <= root.size() || !std::equal(root.begin(), root.end(), components.begin()))

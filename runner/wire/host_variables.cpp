@@ -25,7 +25,7 @@ std::vector<EnvAssignment> decode_assignments(std::string_view bytes)
     Decoder decoder(bytes);
     const std::vector<std::string> texts = decoder.texts(3 * variable_limit);
     decoder.end();
-    if (texts.size() % 3 != 0) throw ProtocolError("a variable of the user's files is not complete");
+    if (texts.size() % 3 != 0) throw ProtocolError("a variable of a file is not complete");
     std::vector<EnvAssignment> all;
     for (std::size_t index = 0; index < texts.size(); index += 3)
         all.push_back({texts[index], texts[index + 1], texts[index + 2]});

@@ -9,6 +9,7 @@
 #include "runner/plan/bwrap_arguments.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/method/bwrap_preflight.hpp"
+#include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/method/own_group.hpp"
 
 #include <array>
@@ -18,7 +19,6 @@
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <string>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -30,18 +30,6 @@ namespace {
 
 constexpr int arguments_fd = 3; // in bwrap
 constexpr int info_fd = 4;
-
-// Not in its argv, where every user of the host could read them.
-UniqueFd as_file(const std::vector<std::string> &arguments)
-{
-    std::string text;
-    for (const auto &argument : arguments)
-        text.append(argument).push_back('\0');
-    UniqueFd file = UniqueFd::adopt(memfd_create("bwrap", MFD_CLOEXEC));
-    if (!file || pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-        throw_errno("writing bwrap's arguments");
-    return file;
-}
 
 // To the agent's, unless the runner's is as high: in a container that is killed first among others, nobody may lower it.
 bool raise_oom_score()
@@ -93,7 +81,7 @@ bool raise_oom_score()
 pid_t run_bwrap(const AsRoot &root, const SandboxPlan &plan, FdRef group, const BwrapDescriptors &descriptors)
 {
     require_bwrap_network(root, plan.network);
-    const UniqueFd arguments_file = as_file(bwrap_options(plan, info_fd));
+    const UniqueFd arguments_file = write_arguments("bwrap", bwrap_options(plan, info_fd)); // every user could read its argv
     std::vector<std::string> arguments = {"bwrap", "--args", std::to_string(arguments_fd), "--"};
     const std::vector<std::string> command = bwrap_command(plan);
     arguments.insert(arguments.end(), command.begin(), command.end());

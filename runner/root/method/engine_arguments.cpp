@@ -15,14 +15,14 @@ constexpr std::size_t arguments_limit = std::size_t{1} << 20U; // bytes
 
 } // namespace
 
-UniqueFd write_engine_arguments(const std::vector<std::string> &arguments)
+UniqueFd write_arguments(const std::string &program, const std::vector<std::string> &arguments)
 {
     std::string text;
     for (const auto &argument : arguments)
         text.append(argument).push_back('\0');
-    UniqueFd file = UniqueFd::adopt(memfd_create("engine", MFD_CLOEXEC));
+    UniqueFd file = UniqueFd::adopt(memfd_create(program.c_str(), MFD_CLOEXEC));
     if (!file || pwrite(file.get(), text.data(), text.size(), 0) != static_cast<ssize_t>(text.size()))
-        throw_errno("writing the engine's arguments");
+        throw_errno("writing " + program + "'s arguments");
     return file;
 }
 

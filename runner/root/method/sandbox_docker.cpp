@@ -86,7 +86,7 @@ void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)
     watch(door_->fd());
     const DockerContainer container{host_.image, place_in_hierarchy(group_of_service(session_id_)), host_name(), show_tree(plan)};
     const UniqueFd complaint = make_complaint();
-    const UniqueFd arguments = write_engine_arguments(docker_command(plan, container));
+    const UniqueFd arguments = write_arguments("the engine", docker_command(plan, container));
     start_unit(plan, {FdRef(-1), arguments, complaint});
 }
 

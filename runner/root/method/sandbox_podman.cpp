@@ -35,7 +35,7 @@ void PodmanSandbox::start(const SandboxPlan &plan, FdRef launcher)
     make_place_for_podman();
     expect_account(plan);
     const UniqueFd complaint = make_complaint();
-    const UniqueFd arguments = write_engine_arguments(podman_command(plan, host_name()));
+    const UniqueFd arguments = write_arguments("the engine", podman_command(plan, host_name()));
     start_unit(plan, {launcher, arguments, complaint});
 }
 

@@ -32,7 +32,7 @@ int status_for(const std::string &text)
 TEST_CASE("an engine's arguments arrive as they were given")
 {
     const std::vector<std::string> arguments = {"podman", "", "a,b \n", "--x=1"};
-    CHECK(read_engine_arguments(write_engine_arguments(arguments)) == arguments);
+    CHECK(read_engine_arguments(write_arguments("the engine", arguments)) == arguments);
 }
 
 TEST_CASE("a file that ends in the middle of an argument, or has none, is refused")
