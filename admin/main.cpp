@@ -1,8 +1,7 @@
 // pi-agentctl: the administrators' tool. Reads its command line and runs one command.
 #include "admin/cli/commands.hpp"
-#include "admin/sessions/shell.hpp"
-#include "admin/text/nothing.hpp"
-#include "admin/text/problem_report.hpp"
+#include "admin/sessions/sessions.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/problems.hpp"

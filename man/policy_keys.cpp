@@ -1,5 +1,5 @@
 // Prints the part of pi-agent-policy(5) that lists the keys, in scdoc(5), from the one table of them. Run while the manual is built.
-#include "common/policy/policy_key_text.hpp"
+#include "common/policy/policy_keys.hpp"
 
 #include <iostream>
 

@@ -1,4 +1,4 @@
-# Which accounts agents run as, from the values of the options: what common/decide/access_rules.cpp and admin/host/accounts.cpp decide on the host.
+# Which accounts agents run as, from the values of the options: what common/decide/decision.cpp and admin/host/accounts.cpp decide on the host.
 { values }:
 let
   inherit (builtins) attrNames concatMap elem filter head substring stringLength;

@@ -2,8 +2,8 @@
 // or where there is no systemd by the runner, to wait for the runner's end.
 #include "common/base/error.hpp"
 #include "common/host/identity.hpp"
-#include "runner/root/confined/cleanup.hpp"
 #include "runner/root/confined/root_confinement.hpp"
+#include "runner/root/confined/session_end.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include "runner/root/session/record.hpp"

@@ -2,11 +2,11 @@
 // complaints as standard output and standard error. Becomes docker's client, with nothing of anybody's environment.
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/base/exec_pointers.hpp"
 #include "common/base/fd.hpp"
-#include "common/seams/fault_point.hpp"
-#include "runner/root/method/docker_preflight.hpp"
+#include "common/base/process.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/method/engine_arguments.hpp"
+#include "runner/root/method/preflight.hpp"
 
 #include <cstdio>
 #include <exception>

@@ -2,13 +2,12 @@
 // end.
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/agent_process.hpp"
 #include "runner/inside/landlock.hpp"
+#include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
-#include "runner/wire/patience.hpp"
 
 #include <charconv>
 #include <csignal>

@@ -3,13 +3,12 @@
 // Becomes podman, with nothing of anybody's environment.
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/base/exec_pointers.hpp"
 #include "common/base/fd.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
-#include "runner/plan/podman_command.hpp"
+#include "common/base/process.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/plan/engine_commands.hpp"
 #include "runner/root/method/engine_arguments.hpp"
-#include "runner/root/method/podman_preflight.hpp"
+#include "runner/root/method/preflight.hpp"
 
 #include <array>
 #include <cerrno>

@@ -3,10 +3,9 @@
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/base/idle_memory.hpp"
-#include "common/decide/links_out.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/base/process.hpp"
+#include "common/decide/root_path.hpp"
+#include "common/seams/seams.hpp"
 #include "wrapper/aftermath_notice.hpp"
 #include "wrapper/progress_line.hpp"
 

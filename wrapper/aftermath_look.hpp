@@ -18,7 +18,7 @@ struct LookPlan {
     std::vector<std::string> path_entries;      // of the user's PATH that lie in it: canonical, absolute
     std::string home;                           // the user's
     timespec start{};                           // before anything of the session ran
-    AgentPlaces agents = {};                    // where links lead nowhere else (common/decide/links_out.hpp)
+    AgentPlaces agents = {};                    // where links lead nowhere else (common/decide/root_path.hpp)
     std::vector<std::string> read_as_user = {}; // by the next start
 };
 

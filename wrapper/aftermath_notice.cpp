@@ -1,10 +1,10 @@
 // Wording of the notice, and its entry in the journal.
 #include "wrapper/aftermath_notice.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/record/journal.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
 
 #include <algorithm>

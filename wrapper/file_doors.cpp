@@ -1,7 +1,7 @@
 // The table of files, and how each is looked at.
 #include "wrapper/file_doors.hpp"
 
-#include "common/base/json_depth.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_paths.hpp"
 
 #include <array>

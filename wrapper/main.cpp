@@ -3,7 +3,7 @@
 #include "common/base/error.hpp"
 #include "common/base/request.hpp"
 #include "common/policy/policy_load.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
 #include "wrapper/network_notice.hpp"
 #include "wrapper/options.hpp"

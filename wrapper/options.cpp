@@ -2,7 +2,7 @@
 #include "wrapper/options.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 
 #include <set>
 

@@ -2,13 +2,11 @@
 #include "wrapper/refusal.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/decide/access_rules.hpp"
+#include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
-#include "common/decide/links_out.hpp"
 #include "common/decide/root_path.hpp"
-#include "common/host/user_namespace.hpp"
-#include "common/host/working_directory.hpp"
+#include "common/host/beneath.hpp"
+#include "common/host/namespaces.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/record/record_event.hpp"
 

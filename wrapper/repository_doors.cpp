@@ -2,7 +2,7 @@
 #include "wrapper/repository_doors.hpp"
 
 #include "common/base/git_settings.hpp"
-#include "common/base/placeholder_text.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_paths.hpp"
 
 #include <algorithm>

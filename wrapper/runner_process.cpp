@@ -4,7 +4,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "wrapper/refusal.hpp"
 
 #include <algorithm>

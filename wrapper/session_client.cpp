@@ -2,8 +2,8 @@
 #include "wrapper/session_client.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/idle_memory.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/base/process.hpp"
+#include "common/seams/seams.hpp"
 #include "wrapper/job_signals.hpp"
 #include "wrapper/progress_line.hpp"
 #include "wrapper/runner_process.hpp"

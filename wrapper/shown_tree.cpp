@@ -1,9 +1,9 @@
 // Looking at a tree by descriptor.
 #include "wrapper/shown_tree.hpp"
 
-#include "common/base/directory_stream.hpp"
+#include "common/base/files.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <array>

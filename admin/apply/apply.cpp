@@ -1,22 +1,20 @@
-// The order in which a host is changed: the sudo rule comes last, so that nobody can start what is not ready.
+// The commands that change the host: apply, remove, rollback, init, edit; and what they show beforehand.
 #include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/canary_run.hpp"
 #include "admin/diagnose/check.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
-#include "admin/host/directories.hpp"
 #include "admin/host/hidden_places.hpp"
-#include "admin/host/host_lock.hpp"
-#include "admin/host/npm_installs.hpp"
+#include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
-#include "admin/host/system_managed.hpp"
 #include "admin/programs/program.hpp"
-#include "admin/sessions/session_ends.hpp"
+#include "admin/sessions/sessions.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/root/session/host_stamp.hpp"
+#include "runner/root/session/version_stamp.hpp"
 
 #include <exception>
 #include <set>
@@ -201,6 +199,68 @@ void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &war
         if (last && !are_same(*last, files)) out << "the policy has changed since it was last applied:\n" << difference_of(*last, files);
     }
     apply_files(observer, std::move(lock), files, options, out, warnings);
+}
+
+namespace {
+
+// Whatever is wrong with it: what cannot be read as a policy is no obstacle to putting another one there.
+PolicyFiles read_installed()
+{
+    try {
+        return read_policy_sources(policy_path);
+    } catch (const PolicyError &) {
+        return {};
+    }
+}
+
+PolicyFiles choose(const AsRoot &root, const PolicyFiles &installed)
+{
+    auto applied = read_applied(root);
+    if (applied.last && !are_same(*applied.last, installed)) return std::move(*applied.last);
+    if (applied.previous) return std::move(*applied.previous);
+    throw Nothing("no earlier policy was applied on this host, so there is none to go back to");
+}
+
+void check_wanted(const PolicyFiles &wanted, const Observer &observer)
+{
+    const auto policy = parse_policy(wanted);
+    if (!policy.wrapper.enable) return; // the emergency stop needs nothing of the host
+    Problems problems;
+    check_host(policy, observer, Means::installed, problems);
+    problems.throw_if_any();
+}
+
+} // namespace
+
+void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
+{
+    require_own_policy("rollback");
+    const auto observer = Observer::self();
+    if (!observer.root())
+        throw Failure(ExitStatus::denied, "rollback changes the host, so only root can run it; try 'sudo pi-agentctl rollback'");
+    const auto &root = *observer.root();
+    auto editing = take_edit_lock(root);
+    const auto installed = read_installed();
+    const auto wanted = choose(root, installed);
+    check_wanted(wanted, observer);
+    out << difference_of(installed, wanted) << std::flush;
+    if (!options.dry_run) require_consent("Put this policy back, and apply it?", yes);
+    auto lock = take_apply_lock(root); // not while somebody is asked: it would keep an emergency stop waiting
+    if (!are_same(read_installed(), installed) || !are_same(choose(root, installed), wanted))
+        throw Failure(ExitStatus::limit, "somebody else has changed or applied the policy meanwhile; run it again");
+    Changes changes(options.dry_run, out);
+    install_policy_files(root, installed, wanted, changes);
+    if (!options.dry_run && !are_same(read_policy_sources(policy_path), wanted)) // a file that could not be read before
+        throw Failure(ExitStatus::configuration,
+                      "the policy is back, but policy.d or users.d holds other files beside it; look at them, and run 'pi-agentctl apply'");
+    editing.reset();
+    try {
+        auto order = options;
+        order.files_changed = changes.count() > 0;
+        apply_files(observer, std::move(lock), wanted, order, out, warnings);
+    } catch (const Failure &failure) {
+        throw Failure(failure.status(), std::string("the files of the policy are those that came back, but: ") + failure.what());
+    }
 }
 
 } // namespace pi_agent

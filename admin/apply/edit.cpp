@@ -1,15 +1,11 @@
 // A draft beside the policy, an editor, a check, and a rename.
-#include "admin/apply/edit.hpp"
-
 #include "admin/apply/apply.hpp"
+
 #include "admin/diagnose/check.hpp"
-#include "admin/host/host_lock.hpp"
 #include "admin/host/policy_files.hpp"
-#include "admin/host/root_file.hpp"
-#include "admin/host/system_managed.hpp"
+#include "admin/host/root_files.hpp"
 #include "admin/text/editor.hpp"
-#include "admin/text/problem_report.hpp"
-#include "admin/text/question.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"

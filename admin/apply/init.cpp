@@ -1,13 +1,13 @@
 // Looking for people and for where they keep their projects, and writing that down with comments.
-#include "admin/apply/init.hpp"
+#include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/check.hpp"
 #include "admin/host/accounts.hpp"
-#include "admin/host/system_managed.hpp"
+#include "admin/host/root_files.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
 #include "common/base/fd.hpp"
-#include "common/base/whole_file.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"

@@ -1,5 +1,5 @@
 // Each form of a value as a schema.
-#include "admin/apply/policy_schema.hpp"
+#include "admin/apply/apply.hpp"
 
 #include "common/policy/policy_keys.hpp"
 #include "common/policy/policy_values.hpp"

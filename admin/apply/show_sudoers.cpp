@@ -1,5 +1,5 @@
 // The text of the rule, checked by itself.
-#include "admin/apply/show_sudoers.hpp"
+#include "admin/apply/apply.hpp"
 
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"

@@ -11,7 +11,7 @@
 
 namespace pi_agent {
 
-// What the command line asks for. It throws Failure, or Nothing (admin/text/nothing.hpp).
+// What the command line asks for. It throws Failure, or Nothing (admin/text/terminal.hpp).
 using Command = std::function<void()>;
 
 // Each adds its commands to `app`; the one that is given leaves in `chosen` what it does.

@@ -1,9 +1,9 @@
 // What may stand where the cursor is in a command line of pi-agentctl, found by walking the same commands and options that parse it.
-#include "admin/apply/init.hpp"
+#include "admin/apply/apply.hpp"
 #include "admin/cli/commands.hpp"
 #include "admin/diagnose/canary_run.hpp"
 #include "admin/render/render.hpp"
-#include "admin/sessions/record_reader.hpp"
+#include "admin/sessions/history.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "common/base/error.hpp"
 #include "common/policy/policy_load.hpp"

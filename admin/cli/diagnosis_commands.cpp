@@ -2,9 +2,9 @@
 #include "admin/cli/commands.hpp"
 #include "admin/diagnose/doctor.hpp"
 #include "admin/diagnose/explain.hpp"
-#include "admin/diagnose/versions.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/diagnose/why.hpp"
-#include "admin/sessions/shell.hpp"
+#include "admin/sessions/sessions.hpp"
 
 #include <iostream>
 #include <vector>

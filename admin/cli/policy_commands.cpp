@@ -1,11 +1,5 @@
 // The command line of the commands about the policy: check, schema, init, edit, apply, rollback, sudoers, remove.
 #include "admin/apply/apply.hpp"
-#include "admin/apply/edit.hpp"
-#include "admin/apply/init.hpp"
-#include "admin/apply/policy_schema.hpp"
-#include "admin/apply/remove.hpp"
-#include "admin/apply/rollback.hpp"
-#include "admin/apply/show_sudoers.hpp"
 #include "admin/cli/commands.hpp"
 #include "admin/diagnose/check.hpp"
 

@@ -2,7 +2,7 @@
 #include "admin/cli/commands.hpp"
 #include "admin/sessions/history.hpp"
 #include "admin/sessions/sessions.hpp"
-#include "admin/text/table.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/policy/policy_paths.hpp"
 

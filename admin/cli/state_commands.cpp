@@ -1,8 +1,6 @@
 // The command line of `state` and what is below it: prune, reset, export.
 #include "admin/cli/commands.hpp"
 #include "admin/state/state.hpp"
-#include "admin/state/state_export.hpp"
-#include "admin/state/state_removal.hpp"
 #include "common/base/error.hpp"
 
 #include <fmt/format.h>

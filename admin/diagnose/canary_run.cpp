@@ -5,7 +5,7 @@
 #include "admin/programs/user_program.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/inside/landlock.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "admin/diagnose/user_view.hpp"
-#include "common/decide/access_rules.hpp"
+#include "common/decide/decision.hpp"
 #include "common/policy/policy.hpp"
 
 #include <functional>

@@ -1,17 +1,14 @@
 // Everything that is wrong with a policy, in one report.
 #include "admin/diagnose/check.hpp"
 
-#include "admin/diagnose/explain_limits.hpp"
-#include "admin/text/draft.hpp"
-#include "admin/text/problem_report.hpp"
-#include "admin/text/table.hpp"
-#include "common/base/escape.hpp"
+#include "admin/diagnose/explain.hpp"
+#include "admin/text/terminal.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sources.hpp"
-#include "runner/plan/search_tools.hpp"
-#include "runner/root/kernel/direct_binary.hpp"
+#include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
 
 #include <filesystem>

@@ -1,7 +1,7 @@
 // pi-agentctl check: is the policy valid, and does this host fit it?
 #pragma once
 
-#include "admin/diagnose/host_check.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/diagnose/user_view.hpp"
 #include "common/base/problems.hpp"
 #include "common/policy/policy_load.hpp"
@@ -32,7 +32,7 @@ struct CheckReport {
     Unverified unverified;
     std::size_t entries = 0; // of `users`
     bool enabled = false;
-    std::string idle; // idle_defaults (admin/diagnose/explain_limits.hpp)
+    std::string idle; // idle_defaults (admin/diagnose/explain.hpp)
 };
 
 // Of the policy of this host, or of a draft, read alone from a file that need not be trusted. Each part is judged as far as it can be,

@@ -3,17 +3,15 @@
 
 #include "admin/diagnose/check.hpp"
 #include "admin/diagnose/explain.hpp"
-#include "admin/diagnose/host_faults.hpp"
-#include "admin/diagnose/sudo_faults.hpp"
-#include "admin/diagnose/user_faults.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/host/accounts.hpp"
-#include "admin/text/table.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/remedy.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/root/kernel/direct_binary.hpp"
+#include "runner/root/kernel/installed_tools.hpp"
 
 #include <fmt/format.h>
 #include <functional>

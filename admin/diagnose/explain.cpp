@@ -1,15 +1,15 @@
 // Explaining, with the same functions that decide.
 #include "admin/diagnose/explain.hpp"
 
-#include "admin/diagnose/overview.hpp"
-#include "admin/text/table.hpp"
+#include "admin/diagnose/doctor.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/problems.hpp"
 #include "common/decide/decision.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/plan/search_tools.hpp"
+#include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
 #include "runner/root/method/systemd_bus.hpp"
-#include "runner/root/view/host_trees.hpp"
+#include "runner/root/view/host_mounts.hpp"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>

@@ -1,16 +1,17 @@
-// pi-agentctl explain: what the policy grants to a user, and what a start of pi in a directory would come to.
+// Says, in words, what a start would be: `pi-agentctl explain`.
 #pragma once
 
-#include "admin/diagnose/explain_environment.hpp"
-#include "admin/diagnose/explain_limits.hpp"
-#include "admin/diagnose/explain_toolchains.hpp"
 #include "admin/diagnose/user_view.hpp"
 #include "common/base/error.hpp"
-#include "common/decide/access_rules.hpp"
+#include "common/base/problems.hpp"
+#include "common/decide/decision.hpp"
+#include "common/policy/policy.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/plan/systemd_features.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/root/kernel/limit_controllers.hpp"
 
 #include <nlohmann/json_fwd.hpp>
+
 #include <optional>
 #include <ostream>
 #include <string>
@@ -18,6 +19,64 @@
 #include <vector>
 
 namespace pi_agent {
+
+// --- The variables that a start would give to the agent, and which layer each comes from, for pi-agentctl explain.
+
+struct ExplainedVariable {
+    std::string name;
+    std::string value; // empty when hidden
+    bool is_hidden;    // it looks like a secret
+    std::string from;
+};
+
+struct ExplainedEnvironment {
+    std::vector<ExplainedVariable> variables; // by name
+    std::vector<std::string> notes;           // files that could not be looked at, or cannot be used, and variables that are left out
+};
+
+// Without what the user's shell says of its terminal, which is the lowest layer.
+ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules &rules, const Observer &observer, const Account &user,
+                                         const std::string &home);
+
+std::string to_text(const ExplainedEnvironment &environment);
+nlohmann::json to_json(const ExplainedEnvironment &environment);
+
+// --- The limits of a session, for pi-agentctl explain and check.
+
+struct ExplainedLimits {
+    LimitsPolicy limits;
+    std::vector<IdleLimit> idle; // on this host
+    std::string problem;         // of a share of this host's memory; empty when there is none
+};
+
+ExplainedLimits explain_limits(const Policy &policy);
+
+std::string to_text(const ExplainedLimits &explained);
+nlohmann::json to_json(const ExplainedLimits &explained);
+
+// What is said and cannot be enforced is a problem; what is not said, and is not enforced either, is told, one a line.
+void check_limits(const Policy &policy, Problems &problems);
+std::string idle_defaults(const Policy &policy);
+
+// --- What a session would see of its user's home, and what of the lists is not there, for pi-agentctl explain.
+
+struct ExplainedHomeDirectory {
+    std::string path;   // relative to the user's home
+    std::string inside; // relative to the agent's
+    Finding finding;    // usable, unusable with the reason or with none where it is missing, or not verified
+};
+
+struct ExplainedToolchains {
+    std::vector<ExplainedHomeDirectory> readable;
+    std::vector<ExplainedHomeDirectory> caches;
+};
+
+ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Observer &observer, const Account &user);
+
+std::string to_text(const ExplainedToolchains &toolchains);
+nlohmann::json to_json(const ExplainedToolchains &toolchains);
+
+// --- pi-agentctl explain: what the policy grants to a user, and what a start of pi in a directory would come to.
 
 struct ExplainedRoot {
     GrantedRoot granted;
@@ -70,7 +129,12 @@ std::string to_text(const Explanation &explanation);
 nlohmann::json to_json(const Explanation &explanation);
 
 // The command. Without `user_name` it explains the caller, in the current directory unless `directory` says another, and to root everybody
-// (admin/diagnose/overview.hpp).
+// (admin/diagnose/doctor.hpp).
 void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
+
+// --- The part of an explanation that tells of the sandbox: what it shows, of the host and of the project, and what it reaches.
+
+std::string box_text(const Explanation &explanation);
+void add_box(const Explanation &explanation, nlohmann::json &json);
 
 } // namespace pi_agent

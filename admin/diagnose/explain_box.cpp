@@ -1,9 +1,9 @@
 // The sandbox of a session as text for people and as JSON for programs.
-#include "admin/diagnose/explain_box.hpp"
+#include "admin/diagnose/explain.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
+#include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/plan/search_tools.hpp"
 #include "runner/root/session/scratch.hpp"
 
 #include <fmt/format.h>

@@ -1,16 +1,13 @@
 // Explaining the environment, with the same functions that compose it.
-#include "admin/diagnose/explain_environment.hpp"
+#include "admin/diagnose/explain.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_env.hpp"
-#include "runner/as_user/env_files.hpp"
 #include "runner/as_user/git_identity.hpp"
+#include "runner/as_user/named_files.hpp"
 #include "runner/plan/environment.hpp"
-#include "runner/plan/search_tools.hpp"
-#include "runner/root/errand/certificate_files.hpp"
-#include "runner/root/errand/env_files.hpp"
-#include "runner/root/errand/git_identity.hpp"
-#include "runner/root/errand/ssh_files.hpp"
+#include "runner/plan/host_view.hpp"
+#include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
 
 #include <fmt/format.h>

@@ -1,7 +1,7 @@
 // The limits in force, with whose words they are, and which of them hold nobody here.
-#include "admin/diagnose/explain_limits.hpp"
+#include "admin/diagnose/explain.hpp"
 
-#include "common/policy/policy_limits.hpp"
+#include "common/policy/policy_sections.hpp"
 #include "runner/plan/limits.hpp"
 
 #include <fmt/format.h>

@@ -1,8 +1,7 @@
 // An explanation as text for people and as JSON for programs.
 #include "admin/diagnose/explain.hpp"
-#include "admin/diagnose/explain_box.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -1,8 +1,8 @@
 // Explaining toolchains and caches.
-#include "admin/diagnose/explain_toolchains.hpp"
+#include "admin/diagnose/explain.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/toolchains.hpp"
 #include "runner/as_user/home_directories.hpp"
 

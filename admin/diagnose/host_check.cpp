@@ -1,23 +1,20 @@
 // The policy held against the host: each thing for itself, so that everything that is wrong is told at once.
-#include "admin/diagnose/host_check.hpp"
+#include "admin/diagnose/faults.hpp"
 
-#include "admin/diagnose/explain_limits.hpp"
-#include "admin/diagnose/home_check.hpp"
-#include "admin/diagnose/method_check.hpp"
-#include "admin/diagnose/named_files.hpp"
+#include "admin/diagnose/explain.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/decide/privileged_groups.hpp"
+#include "common/decide/decision.hpp"
 #include "common/host/account.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_sources.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/root/errand/env_files.hpp"
-#include "runner/root/view/host_trees.hpp"
+#include "runner/root/errand/user_files.hpp"
+#include "runner/root/view/host_mounts.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

@@ -1,11 +1,10 @@
 // Asking what a start asks, before there is one.
-#include "admin/diagnose/method_check.hpp"
+#include "admin/diagnose/faults.hpp"
 
 #include "common/base/error.hpp"
-#include "runner/plan/systemd_features.hpp"
-#include "runner/root/method/bwrap_preflight.hpp"
-#include "runner/root/method/docker_preflight.hpp"
+#include "runner/plan/limits.hpp"
 #include "runner/root/method/method_program.hpp"
+#include "runner/root/method/preflight.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
 #include <fmt/format.h>

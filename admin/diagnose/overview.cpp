@@ -1,11 +1,11 @@
 // Asking for each user of the policy what applies to them.
-#include "admin/diagnose/overview.hpp"
+#include "admin/diagnose/doctor.hpp"
 
 #include "admin/diagnose/canary_run.hpp"
-#include "admin/text/table.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/decide/access_rules.hpp"
+#include "common/base/text.hpp"
+#include "common/decide/decision.hpp"
 
 #include <nlohmann/json.hpp>
 

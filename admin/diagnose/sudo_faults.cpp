@@ -1,13 +1,12 @@
 // Reading sudo's whole configuration through sudo's own tools.
-#include "admin/diagnose/sudo_faults.hpp"
+#include "admin/diagnose/faults.hpp"
 
-#include "admin/host/changes.hpp"
+#include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
-#include "admin/host/system_managed.hpp"
 #include "admin/programs/program.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"
 
 #include <algorithm>

@@ -1,9 +1,9 @@
 // Asking a user's login shell.
-#include "admin/diagnose/user_faults.hpp"
+#include "admin/diagnose/faults.hpp"
 
 #include "admin/programs/user_program.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/plan/environment.hpp"
 

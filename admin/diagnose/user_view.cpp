@@ -2,13 +2,12 @@
 #include "admin/diagnose/user_view.hpp"
 
 #include "common/base/error.hpp"
-#include "common/decide/links_out.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/decide/user_paths.hpp"
-#include "common/host/mount_table.hpp"
-#include "common/host/working_directory.hpp"
+#include "common/host/beneath.hpp"
+#include "common/host/namespaces.hpp"
 #include "runner/as_user/home_directories.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/answer.hpp"
 

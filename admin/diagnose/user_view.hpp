@@ -1,12 +1,12 @@
 // What a user can reach, found out with that user's rights: as the user, or as root through a child that became the user.
 #pragma once
 
-#include "common/decide/access_rules.hpp"
 #include "common/decide/agent_places.hpp"
+#include "common/decide/decision.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/wire/opened_home.hpp"
+#include "runner/wire/opened.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -43,7 +43,7 @@ public:
     // One finding for each absolute path, where it can be found out: the agents' directory that the way there leads into, or "".
     [[nodiscard]] std::vector<Finding> agents_on_way(const Policy &policy, const AccessRules &rules, const Account &user,
                                                      const std::vector<std::string> &paths) const;
-    // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/decide/links_out.hpp).
+    // What a start of the user leaves out because agents can have made it lead elsewhere, each as a text (common/decide/root_path.hpp).
     [[nodiscard]] std::vector<std::string> links_out(const Policy &policy, const AccessRules &rules, const Account &user) const;
     // What a session would find of the lists in the home. Throws Failure when it cannot be found out; only where can_look_for(user).
     [[nodiscard]] OpenedHome find_home_directories(const ToolchainsPolicy &toolchains, const Account &user) const;

@@ -1,10 +1,10 @@
 // Asking each part for its version.
-#include "admin/diagnose/versions.hpp"
+#include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/programs/user_program.hpp"
-#include "admin/text/table.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/version.hpp"

@@ -1,20 +1,24 @@
-// Asking a session, and saying why it answers so.
+// Says which rule lets a path be seen or written, and which hides it: `pi-agentctl why`.
 #include "admin/diagnose/why.hpp"
 
 #include "admin/diagnose/explain.hpp"
-#include "admin/diagnose/why_rule.hpp"
 #include "admin/programs/user_program.hpp"
-#include "admin/text/table.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/policy/toolchains.hpp"
+#include "runner/as_agent/places.hpp"
 
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
 #include <cerrno>
 #include <climits>
 #include <filesystem>
-#include <fmt/format.h>
-#include <nlohmann/json.hpp>
 #include <sstream>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -121,6 +125,139 @@ void run_why(const WhyOptions &options, std::ostream &out)
                            where.empty() ? "" : " (" + where + ")", reason.key.empty() ? "no key of the policy does" : reason.key);
     }
     if (options.json) print_json({{"user", user.name}, {"directory", directory.path}, {"paths", json}}, out);
+}
+
+namespace {
+
+constexpr const char *hidden_homes = "homes are hidden, but for what a root or a toolchain names";
+constexpr const char *hidden_host = "nothing of the host is shown but what a rule names";
+
+struct Place {
+    std::string path;
+    Reason reason;
+};
+
+void add_home_directories(const HomeDirectories &list, const char *rule, const char *key, const std::string &home,
+                          const std::string &agent_home, bool at_own_path, std::vector<Place> &places)
+{
+    for (const auto &directory : list.paths) {
+        const Reason reason{rule, key, directory.where};
+        if (at_own_path) places.push_back({join_path(home, directory.path), reason});
+        places.push_back({join_path(agent_home, place_in_agent_home(directory.path)), reason});
+    }
+}
+
+std::vector<Place> places_of(const Policy &policy, const Explanation &explanation)
+{
+    std::vector<Place> places;
+    const auto add = [&](const std::string &path, const std::string &rule, const std::string &key, const Position &where = {}) {
+        places.push_back({path, {rule, key, where}});
+    };
+    add("/", hidden_host, "view_paths");
+    for (const auto trees : program_trees)
+        add(std::string(trees), "the host's programs, read-only in every view", "");
+    add("/etc",
+        policy.view == View::minimal ? "of /etc the minimal view shows what programs need, read-only"
+                                     : "the host view shows /etc, read-only",
+        policy.view == View::minimal ? "view, or view_paths" : "view");
+    add("/proc", "the session's own processes", "");
+    add("/sys", "processors and memory, read-only", "");
+    add("/dev", "devices that hold nothing, and the session's terminals", "");
+    add("/home", hidden_homes, "");
+    add(explanation.user.home, hidden_homes, "");
+    add("/root", "homes are hidden", "");
+    for (const char *own : {"/tmp", "/var/tmp", "/dev/shm", "/dev/mqueue"})
+        add(own, "the session's own, gone with it", "scratch");
+    add("/AGENTS.md", "what the agent is told of its sandbox", "box_notes");
+    for (const auto &path : policy.view_paths)
+        add(path.path, "shown besides, read-only", "view_paths", path.where);
+    if (const auto *view = std::get_if<HostView>(&explanation.shown))
+        for (const auto &tree : view->trees)
+            if (std::none_of(places.begin(), places.end(), [&](const Place &place) { return place.path == tree; }))
+                add(tree, "the agent's program, or what certificates lead to, read-only", "agent.binary");
+    add(explanation.home, "the agent's home, kept from session to session", "");
+    add_home_directories(policy.toolchains.readable, "a toolchain of the user's, read-only", "toolchains.readable", explanation.user.home,
+                         explanation.home, true, places);
+    add_home_directories(policy.toolchains.caches, "a copy of the user's cache; what changes in it ends with the session",
+                         "toolchains.caches", explanation.user.home, explanation.home, false, places);
+    return places;
+}
+
+// Inside the project.
+Reason reason_in_project(const std::string &path, const std::string &root, const PathAccess &access, const Policy &policy,
+                         const Position &where)
+{
+    const std::string below = path == root ? "" : path.substr(root.size() + 1);
+    const auto masks = std::find_if(policy.projects.mask.begin(), policy.projects.mask.end(), [&](const PolicyPath &pattern) {
+        for (std::string part = below; !part.empty(); part.resize(part.find('/') == std::string::npos ? 0 : part.rfind('/')))
+            if (is_masked_by(pattern.path, part)) return true;
+        return false;
+    });
+    if (!access.read && masks != policy.projects.mask.end())
+        return {"the administrator keeps it from agents (" + masks->path + ")", "projects.mask", masks->where};
+    if (access.exists && !access.write && access.read_only) {
+        const std::string busy = "; while a session runs nobody outside can replace it either (\"Device or resource busy\")";
+        if (!policy.projects.protect) return {"git runs things from there for the user, so it is read-only" + busy, "projects.protect", {}};
+        return {"the policy protects it, read-only" + busy, "projects.protect", {}};
+    }
+    if (!access.exists && policy.projects.scope == ProjectScope::project)
+        return {"of the root " + escape_for_display(root) + " a session shows the repository alone", "projects.scope", where};
+    const std::string granted = "in the project's root " + escape_for_display(root);
+    if (access.exists && !access.write) return {granted + ", where its own mode keeps the user out, too", "", where};
+    return {granted, "", where};
+}
+
+} // namespace
+
+std::string shown_root(const Policy &policy, const Explanation &explanation)
+{
+    const auto &directory = explanation.directory;
+    if (!directory || !directory->allowed.value_or(false)) return "";
+    if (policy.projects.paths == ProjectPaths::host) return directory->text;
+    return explanation.home + "/" + alias_directory + "/" + alias_of(directory->text);
+}
+
+namespace {
+
+// What would show something of a home. Programs in hidden directories are for `toolchains`; a root is a directory of projects.
+Reason reason_in_homes(const std::string &path, OnHost on_host, const Explanation &explanation)
+{
+    const std::string roots = "users." + explanation.user.name + ".roots";
+    const std::string &home = explanation.user.home;
+    if (problem_of_secrets_anywhere(path))
+        return {"no session is shown it: it holds credentials, or runs code for its user, as other places of that name do", "", {}};
+    if (!is_within(path, home)) return {hidden_homes, problem_of_root(path) ? "" : roots, {}};
+    if (path == home) return {"a home itself is shown to no session", "", {}};
+    const std::string below = path.substr(home.size() + 1);
+    const bool lies_in_home_itself = below.find('/') == std::string::npos;
+    if (lies_in_home_itself && on_host == OnHost::other) return {"a file in a home itself is shown to no session", "", {}};
+    // Of a file: what holds it would be named.
+    const std::string directory = on_host == OnHost::other ? parent_of(path).substr(home.size() + 1) : below;
+    if (const auto problem = problem_of_secrets(directory)) return {"it " + problem->text, "", {}};
+    return {hidden_homes, below[0] == '.' ? "toolchains.readable" : roots + ", or of programs toolchains.readable", {}};
+}
+
+} // namespace
+
+Reason reason_for(const std::string &path, const PathAccess &access, OnHost on_host, const Policy &policy, const Explanation &explanation)
+{
+    if (!access.leads_to.empty()) {
+        const auto beyond = reason_for(access.leads_to, PathAccess{}, on_host, policy, explanation);
+        return {std::string(access.exists ? "a symbolic link, which" : "a symbolic link on the way") + " leads to " +
+                    escape_for_display(access.leads_to) + ": " + beyond.rule,
+                beyond.key, beyond.where};
+    }
+    const auto places = places_of(policy, explanation);
+    const Place *innermost = &places.front();
+    for (const auto &place : places)
+        if (is_within(path, place.path) && place.path.size() >= innermost->path.size()) innermost = &place;
+    const std::string root = shown_root(policy, explanation);
+    if (!root.empty() && is_within(path, root) && root.size() >= innermost->path.size())
+        return reason_in_project(path, root, access, policy, explanation.directory->where);
+    if (!access.exists && on_host == OnHost::nothing) return {"nothing is there on the host either", "", {}};
+    if (innermost->reason.rule == hidden_homes) return reason_in_homes(path, on_host, explanation);
+    if (innermost->reason.rule == hidden_host && problem_of_view_path(path)) return {hidden_host, "", {}};
+    return innermost->reason;
 }
 
 } // namespace pi_agent

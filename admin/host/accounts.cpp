@@ -2,7 +2,7 @@
 #include "admin/host/accounts.hpp"
 
 #include "admin/programs/program.hpp"
-#include "common/decide/privileged_groups.hpp"
+#include "common/decide/decision.hpp"
 #include "common/host/remedy.hpp"
 
 #include <algorithm>

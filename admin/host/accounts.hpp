@@ -1,17 +1,20 @@
-// The accounts that agents run as: which the policy needs, what is wrong with those there are, and making those that are missing.
+// The accounts and groups that pi-agent makes.
 #pragma once
 
-#include "admin/host/changes.hpp"
+#include "admin/host/root_files.hpp"
 #include "common/base/problems.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
+
+// --- The accounts that agents run as: which the policy needs, what is wrong with those there are, and making those that are missing.
 
 struct AgentAccount {
     std::string name;
@@ -45,5 +48,13 @@ std::string sysusers_text(const Policy &policy, const MissingAccounts &missing);
 
 // Makes what is missing; where the policy says `create_user: false` that is a PolicyError.
 void create_accounts(const AsRoot &root, const Policy &policy, const std::vector<AgentAccount> &needed, Changes &changes);
+
+// --- What still belongs to the agents' group, whose number is about to be free: whoever gets it next would own that.
+
+// Where pi-agent or its administrator has reason to give something to the group: what apply hides or has hidden, and /etc/pi-agent.
+std::set<std::string> places_of_group(const AsRoot &root, const Policy &policy);
+
+// Throws Failure(configuration) that names the first of it, at these places and below them, and says what to do.
+void require_nothing_of_group(const std::set<std::string> &places, const std::string &group);
 
 } // namespace pi_agent

@@ -1,17 +1,16 @@
 // Looking through places of root's for files of a group.
-#include "admin/host/group_files.hpp"
+#include "admin/host/accounts.hpp"
 
 #include "admin/host/agent_binary.hpp"
 #include "admin/host/hidden_places.hpp"
-#include "admin/host/npm_installs.hpp"
-#include "common/base/absence.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
 #include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

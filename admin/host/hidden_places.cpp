@@ -2,13 +2,13 @@
 #include "admin/host/hidden_places.hpp"
 
 #include "admin/host/policy_files.hpp"
-#include "admin/host/root_file.hpp"
+#include "admin/host/root_files.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/account.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

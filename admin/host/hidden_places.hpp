@@ -1,7 +1,7 @@
 // What apply has hidden on this host, with the owner and mode that it had before.
 #pragma once
 
-#include "admin/host/changes.hpp"
+#include "admin/host/root_files.hpp"
 #include "common/host/identity.hpp"
 
 #include <map>

@@ -1,12 +1,11 @@
 // Replacing the policy's files, and keeping applied ones as JSON: one file for each policy, however many it has.
 #include "admin/host/policy_files.hpp"
 
-#include "admin/host/directories.hpp"
-#include "admin/host/root_file.hpp"
+#include "admin/host/root_files.hpp"
 #include "admin/text/text_diff.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
 #include "common/base/fd.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 

@@ -1,7 +1,7 @@
 // The files of the installed policy as a whole: what was applied is kept, and put back.
 #pragma once
 
-#include "admin/host/changes.hpp"
+#include "admin/host/root_files.hpp"
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy_load.hpp"

@@ -1,17 +1,19 @@
-// Writing /etc/sudoers.d/pi-agent without ever leaving sudo with a file that it cannot read.
+// The sudo rule, and which sudo reads it.
 #include "admin/host/sudoers.hpp"
 
-#include "admin/host/root_file.hpp"
+#include "admin/host/root_files.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/text/text_diff.hpp"
+#include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_sources.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <optional>
 #include <set>
 #include <sstream>
@@ -177,6 +179,44 @@ void remove_sudoers(const AsRoot & /*root*/, const std::string &directory, Chang
         throw_errno("cannot examine " + path);
     }
     changes.make("remove the sudo rule " + path + ": nobody can start pi now", [&] { remove_root_file(directory_fd, file_name, path); });
+}
+
+namespace {
+
+constexpr const char *rs_file = "/etc/sudoers-rs"; // instead of the usual one, where it exists
+constexpr const char *usual_file = "/etc/sudoers";
+
+} // namespace
+
+SudoKind sudo_kind_of(const std::string &version)
+{
+    return version.rfind("sudo-rs ", 0) == 0 ? SudoKind::rs : SudoKind::original;
+}
+
+SudoKind installed_sudo_kind()
+{
+    if (::access(build::sudo_path, X_OK) != 0) return SudoKind::original;
+    return sudo_kind_of(run_program({build::sudo_path, "--version"}).output);
+}
+
+std::string visudo_of(SudoKind kind)
+{
+    // Debian and Ubuntu call it so; where sudo-rs is the only one, it has the usual name.
+    return kind == SudoKind::rs && has_program("visudo-rs") ? "visudo-rs" : "visudo";
+}
+
+std::string main_sudoers_of(SudoKind kind)
+{
+    return kind == SudoKind::rs && ::access(rs_file, F_OK) == 0 ? rs_file : usual_file;
+}
+
+bool does_sudo_read(SudoKind kind, const std::string &path, const std::string &checked, const std::vector<std::string> &users)
+{
+    if (kind == SudoKind::original) return checked.find(path + ":") != std::string::npos;
+    return users.empty() || std::any_of(users.begin(), users.end(), [](const std::string &user) {
+               const auto allowed = run_program({build::sudo_path, "-n", "-l", "-U", user});
+               return allowed.status == 0 && allowed.output.find(build::runner_path) != std::string::npos;
+           });
 }
 
 } // namespace pi_agent

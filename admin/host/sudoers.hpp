@@ -1,9 +1,8 @@
-// The sudo rule that lets authorised users start the runner, and nothing else: its text, and its installation.
+// The sudo rule, and which sudo reads it.
 #pragma once
 
 #include "admin/host/accounts.hpp"
-#include "admin/host/changes.hpp"
-#include "admin/host/sudo_kind.hpp"
+#include "admin/host/root_files.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
@@ -13,6 +12,31 @@
 #include <vector>
 
 namespace pi_agent {
+
+// --- Which sudo the wrapper starts: the original, or sudo-rs, which reads the same files but knows fewer settings.
+
+enum class SudoKind {
+    original,
+    rs, // sudo-rs: it leaves out, and complains of, each line that has a setting it does not know
+};
+
+// From what `sudo --version` prints. Pure.
+SudoKind sudo_kind_of(const std::string &version);
+
+// Of the program that the wrapper runs. Where there is none, nobody can start anything, and it counts as the original.
+SudoKind installed_sudo_kind();
+
+// The visudo that judges as that sudo does: a host may have both.
+std::string visudo_of(SudoKind kind);
+
+// The file that it begins with.
+std::string main_sudoers_of(SudoKind kind);
+
+// Whether that sudo reads `path`, the installed rule, when its `visudo -c` printed `checked`. sudo-rs names no file there, so it is asked
+// what `users`, the policy's, may run; without any there is nobody whom the rule could be for, and the answer is yes.
+bool does_sudo_read(SudoKind kind, const std::string &path, const std::string &checked, const std::vector<std::string> &users);
+
+// --- The sudo rule that lets authorised users start the runner, and nothing else: its text, and its installation.
 
 // The whole file, in words that this sudo knows: one rule without arguments for each entry of the policy, but for users of users.d who
 // are members of a group that has an entry. Throws Failure(internal) for a runner path that would need quoting there; names are plain since

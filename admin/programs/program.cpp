@@ -3,12 +3,10 @@
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/base/exec_pointers.hpp"
 #include "common/base/fd.hpp"
-#include "common/base/keyring.hpp"
-#include "common/base/process_handle.hpp"
-#include "common/seams/defence.hpp"
+#include "common/base/process.hpp"
+#include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
 
 #include <array>
 #include <csignal>

@@ -2,7 +2,7 @@
 #include "admin/programs/program_unit.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/random_hex.hpp"
+#include "common/base/process.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
 #include <algorithm>

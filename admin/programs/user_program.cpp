@@ -2,7 +2,7 @@
 #include "admin/programs/user_program.hpp"
 
 #include "admin/programs/program_unit.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/method/own_group.hpp"
 
 namespace pi_agent {

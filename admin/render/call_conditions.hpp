@@ -1,4 +1,4 @@
-// When a system call passes both filters of a session, as one list of conditions: engines take one profile, which can only say what passes.
+// A system-call filter as data, and as the engines' JSON.
 #pragma once
 
 #include <cstdint>

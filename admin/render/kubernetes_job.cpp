@@ -1,9 +1,9 @@
 // One pod, run once, as the user who owns the workspace: there is no host whose accounts it could meet.
-#include "admin/render/kubernetes_job.hpp"
+#include "admin/render/render.hpp"
 
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/as_agent/project_alias.hpp"
+#include "runner/as_agent/places.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/wire/sync_messages.hpp"
 

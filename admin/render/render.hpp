@@ -1,12 +1,19 @@
-// pi-agentctl render: what a start of pi would be given, written down for an engine that exists.
+// A session as others start it: Kubernetes, podman, quadlet, Slurm, systemd, seccomp.
 #pragma once
 
+#include "admin/render/render_plan.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <map>
 #include <optional>
 #include <ostream>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
+
+// --- pi-agentctl render: what a start of pi would be given, written down for an engine that exists.
 
 struct RenderOptions {
     std::string target;              // of render_targets()
@@ -24,5 +31,70 @@ std::vector<std::string> render_targets();
 
 // For root, but for seccomp, which is the same everywhere.
 void run_render(const RenderOptions &options, std::ostream &out);
+
+// --- A plan as objects of Kubernetes: a Job within the restricted Pod Security Standard, and what it needs around it.
+
+// Where the workspaces are: nothing (the cluster's storage class), "SERVER:/EXPORT" of NFS, or "efs:FILE-SYSTEM:ACCESS-POINT". Throws
+// Failure(usage) for anything else.
+struct WorkspaceVolume {
+    enum class Kind { storage_class, nfs, efs };
+    Kind kind = Kind::storage_class;
+    std::string server; // or the file system
+    std::string path;   // or the access point
+};
+WorkspaceVolume parse_workspace_volume(const std::string &text);
+
+// In the order in which they are to be made. `arguments`: the agent's.
+std::vector<nlohmann::ordered_json> kubernetes_objects(const RenderPlan &plan, const WorkspaceVolume &volume,
+                                                       const std::vector<std::string> &arguments);
+
+// The same as YAML. Only for plans that require_honoured() has let through.
+std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &volume, const std::vector<std::string> &arguments);
+
+// --- The Job of a rendering for Kubernetes, and the names that it shares with the objects around it.
+
+constexpr const char *settings_suffix = "-settings";
+constexpr const char *seccomp_on_node = "pi-agent/seccomp.json"; // below the kubelet's directory of profiles
+
+std::string namespace_of(const RenderPlan &plan);
+nlohmann::ordered_json labels_of(const RenderPlan &plan);
+// Of the Secret with the variables of one file of env_files.
+std::string secret_name(const RenderPlan &plan, std::size_t index);
+
+// What lies read-only in the agent's directory, by the names of files.
+std::map<std::string, std::string> documents_of(const RenderPlan &plan);
+
+nlohmann::ordered_json make_job(const RenderPlan &plan, const std::vector<std::string> &arguments);
+
+// --- A plan for podman of this host, run by root: a command, and what a quadlet shares with it.
+
+constexpr const char *seccomp_profile_path = "/etc/pi-agent/seccomp.json"; // where a rendering looks for that of render_seccomp
+
+// `arguments`: the agent's. Both only for plans that require_honoured() has let through.
+std::string render_podman(const RenderPlan &plan, const std::vector<std::string> &arguments);
+std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string> &arguments);
+
+// The value of --volume for each mount, and of --tmpfs and --mount for the directories of temporary files.
+std::vector<std::string> podman_volumes(const RenderPlan &plan);
+std::vector<std::string> podman_temporary_options(const RenderPlan &plan);
+// Options for limits.
+std::vector<std::string> podman_limits(const RenderPlan &plan);
+// What to know before it is started.
+std::vector<std::string> podman_notes(const RenderPlan &plan);
+
+// --- The system-call filter of a session as a profile for container engines.
+
+// JSON in the form of the OCI runtime specification (config-linux.md, Seccomp), for this program's own architecture.
+std::string render_seccomp();
+
+// --- A plan as a line for Slurm, for clusters whose nodes all have the product: there our own runner honours the policy.
+
+// `command`: the wrapper; `arguments`: the agent's.
+std::string render_slurm(const RenderPlan &plan, const std::string &command, const std::vector<std::string> &arguments);
+
+// --- A plan as a unit file, of the same properties as the transient unit of a local session (runner/plan/unit_properties.hpp).
+
+// `arguments`: the agent's. Only for plans that require_honoured() has let through.
+std::string render_systemd(const RenderPlan &plan, const std::vector<std::string> &arguments);
 
 } // namespace pi_agent

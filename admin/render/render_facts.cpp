@@ -2,9 +2,9 @@
 #include "admin/render/render_facts.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/mount_table.hpp"
+#include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_user/project.hpp"
@@ -12,12 +12,12 @@
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/door/agent_account.hpp"
-#include "runner/root/errand/child.hpp"
-#include "runner/root/errand/env_files.hpp"
+#include "runner/root/door/authenticate.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/project.hpp"
+#include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
-#include "runner/root/view/host_trees.hpp"
+#include "runner/root/view/host_mounts.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>

@@ -1,9 +1,7 @@
 // The objects around the Job: namespace, quota, volume, settings, network; and all of them as one text.
-#include "admin/render/render_kubernetes.hpp"
+#include "admin/render/render.hpp"
 
-#include "admin/render/kubernetes_job.hpp"
 #include "admin/render/render_text.hpp"
-#include "admin/render/yaml_text.hpp"
 #include "common/base/error.hpp"
 #include "runner/plan/limits.hpp"
 

@@ -2,7 +2,7 @@
 #include "admin/render/render_plan.hpp"
 
 #include "common/policy/policy_paths.hpp"
-#include "runner/as_agent/project_alias.hpp"
+#include "runner/as_agent/places.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/limits.hpp"
 

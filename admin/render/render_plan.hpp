@@ -2,8 +2,8 @@
 // could show one by mistake.
 #pragma once
 
-#include "admin/render/render_certificates.hpp"
-#include "common/decide/access_rules.hpp"
+#include "admin/render/render_mounts.hpp"
+#include "common/decide/decision.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/env_file.hpp"
 #include "common/policy/policy.hpp"

@@ -1,17 +1,15 @@
-// The unit file: the session's properties, the host's files that its view is made of, and the agent as its command.
-#include "admin/render/render_systemd.hpp"
-
+// Renderings as a unit of systemd's, and as a job of Slurm's that uses it.
+#include "admin/render/render.hpp"
 #include "admin/render/render_mounts.hpp"
 #include "admin/render/render_text.hpp"
-#include "admin/render/unit_file_value.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/as_agent/host_files.hpp"
-#include "runner/plan/etc_files.hpp"
+#include "runner/as_agent/places.hpp"
 #include "runner/plan/host_view.hpp"
+
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <array>
-#include <fmt/format.h>
 #include <string_view>
 
 namespace pi_agent {
@@ -130,6 +128,28 @@ std::string render_systemd(const RenderPlan &plan, const std::vector<std::string
     for (const auto &file : plan.env_files)
         text += "EnvironmentFile=" + file.file.path + "\n";
     return text + "\n# /etc/systemd/system/" + project + "\n" + project_unit(plan, place);
+}
+
+namespace {
+
+constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
+
+} // namespace
+
+std::string render_slurm(const RenderPlan &plan, const std::string &command, const std::vector<std::string> &arguments)
+{
+    const auto &limits = plan.policy.limits;
+    std::string text = head_of(
+        RenderTarget::slurm, plan,
+        {fmt::format("{} runs it. Each node has pi-agent, this policy and the project; what it grants is decided there.", plan.user.name)});
+    text += "srun --pty --nodes=1 --ntasks=1 --job-name=" + plan.name + " --chdir=" + shell_word(plan.started);
+    if (limits.memory) text += fmt::format(" --mem={}M", (limits.memory->amount + mebibyte - 1) / mebibyte);
+    if (limits.cpu) text += fmt::format(" --cpus-per-task={}", (limits.cpu->amount + 99) / 100);
+    if (limits.runtime) text += fmt::format(" --time={}", (limits.runtime->amount + 59) / 60); // minutes
+    text += " " + shell_word(command);
+    for (const auto &argument : arguments)
+        text += " " + shell_word(argument);
+    return text + "\n";
 }
 
 } // namespace pi_agent

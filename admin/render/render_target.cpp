@@ -1,14 +1,14 @@
 // Every demand of a policy, and which engines can meet it.
 #include "admin/render/render_target.hpp"
 
-#include "admin/diagnose/document_secrets.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/render/render_mounts.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
 #include "common/base/problems.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_env.hpp"
-#include "common/policy/policy_limits.hpp"
+#include "common/policy/policy_sections.hpp"
 
 #include <algorithm>
 

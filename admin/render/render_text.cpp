@@ -1,11 +1,18 @@
-// Quoting, as each reader undoes it.
+// How words and values are written in what is rendered: unit files, YAML, shell.
 #include "admin/render/render_text.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <yaml-cpp/emitter.h>
+#include <yaml-cpp/emittermanip.h>
 
 #include <algorithm>
-#include <fmt/format.h>
+#include <array>
+#include <cctype>
 #include <string_view>
 
 namespace pi_agent {
@@ -73,6 +80,143 @@ std::string head_of(RenderTarget target, const RenderPlan &plan, const std::vect
     for (const auto &line : lines)
         text += "#   " + line + "\n";
     return text;
+}
+
+namespace {
+
+constexpr std::uint64_t microseconds_a_second = 1'000'000;
+
+struct Renamed {
+    const char *property;
+    const char *key;
+};
+constexpr std::array renamed = {Renamed{"CPUQuotaPerSecUSec", "CPUQuota"}, Renamed{"RuntimeMaxUSec", "RuntimeMaxSec"},
+                                Renamed{"TimeoutStopUSec", "TimeoutStopSec"}, Renamed{"MemoryMaxScale", "MemoryMax"}};
+
+std::string key_of(const std::string &property)
+{
+    const auto *found = std::find_if(renamed.begin(), renamed.end(), [&](const Renamed &one) { return property == one.property; });
+    return found == renamed.end() ? property : found->key;
+}
+
+// A share of all ones, as runner/plan/limits.hpp makes it of a percentage.
+std::string percent_of(std::uint32_t share)
+{
+    return fmt::format("{}%", (std::uint64_t{share} * 100 + UINT32_MAX - 1) / UINT32_MAX);
+}
+
+std::string number_text(const std::string &property, std::uint64_t number)
+{
+    if (property == "RestrictNamespaces" && number == 0) return "yes"; // of no kind at all
+    if ((property == "CapabilityBoundingSet" || property == "AmbientCapabilities") && number == 0) return "";
+    if (property == "CPUQuotaPerSecUSec") return fmt::format("{}%", number / (microseconds_a_second / 100));
+    if (property == "RuntimeMaxUSec" || property == "TimeoutStopUSec") return fmt::format("{}s", number / microseconds_a_second);
+    return fmt::format("{}", number);
+}
+
+struct ValueLines {
+    const std::string &property;
+
+    [[nodiscard]] std::string line(const std::string &value) const { return key_of(property) + "=" + value + "\n"; }
+
+    std::string operator()(bool value) const { return line(value ? "yes" : "no"); }
+    std::string operator()(std::uint32_t value) const
+    {
+        return line(property == "UMask" ? fmt::format("{:04o}", value) : percent_of(value));
+    }
+    std::string operator()(std::uint64_t value) const { return line(number_text(property, value)); }
+    std::string operator()(const SignedNumber &value) const { return line(fmt::format("{}", value.value)); }
+    std::string operator()(const std::string &value) const { return line(value); }
+    std::string operator()(const std::vector<std::string> &values) const { return line(fmt::format("{}", fmt::join(values, " "))); }
+    std::string operator()(const NameFilter &filter) const
+    {
+        return line((filter.allow ? "" : "~") + fmt::format("{}", fmt::join(filter.names, " ")));
+    }
+    std::string operator()(const BindList &list) const
+    {
+        std::string text;
+        for (const auto &bind : list.binds)
+            text += line(bind.source == bind.target ? bind.source : bind.source + ":" + bind.target + ":norbind");
+        return text;
+    }
+    std::string operator()(const TemporaryFileSystems &filesystems) const
+    {
+        std::string text;
+        for (const auto &[place, options] : filesystems.entries)
+            text += line(place + ":" + options);
+        return text;
+    }
+    std::string operator()(const Command &command) const { return line(fmt::format("{}", fmt::join(command.arguments, " "))); }
+    std::string operator()(const AddressRanges &ranges) const
+    {
+        std::vector<std::string> texts;
+        for (const auto &range : ranges.ranges)
+            texts.push_back(to_string(range));
+        return line(fmt::format("{}", fmt::join(texts, " ")));
+    }
+};
+
+} // namespace
+
+std::string unit_file_lines(const UnitProperty &property)
+{
+    return std::visit(ValueLines{property.name}, property.value);
+}
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// In every version of YAML that a reader may follow.
+bool means_something_else(std::string text)
+{
+    std::transform(text.begin(), text.end(), text.begin(), [](unsigned char byte) { return static_cast<char>(std::tolower(byte)); });
+    constexpr std::array<std::string_view, 9> words = {"true", "false", "yes", "no", "on", "off", "null", "y", "n"};
+    return std::find(words.begin(), words.end(), text) != words.end();
+}
+
+bool is_plain(const std::string &text)
+{
+    const auto is_letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z'); };
+    const auto is_harmless = [&](char byte) {
+        return is_letter(byte) || (byte >= '0' && byte <= '9') || byte == '/' || byte == '.' || byte == '_' || byte == '-';
+    };
+    return !text.empty() && (is_letter(text[0]) || text[0] == '/') && std::all_of(text.begin(), text.end(), is_harmless) &&
+           !means_something_else(text);
+}
+
+void write(YAML::Emitter &emitter, const Json &data)
+{
+    if (data.is_object()) {
+        emitter << YAML::BeginMap;
+        for (const auto &[key, value] : data.items()) {
+            emitter << YAML::Key;
+            write(emitter, Json(key));
+            emitter << YAML::Value;
+            write(emitter, value);
+        }
+        emitter << YAML::EndMap;
+    } else if (data.is_array()) {
+        emitter << YAML::BeginSeq;
+        for (const auto &item : data)
+            write(emitter, item);
+        emitter << YAML::EndSeq;
+    } else if (data.is_string()) {
+        const auto text = data.get<std::string>();
+        if (!is_plain(text)) emitter << YAML::DoubleQuoted;
+        emitter << text;
+    } else {
+        emitter << data.dump(); // numbers, true, false and null are the same
+    }
+}
+
+} // namespace
+
+std::string to_yaml(const Json &data)
+{
+    YAML::Emitter emitter;
+    write(emitter, data);
+    return std::string(emitter.c_str()) + "\n";
 }
 
 } // namespace pi_agent

@@ -2,13 +2,12 @@
 #include "admin/sessions/history.hpp"
 
 #include "admin/sessions/sessions.hpp"
-#include "admin/text/nothing.hpp"
-#include "admin/text/table.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/root/session/record_file.hpp"
+#include "runner/root/session/record.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -1,10 +1,10 @@
 // sd-journal(3) for the journal, JSON lines for the file.
-#include "admin/sessions/record_reader.hpp"
+#include "admin/sessions/history.hpp"
 
-#include "admin/text/root_only.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/record/record_event.hpp"
-#include "common/seams/defence.hpp"
-#include "runner/root/session/record_file.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>

@@ -1,12 +1,12 @@
 // Judging each live session by the policy as it is now.
-#include "admin/sessions/session_ends.hpp"
+#include "admin/sessions/sessions.hpp"
 
 #include "admin/programs/program_unit.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/decide/access_rules.hpp"
+#include "common/base/text.hpp"
+#include "common/decide/decision.hpp"
 #include "common/policy/policy_load.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/session/session_directory.hpp"

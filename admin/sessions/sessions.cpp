@@ -1,18 +1,20 @@
-// Looking at the directories of sessions that live, and telling their runners to end them.
+// Lists sessions, ends them, and becomes `pi` for a shell: `pi-agentctl sessions`, `stop`, `shell`.
 #include "admin/sessions/sessions.hpp"
 
-#include "admin/sessions/session_ends.hpp"
-#include "admin/text/nothing.hpp"
-#include "admin/text/root_only.hpp"
-#include "admin/text/table.hpp"
-#include "common/base/escape.hpp"
+#include "admin/text/terminal.hpp"
+#include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
+#include "common/base/process.hpp"
+#include "common/base/text.hpp"
 #include "common/host/account.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_record.hpp"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -164,6 +166,15 @@ void run_stop(const StopOrder &order, std::ostream &out)
         if (std::find(left.begin(), left.end(), session.id) == left.end()) out << "ended the session " << in_words(session) << '\n';
     out.flush();
     require_ended(left, "sessions do not end");
+}
+
+void become_shell(const std::vector<std::string> &arguments)
+{
+    if (::geteuid() == 0) throw Failure(ExitStatus::usage, "root is no user of pi; run it as one: sudo -u NAME pi-agentctl shell");
+    std::vector<std::string> all = {"pi", "--pi-agent-shell"};
+    all.insert(all.end(), arguments.begin(), arguments.end());
+    ::execv(build::wrapper_path, exec_pointers(all).data());
+    throw_errno(std::string("running ") + build::wrapper_path);
 }
 
 } // namespace pi_agent

@@ -1,12 +1,9 @@
 // Finding each user's state by descriptor, and adding up what is in it.
 #include "admin/state/state.hpp"
 
-#include "admin/state/state_size.hpp"
-#include "admin/text/nothing.hpp"
-#include "admin/text/root_only.hpp"
-#include "admin/text/table.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"

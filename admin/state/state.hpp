@@ -1,4 +1,4 @@
-// pi-agentctl state: what is kept for each user, and how large it is.
+// What is kept for a user: measured, handed out, removed. `pi-agentctl state`.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -12,6 +12,8 @@
 #include <vector>
 
 namespace pi_agent {
+
+// --- pi-agentctl state: what is kept for each user, and how large it is.
 
 // The state of one user, as it lies there: whose home it is says the home itself, not the policy.
 struct UserState {
@@ -32,5 +34,37 @@ std::size_t count_live_sessions(const AsRoot &root, const std::string &user);
 
 // The command.
 void run_state(const std::optional<std::string> &user, bool json, std::ostream &out);
+
+// --- pi-agentctl state export: the agent's own records of its sessions, given to the user whose agent it is.
+
+// Copies what lies in `sessions` of the agent's directory into `directory`, which is made, or empty, and belongs to the user: a child with
+// the agent's rights reads, one with the user's rights writes, and root handles neither's paths nor bytes. Throws Nothing when there is no
+// state, or nothing in it.
+void run_state_export(const std::string &user, const std::string &directory, std::ostream &out);
+
+// --- pi-agentctl state prune and reset, and what `remove --state` takes away: each user's part by a child with the agent's rights.
+
+// Removes the caches in the homes of users that have no session now, and temporary files that sessions left. `yes`: do not ask.
+void run_state_prune(const std::optional<std::string> &user, bool yes, std::ostream &out);
+
+// Empties a user's home and forgets what is known of it: the next start is like the first. Throws Failure(limit) while a session lives.
+void run_state_reset(const std::string &user, bool yes, std::ostream &out);
+
+// Removes a state directory with all that pi-agent made in it; what it did not make stays, and is a Failure(configuration).
+void remove_all_state(const AsRoot &root, const std::string &state_dir);
+
+// --- How much disk directories of an agent take, measured with that agent's rights.
+
+// Where the package managers of an agent's home keep what they can fetch again; relative to the home.
+extern const std::vector<std::string> cache_places;
+
+struct HomeSize {
+    std::uint64_t all = 0;    // bytes on disk
+    std::uint64_t caches = 0; // of these, in cache_places
+};
+
+// Both throw Failure when it cannot be found out in time. A file with several names counts once, other file systems not at all.
+HomeSize measure_home(const AsRoot &root, const Account &agent, FdRef home);
+std::uint64_t measure_directories(const AsRoot &root, const Account &agent, const std::vector<FdRef> &directories);
 
 } // namespace pi_agent

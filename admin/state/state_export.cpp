@@ -1,17 +1,14 @@
 // The reader sends each file's path and descriptor to the writer, over a channel that root holds no end of.
-#include "admin/state/state_export.hpp"
-
 #include "admin/state/state.hpp"
-#include "admin/text/nothing.hpp"
-#include "admin/text/root_only.hpp"
-#include "admin/text/table.hpp"
+
+#include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/writer.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/sync_messages.hpp"
 

@@ -1,10 +1,10 @@
 // A child with the agent's rights walks the trees: nothing that the agent arranges there meets root.
-#include "admin/state/state_size.hpp"
+#include "admin/state/state.hpp"
 
-#include "common/base/directory_stream.hpp"
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <dirent.h>

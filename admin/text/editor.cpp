@@ -3,9 +3,9 @@
 
 #include "admin/programs/program.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <array>

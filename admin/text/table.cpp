@@ -1,8 +1,8 @@
 // Columns, sizes and times.
-#include "admin/text/table.hpp"
+#include "admin/text/terminal.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // The longest common lines, by the table that every textbook has: policies and sudo rules are short.
 #include "admin/text/text_diff.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Packets and records over SOCK_SEQPACKET.
 #include "common/base/channel.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <array>
 #include <cstdint>

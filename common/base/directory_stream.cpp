@@ -1,5 +1,5 @@
 // fdopendir(3) and readdir(3) with an owner.
-#include "common/base/directory_stream.hpp"
+#include "common/base/files.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

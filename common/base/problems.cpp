@@ -1,7 +1,7 @@
 // The list of diagnostics and the phrases they share.
 #include "common/base/problems.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 
 #include <algorithm>
 #include <numeric>

@@ -1,6 +1,6 @@
 // Encoding of the request and of the messages between wrapper and runner.
 #include "common/base/request.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <climits>

@@ -1,12 +1,12 @@
 // Roots and the agents' state as places that agents write in.
 #include "common/decide/agent_places.hpp"
 
-#include "common/base/absence.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 // that leads out (common/decide/user_paths.hpp).
 #pragma once
 
-#include "common/decide/access_rules.hpp"
+#include "common/decide/decision.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
 

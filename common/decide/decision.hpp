@@ -1,14 +1,45 @@
-// May this caller run the agent in this directory? A pure function; both wrapper and runner ask it, only the runner's answer counts.
+// Whether a user may work here, by the policy alone, and on what grounds.
 #pragma once
 
-#include "common/decide/access_rules.hpp"
+#include "common/host/account.hpp"
+#include "common/policy/policy.hpp"
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <variant>
 #include <vector>
 
 namespace pi_agent {
+
+// --- Which entry of the policy applies to a caller: a pure function of policy and account.
+
+// A root that the policy gives to the caller, before resolution.
+struct GrantedRoot {
+    RootSpec spec;
+    std::optional<Gid> by_group; // set when a group entry granted it; its members keep that group inside
+};
+
+// What the policy grants to one caller. Made only by find_access_rules.
+struct AccessRules {
+    std::string entry; // "users.alice" or "users.%devs, users.%ops"
+    Position where;
+    std::vector<GrantedRoot> roots;
+    std::string config_directory; // absolute
+    std::string agent_account;
+    Environment env;                         // the per-user layer
+    std::optional<std::string> ssh_key = {}; // absolute
+};
+
+// The caller may not use pi at all; `text` is for the user and says what to do.
+struct NotAuthorised {
+    std::string text;
+};
+
+// The caller's own entry beats group entries; without one, the roots of all their groups join, and conflicting scalars are a PolicyError.
+std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy, const Account &caller, const std::string &policy_file);
+
+// --- May this caller run the agent in this directory? A pure function; both wrapper and runner ask it, only the runner's answer counts.
 
 // A granted root after resolution: `path` is canonical.
 struct RootCandidate {
@@ -35,5 +66,17 @@ Refused on_other_mount(const RootCandidate &root, const std::string &cwd);
 
 // What refuses every start of a user one of whose roots cannot be used.
 Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem);
+
+// --- Groups that an agent never carries: members of some reach past file permissions, and members of others have a user's rights.
+
+// Membership is root by another name, or opens devices, logs and secrets that no agent may see: root, sudo, docker, disk and their like.
+bool is_privileged_group(std::string_view name);
+
+// True for gid 0 and for the gids that this host gives to such groups. Throws SystemFailure when the group database fails.
+bool is_privileged_group(Gid gid);
+
+// Groups of an agent's account through which it could become root, read what only administrators may, or have a user's rights: privileged
+// ones and those that the policy authorises. By name.
+std::vector<std::string> forbidden_groups_of(const Policy &policy, const Account &agent);
 
 } // namespace pi_agent

@@ -1,14 +1,21 @@
-// Resolves a project root as its user: every step is opened with that user's rights, and no symbolic link that the user could change is
-// followed.
+// Opens the roots of a project along the paths that the policy names, and tells what leads out of them.
 #pragma once
 
 #include "common/base/fd.hpp"
+#include "common/decide/user_paths.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
 
+#include <functional>
+#include <set>
+#include <string>
 #include <variant>
+#include <vector>
 
 namespace pi_agent {
+
+// --- Resolves a project root as its user: every step is opened with that user's rights, and no symbolic link that the user could change is
+// followed.
 
 struct ResolvedRoot {
     std::string path; // canonical, from the descriptor
@@ -27,5 +34,15 @@ std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const
 
 // Text only: "~" and "~/x" become the home of `user`; anything else must be absolute. Shared with parse-time checks.
 std::string expand_home(const std::string &text, const Account &user);
+
+// --- What a start will not follow: links out of where agents write, in what it reads as the user.
+
+// Everything that a start reads as its user: the config directory, the directory of skills, files of variables, key, known hosts, git's own
+// files. Absolute.
+std::vector<std::string> paths_read_as_user(const Policy &policy, const AccessRules &rules, const Account &user);
+
+// What is left out of these paths and all below them, each as a text for people: the name by which it is come to, and why. `go_on` is asked
+// before each entry.
+std::set<std::string> find_links_out(const UserPaths &paths, const std::vector<std::string> &tops, const std::function<bool()> &go_on);
 
 } // namespace pi_agent

@@ -1,10 +1,10 @@
 // The walk of a user's paths.
 #include "common/decide/user_paths.hpp"
 
-#include "common/base/escape.hpp"
-#include "common/host/path_walk.hpp"
+#include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <deque>

@@ -2,7 +2,7 @@
 #include "common/host/account.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 
 #include <algorithm>
 #include <grp.h>

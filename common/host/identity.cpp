@@ -2,8 +2,8 @@
 #include "common/host/identity.hpp"
 
 #include "common/base/error.hpp"
-#include "common/host/user_namespace.hpp"
-#include "common/seams/defence.hpp"
+#include "common/host/namespaces.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,8 +2,8 @@
 #include "common/host/remedy.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/host/path_walk.hpp"
+#include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
 
 #include <algorithm>
 #include <array>

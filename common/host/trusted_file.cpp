@@ -1,13 +1,13 @@
 // Files that only root can have written.
 #include "common/host/trusted_file.hpp"
 
-#include "common/base/directory_stream.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/host/path_walk.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
+#include "common/host/namespaces.hpp"
 #include "common/host/remedy.hpp"
-#include "common/host/user_namespace.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <dirent.h>

@@ -1,9 +1,8 @@
 // Opening it, and asking the kernel for its path.
-#include "common/host/working_directory.hpp"
+#include "common/host/beneath.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/host/path_walk.hpp"
+#include "common/base/text.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

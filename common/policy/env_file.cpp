@@ -2,7 +2,7 @@
 #include "common/policy/env_file.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/utf8.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_env.hpp"
 
 namespace pi_agent {

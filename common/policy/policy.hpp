@@ -86,7 +86,7 @@ struct PolicyPath {
     bool is_directory = false; // written with a '/' at its end, where that means something
 };
 
-// What sessions see of the host's /etc: a short list (runner/plan/host_view.cpp, runner/as_agent/host_files.cpp), or all that is readable.
+// What sessions see of the host's /etc: a short list (runner/plan/host_view.cpp, runner/as_agent/places.cpp), or all that is readable.
 enum class View { minimal, host };
 
 enum class NetworkMode {
@@ -105,7 +105,7 @@ struct NetworkPolicy {
 // Where the temporary directories of a session lie: on the state directory's file system, or in memory.
 enum class ScratchKind { disk, tmpfs };
 
-// Where a session shows the project: at its path on the host, or below the agent's home (runner/plan/project_alias.hpp).
+// Where a session shows the project: at its path on the host, or below the agent's home (runner/plan/host_view.hpp).
 enum class ProjectPaths { host, alias };
 
 // What a session shows: the allowed root that holds the working directory, or only the repository in it that does.
@@ -166,7 +166,7 @@ struct Policy {
     std::vector<PolicyPath> view_paths; // shown besides, read-only; absolute
     ScratchKind scratch = ScratchKind::disk;
     LimitsPolicy limits;
-    ToolchainsPolicy toolchains; // as read_toolchains (common/policy/policy_toolchains.hpp) leaves it; the loader puts the defaults there
+    ToolchainsPolicy toolchains; // as read_toolchains (common/policy/policy_sections.hpp) leaves it; the loader puts the defaults there
     Environment env;             // managed
     EnvironmentPlaces env_where;
     std::vector<PolicyPath> env_files;                           // managed, absolute; only root can read them

@@ -1,5 +1,5 @@
 // The forms of values in words.
-#include "common/policy/policy_key_text.hpp"
+#include "common/policy/policy_keys.hpp"
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>

@@ -1,4 +1,4 @@
-// What the keys of a policy are: the one table that the parser, the JSON Schema and docs/policy.md are made from.
+// Every key of a policy as data: where it may stand, what it takes, what it means.
 #pragma once
 
 #include <span>
@@ -7,6 +7,8 @@
 #include <vector>
 
 namespace pi_agent {
+
+// --- What the keys of a policy are: the one table that the parser, the JSON Schema and docs/policy.md are made from.
 
 // The policy language that this pi-agent reads: the value of the key `version`.
 constexpr int policy_version = 1;
@@ -63,5 +65,10 @@ std::string display_path(const PolicyKey &key);
 
 // The words of `choices` or `later`.
 std::vector<std::string_view> split_words(std::string_view words);
+
+// --- What a key of the policy takes, in words for people: for docs/policy.md and the manual.
+
+// "a whole number with `K`, `M`": the form of its value in Markdown, words that are written as they stand in backquotes.
+std::string form_text(const PolicyKey &key);
 
 } // namespace pi_agent

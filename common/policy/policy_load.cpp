@@ -2,7 +2,6 @@
 #include "common/policy/policy_load.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/policy/policy_rules.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 

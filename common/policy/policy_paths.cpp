@@ -1,9 +1,9 @@
 // Paths in a policy, judged by their text alone.
 #include "common/policy/policy_paths.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/toolchains.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <array>

@@ -1,7 +1,7 @@
 // Rules for the text of paths in a policy; what they are on the host is found out later, as their user.
 #pragma once
 
-#include "common/base/path_text.hpp"
+#include "common/base/text.hpp"
 
 #include <optional>
 #include <string>

@@ -1,9 +1,8 @@
 // Who may use pi, and which accounts serve them.
-#include "common/policy/policy_rules.hpp"
+#include "common/policy/policy_sections.hpp"
 
 #include "common/host/account.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/policy/policy_sandbox.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // The section `sandbox`: an explicit method, and what each cannot do.
-#include "common/policy/policy_sandbox.hpp"
+#include "common/policy/policy_sections.hpp"
 
 #include "common/policy/policy_paths.hpp"
 

@@ -3,13 +3,7 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/policy/policy_env.hpp"
-#include "common/policy/policy_limits.hpp"
-#include "common/policy/policy_network.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/policy/policy_projects.hpp"
-#include "common/policy/policy_sandbox.hpp"
-#include "common/policy/policy_toolchains.hpp"
-#include "common/policy/policy_users.hpp"
 #include "common/policy/policy_values.hpp"
 
 #include <fmt/format.h>

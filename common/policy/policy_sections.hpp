@@ -1,16 +1,76 @@
-// Reads the joined YAML tree of a policy, section by section, into types.
+// Reads the parts of a policy, one function for each key with a value of its own.
 #pragma once
 
 #include "common/base/problems.hpp"
 #include "common/policy/policy.hpp"
+#include "common/policy/policy_values.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 
+#include <functional>
+#include <optional>
+#include <string>
+
 namespace pi_agent {
+
+// --- Reads the joined YAML tree of a policy, section by section, into types.
 
 // The whole policy from the tree of all its files; what it cannot take is reported and left at its default.
 Policy read_policy(const YamlNode &root, Problems &problems);
 
 // The value of a `version` key; reports anything but policy_version.
 void read_version(const YamlNode &root, bool required, Problems &problems);
+
+// --- Reads the policy's `users`: who may run the agent, where, and with what of their own.
+
+// Appends to policy.users; what it cannot take is reported.
+void read_users(const PolicyValue &section, Policy &policy, Problems &problems);
+
+// --- Reading the section `limits` of a policy.
+
+// Below these an agent has no room to work in (docs/limits.md says what was measured).
+constexpr std::uint64_t least_memory = std::uint64_t{128} << 20U;
+constexpr std::uint64_t least_tasks = 32;
+constexpr std::uint64_t least_cpu = 10;             // percent
+constexpr std::uint64_t least_runtime = 10;         // seconds
+constexpr std::uint64_t most_sessions_of_user = 64; // each costs root processes, mounts and a connection to the system bus
+
+void read_limits(const PolicyValue &section, Policy &policy, Problems &problems);
+
+// The one that is said, bytes or share.
+const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept;
+
+// --- What the policy says of the network.
+
+// `network: full`, `loopback`, `none`, or a list of ranges.
+std::optional<NetworkPolicy> read_network(const PolicyValue &value, Problems &problems);
+
+// --- Reading the section `sandbox` of a policy, and holding the rest of the policy against the method.
+
+void read_sandbox(const PolicyValue &section, Policy &policy, Problems &problems);
+
+// Reports each key that the method cannot honour: nothing is ever dropped in silence.
+void refuse_what_method_cannot(const Policy &policy, Problems &problems);
+
+// --- Reading the section `toolchains` of a policy.
+
+// What holds without the section.
+ToolchainsPolicy default_toolchains();
+
+void read_toolchains(const PolicyValue &section, Policy &policy, Problems &problems);
+
+// --- Reading the section `projects` of a policy.
+
+void read_projects(const PolicyValue &section, Policy &policy, Problems &problems);
+
+// --- Rules that hold between the values of a policy.
+
+// What is known of users.d beside the entries that were read.
+struct UserFiles {
+    bool are_possible = false;                           // there is such a directory
+    std::function<bool(const std::string &)> has_unread; // whether there is a file for this user that was not read; unset where all were
+};
+
+// Reports a policy that authorises nobody, leaves open whether users share an account, or gives the agent an account that is a user's.
+void check_policy_rules(const Policy &policy, const UserFiles &files, Problems &problems);
 
 } // namespace pi_agent

@@ -1,5 +1,5 @@
 // Reading the section `toolchains` of a policy.
-#include "common/policy/policy_toolchains.hpp"
+#include "common/policy/policy_sections.hpp"
 
 #include "common/policy/toolchains.hpp"
 

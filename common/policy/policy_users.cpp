@@ -1,11 +1,10 @@
-// The entries of `users`, each a table of its keys.
-#include "common/policy/policy_users.hpp"
-
+// Reads `users:` and, for each of them, `projects:`.
 #include "common/host/account.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_paths.hpp"
+#include "common/policy/policy_sections.hpp"
 #include "common/policy/policy_values.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 namespace pi_agent {
 
@@ -103,6 +102,44 @@ void read_users(const PolicyValue &section, Policy &policy, Problems &problems)
     for (std::size_t index = 0; index < entries->size(); ++index) {
         policy.users.push_back(read_user((*entries)[index], section.node.entries[index], problems));
     }
+}
+
+namespace {
+
+void read_protect(const PolicyValue &value, ProjectsPolicy &projects, Problems &problems)
+{
+    if (value.node.kind == YamlNode::Kind::scalar) {
+        if (read_choice(value, problems)) projects.protect.reset();
+        return;
+    }
+    projects.protect = read_paths(value, problem_of_protected_path, problems);
+    for (auto &path : *projects.protect) {
+        path.is_directory = path.path.back() == '/';
+        if (path.is_directory) path.path.pop_back();
+    }
+}
+
+} // namespace
+
+void read_projects(const PolicyValue &section, Policy &policy, Problems &problems)
+{
+    auto &projects = policy.projects;
+    read_section(section,
+                 {{"paths",
+                   [&](const PolicyValue &value) {
+                       if (const auto choice = read_choice(value, problems))
+                           projects.paths = *choice == "alias" ? ProjectPaths::alias : ProjectPaths::host;
+                   }},
+                  {"scope",
+                   [&](const PolicyValue &value) {
+                       if (const auto choice = read_choice(value, problems))
+                           projects.scope = *choice == "project" ? ProjectScope::project : ProjectScope::root;
+                   }},
+                  {"ownership", [&](const PolicyValue &value) { read_choice(value, problems); }},
+                  {"protect", [&](const PolicyValue &value) { read_protect(value, projects, problems); }},
+                  {"mask", [&](const PolicyValue &value) { projects.mask = read_paths(value, problem_of_project_path, problems); }},
+                  {"aftermath", [&](const PolicyValue &value) { projects.aftermath = read_bool(value, problems).value_or(true); }}},
+                 problems);
 }
 
 } // namespace pi_agent

@@ -1,7 +1,7 @@
 // Strict readers of policy values.
 #include "common/policy/policy_values.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/account.hpp"
 
 #include <algorithm>

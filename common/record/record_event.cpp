@@ -2,7 +2,7 @@
 #include "common/record/record_event.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 
 #include <syslog.h>
 

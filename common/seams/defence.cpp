@@ -1,5 +1,5 @@
 // Every defence is on; a build with test seams reads which one a test took out.
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include "test_seams.hpp"
 

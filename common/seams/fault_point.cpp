@@ -1,5 +1,5 @@
 // Waiting where a test says, in a build with test seams; in every other one, nothing.
-#include "common/seams/fault_point.hpp"
+#include "common/seams/seams.hpp"
 
 #include "test_seams.hpp"
 

@@ -1,9 +1,9 @@
 // Taking and releasing the agent's own lock.
 #include "runner/as_agent/agent_lock.hpp"
 
-#include "common/base/absence.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/wire/answer.hpp"
 

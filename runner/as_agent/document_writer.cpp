@@ -2,14 +2,13 @@
 #include "runner/as_agent/document_writer.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/base/whole_file.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/as_agent/agent_lock.hpp"
 #include "runner/as_agent/replacement.hpp"
 #include "runner/plan/json_merge.hpp"
-#include "runner/plan/json_numbers.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>

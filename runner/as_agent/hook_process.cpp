@@ -2,7 +2,7 @@
 #include "runner/as_agent/hook_process.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/exec_pointers.hpp"
+#include "common/base/process.hpp"
 
 #include <array>
 #include <csignal>

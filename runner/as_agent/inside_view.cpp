@@ -2,7 +2,7 @@
 #include "runner/as_agent/inside_view.hpp"
 
 #include "common/host/beneath.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

@@ -3,7 +3,7 @@
 
 #include "common/base/fd.hpp"
 #include "runner/as_agent/manifest.hpp"
-#include "runner/plan/sync_decision.hpp"
+#include "runner/plan/documents.hpp"
 
 #include <string>
 #include <sys/stat.h>

@@ -2,7 +2,7 @@
 #include "runner/as_agent/manifest.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/whole_file.hpp"
+#include "common/base/files.hpp"
 
 #include <algorithm>
 #include <ctime>

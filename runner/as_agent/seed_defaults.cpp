@@ -3,11 +3,11 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/defence.hpp"
-#include "runner/as_agent/removal.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_agent/places.hpp"
 #include "runner/as_agent/replacement.hpp"
 #include "runner/wire/answer.hpp"
 

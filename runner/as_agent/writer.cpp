@@ -1,19 +1,17 @@
 // The writing half of the config sync.
 #include "runner/as_agent/writer.hpp"
 
-#include "common/base/absence.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/base/whole_file.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/as_agent/document_writer.hpp"
 #include "runner/as_agent/inside_view.hpp"
 #include "runner/as_agent/manifest.hpp"
-#include "runner/as_agent/removal.hpp"
+#include "runner/as_agent/places.hpp"
 #include "runner/as_agent/replacement.hpp"
-#include "runner/plan/sync_decision.hpp"
+#include "runner/plan/documents.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/patience.hpp"
 #include "runner/wire/sync_messages.hpp"
 
 #include <algorithm>

@@ -2,12 +2,12 @@
 #include "runner/as_user/git_paths.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/files.hpp"
 #include "common/base/git_settings.hpp"
-#include "common/base/whole_file.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -2,8 +2,8 @@
 #include "runner/as_user/host_file.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/seams/defence.hpp"
+#include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/as_agent/agent_lock.hpp"
 
 #include <chrono>

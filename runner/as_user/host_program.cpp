@@ -2,8 +2,8 @@
 #include "runner/as_user/host_program.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/exec_pointers.hpp"
-#include "common/seams/defence.hpp"
+#include "common/base/process.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <array>

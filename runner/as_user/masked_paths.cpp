@@ -2,13 +2,13 @@
 #include "runner/as_user/masked_paths.hpp"
 
 #include "common/base/channel.hpp"
-#include "common/base/directory_stream.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/mount_table.hpp"
+#include "common/host/namespaces.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 
 #include <algorithm>

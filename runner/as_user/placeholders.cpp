@@ -2,13 +2,11 @@
 // that another session still uses stays, and whoever is last removes it.
 #include "runner/as_user/placeholders.hpp"
 
-#include "common/base/absence.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/base/placeholder_text.hpp"
-#include "common/base/whole_file.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <cerrno>
 #include <fcntl.h>

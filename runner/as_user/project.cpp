@@ -1,20 +1,26 @@
-// Opening the claimed working directory and the granted roots, in the caller's place.
+// What a caller hands over: descriptors, working directory and roots, opened again as the caller.
 #include "runner/as_user/project.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/process.hpp"
+#include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/decide/root_path.hpp"
-#include "common/host/path_walk.hpp"
-#include "common/seams/defence.hpp"
+#include "common/host/beneath.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_user/home_directories.hpp"
 #include "runner/as_user/repository.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/opened_project.hpp"
+#include "runner/wire/launch_record.hpp"
+#include "runner/wire/opened.hpp"
 
+#include <array>
 #include <fcntl.h>
 #include <linux/openat2.h>
+#include <poll.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/sysmacros.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -73,6 +79,139 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
         send_place(channel, root.fd, {facts.st_dev, facts.st_ino, place_facts(root.fd).mount});
     }
     send_repository(channel, find_repository(cwd));
+}
+
+namespace {
+
+constexpr int handover_patience_seconds = 10;
+
+void send_event(FdRef channel, char tag, std::string_view bytes = {}, const std::vector<int> &fds = {})
+{
+    send_answer(channel, std::string(1, tag).append(bytes), fds);
+}
+
+// The runner's only order: the control socket of pi-agent-exec. False when the runner is gone.
+bool obey(FdRef channel, std::array<UniqueFd, 3> &stdio)
+{
+    const std::optional<Packet> order = receive_packet(channel, in_seconds(0));
+    if (!order || order->fds.size() != 1) return false;
+    fault_point("handing-stdio");
+    send_stdio(order->fds[0], stdio, in_seconds(handover_patience_seconds));
+    std::vector<int> for_root;
+    for (const auto &fd : stdio)
+        if (fd && !defence_is_on("root-holds-nothing")) for_root.push_back(fd.get());
+    send_event(channel, handed_over_tag, {}, for_root);
+    for (auto &fd : stdio)
+        fd.reset(); // the agent's end of a pipe must be the last one; whatever this waits for, it is not root that waits
+    return true;
+}
+
+// False when the wrapper is gone, or broke the protocol: a request has descriptors, what follows it has none.
+bool relay(FdRef wrapper, FdRef channel)
+{
+    try {
+        const std::optional<Packet> packet = receive_packet(wrapper, in_seconds(0));
+        if (packet && packet->fds.empty() && packet->bytes.size() <= small_message_limit) {
+            send_event(channel, message_tag, packet->bytes);
+            return true;
+        }
+    } catch (const ProtocolError &) { // NOLINT(bugprone-empty-catch): told below
+    }
+    send_event(channel, gone_tag);
+    return false;
+}
+
+} // namespace
+
+void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel)
+{
+    ReceivedRequest received = receive_request(wrapper, in_seconds(request_patience_seconds));
+    fault_point("request-read");
+    check_stdio(received.stdio, received.request.on_terminal);
+    let_pipes_be_opened(received.stdio);
+    send_long_answer(channel, encode_request(received.request));
+    open_as_caller(caller, rules, received.cwd, channel);
+    received.cwd.reset();
+    send_home(channel, find_home_directories(caller, toolchains));
+    StartUpMemory memory;
+    for (bool listening = true;;) {
+        std::array<pollfd, 2> waits{pollfd{channel.get(), POLLIN, 0}, pollfd{listening ? wrapper.get() : -1, POLLIN, 0}};
+        if (poll(waits.data(), waits.size(), memory.patience(-1)) < 0 && errno != EINTR) throw_errno("waiting for the wrapper");
+        memory.look();
+        if (waits[0].revents != 0) {
+            if (!obey(channel, received.stdio)) return;
+            memory.wait_begins();
+        }
+        if (waits[1].revents != 0) listening = relay(wrapper, channel);
+    }
+}
+
+namespace {
+
+constexpr std::array names = {"standard input", "standard output", "standard error"};
+
+bool is_harmless_device(const struct statx &facts) noexcept
+{
+    constexpr unsigned memory_major = 1; // null 3, zero 5, full 7: Linux, Documentation/admin-guide/devices.txt
+    return facts.stx_rdev_major == memory_major && (facts.stx_rdev_minor == 3 || facts.stx_rdev_minor == 5 || facts.stx_rdev_minor == 7);
+}
+
+const char *what_is_wrong(FdRef fd)
+{
+    const int flags = fcntl(fd.get(), F_GETFL);
+    if (flags < 0) throw_errno("examining a descriptor of the request");
+    if ((flags & O_PATH) != 0) return "a path descriptor";
+    struct statx facts {};
+    // DONT_SYNC: a FUSE file system of the caller is not asked, so it cannot keep root waiting.
+    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC | AT_NO_AUTOMOUNT, STATX_TYPE, &facts) != 0)
+        throw_errno("examining a descriptor of the request");
+    switch (facts.stx_mode & S_IFMT) {
+    case S_IFIFO:
+    case S_IFREG:
+    case S_IFSOCK:
+        return nullptr;
+    case S_IFCHR:
+        return is_harmless_device(facts) ? nullptr : "a terminal or another device";
+    case S_IFDIR:
+        return "a directory";
+    case S_IFBLK:
+        return "a block device";
+    default:
+        return "something unknown";
+    }
+}
+
+} // namespace
+
+void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_terminal)
+{
+    if (!defence_is_on("stdio-rules")) return;
+    for (std::size_t index = 0; index < stdio.size(); ++index) {
+        if (on_terminal[index]) continue;
+        if (const char *problem = what_is_wrong(stdio[index]))
+            throw Failure(ExitStatus::denied,
+                          std::string("denied: ") + names[index] + " is " + problem +
+                              "; the agent gets only pipes, regular files, sockets, /dev/null, /dev/zero and /dev/full");
+    }
+}
+
+void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio)
+{
+    std::array<int, 2> own{};
+    if (pipe2(own.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
+    const UniqueFd reading = UniqueFd::adopt(own[0]);
+    const UniqueFd writing = UniqueFd::adopt(own[1]);
+    struct stat anonymous {};
+    if (fstat(reading.get(), &anonymous) != 0) throw_errno("examining a pipe");
+    for (std::size_t index = 0; index < stdio.size(); ++index) {
+        struct statx facts {};
+        if (!stdio[index] || statx(stdio[index].get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MODE, &facts) != 0)
+            continue;
+        // All anonymous pipes lie on one file system of the kernel's; one with a name belongs to whoever made it.
+        if (!S_ISFIFO(facts.stx_mode) || makedev(facts.stx_dev_major, facts.stx_dev_minor) != anonymous.st_dev) continue;
+        const mode_t way = index == 0 ? S_IROTH : S_IWOTH;
+        fchmod(stdio[index].get(), (facts.stx_mode & 0777U) | way); // best_effort: another's pipe stays as it is
+    }
 }
 
 } // namespace pi_agent

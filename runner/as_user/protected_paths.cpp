@@ -3,10 +3,9 @@
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/as_user/git_paths.hpp"
 #include "runner/as_user/masked_paths.hpp"
 #include "runner/as_user/placeholders.hpp"

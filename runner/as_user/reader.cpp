@@ -1,15 +1,13 @@
 // The reading half of the config sync.
 #include "runner/as_user/reader.hpp"
 
-#include "common/base/directory_stream.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/as_user/host_file.hpp"
-#include "runner/plan/listed_amount.hpp"
+#include "runner/plan/limits.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/patience.hpp"
 #include "runner/wire/sync_messages.hpp"
 
 #include <algorithm>

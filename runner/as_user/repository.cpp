@@ -3,9 +3,9 @@
 
 #include "common/base/error.hpp"
 #include "common/base/git_settings.hpp"
-#include "common/host/mount_table.hpp"
-#include "common/host/path_walk.hpp"
-#include "common/seams/defence.hpp"
+#include "common/host/beneath.hpp"
+#include "common/host/namespaces.hpp"
+#include "common/seams/seams.hpp"
 
 #include <array>
 #include <climits>

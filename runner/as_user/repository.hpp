@@ -1,7 +1,7 @@
 // Which git repository a working directory belongs to, and where git keeps that repository's data: found as its user.
 #pragma once
 
-#include "runner/wire/opened_project.hpp"
+#include "runner/wire/opened.hpp"
 
 #include <optional>
 

@@ -2,9 +2,9 @@
 #include "runner/as_user/shown_path.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/mount_table.hpp"
+#include "common/host/namespaces.hpp"
 #include "common/policy/policy_paths.hpp"
 
 #include <algorithm>

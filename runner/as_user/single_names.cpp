@@ -1,15 +1,14 @@
 // Replacing files that have several names by copies that have one: by descriptor, beneath the project, following no link.
 #include "runner/as_user/single_names.hpp"
 
-#include "common/base/directory_stream.hpp"
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/base/random_hex.hpp"
-#include "common/base/whole_file.hpp"
+#include "common/base/files.hpp"
+#include "common/base/process.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/mount_table.hpp"
+#include "common/host/namespaces.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
 // Which system calls a session may make, by number and by argument, as data: pi-agent-exec installs it (runner/filter/seccomp_filter.cpp),
-// and pi-agentctl render writes it down for container engines (admin/render/render_seccomp.cpp). And which ones root makes beside it.
+// and pi-agentctl render writes it down for container engines (admin/render/call_conditions.cpp). And which ones root makes beside it.
 #pragma once
 
 #include <cstdint>

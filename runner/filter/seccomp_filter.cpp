@@ -2,7 +2,7 @@
 #include "runner/filter/seccomp_filter.hpp"
 
 #include "common/base/error.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <linux/filter.h>
 #include <linux/seccomp.h>

@@ -2,9 +2,9 @@
 #include "runner/inside/agent_process.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/exec_pointers.hpp"
+#include "common/base/process.hpp"
 #include "common/base/request.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <array>

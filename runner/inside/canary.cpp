@@ -1,7 +1,7 @@
 // The canary's questions. Each is one that the kernel answers otherwise when a defence is missing.
 #include "runner/inside/canary.hpp"
 
-#include "common/host/process_namespace.hpp"
+#include "common/host/namespaces.hpp"
 #include "runner/inside/landlock.hpp"
 
 #include <array>

@@ -3,7 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <cerrno>
 #include <cstdint>

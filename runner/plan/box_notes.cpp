@@ -1,7 +1,7 @@
 // The notes to the agent as text, and their file.
 #include "runner/plan/box_notes.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "runner/plan/limits.hpp"
 
 #include <algorithm>

@@ -2,7 +2,7 @@
 #include "runner/plan/bwrap_arguments.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <initializer_list>

@@ -2,7 +2,7 @@
 #include "runner/plan/canary_plan.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 
 #include <string_view>
 

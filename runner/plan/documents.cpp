@@ -1,7 +1,7 @@
-// Merging JSON documents.
+// The documents that a sync writes, and what it does about each.
 #include "runner/plan/documents.hpp"
 
-#include "runner/plan/json_numbers.hpp"
+#include "runner/plan/json_merge.hpp"
 
 #include <array>
 #include <charconv>
@@ -215,6 +215,43 @@ std::vector<std::string> paths_that_leave(const json &settings)
         }
     }
     return found;
+}
+
+namespace {
+
+SyncAction decide_mirror(bool known, HostState host, InsideState inside) noexcept
+{
+    if (host == HostState::absent) return known ? SyncAction::remove : SyncAction::leave;
+    const bool is_right = known && host == HostState::unchanged && inside == InsideState::as_synced;
+    return is_right ? SyncAction::leave : SyncAction::copy;
+}
+
+SyncAction decide_seed(bool known, HostState host, InsideState inside) noexcept
+{
+    if (host == HostState::absent) {
+        if (!known) return SyncAction::leave;
+        return inside == InsideState::other ? SyncAction::forget : SyncAction::remove;
+    }
+    if (inside == InsideState::absent) return SyncAction::copy;
+    if (!known) return SyncAction::adopt;
+    return host == HostState::changed ? SyncAction::copy : SyncAction::leave;
+}
+
+} // namespace
+
+SyncAction decide_file(FileClass file_class, bool known, HostState host, InsideState inside) noexcept
+{
+    switch (file_class) {
+    case FileClass::mirror:
+        return decide_mirror(known, host, inside);
+    case FileClass::seed:
+        return decide_seed(known, host, inside);
+    case FileClass::agent:
+        return known ? SyncAction::forget : SyncAction::leave;
+    case FileClass::never:
+        return known ? SyncAction::remove : SyncAction::leave;
+    }
+    return SyncAction::leave;
 }
 
 } // namespace pi_agent

@@ -1,15 +1,18 @@
-// How the host's, the agent's and the managed version of a JSON document become one. Pure: no file is touched here.
+// The documents that a sync writes, and what it does about each.
 #pragma once
 
 #include "common/policy/config_classes.hpp"
 
 #include <nlohmann/json.hpp>
+
 #include <optional>
 #include <set>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
+
+// --- How the host's, the agent's and the managed version of a JSON document become one. Pure: no file is touched here.
 
 // The versions of one document, each an object. `base_*` are of the last sync, none before the first.
 struct DocumentVersions {
@@ -39,5 +42,23 @@ std::set<std::string> providers_with_keys(const nlohmann::json &models);
 
 // Resource paths of a settings.json that leave the config directory: inside they mean another place. "extensions: ~/x"
 std::vector<std::string> paths_that_leave(const nlohmann::json &settings);
+
+// --- What becomes of one path: the outcome table of the config sync (docs/config-sync.md), without any file.
+
+// Of the host's file, against what the manifest recorded at the last sync.
+enum class HostState { absent, unchanged, changed };
+// Of the agent's file, against what the last sync left there.
+enum class InsideState { absent, as_synced, other };
+
+enum class SyncAction {
+    leave,  // nothing to do
+    copy,   // the host's takes its place
+    adopt,  // what is inside stays; the host's is remembered, so that a change of it is seen
+    remove, // goes, and the manifest forgets it
+    forget, // stays inside and is the agent's from now on
+};
+
+// `known`: the manifest knows this path; otherwise `host` is absent or changed, and `inside` absent or other.
+SyncAction decide_file(FileClass file_class, bool known, HostState host, InsideState inside) noexcept;
 
 } // namespace pi_agent

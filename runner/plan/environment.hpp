@@ -1,14 +1,18 @@
-// The agent's environment: layers in a fixed order, nothing of the user's shell but what describes the terminal.
+// The variables that the agent starts with, those of certificates and providers' keys among them.
 #pragma once
 
 #include "common/policy/env_file.hpp"
 #include "common/policy/policy.hpp"
 
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace pi_agent {
+
+// --- The agent's environment: layers in a fixed order, nothing of the user's shell but what describes the terminal.
 
 struct EnvironmentVariable {
     std::string value;
@@ -45,5 +49,25 @@ std::vector<std::string> compose_environment(const EnvironmentInput &input);
 
 // What the policy sets, of all its layers.
 Environment managed_environment(const EnvironmentInput &input);
+
+// --- Which variables of an environment name files of certificates.
+
+struct CertificateVariable {
+    std::string name;
+    std::string path; // as the variable says it
+    std::string from; // for people: what sets it
+};
+
+// Whether a variable is known to name one such file; directories of them.
+bool names_certificates(std::string_view name) noexcept;
+bool names_certificate_directories(std::string_view name) noexcept;
+
+// Those of an environment that are set.
+std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInput &environment);
+
+// --- Which model providers the policy's environment has keys for.
+
+// Names of providers, as auth.json has them, whose key variable (as pi reads it, versions 0.73 to 0.87) is set and not empty in `env`.
+std::set<std::string> providers_with_keys(const Environment &env);
 
 } // namespace pi_agent

@@ -1,7 +1,7 @@
 // Reading git's list of settings and writing a configuration file.
 #include "runner/plan/git_config.hpp"
 
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 namespace pi_agent {
 

@@ -1,7 +1,7 @@
 // Git's own syntax: what `git config -z` writes, and a configuration file that holds values exactly (git-config(1), Syntax).
 #pragma once
 
-#include "runner/wire/git_identity.hpp"
+#include "runner/wire/user_files.hpp"
 
 #include <string>
 #include <string_view>

@@ -1,11 +1,16 @@
-// The rules of the views.
+// What of the host a session sees, and where it is mounted.
 #include "runner/plan/host_view.hpp"
 
+#include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/plan/limits.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstdio>
 
 namespace pi_agent {
 
@@ -15,7 +20,7 @@ namespace {
 
 // Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By
 // the distributions' own rules none of it holds secrets, and all of it can be read by everybody on the host. Single files:
-// runner/plan/etc_files.cpp.
+// runner/plan/host_view.cpp.
 constexpr std::array etc_directories = {"alternatives"sv,
                                         "ca-certificates"sv,
                                         "crypto-policies"sv,
@@ -88,6 +93,114 @@ bool is_shown(const HostView &view, const std::string &path)
 {
     return is_shown_by(view.view, path) ||
            std::any_of(view.trees.begin(), view.trees.end(), [&](const std::string &tree) { return is_within(path, tree); });
+}
+
+std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept)
+{
+    std::map<std::string, PointKind> points;
+    const auto keep = [&](const std::string &path) {
+        if (!path.empty() && defence_is_on("protect-prefixes")) points.emplace(path, PointKind::prefix);
+    };
+    const auto keep_above = [&](const std::string &path) {
+        for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1))
+            keep(path.substr(0, slash));
+    };
+    for (const auto &path : kept) {
+        keep_above(path);
+        keep(path);
+    }
+    for (const auto &path : read_only) {
+        keep_above(path);
+        points[path] = PointKind::read_only;
+    }
+    // What lies beneath a path comes after it, but not at once: "a", "a-b", "a/b".
+    for (const auto &path : read_only)
+        for (auto next = points.lower_bound(path + "/"); next != points.end() && next->first.compare(0, path.size() + 1, path + "/") == 0;)
+            next = points.erase(next);
+    if (points.size() > guard_limit)
+        throw Failure(ExitStatus::limit, "limit: what is protected and masked in the project needs " + std::to_string(points.size()) +
+                                             " mounts, and at most " + std::to_string(guard_limit) +
+                                             " are made; remove worktrees and submodules that are not needed, or ask the administrator to "
+                                             "protect or mask less (projects.protect, projects.mask)");
+    return points;
+}
+
+namespace {
+
+constexpr std::size_t name_limit = 64;
+
+std::uint32_t folded_hash(const std::string &text)
+{
+    std::uint64_t hash = 14695981039346656037U;
+    for (const char byte : text)
+        hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211U;
+    return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
+}
+
+bool is_harmless(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' ||
+           byte == '-';
+}
+
+} // namespace
+
+std::string alias_of(const std::string &project_path)
+{
+    std::string name = project_path.substr(project_path.rfind('/') + 1, name_limit); // npos + 1 is 0
+    std::replace_if(
+        name.begin(), name.end(), [](char byte) { return !is_harmless(byte); }, '_');
+    std::string alias(name.empty() || name[0] == '.' || name[0] == '-' ? 1 : 0, '_');
+    std::array<char, 16> hash{};
+    std::snprintf(hash.data(), hash.size(), "-%08x", folded_hash(project_path));
+    return alias.append(name).append(hash.data());
+}
+
+namespace {
+
+// What libraries and shells of /usr read. No keys, nobody's names, nothing of services.
+constexpr std::array<const char *, 28> shown_files = {
+    "bash.bashrc",    "debian_version", "gai.conf",    "gitattributes", "gitconfig",  "host.conf",    "hostname",
+    "hosts",          "inputrc",        "ld.so.cache", "ld.so.conf",    "localtime",  "locale.alias", "locale.conf",
+    "lsb-release",    "mime.types",     "networks",    "nsswitch.conf", "os-release", "profile",      "protocols",
+    "redhat-release", "resolv.conf",    "rpc",         "services",      "shells",     "timezone",     "xattr.conf"};
+
+bool fits_a_line(const std::string &text)
+{
+    return !text.empty() &&
+           std::none_of(text.begin(), text.end(), [](char byte) { return byte == ':' || static_cast<unsigned char>(byte) < ' '; });
+}
+
+} // namespace
+
+std::vector<std::string> shown_etc_files()
+{
+    return {shown_files.begin(), shown_files.end()};
+}
+
+std::string passwd_text(const std::vector<Account> &accounts, const std::string &agent_name, const std::string &agent_home)
+{
+    std::string text;
+    for (const auto &account : accounts) {
+        const bool is_agent = account.name == agent_name;
+        const std::string &home = is_agent ? agent_home : account.home;
+        if (!fits_a_line(account.name) || !fits_a_line(home)) continue;
+        text += account.name + ":x:" + std::to_string(account.uid.value()) + ":" + std::to_string(account.gid.value()) + "::" + home + ":" +
+                (is_agent ? build::shell_path : "/usr/sbin/nologin") + "\n";
+    }
+    return text;
+}
+
+std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups)
+{
+    std::string text;
+    std::vector<gid_t> written;
+    for (const auto &[name, gid] : groups) {
+        if (!fits_a_line(name) || std::find(written.begin(), written.end(), gid.value()) != written.end()) continue;
+        text += name + ":x:" + std::to_string(gid.value()) + ":\n";
+        written.push_back(gid.value());
+    }
+    return text;
 }
 
 } // namespace pi_agent

@@ -1,16 +1,21 @@
-// What of the host a session sees, read-only: the rules, by paths alone (runner/root/view/host_trees.hpp looks at the host).
+// What of the host a session sees, and where it is mounted.
 #pragma once
 
+#include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
+#include "runner/plan/environment.hpp"
 
 #include <array>
 #include <map>
 #include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace pi_agent {
+
+// --- What of the host a session sees, read-only: the rules, by paths alone (runner/root/view/host_mounts.hpp looks at the host).
 
 // Programs and their libraries: in every view. Links of a merged /usr are made again as links.
 inline constexpr std::array<std::string_view, 9> program_trees = {"/usr",   "/opt",   "/bin",    "/sbin",     "/lib",
@@ -40,5 +45,51 @@ std::string tree_of_program(const std::string &path);
 
 // What a script names after `#!`; empty for any other file.
 std::string interpreter_of(std::string_view first_bytes);
+
+// --- The mount points that keep an agent from what is protected and masked in a project.
+
+enum class PointKind { prefix, read_only };
+
+// Every mount point that these paths need, parents before what is in them: the paths read-only, and each directory above one as it is,
+// because a directory that is no mount point can be renamed, and another put in its place. What lies in a read-only one needs none.
+// `kept`: directories that only must stay where they are, and those above them. Throws Failure(limit) beyond guard_limit.
+std::map<std::string, PointKind> plan_points(const std::vector<std::string> &read_only, const std::vector<std::string> &kept = {});
+
+// --- The name under which the agent's home has a project: ~/projects/NAME-HASH, the same at every start.
+
+constexpr const char *alias_directory = "projects"; // beneath the home
+
+// "demo-1f3a99c2" for the canonical path (any bytes) of a project: its last component, as far as its characters are harmless, and a hash of
+// all of it (FNV-1a, 64 bits, folded), because many directories have one name. The hash keeps them apart, it protects nothing.
+std::string alias_of(const std::string &project_path);
+
+// --- The single files of /etc in the minimal view: which, and the text of those that are the session's own.
+
+// Names below /etc of those that are copied from the host.
+std::vector<std::string> shown_etc_files();
+
+// A line of passwd(5) or group(5) each for these and nobody else. Accounts come from wherever the host has them: the database was asked.
+// Names that these files cannot hold are left out.
+std::string passwd_text(const std::vector<Account> &accounts, const std::string &agent_name, const std::string &agent_home);
+std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups);
+
+// --- Where the temporary directory lies that a user names (--pi-agent-tmpdir), by its name alone.
+
+// Throws Failure(denied): "denied: --pi-agent-tmpdir: ".
+[[noreturn]] void refuse_tmpdir(const std::string &problem);
+
+// `named` beneath the root, without "." and "..": relative to the working directory, or absolute. Throws
+// Failure(denied) when it does not lie in what is shown.
+std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below);
+
+// --- fd and rg, with which the agent searches: it downloads what the host lacks when it starts, or waits long for a network that it may not
+// use.
+
+// For an administrator: what is missing, and which package brings it.
+std::string name_package(const std::string &missing);
+
+// Where the policy restricts the network and something is missing, nothing is downloaded, and nobody waits for it. Each layer of the
+// environment may say otherwise.
+void keep_from_downloading(EnvironmentInput &environment, const NetworkPolicy &network, const std::vector<std::string> &missing);
 
 } // namespace pi_agent

@@ -1,11 +1,12 @@
-// Parses a user's JSON with bounds, and merges managed values over it.
+// Merges JSON documents, keeping numbers as they were written.
 #include "runner/plan/json_merge.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/json_depth.hpp"
-#include "runner/plan/json_numbers.hpp"
+#include "common/base/text.hpp"
 
 #include <algorithm>
+#include <cstdlib>
+#include <string_view>
 
 namespace pi_agent {
 
@@ -84,6 +85,114 @@ nlohmann::json merge_managed(nlohmann::json host, const nlohmann::json &managed)
         host[key] = found == host.end() ? value : merge_managed(*found, value);
     }
     return host;
+}
+
+namespace {
+
+constexpr std::string_view mark = "\\u0000number "; // as it stands in JSON; nothing that is not a number follows it
+constexpr std::string_view mark_inside{"\0number ", 8};
+constexpr std::string_view number_bytes = "+-.0123456789eE";
+constexpr std::size_t exact_digits = 18;
+
+std::size_t skip_digits(std::string_view text, std::size_t at)
+{
+    return std::min(text.find_first_not_of("0123456789", at), text.size());
+}
+
+// As RFC 8259 has it.
+bool is_number(std::string_view text)
+{
+    std::size_t at = text.starts_with('-') ? 1 : 0;
+    const std::size_t whole = skip_digits(text, at);
+    if (whole == at || (text[at] == '0' && whole > at + 1)) return false;
+    at = whole;
+    if (at < text.size() && text[at] == '.') {
+        const std::size_t end = skip_digits(text, at + 1);
+        if (end == at + 1) return false;
+        at = end;
+    }
+    if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
+        const std::size_t digits = at + (at + 1 < text.size() && (text[at + 1] == '+' || text[at + 1] == '-') ? 2 : 1);
+        const std::size_t end = skip_digits(text, digits);
+        if (end == digits) return false;
+        at = end;
+    }
+    return at == text.size();
+}
+
+bool is_exact(std::string_view number)
+{
+    return number != "-0" && number.size() <= exact_digits && number.find_first_of(".eE") == std::string_view::npos;
+}
+
+std::size_t end_of_text(std::string_view text, std::size_t at)
+{
+    for (++at; at < text.size() && text[at] != '"'; ++at)
+        if (text[at] == '\\') ++at;
+    return std::min(at + 1, text.size());
+}
+
+// The number that a marked text stands for, or "".
+std::string number_of(const nlohmann::json &value)
+{
+    if (value.is_number()) return value.dump();
+    if (!value.is_string()) return "";
+    const auto &text = value.get_ref<const std::string &>();
+    return text.starts_with(mark_inside) && is_number(text.substr(mark_inside.size())) ? text.substr(mark_inside.size()) : "";
+}
+
+} // namespace
+
+std::size_t MarkedNumbers::original(std::size_t byte) const
+{
+    std::size_t more = 0;
+    for (const auto &[after, count] : added)
+        if (after < byte) more += count;
+    return byte - std::min(more, byte);
+}
+
+MarkedNumbers mark_numbers(const std::string &text)
+{
+    MarkedNumbers marked;
+    for (std::size_t at = 0; at < text.size();) {
+        std::size_t end = at + 1;
+        if (text[at] == '"') end = end_of_text(text, at);
+        const bool begins = text[at] == '-' || (text[at] >= '0' && text[at] <= '9');
+        if (begins) end = std::min(text.find_first_not_of(number_bytes, at), text.size());
+        const std::string_view token = std::string_view(text).substr(at, end - at);
+        if (begins && is_number(token) && !is_exact(token)) {
+            marked.text.append(1, '"').append(mark).append(token).append(1, '"');
+            marked.added.emplace_back(marked.text.size() - 1, mark.size() + 2);
+        } else {
+            marked.text.append(token);
+        }
+        at = end;
+    }
+    return marked;
+}
+
+std::string dump_with_numbers(const nlohmann::json &document, int indent)
+{
+    const std::string dumped = document.dump(indent, ' ', false, nlohmann::json::error_handler_t::replace);
+    std::string text;
+    for (std::size_t at = 0; at < dumped.size();) {
+        std::size_t end = at + 1;
+        if (dumped[at] == '"') end = end_of_text(dumped, at);
+        const std::string_view token = std::string_view(dumped).substr(at, end - at);
+        const bool is_marked = token.size() > mark.size() + 2 && token.substr(1, mark.size()) == mark;
+        const std::string_view number = is_marked ? token.substr(mark.size() + 1, token.size() - mark.size() - 2) : std::string_view();
+        text.append(is_number(number) ? number : token);
+        at = end;
+    }
+    return text;
+}
+
+bool are_same_values(const nlohmann::json &one, const nlohmann::json &other)
+{
+    if (one == other) return true;
+    const std::string first = number_of(one);
+    const std::string second = number_of(other);
+    return !first.empty() && !second.empty() && std::strtod(first.c_str(), nullptr) == std::strtod(second.c_str(), nullptr);
 }
 
 } // namespace pi_agent

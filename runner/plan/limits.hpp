@@ -1,10 +1,20 @@
-// The limits in force where the policy sets none: one user's sessions must leave room for everybody else's.
+// Limits in a method's words, and what is said when one was reached.
 #pragma once
+
+#include "common/base/channel.hpp"
+#include "common/base/request.hpp"
+#include "common/policy/policy.hpp"
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace pi_agent {
+
+// --- The limits in force where the policy sets none: one user's sessions must leave room for everybody else's.
 
 constexpr std::size_t session_limit = 8;           // of one user at once, unless the policy says otherwise
 constexpr std::size_t start_limit = 16;            // of one user under way at once; each holds one of root's few bus connections
@@ -28,5 +38,64 @@ constexpr std::int32_t agent_oom_score = 500; // of -1000 to 1000; who has more 
 
 // Of memory, for the temporary directories of one session under `scratch: tmpfs`. What they hold counts against the session's memory, too.
 constexpr const char *scratch_memory_share = "20%";
+
+// --- How much the reader of the config has listed, and what most of it comes from.
+
+constexpr std::size_t entry_limit = 200'000;
+constexpr std::uint64_t total_limit = std::uint64_t{2} << 30U;
+
+class ListedAmount {
+public:
+    // `path` is beneath the directory that is listed. False when it is one too many.
+    [[nodiscard]] bool take_entry(const std::string &path);
+    [[nodiscard]] bool take_bytes(std::uint64_t count);
+    [[nodiscard]] std::size_t entries() const noexcept { return entries_; }
+    // The first name of the paths that the most entries had.
+    [[nodiscard]] std::string largest_part() const;
+
+private:
+    std::size_t entries_ = 0;
+    std::uint64_t bytes_ = 0;
+    std::map<std::string, std::size_t> parts_;
+};
+
+// --- How a user is told of the limits that a session ran into.
+
+struct LimitEvents {
+    std::uint64_t killed = 0;        // processes that the kernel killed for want of memory
+    bool own_memory = false;         // the session itself was at its limit
+    std::uint64_t refused_tasks = 0; // starts of processes and threads
+};
+
+// For the end of a session, in words: what happened, the limit with its place in the policy, what to do. `result` as of SandboxResult.
+std::vector<std::string> limit_notices(const LimitsPolicy &limits, const LimitEvents &events, const AgentEnded &ended,
+                                       const std::string &result, Clock::duration lasted);
+
+// --- What a session's unit has used.
+
+struct UnitUsage {
+    std::optional<std::uint64_t> memory_peak; // bytes
+    std::optional<std::uint64_t> cpu_usec;
+};
+
+// --- What the running systemd has beyond the oldest one that serves: decided by its version, here and nowhere else.
+
+constexpr unsigned oldest_systemd = 252;
+constexpr unsigned systemd_with_private_pids = 257;
+constexpr unsigned systemd_with_log_sockets = 257;
+constexpr unsigned systemd_with_identity_ids = 257;
+
+// What PrivateUsersEx=identity maps: the first 65,536 ids, each to itself (systemd.exec(5)).
+constexpr std::uint32_t identity_ids = 65'536;
+
+struct SystemdFeatures {
+    unsigned version;
+    bool private_pids; // PrivatePIDs=: a session has process numbers of its own, and pi-agent-exec is 1
+    bool log_sockets;  // BindLogSockets=: where it exists, the journal's sockets come into every root tree unless it says no
+    bool identity_ids; // PrivateUsersEx=identity: a session's user namespace knows more ids than root's and the agent's
+};
+
+// `version` is the manager's own word ("257.9-1~deb13u1"). Throws Failure(unavailable) when it is too old or not to be understood.
+SystemdFeatures systemd_features(const std::string &version);
 
 } // namespace pi_agent

@@ -18,7 +18,7 @@ struct Bind {
 };
 
 // What a session is to be, whatever the method. A method that cannot honour a part of it says so when the policy is read
-// (common/policy/policy_sandbox.hpp), or refuses to start.
+// (common/policy/policy_sections.hpp), or refuses to start.
 struct SandboxPlan {
     std::string session_id;
     Uid user; // the caller

@@ -3,11 +3,9 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/plan/docker_command.hpp"
+#include "runner/plan/engine_commands.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/plan/podman_command.hpp"
-#include "runner/wire/patience.hpp"
-#include "runner/wire/session_names.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <algorithm>
 #include <cerrno>
@@ -62,7 +60,7 @@ void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     }
 }
 
-// runner/root/kernel/limits_check.cpp asks the kernel whether those that are said came about.
+// runner/root/kernel/network_check.cpp asks the kernel whether those that are said came about.
 void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
 {
     if (limits.memory)

@@ -3,8 +3,8 @@
 
 #include "common/base/ids.hpp"
 #include "common/policy/policy.hpp"
+#include "runner/plan/limits.hpp"
 #include "runner/plan/sandbox_plan.hpp"
-#include "runner/plan/systemd_features.hpp"
 
 #include <cstdint>
 #include <string>

@@ -1,7 +1,5 @@
-// Answers in packets, each with a tag.
+// How processes answer each other: failures, patience, events, names of sessions.
 #include "runner/wire/answer.hpp"
-
-#include "runner/wire/patience.hpp"
 
 namespace pi_agent {
 
@@ -38,6 +36,33 @@ void send_failure(FdRef channel, ExitStatus status, const std::string &text) noe
         send_packet(channel, failure_tag + encoder.bytes(), {}, in_seconds(parent_patience_seconds));
     } catch (...) { // NOLINT(bugprone-empty-catch): as said
     }
+}
+
+bool is_session_id(const std::string &text) noexcept
+{
+    return text.size() == 32 && text.find_first_not_of("0123456789abcdef") == std::string::npos;
+}
+
+std::string scope_name(const std::string &id)
+{
+    return "pi-agent-run-" + id + ".scope";
+}
+
+std::optional<std::string> session_of_scope(const std::string &unit)
+{
+    const std::size_t name_start = unit.rfind('-') + 1; // npos + 1 is 0
+    std::string id = unit.substr(name_start, unit.find('.', name_start) - name_start);
+    return is_session_id(id) && unit == scope_name(id) ? std::optional(std::move(id)) : std::nullopt;
+}
+
+std::string cleanup_name(const std::string &id)
+{
+    return "pi-agent-cleanup-" + id + ".service";
+}
+
+std::string service_name(const std::string &id)
+{
+    return "pi-agent-" + id + ".service";
 }
 
 } // namespace pi_agent

@@ -1,4 +1,4 @@
-"""The named points of a session at which fault tests have one of its processes wait (common/seams/fault_point.hpp), and the looks that follow a fault."""
+"""The named points of a session at which fault tests have one of its processes wait (common/seams/seams.hpp), and the looks that follow a fault."""
 
 import contextlib
 import json

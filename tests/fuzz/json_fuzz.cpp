@@ -1,5 +1,5 @@
 // A user's JSON: bounded objects and nothing else, the same with and without comments, and the managed values win and are merged once.
-#include "common/base/json_depth.hpp"
+#include "common/base/text.hpp"
 #include "runner/plan/json_merge.hpp"
 #include "support/property.hpp"
 

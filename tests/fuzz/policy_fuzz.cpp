@@ -1,13 +1,13 @@
 // Policies: YAML of any form is read or refused with places that exist, and what is read satisfies every rule that later code relies on.
 #include "admin/host/sudoers.hpp"
-#include "admin/text/excerpt.hpp"
-#include "common/base/escape.hpp"
+#include "admin/text/terminal.hpp"
+#include "common/base/text.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_keys.hpp"
-#include "common/policy/policy_limits.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
+#include "common/policy/policy_sections.hpp"
 #include "runner/plan/json_merge.hpp"
 #include "support/property.hpp"
 

@@ -1,7 +1,7 @@
 // What becomes a unit property, a path in a view or a line of a log: nothing outside its alphabet, and nothing that stands for two things.
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "runner/as_agent/project_alias.hpp"
+#include "runner/as_agent/places.hpp"
 #include "runner/as_user/shown_path.hpp"
 #include "runner/plan/bwrap_arguments.hpp"
 #include "runner/plan/unit_properties.hpp"

@@ -1,11 +1,11 @@
 // Single values from arguments, the environment and files: each has one spelling, or is refused.
-#include "admin/text/table.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/version.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/config_classes.hpp"
 #include "common/policy/ip_range.hpp"
 #include "runner/inside/canary.hpp"
-#include "runner/plan/systemd_features.hpp"
+#include "runner/plan/limits.hpp"
 #include "runner/root/door/authenticate.hpp"
 #include "support/property.hpp"
 #include "wrapper/options.hpp"

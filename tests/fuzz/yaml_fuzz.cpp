@@ -1,5 +1,5 @@
 // YAML alone: the tree is bounded, every key is there once, and every place is one of the text.
-#include "common/base/utf8.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 #include "support/property.hpp"
 

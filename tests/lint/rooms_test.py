@@ -121,11 +121,11 @@ class Silence(unittest.TestCase):
                 self.assertEqual(self.found(code, path), [], code)
 
     def test_what_makes_them_for_others_is_found_as_an_include(self):
-        for target in ("common/host/beneath.hpp", "common/decide/root_path.hpp", "common/record/journal.hpp", "common/base/random_hex.hpp", "common/policy/policy_load.hpp"):
+        for target in ("common/host/beneath.hpp", "common/decide/root_path.hpp", "common/record/journal.hpp", "common/base/process.hpp", "common/policy/policy_load.hpp"):
             for path, rule in (("runner/plan/a.cpp", "system-call"), ("runner/wire/a.hpp", "system-call"), ("runner/as_user/a.cpp", None)):
                 found = said_by(floors.check_calls_behind, cpp(f'#include "{target}"', path))
                 self.assertEqual(found, [(path, 2, rule)] if rule else [], (target, path))
-        for target in ("common/host/account.hpp", "common/base/escape.hpp", "common/base/channel.hpp", "common/policy/policy.hpp", "runner/wire/answer.hpp"):
+        for target in ("common/host/account.hpp", "common/base/text.hpp", "common/base/channel.hpp", "common/policy/policy.hpp", "runner/wire/answer.hpp"):
             self.assertEqual(said_by(floors.check_calls_behind, cpp(f'#include "{target}"', "runner/plan/a.cpp")), [], target)
 
     def test_an_exception_is_for_its_calls_alone_and_is_needed(self):

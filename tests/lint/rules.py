@@ -25,7 +25,7 @@ def _name(*names):
 
 
 HOMES = (
-    ("yaml-cpp", _include(r"yaml-cpp/"), ("common/policy/yaml/yaml_tree.cpp", "common/policy/yaml/yaml_errors.cpp", "admin/render/yaml_text.cpp"),
+    ("yaml-cpp", _include(r"yaml-cpp/"), ("common/policy/yaml/yaml_tree.cpp", "common/policy/yaml/yaml_places.cpp", "admin/render/render_text.cpp"),
      "lookups are lenient about duplicate keys and types; one file makes them strict, one knows its messages, one only writes"),
     ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|bus_proxy\.hpp|service_watch\.hpp)"),
      ("runner/root/method/bus_proxy.hpp", "runner/root/method/service_watch.hpp", "runner/root/method/service_watch.cpp", "runner/root/method/systemd_bus.cpp"),
@@ -48,13 +48,13 @@ HOMES = (
     ("namespaces", _call("setns", "unshare"), ("runner/inside/canary.cpp", "runner/root/mount/mounts.cpp", "runner/root/mount/mount_calls.cpp"),
      "everything of ours stays in the namespaces that it was started in, but for one thread that mounts what nobody is to see, and the child that asks git (clone)"),
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
-    ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/root/method/bwrap_process.cpp", "runner/inside/canary.cpp", "runner/root/errand/child.cpp",
+    ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/root/method/method_program.cpp", "runner/inside/canary.cpp", "runner/root/errand/child.cpp",
       "runner/root/method/session_keeper.cpp", "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/host_program.cpp", "runner/root/mount/id_map.cpp",
       "admin/programs/program.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
-     ("wrapper/runner_process.cpp", "wrapper/main.cpp", "runner/inside/agent_process.cpp", "runner/root/method/bwrap_process.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",
-      "runner/pi_agent_docker.cpp", "runner/pi_agent_podman.cpp", "runner/root/method/session_keeper.cpp", "admin/sessions/shell.cpp"),
+     ("wrapper/runner_process.cpp", "wrapper/main.cpp", "runner/inside/agent_process.cpp", "runner/root/method/method_program.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",
+      "runner/pi_agent_docker.cpp", "runner/pi_agent_podman.cpp", "runner/root/method/session_keeper.cpp", "admin/sessions/sessions.cpp"),
      "argv and environment of another program are built where they can be read"),
 )
 
@@ -119,7 +119,7 @@ FORBIDDEN_WORDS = (
      "which package registry is used is the administrator's choice; name the tool, not the host"),
 )
 
-# A function that is given to a Child (runner/root/errand/child.hpp) or to ask() (errand.hpp), by its signature; one that is no member; and a point
+# A function that is given to a Child (runner/root/errand/errand.hpp) or to ask() (errand.hpp), by its signature; one that is no member; and a point
 # at which faults are tried. ask() itself hands on what it is given: that is looked at where it is written.
 CHILD_TASK = re.compile(r"\]\s*\(\s*const AsUser &[^,()]*(?:,\s*FdRef[^,()]*)?\)\s*(?:mutable\s*)?\{")
 HANDS_TASKS_ON = "runner/root/errand/errand.hpp"

@@ -1,14 +1,17 @@
-// Places in one YAML text: from bytes, as its parser counts, to characters, as people do.
+// Where in a policy something stands, and what is wrong there.
 #pragma once
 
 #include "common/base/error.hpp"
 
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 namespace pi_agent {
+
+// --- Places in one YAML text: from bytes, as its parser counts, to characters, as people do.
 
 // Refers to the text, and must not outlive it.
 class YamlPlaces {
@@ -38,5 +41,22 @@ private:
     std::vector<std::size_t> lines_;         // where each begins
     std::vector<std::size_t> continuations_; // bytes of characters that are not their first, in order
 };
+
+// --- What a YAML parser's complaints mean to somebody who writes a policy.
+
+// How far the parser had come.
+struct YamlProgress {
+    std::size_t last = 0;            // the byte where the last value or key began that it understood
+    std::optional<std::size_t> open; // the innermost '[' or '{' that is not closed yet
+};
+
+struct YamlFault {
+    Position where;
+    std::string problem;
+    std::string remedy;
+};
+
+// `message` is yaml-cpp's, `index` the byte it complains about.
+YamlFault explain_yaml_error(const std::string &message, std::size_t index, const YamlProgress &progress, const YamlPlaces &places);
 
 } // namespace pi_agent

@@ -1,9 +1,7 @@
 // YAML text to a tree, through yaml-cpp's events: its own nodes keep duplicate keys, expand aliases and recurse without our bound.
 #include "common/policy/yaml/yaml_tree.hpp"
 
-#include "common/base/escape.hpp"
-#include "common/base/utf8.hpp"
-#include "common/policy/yaml/yaml_errors.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/yaml/yaml_places.hpp"
 
 #include <algorithm>

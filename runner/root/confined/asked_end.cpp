@@ -3,15 +3,15 @@
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/base/process_handle.hpp"
-#include "common/seams/defence.hpp"
+#include "common/base/process.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/session/session_list.hpp"
-#include "runner/wire/patience.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <cerrno>
 #include <chrono>

@@ -18,7 +18,7 @@ struct EndOrder {
 
 // Ends sessions and returns when nothing of them runs or is left any more: their runners ask the agents to end and kill them two seconds
 // later. A runner that does not get to it is killed, and its session ends with it (design rule 9); what systemd and the cleanup have not
-// done a moment later is done here, the record too. Takes less than 15 seconds (runner/wire/patience.hpp). Returns the sessions that do not
+// done a moment later is done here, the record too. Takes less than 15 seconds (runner/wire/answer.hpp). Returns the sessions that do not
 // end even so.
 std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders);
 

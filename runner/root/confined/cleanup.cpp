@@ -1,12 +1,11 @@
 // What the session's cleanup unit runs when it stops.
-#include "runner/root/confined/cleanup.hpp"
+#include "runner/root/confined/session_end.hpp"
 
-#include "common/base/absence.hpp"
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
-#include "runner/plan/docker_command.hpp"
+#include "common/base/files.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/plan/engine_commands.hpp"
 #include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/docker_daemon.hpp"
@@ -14,7 +13,7 @@
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_record.hpp"
-#include "runner/wire/patience.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <fcntl.h>
 #include <fstream>

@@ -4,7 +4,7 @@
 #include "common/base/channel.hpp"
 #include "common/host/identity.hpp"
 
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 
 #include <optional>
 #include <string>

@@ -3,8 +3,7 @@
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 
 #include <algorithm>

@@ -1,19 +1,18 @@
 // Emptying and removing sessions' temporary directories on disk.
 #include "runner/root/confined/scratch_removal.hpp"
 
-#include "common/base/absence.hpp"
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/fault_point.hpp"
-#include "runner/as_agent/removal.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_agent/places.hpp"
 #include "runner/root/confined/placeholder_removal.hpp"
 #include "runner/root/session/file_lock.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/patience.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -1,8 +1,8 @@
-// Removing what sessions leave.
+// Ends what a session left: its processes, its mounts, its directories.
 #include "runner/root/confined/session_end.hpp"
 
 #include "common/base/error.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/confined/placeholder_removal.hpp"
 #include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/confined/supervise.hpp"
@@ -109,6 +109,30 @@ void sweep(const AsRoot &root, Sandbox &sandbox)
             if (!is_known) return; // who did not answer is not asked for the next ones, too
         }
     }
+}
+
+AgentEnded run_recorded(SessionRecord &record, AskedEnd &asked, Sandbox &sandbox, const AskedEnd::Tell &tell,
+                        const std::function<AgentEnded()> &run)
+{
+    AgentEnded ended{};
+    try {
+        ended = run();
+    } catch (const Failure &failure) {
+        asked.explain();
+        try {
+            record.failed(failure.status(), failure.what());
+        } catch (const Failure &) { // NOLINT(bugprone-empty-catch): main tries again, and tells the user
+        }
+        throw;
+    }
+    asked.explain();
+    try {
+        if (!record.knows_usage()) record.take_usage(sandbox.usage());
+        record.ended(ended);
+    } catch (const Failure &failure) { // the agent has ended whatever comes of this
+        tell(std::string("the end of this session is not recorded: ") + failure.what());
+    }
+    return ended;
 }
 
 } // namespace pi_agent

@@ -2,10 +2,9 @@
 #include "runner/root/confined/supervise.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/base/idle_memory.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/base/process.hpp"
+#include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/plan/agent_end.hpp"
 
 #include <array>

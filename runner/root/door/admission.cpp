@@ -2,16 +2,15 @@
 #include "runner/root/door/admission.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
-#include "common/decide/privileged_groups.hpp"
 #include "common/policy/policy_load.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/root/door/agent_account.hpp"
-#include "runner/root/session/host_stamp.hpp"
+#include "runner/root/door/authenticate.hpp"
 #include "runner/root/session/session_list.hpp"
-#include "runner/root/view/host_trees.hpp"
+#include "runner/root/session/version_stamp.hpp"
+#include "runner/root/view/host_mounts.hpp"
 
 namespace pi_agent {
 

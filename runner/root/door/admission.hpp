@@ -1,7 +1,7 @@
 // Who is let in, and where: each function refuses with the Failure that the user is to see.
 #pragma once
 
-#include "common/decide/access_rules.hpp"
+#include "common/decide/decision.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/plan/host_view.hpp"

@@ -2,11 +2,11 @@
 #include "runner/root/door/process_state.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/keyring.hpp"
-#include "common/host/process_namespace.hpp"
-#include "common/seams/defence.hpp"
+#include "common/base/process.hpp"
+#include "common/host/namespaces.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/kernel/control_group.hpp"
-#include "runner/root/kernel/processors.hpp"
+#include "runner/root/kernel/process_account.hpp"
 
 #include <array>
 #include <cerrno>

@@ -1,9 +1,10 @@
-// Start slots: locks on bytes of one file that only root can open, a fixed number of bytes for each user.
+// The start's place among others of the same caller, and its progress, shown to that caller.
 #include "runner/root/door/start_slot.hpp"
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/seams/defence.hpp"
+#include "common/base/request.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/session/session_directory.hpp"
 
@@ -69,6 +70,16 @@ UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<v
         std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
     return slot ? std::move(slot) : take_start_slot(root, user);
+}
+
+void Progress::show(const std::string &doing)
+{
+    if (doing.empty() || Clock::now() < next_) return;
+    next_ = Clock::now() + std::chrono::milliseconds(100);
+    try {
+        send_packet(wrapper_, encode(RunnerMessage(Preparing{doing})), {}, Clock::now());
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): best_effort: who does not read does not want to know
+    }
 }
 
 } // namespace pi_agent

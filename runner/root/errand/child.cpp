@@ -1,10 +1,9 @@
 // Forked children under another identity, with deadlines.
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 
-#include "common/base/process_handle.hpp"
-#include "common/seams/defence.hpp"
+#include "common/base/process.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/patience.hpp"
 
 #include <algorithm>
 #include <csignal>

@@ -3,18 +3,16 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/channel.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
-#include "runner/as_agent/project_alias.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_agent/places.hpp"
 #include "runner/as_agent/seed_defaults.hpp"
-#include "runner/plan/provider_keys.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/plan/environment.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/root/session/version_stamp.hpp"
 #include "runner/wire/answer.hpp"
-#include "runner/wire/patience.hpp"
 
 #include <array>
 #include <fcntl.h>

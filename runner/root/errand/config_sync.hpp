@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/base/fd.hpp"
-#include "common/decide/access_rules.hpp"
+#include "common/decide/decision.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
@@ -25,7 +25,7 @@ struct SyncPlan {
     ReadingPlan reading;
     WritingPlan writing;
     FdRef defaults = FdRef(-1); // what the home is given first (runner/as_agent/seed_defaults.hpp); -1: nothing
-    std::string project_alias;  // a link to the project is made in the home (runner/as_agent/project_alias.hpp); empty: none
+    std::string project_alias;  // a link to the project is made in the home (runner/as_agent/places.hpp); empty: none
     std::string project_path;   // where it leads
 };
 // `managed`: the variables that the policy sets, files included.

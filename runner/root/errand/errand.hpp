@@ -1,15 +1,66 @@
-// One task that is done as somebody else, and has one answer.
+// Sends a child that becomes another account, and uses what it answers.
 #pragma once
 
+#include "common/base/channel.hpp"
 #include "common/host/identity.hpp"
-#include "runner/root/errand/child.hpp"
 #include "runner/wire/answer.hpp"
 
+#include <functional>
 #include <string>
 #include <string_view>
+#include <sys/types.h>
 #include <vector>
 
 namespace pi_agent {
+
+// --- A forked child that becomes somebody else, does one task, and answers over a channel. Root never waits for it without a deadline (design
+// rule 8).
+
+constexpr int child_patience_seconds = 5; // without progress
+
+// With end_with_it the child is the first process of a PID namespace: what it starts, and what somebody makes that do, ends with it,
+// whatever it does (pid_namespaces(7)). For a task that runs a program of the host's, which its user can trace (ptrace(2)).
+enum class Descendants { may_outlive_it, end_with_it };
+
+// Owns the child: killed at the latest when this goes, and reaped unless the kernel keeps it.
+class Child {
+public:
+    // Forks; the child closes every descriptor but its channel and `keep`, becomes `identity` for good, and runs `task`. What `task`
+    // throws reaches the parent as a failure. `keep` are borrowed: the numbers are the same in the child. `name` is for error messages.
+    Child(const AsRoot &root, const std::string &name, const Account &identity, const std::vector<int> &keep,
+          const std::function<void(const AsUser &, FdRef channel)> &task, Descendants descendants = Descendants::may_outlive_it);
+    Child(const Child &) = delete;
+    Child &operator=(const Child &) = delete;
+    // The child stays what this process is, with all its descriptors, and answers with what `task` returns (receive_long).
+    Child(const AsRoot &root, const std::string &name, const std::function<std::string()> &task);
+    Child(Child &&) = delete;
+    Child &operator=(Child &&) = delete;
+    ~Child();
+
+    // The next answer. Throws the child's own Failure, or Failure(system_failure) when it died or made no progress in time.
+    Packet receive();
+    // What send_long_answer sent. The patience is for all of it: its user may stop the child between two pieces. `meanwhile` is called
+    // now and then until something comes.
+    std::string receive_long(int patience_seconds, const std::function<void()> &meanwhile = {});
+    // The same for one message; nothing when it only reported progress.
+    std::optional<Packet> receive_one() { return receive_one(in_seconds(child_patience_seconds), child_patience_seconds); }
+    // Closes the channel, by which a task that has something to end hears of it, and waits for two seconds at most. Nothing can be received
+    // any more.
+    void hang_up() noexcept;
+    // What it said last that it is doing; empty when it said nothing yet.
+    [[nodiscard]] const std::string &progress() const noexcept { return progress_; }
+    [[nodiscard]] FdRef channel() const noexcept { return channel_; }
+
+private:
+    std::optional<Packet> receive_one(Deadline deadline, int patience_seconds);
+
+    std::string name_;
+    pid_t pid_ = -1;
+    UniqueFd channel_;
+    std::string progress_;
+};
+
+// --- One task that is done as somebody else, and has one answer.
 
 // Who does it. `keep` are borrowed: the numbers are the same in the child.
 struct Errand {

@@ -1,12 +1,10 @@
 // Having git asked, and showing the answer to the agent's git as the system's configuration.
-#include "runner/root/errand/git_identity.hpp"
+#include "runner/root/errand/user_files.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/whole_file.hpp"
+#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
-#include "runner/as_user/git_files.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/as_user/git_identity.hpp"
 #include "runner/wire/answer.hpp"
 

@@ -1,10 +1,10 @@
 // Having files of /etc read, and writing them into the session.
 #include "runner/root/errand/host_files.hpp"
 
-#include "common/base/whole_file.hpp"
-#include "common/seams/fault_point.hpp"
-#include "runner/as_agent/host_files.hpp"
-#include "runner/plan/etc_files.hpp"
+#include "common/base/files.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_agent/places.hpp"
+#include "runner/plan/host_view.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>

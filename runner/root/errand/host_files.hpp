@@ -4,7 +4,7 @@
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <optional>

@@ -2,12 +2,11 @@
 #include "runner/root/errand/migrations.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/as_agent/hook_process.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/root/session/version_stamp.hpp"
 #include "runner/wire/answer.hpp"
 

@@ -1,12 +1,12 @@
 // Deciding where a session works, on descriptors alone.
 #include "runner/root/errand/project.hpp"
 
-#include "common/base/escape.hpp"
-#include "common/host/path_walk.hpp"
+#include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/seams/defence.hpp"
-#include "runner/wire/opened_project.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/wire/opened.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

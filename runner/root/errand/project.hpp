@@ -5,7 +5,7 @@
 #include "common/decide/agent_places.hpp"
 #include "common/decide/decision.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 
 #include <cstdint>
 #include <optional>

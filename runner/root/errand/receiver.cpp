@@ -1,8 +1,8 @@
 // Hearing and ordering the child that is the caller.
 #include "runner/root/errand/receiver.hpp"
 
-#include "runner/as_user/receiver.hpp"
-#include "runner/wire/caller_events.hpp"
+#include "runner/as_user/project.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <optional>
 

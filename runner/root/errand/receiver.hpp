@@ -1,9 +1,9 @@
-// The runner's end of the caller's side (runner/as_user/receiver.hpp).
+// The runner's end of the caller's side (runner/as_user/project.hpp).
 #pragma once
 
 #include "common/base/request.hpp"
-#include "common/decide/access_rules.hpp"
-#include "runner/root/errand/child.hpp"
+#include "common/decide/decision.hpp"
+#include "runner/root/errand/errand.hpp"
 
 #include <string>
 #include <variant>
@@ -16,7 +16,7 @@ struct WrapperGone {};                                                         /
 using ReceiverEvent = std::variant<StdioHandedOver, WrapperGone, std::string>; // a message's bytes, without descriptors
 
 // Owns the child. In this order: request(), then the answers of open_as_caller (runner/as_user/project.hpp)
-// and of send_home (runner/wire/opened_home.hpp), then start_handover() and receive().
+// and of send_home (runner/wire/opened.hpp), then start_handover() and receive().
 class Receiver {
 public:
     // `wrapper` is borrowed; from here on nobody else may receive from it.

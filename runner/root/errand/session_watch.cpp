@@ -1,8 +1,10 @@
-// Watching while preparing.
+// Children that stay for the length of a session: the watch, and the record's hand-over.
 #include "runner/root/errand/session_watch.hpp"
 
 #include "common/base/error.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/root/errand/errand.hpp"
+#include "runner/root/errand/user_files.hpp"
 
 #include <csignal>
 #include <sys/signalfd.h>
@@ -56,6 +58,28 @@ void EarlyMessages::hear()
     const auto *signal = std::get_if<ForwardSignal>(&message);
     if (signal != nullptr && signal->number != SIGTSTP && signal->number != SIGUSR2) throw EndedBySignal{signal->number};
     if (messages_.size() < limit) messages_.push_back(message);
+}
+
+namespace {
+
+constexpr int record_patience_seconds = 5;
+
+} // namespace
+
+void hand_record_over(const AsRoot &root, const Policy &policy, const EnvironmentInput &environment, const LaunchRecord &record,
+                      FdRef control, FdRef terminal)
+{
+    if (policy.env_files.empty() || !defence_is_on("late-secrets"))
+        return send_launch(control, record, terminal, in_seconds(record_patience_seconds));
+    Child sender(root, "sender of the policy's variables", [&] {
+        EnvironmentInput with_values = environment;
+        with_values.managed_files = read_managed_env_files(policy.env_files);
+        LaunchRecord complete = record;
+        complete.environment = compose_environment(with_values);
+        send_launch(control, complete, terminal, in_seconds(record_patience_seconds));
+        return std::string();
+    });
+    sender.receive_long(record_patience_seconds + child_patience_seconds);
 }
 
 } // namespace pi_agent

@@ -1,9 +1,13 @@
-// What ends a session that is still being prepared, looked at wherever preparation waits.
+// Children that stay for the length of a session: the watch, and the record's hand-over.
 #pragma once
 
 #include "common/base/fd.hpp"
 #include "common/base/request.hpp"
+#include "common/host/identity.hpp"
+#include "common/policy/policy.hpp"
+#include "runner/plan/environment.hpp"
 #include "runner/root/errand/receiver.hpp"
+#include "runner/wire/launch_record.hpp"
 
 #include <array>
 #include <functional>
@@ -11,6 +15,8 @@
 #include <vector>
 
 namespace pi_agent {
+
+// --- What ends a session that is still being prepared, looked at wherever preparation waits.
 
 // The user asked for the end (Ctrl-C) before there was an agent: the wrapper is to end as by this signal. No Failure: nothing went wrong.
 struct EndedBySignal {
@@ -47,5 +53,13 @@ private:
     Receiver &receiver_;
     std::vector<WrapperMessage> messages_;
 };
+
+// --- Handing the launch record over, with the values of the policy's files of variables: they come into no process of root's but one that
+// does this alone and ends, because each child of the runner's inherits its memory.
+
+// `record` is complete but for its environment where the policy has such files: that is composed anew of `environment`. `terminal` as for
+// send_launch. Throws what keeps it from being sent.
+void hand_record_over(const AsRoot &root, const Policy &policy, const EnvironmentInput &environment, const LaunchRecord &record,
+                      FdRef control, FdRef terminal);
 
 } // namespace pi_agent

@@ -1,11 +1,10 @@
 // Reading /proc/self/cgroup and cgroup.procs.
 #include "runner/root/kernel/control_group.hpp"
 
-#include "common/base/absence.hpp"
-#include "common/base/directory_stream.hpp"
 #include "common/base/error.hpp"
-#include "common/base/process_handle.hpp"
-#include "common/seams/defence.hpp"
+#include "common/base/files.hpp"
+#include "common/base/process.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>

@@ -1,14 +1,16 @@
-// Control groups of this host, held against the limits.
+// What the kernel counts for a session: controllers, events, usage.
 #include "runner/root/kernel/limit_controllers.hpp"
 
 #include "common/base/error.hpp"
-#include "common/policy/policy_limits.hpp"
-#include "common/seams/defence.hpp"
+#include "common/policy/policy_sections.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/kernel/control_group.hpp"
 
 #include <algorithm>
 #include <fstream>
 #include <linux/magic.h>
+#include <map>
+#include <string>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -95,6 +97,54 @@ void require_limit_controllers(const AsRoot & /*root*/, const LimitsPolicy &limi
     if (!said || !defence_is_on("limit-controllers")) return;
     throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's " + to_string(*said) + ": " + said->reason +
                                                "; or leave the key out of the policy");
+}
+
+namespace {
+
+// "oom_kill 2", one a line.
+std::map<std::string, std::uint64_t> counters_in(const std::string &path)
+{
+    std::ifstream file(path);
+    std::map<std::string, std::uint64_t> counters;
+    std::string name;
+    for (std::uint64_t count = 0; file >> name >> count;)
+        counters[name] = count;
+    return counters;
+}
+
+} // namespace
+
+LimitEvents read_limit_events(const ControlGroup &group)
+{
+    const std::string memory = directory_of(group, "memory");
+    LimitEvents events;
+    if (group.is_unified) {
+        auto counters = counters_in(memory + "/memory.events");
+        events.killed = counters["oom_kill"];
+        events.own_memory = counters["oom"] > 0;
+    } else {
+        for (const auto &one : groups_below(memory)) // each counts its own
+            events.killed += counters_in(one + "/memory.oom_control")["oom_kill"];
+        std::uint64_t failures = 0;
+        events.own_memory = std::ifstream(memory + "/memory.failcnt") >> failures && failures > 0;
+    }
+    // In the group of who was refused, or since Linux 6.11 in that of the limit, too.
+    for (const auto &one : groups_below(directory_of(group, "pids")))
+        events.refused_tasks = std::max(events.refused_tasks, counters_in(one + "/pids.events")["max"]);
+    return events;
+}
+
+UnitUsage usage_of(const ControlGroup &group)
+{
+    UnitUsage usage;
+    if (!group.is_unified) return usage;
+    std::uint64_t value = 0;
+    std::ifstream memory(group.path + "/memory.peak");
+    if (memory >> value) usage.memory_peak = value;
+    std::ifstream processor(group.path + "/cpu.stat");
+    for (std::string name; processor >> name >> value;)
+        if (name == "usage_usec") usage.cpu_usec = value;
+    return usage;
 }
 
 } // namespace pi_agent

@@ -1,8 +1,10 @@
-// Whether this host's control groups have what the limits of the policy need, asked before anything is made for a session.
+// What the kernel counts for a session: controllers, events, usage.
 #pragma once
 
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/root/kernel/control_group.hpp"
 
 #include <cstdint>
 #include <optional>
@@ -11,6 +13,8 @@
 #include <vector>
 
 namespace pi_agent {
+
+// --- Whether this host's control groups have what the limits of the policy need, asked before anything is made for a session.
 
 struct HostControllers {
     bool is_unified;             // control groups of version 2
@@ -42,5 +46,15 @@ std::uint64_t host_memory();
 
 // Throws Failure: unavailable where a limit that the policy says would hold nobody, configuration where its share is too small here.
 void require_limit_controllers(const AsRoot &root, const LimitsPolicy &limits);
+
+// --- What a session ran into, from its control group while that is there.
+
+// Best effort: what cannot be read has not happened.
+LimitEvents read_limit_events(const ControlGroup &group);
+
+// --- What a session's unit has used, from the kernel.
+
+// What is not known there (a group that is gone, control groups of version 1, a kernel before 5.19 for the memory) is left out.
+UnitUsage usage_of(const ControlGroup &group);
 
 } // namespace pi_agent

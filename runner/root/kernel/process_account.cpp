@@ -1,13 +1,16 @@
-// Reading /proc/PID/status.
+// What the kernel says of a process and of this machine: accounts and processors.
 #include "runner/root/kernel/process_account.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/error.hpp"
+#include "common/base/text.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <sstream>
+#include <string>
 
 namespace pi_agent {
 
@@ -78,6 +81,17 @@ std::optional<std::string> account_problem(const std::string &status, const Expe
     for (const char *set : {"CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb"})
         if (!are_among(words_of(status, set), 1, {0}, 16)) return wrong(set);
     return std::nullopt;
+}
+
+std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask)
+{
+    constexpr std::size_t most = 256; // sets, for 262,144 processors: thirty times what Linux can be built for
+    for (std::size_t count = 1; count <= most; count *= 2) {
+        std::vector<cpu_set_t> sets(count);
+        if (ask(process, count * sizeof(cpu_set_t), sets.data()) == 0) return sets;
+        if (errno != EINVAL) break;
+    }
+    throw_errno("reading the processors of process " + std::to_string(process));
 }
 
 } // namespace pi_agent

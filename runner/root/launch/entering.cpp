@@ -1,15 +1,14 @@
 // Who asks, under which policy, in which control group; and what they ask for.
 #include "runner/root/launch/phases.hpp"
 
-#include "runner/root/door/agent_account.hpp"
+#include "runner/root/door/authenticate.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/door/start_slot.hpp"
-#include "runner/root/errand/env_files.hpp"
 #include "runner/root/errand/session_watch.hpp"
-#include "runner/root/errand/user_tmpdir.hpp"
+#include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
-#include "runner/wire/session_names.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <optional>
 #include <utility>

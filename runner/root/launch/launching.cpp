@@ -1,12 +1,10 @@
 // Asking for the sandbox, and what is done while it is built.
 #include "runner/root/launch/phases.hpp"
 
-#include "runner/root/door/agent_account.hpp"
-#include "runner/root/errand/certificate_files.hpp"
-#include "runner/root/errand/git_identity.hpp"
+#include "runner/root/door/authenticate.hpp"
 #include "runner/root/errand/host_files.hpp"
-#include "runner/root/errand/ssh_files.hpp"
-#include "runner/root/view/own_files.hpp"
+#include "runner/root/errand/user_files.hpp"
+#include "runner/root/view/kernel_files.hpp"
 
 #include <exception>
 #include <utility>

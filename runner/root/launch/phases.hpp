@@ -7,7 +7,7 @@
 #include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/door/progress.hpp"
+#include "runner/root/door/start_slot.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/session_directory.hpp"
@@ -18,7 +18,7 @@
 #include "runner/root/view/protect.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/launch_record.hpp"
-#include "runner/wire/opened_home.hpp"
+#include "runner/wire/opened.hpp"
 
 #include <memory>
 #include <optional>

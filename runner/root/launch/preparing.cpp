@@ -1,16 +1,16 @@
 // Making the session, bringing the home in line, and building the view by descriptor.
 #include "runner/root/launch/phases.hpp"
 
-#include "common/seams/fault_point.hpp"
-#include "runner/as_agent/project_alias.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_agent/places.hpp"
 #include "runner/as_agent/seed_defaults.hpp"
-#include "runner/plan/project_alias.hpp"
+#include "runner/plan/host_view.hpp"
 #include "runner/root/errand/config_sync.hpp"
-#include "runner/root/errand/env_files.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/migrations.hpp"
+#include "runner/root/errand/user_files.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/session/told_once.hpp"
+#include "runner/root/session/to_wrapper.hpp"
 #include "runner/root/view/root_tree.hpp"
 
 #include <utility>

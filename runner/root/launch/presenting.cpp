@@ -2,16 +2,14 @@
 #include "runner/root/launch/phases.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/escape.hpp"
-#include "common/base/path_text.hpp"
-#include "common/host/process_namespace.hpp"
+#include "common/base/text.hpp"
+#include "common/host/namespaces.hpp"
 #include "runner/plan/canary_plan.hpp"
-#include "runner/plan/search_tools.hpp"
-#include "runner/root/errand/git_identity.hpp"
-#include "runner/root/kernel/direct_binary.hpp"
+#include "runner/plan/host_view.hpp"
+#include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
-#include "runner/root/session/told_once.hpp"
+#include "runner/root/session/to_wrapper.hpp"
 #include "runner/root/view/session_terminal.hpp"
 
 #include <utility>

@@ -1,15 +1,19 @@
-// Asking docker's daemon over its socket, as root and without running anything: a few questions of its API and removals, with bounds.
+// Asks docker's daemon, and builds the tree that its container starts from.
 #pragma once
 
 #include "common/base/channel.hpp"
 #include "common/host/identity.hpp"
+#include "runner/root/method/sandbox.hpp"
 
 #include <nlohmann/json.hpp>
+
 #include <string>
 #include <sys/types.h>
 #include <vector>
 
 namespace pi_agent {
+
+// --- Asking docker's daemon over its socket, as root and without running anything: a few questions of its API and removals, with bounds.
 
 // The group that may ask the daemon, which is root's power; 0 where nobody but root may. Throws Failure(unavailable) where there is no
 // socket, Failure(configuration) where others than root and the group docker may write there.
@@ -35,5 +39,11 @@ void remove_ended_container(const AsRoot &root, const std::string &name, Deadlin
 
 // The text of an answer as the daemon sends it. Throws Failure(unavailable).
 DockerAnswer parse_docker_answer(const std::string &text);
+
+// --- The session's root directory in a container whose root is an image's: what is bound over it, and the mount points for that.
+
+// Every directory at the top of the plan's tree but those that the plan's binds or docker fill, links to programs as the directories they
+// lead to, and the plan's late files, which are made empty here. Makes the places of the plan's binds in the tree.
+std::vector<Bind> show_tree(const SandboxPlan &plan);
 
 } // namespace pi_agent

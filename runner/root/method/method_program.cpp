@@ -1,11 +1,28 @@
-// Looking for the programs of a sandbox method.
+// Starts the programs of the methods: bwrap, and the engines.
 #include "runner/root/method/method_program.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/base/process.hpp"
 #include "common/host/trusted_file.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/plan/bwrap_arguments.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/root/method/engine_arguments.hpp"
+#include "runner/root/method/own_group.hpp"
+#include "runner/root/method/preflight.hpp"
 
+#include <array>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
 #include <fcntl.h>
+#include <linux/close_range.h>
+#include <string>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <vector>
 
 namespace pi_agent {
 
@@ -40,6 +57,78 @@ void require_method_programs(SandboxMethod method)
 {
     for (const auto &program : programs_of(method))
         if (const auto problem = problem_of_program(method, program)) throw Failure(ExitStatus::unavailable, "sandbox.method " + *problem);
+}
+
+namespace {
+
+constexpr int arguments_fd = 3; // in bwrap
+constexpr int info_fd = 4;
+
+// To the agent's, unless the runner's is as high: in a container that is killed first among others, nobody may lower it.
+bool raise_oom_score()
+{
+    const UniqueFd file = UniqueFd::adopt(open("/proc/self/oom_score_adj", O_RDWR | O_CLOEXEC));
+    std::array<char, 16> own{};
+    if (!file || read(file.get(), own.data(), own.size() - 1) <= 0) return false;
+    if (std::strtol(own.data(), nullptr, 10) >= agent_oom_score) return true;
+    const std::string score = std::to_string(agent_oom_score);
+    return pwrite(file.get(), score.data(), score.size(), 0) == static_cast<ssize_t>(score.size());
+}
+
+// In the forked child: all but what bwrap needs goes, and so does what it would inherit of the caller's.
+[[noreturn]] void become_bwrap(pid_t parent, FdRef group, const std::array<int, 5> &descriptors, const std::vector<char *> &arguments)
+{
+    constexpr int above_all = 16;
+    const auto fail = [](const char *step) {
+        const std::string text = std::string(step) + ": " + SystemFailure(errno, "bwrap").what() + "\n";
+        static_cast<void>(write(STDERR_FILENO, text.data(), text.size()) > 0);
+        _exit(static_cast<int>(ExitStatus::unavailable));
+    };
+    std::array<int, 5> copies{};
+    for (std::size_t index = 0; index < copies.size(); ++index)
+        copies[index] = fcntl(descriptors[index], F_DUPFD_CLOEXEC, above_all);
+    const int group_copy = group.get() < 0 ? -1 : fcntl(group.get(), F_DUPFD_CLOEXEC, above_all);
+    for (std::size_t index = 0; index < copies.size(); ++index)
+        if (dup2(copies[index], static_cast<int>(index)) < 0) _exit(static_cast<int>(ExitStatus::system_failure));
+    if (group.get() >= 0 && (group_copy < 0 || enter_group(FdRef(group_copy)) != 0)) fail("entering the agent's control group");
+    if (close_range(static_cast<unsigned>(descriptors.size()), ~0U, 0) != 0) fail("closing descriptors");
+    if (defence_is_on("bwrap:die-with-parent") && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
+        fail("asking for the parent-death signal");
+    if (getppid() != parent) _exit(static_cast<int>(ExitStatus::system_failure));
+    if (!raise_oom_score()) fail("setting oom_score_adj");
+    // The caller's session keyring came along through sudo (session-keyring(7)).
+    errno = defence_is_on("bwrap:own-keyring") ? leave_session_keyring() : 0;
+    if (errno != 0) fail("taking a keyring of its own");
+    signal(SIGPIPE, SIG_DFL);
+    sigset_t none;
+    sigemptyset(&none);
+    if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) fail("unblocking signals");
+    char *const no_environment[] = {nullptr};
+    execve(build::bwrap_path, arguments.data(), no_environment);
+    fail("running bwrap");
+    _exit(static_cast<int>(ExitStatus::unavailable));
+}
+
+} // namespace
+
+pid_t run_bwrap(const AsRoot &root, const SandboxPlan &plan, FdRef group, const BwrapDescriptors &descriptors)
+{
+    require_bwrap_network(root, plan.network);
+    const UniqueFd arguments_file = write_arguments("bwrap", bwrap_options(plan, info_fd)); // every user could read its argv
+    std::vector<std::string> arguments = {"bwrap", "--args", std::to_string(arguments_fd), "--"};
+    const std::vector<std::string> command = bwrap_command(plan);
+    arguments.insert(arguments.end(), command.begin(), command.end());
+    const std::vector<char *> pointers = exec_pointers(arguments);
+    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!null) throw_errno("opening /dev/null");
+    const pid_t parent = getpid();
+    const pid_t pid = fork();
+    if (pid < 0) throw_errno("starting bwrap");
+    if (pid == 0)
+        become_bwrap(parent, group,
+                     {descriptors.launcher.get(), null.get(), descriptors.complaint.get(), arguments_file.get(), descriptors.info.get()},
+                     pointers);
+    return pid;
 }
 
 } // namespace pi_agent

@@ -1,13 +1,19 @@
-// The programs of the host that a sandbox method runs as root.
+// Starts the programs of the methods: bwrap, and the engines.
 #pragma once
 
+#include "common/base/fd.hpp"
+#include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
+#include "runner/root/method/sandbox.hpp"
 
 #include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace pi_agent {
+
+// --- The programs of the host that a sandbox method runs as root.
 
 struct MethodProgram {
     const char *path;
@@ -22,5 +28,17 @@ std::optional<std::string> problem_of_program(SandboxMethod method, const Method
 
 // Throws Failure(unavailable) for the first that is missing.
 void require_method_programs(SandboxMethod method);
+
+// --- Starting bubblewrap: root's, with nothing of the caller's, and bound to this process.
+
+// Borrowed.
+struct BwrapDescriptors {
+    FdRef launcher;  // the standard input of what runs inside
+    FdRef complaint; // standard error
+    FdRef info;      // where bwrap tells the number of its first process inside, as JSON
+};
+
+// `group`: the control group to start in, or none. Returns the process' number; it is killed when this process ends. Throws SystemFailure.
+pid_t run_bwrap(const AsRoot &root, const SandboxPlan &plan, FdRef group, const BwrapDescriptors &descriptors);
 
 } // namespace pi_agent

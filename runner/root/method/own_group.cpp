@@ -1,10 +1,10 @@
 // Making, entering and leaving control groups of version 2.
 #include "runner/root/method/own_group.hpp"
 
-#include "common/base/absence.hpp"
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/session/session_directory.hpp"
 

@@ -1,18 +1,22 @@
-// Moving into a scope, and never leaving half a move.
+// The scope that the runner asks systemd for, its limits, and what a session used of them.
 #include "runner/root/method/own_scope.hpp"
 
-#include "common/base/absence.hpp"
+#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/plan/limits.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/kernel/control_group.hpp"
+#include "runner/root/kernel/limit_controllers.hpp"
+#include "runner/root/method/own_group.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <cerrno>
 #include <exception>
 #include <fcntl.h>
+#include <fstream>
 #include <utility>
 #include <vector>
 
@@ -94,6 +98,61 @@ void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noex
     } catch (const std::exception &failure) { // one user's leftover must not be another's refusal
         record_problem(session_id, std::string("empty scopes cannot be removed: ") + failure.what());
     }
+}
+
+namespace {
+
+constexpr std::uint64_t cpu_period_usec = 100'000;
+
+void write_to(const std::string &file, const std::string &text)
+{
+    std::ofstream(file) << text << std::flush;
+}
+
+} // namespace
+
+void limit_group(const AsRoot & /*root*/, const std::string &group, const LimitsPolicy &limits)
+{
+    // One at a time: a write of several is refused when one of them is missing.
+    for (std::size_t slash = std::string(control_groups).size(); slash != std::string::npos; slash = group.find('/', slash + 1))
+        for (const char *controller : {"+memory", "+pids", "+cpu"})
+            write_to(group.substr(0, slash) + "/cgroup.subtree_control", controller);
+    const std::uint64_t percent = limits.memory_share ? limits.memory_share->amount : session_memory_percent;
+    write_to(group + "/memory.max", std::to_string(limits.memory ? limits.memory->amount : host_memory() / 100 * percent));
+    if (limits.memory || limits.memory_share) write_to(group + "/memory.swap.max", "0"); // as of a unit: runner/plan/unit_properties.cpp
+    write_to(group + "/pids.max", std::to_string(limits.tasks ? limits.tasks->amount : session_tasks));
+    if (limits.cpu)
+        write_to(group + "/cpu.max", std::to_string(limits.cpu->amount * (cpu_period_usec / 100)) + " " + std::to_string(cpu_period_usec));
+}
+
+namespace {
+
+std::optional<std::uint64_t> read_number(const std::string &path)
+{
+    std::ifstream file(path);
+    std::uint64_t value = 0;
+    return file >> value ? std::optional<std::uint64_t>(value) : std::nullopt;
+}
+
+// The runner's number may be another process' by now: that one is not in the session's scope.
+std::optional<ControlGroup> group_of_session(const std::string &session_id, pid_t runner)
+{
+    std::ifstream groups("/proc/" + std::to_string(runner) + "/cgroup");
+    if (auto group = find_sibling_group(groups, scope_name(session_id), service_name(session_id))) return group;
+    return find_own_group(session_id);
+}
+
+} // namespace
+
+SessionUsage usage_of_session(const std::string &session_id, pid_t runner)
+{
+    const auto group = group_of_session(session_id, runner);
+    if (!group || !path_exists(group->path)) return {};
+    SessionUsage usage;
+    usage.processes = processes_in(*group).size();
+    usage.memory = read_number(directory_of(*group, "memory") + (group->is_unified ? "/memory.current" : "/memory.usage_in_bytes"));
+    usage.cpu_usec = usage_of(*group).cpu_usec;
+    return usage;
 }
 
 } // namespace pi_agent

@@ -7,9 +7,8 @@
 #include "common/base/fd.hpp"
 #include "common/host/account.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/plan/limit_notices.hpp"
+#include "runner/plan/limits.hpp"
 #include "runner/plan/sandbox_plan.hpp"
-#include "runner/plan/unit_usage.hpp"
 #include "runner/wire/launch_record.hpp"
 
 #include <functional>

@@ -1,20 +1,26 @@
-// Watching a container in a session's unit from outside.
+// Sessions in containers: what engines share, and podman's.
 #include "runner/root/method/sandbox_container.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/base/process_handle.hpp"
-#include "common/host/process_namespace.hpp"
-#include "common/seams/defence.hpp"
+#include "common/base/process.hpp"
+#include "common/base/text.hpp"
+#include "common/host/namespaces.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/plan/agent_end.hpp"
+#include "runner/plan/engine_commands.hpp"
+#include "runner/root/method/engine_arguments.hpp"
+#include "runner/root/method/preflight.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
 #include <sys/epoll.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -165,6 +171,43 @@ std::vector<std::string> ContainerSandbox::own_namespaces(const NetworkPolicy &n
     std::vector<std::string> kinds = {"mnt", "ipc", "uts", "pid"};
     if (network.mode == NetworkMode::none) kinds.emplace_back("net");
     return kinds;
+}
+
+namespace {
+
+// Where the unit mounts a tmpfs of its own. Left to systemd, it would be made for whoever is there first.
+void make_place_for_podman()
+{
+    const UniqueFd runtime = open_runtime_directory();
+    if (mkdirat(runtime.get(), "podman", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + podman_directory);
+}
+
+} // namespace
+
+PodmanSandbox::PodmanSandbox(const AsRoot &root, std::string session_id, Uid user)
+    : ContainerSandbox(root, std::move(session_id), user, "podman")
+{
+    require_podman(root);
+}
+
+void PodmanSandbox::start(const SandboxPlan &plan, FdRef launcher)
+{
+    make_place_for_podman();
+    expect_account(plan);
+    const UniqueFd complaint = make_complaint();
+    const UniqueFd arguments = write_arguments("the engine", podman_command(plan, host_name()));
+    start_unit(plan, {launcher, arguments, complaint});
+}
+
+// podman 4.3 has no option for it. It is the host's name again.
+std::vector<std::string> PodmanSandbox::own_files() const
+{
+    return {"hostname"};
+}
+
+std::vector<UnitProperty> PodmanSandbox::properties(const SandboxPlan &plan, const SystemdFeatures & /*features*/) const
+{
+    return podman_service_properties(plan);
 }
 
 } // namespace pi_agent

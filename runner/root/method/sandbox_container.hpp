@@ -1,5 +1,4 @@
-// What the methods have in common whose container an engine makes in the session's transient unit: telling what is in it, and ending what
-// outlives it. Unit, limits, lifetime and record are those of the method systemd.
+// Sessions in containers: what engines share, and podman's.
 #pragma once
 
 #include "runner/root/kernel/process_account.hpp"
@@ -10,6 +9,9 @@
 #include <vector>
 
 namespace pi_agent {
+
+// --- What the methods have in common whose container an engine makes in the session's transient unit: telling what is in it, and ending what
+// outlives it. Unit, limits, lifetime and record are those of the method systemd.
 
 class ContainerSandbox : public SystemdSandbox {
 public:
@@ -50,5 +52,19 @@ private:
 
 // The host's name as the kernel has it.
 std::string host_name();
+
+// --- sandbox.method podman: root's podman, which makes one container around the session's view inside of the session's transient unit.
+
+class PodmanSandbox : public ContainerSandbox {
+public:
+    // Throws Failure(unavailable), also where podman or what it needs is missing.
+    PodmanSandbox(const AsRoot &root, std::string session_id, Uid user);
+
+    void start(const SandboxPlan &plan, FdRef launcher) override;
+    [[nodiscard]] std::vector<std::string> own_files() const override;
+
+protected:
+    [[nodiscard]] std::vector<UnitProperty> properties(const SandboxPlan &plan, const SystemdFeatures &features) const override;
+};
 
 } // namespace pi_agent

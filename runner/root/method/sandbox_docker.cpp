@@ -2,11 +2,10 @@
 #include "runner/root/method/sandbox_docker.hpp"
 
 #include "common/base/error.hpp"
-#include "common/seams/defence.hpp"
-#include "runner/plan/docker_command.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/plan/engine_commands.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/docker_daemon.hpp"
-#include "runner/root/method/docker_tree.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"

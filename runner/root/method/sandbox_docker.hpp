@@ -1,8 +1,8 @@
 // sandbox.method docker: a container of root's docker around the session's view, inside of the session's transient unit.
 #pragma once
 
-#include "runner/root/method/docker_preflight.hpp"
 #include "runner/root/method/launch_door.hpp"
+#include "runner/root/method/preflight.hpp"
 #include "runner/root/method/sandbox_container.hpp"
 
 #include <functional>

@@ -1,11 +1,10 @@
-// Where each method begins.
+// Picks the sandbox that the policy names; the one that confines nothing among them.
 #include "runner/root/method/sandbox_methods.hpp"
 
 #include "common/base/error.hpp"
 #include "runner/root/method/sandbox_bwrap.hpp"
+#include "runner/root/method/sandbox_container.hpp"
 #include "runner/root/method/sandbox_docker.hpp"
-#include "runner/root/method/sandbox_none.hpp"
-#include "runner/root/method/sandbox_podman.hpp"
 #include "runner/root/method/sandbox_systemd.hpp"
 
 namespace pi_agent {
@@ -38,6 +37,17 @@ void require_enforced(Sandbox &sandbox, const Policy &policy)
     sandbox.require_confined();
     sandbox.require_network_enforced(policy.network);
     sandbox.require_limits_enforced(policy.limits);
+}
+
+std::vector<std::string> UnconfinedSandbox::own_namespaces(const NetworkPolicy &network) const
+{
+    if (network.mode == NetworkMode::none) return {"mnt", "net"};
+    return {"mnt"};
+}
+
+std::vector<UnitProperty> UnconfinedSandbox::properties(const SandboxPlan &plan, const SystemdFeatures &features) const
+{
+    return plain_service_properties(plan, features);
 }
 
 } // namespace pi_agent

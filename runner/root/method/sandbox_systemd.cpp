@@ -2,14 +2,10 @@
 #include "runner/root/method/sandbox_systemd.hpp"
 
 #include "common/base/error.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
-#include "runner/root/kernel/limit_events.hpp"
-#include "runner/root/kernel/limits_check.hpp"
 #include "runner/root/kernel/network_check.hpp"
-#include "runner/root/kernel/unit_usage.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/session_directory.hpp"
 

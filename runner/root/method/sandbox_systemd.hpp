@@ -2,7 +2,7 @@
 #pragma once
 
 #include "common/host/identity.hpp"
-#include "runner/plan/systemd_features.hpp"
+#include "runner/plan/limits.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/method/systemd_bus.hpp"

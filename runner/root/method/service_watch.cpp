@@ -1,7 +1,7 @@
 // systemd's own signals, told from those of others by their sender.
 #include "runner/root/method/service_watch.hpp"
 
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <map>

@@ -3,7 +3,7 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/base/exec_pointers.hpp"
+#include "common/base/process.hpp"
 
 #include <array>
 #include <csignal>

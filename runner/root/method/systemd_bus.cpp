@@ -2,8 +2,8 @@
 #include "runner/root/method/systemd_bus.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/seams/defence.hpp"
+#include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/method/service_watch.hpp"
 
 #include <sys/socket.h>

@@ -5,8 +5,8 @@
 #include "common/base/channel.hpp"
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
+#include "runner/plan/limits.hpp"
 #include "runner/plan/unit_properties.hpp"
-#include "runner/plan/unit_usage.hpp"
 
 #include <memory>
 #include <string>

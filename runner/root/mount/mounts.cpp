@@ -2,7 +2,7 @@
 #include "runner/root/mount/mounts.hpp"
 
 #include "common/base/error.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 
 #include <fcntl.h>
 #include <future>

@@ -1,8 +1,20 @@
-// The journal first, then the file.
+// The record: what a start writes to it, where, and how its file is kept.
 #include "runner/root/session/record.hpp"
 
-#include "common/seams/defence.hpp"
-#include "runner/root/session/record_file.hpp"
+#include "common/base/error.hpp"
+#include "common/base/fd.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/seams/seams.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -34,6 +46,108 @@ void record_problem(const std::string &id, const std::string &text) noexcept
         record_event(subject, ProblemEvent{text});
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): there is nobody else to tell
     }
+}
+
+const char *const record_file_path = "/var/log/pi-agent/record.jsonl";
+
+namespace {
+
+constexpr const char *parent_path = "/var/log";
+constexpr const char *directory_path = "/var/log/pi-agent";
+
+// Whoever could write there could have written the past, too.
+void require_roots_alone(FdRef opened, const std::string &path)
+{
+    struct stat status {};
+    if (fstat(opened.get(), &status) != 0) throw_errno("examining " + path);
+    const bool roots = status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    if (!roots && defence_is_on("record-trust"))
+        throw Failure(ExitStatus::configuration, path + " belongs to somebody else than root, or others can write to it");
+}
+
+UniqueFd open_directory()
+{
+    const UniqueFd parent = open_trusted(parent_path, O_RDONLY | O_DIRECTORY, "directory of logs");
+    if (mkdirat(parent.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + directory_path);
+    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), "pi-agent", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    if (!directory) throw_errno(std::string("opening ") + directory_path);
+    require_roots_alone(directory, directory_path);
+    return directory;
+}
+
+// Opened anew for each event, so that it can be moved away at any time.
+UniqueFd open_file()
+{
+    const UniqueFd directory = open_directory();
+    UniqueFd file = UniqueFd::adopt(
+        openat(directory.get(), "record.jsonl", O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
+    if (!file) throw_errno(std::string("opening ") + record_file_path);
+    struct stat status {};
+    if (fstat(file.get(), &status) != 0) throw_errno(std::string("examining ") + record_file_path);
+    if (!S_ISREG(status.st_mode)) throw Failure(ExitStatus::configuration, std::string(record_file_path) + " is no regular file");
+    require_roots_alone(file, record_file_path);
+    return file;
+}
+
+std::string to_line(const std::vector<JournalField> &fields)
+{
+    const auto now = std::chrono::system_clock::now().time_since_epoch();
+    nlohmann::ordered_json line;
+    line["__REALTIME_TIMESTAMP"] = std::to_string(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+    for (const auto &field : fields)
+        line[field.name] = field.value;
+    return line.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
+}
+
+// Where half a line was left, by a death in the middle of a write, this one does not go on with it.
+bool ends_within_a_line(FdRef file, off_t size)
+{
+    char last = '\n';
+    return size > 0 && pread(file.get(), &last, 1, size - 1) == 1 && last != '\n';
+}
+
+} // namespace
+
+// Without a lock: who holds one can be stopped, by a terminal's ^Z or a frozen control group, and then nobody could record anything. One
+// write to the end of a file is whole as it is, whoever else writes (write(2), O_APPEND).
+void append_to_record_file(const std::vector<JournalField> &fields)
+{
+    const UniqueFd file = open_file();
+    if (!defence_is_on("record-without-lock") && flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+        throw SystemFailure(EWOULDBLOCK, std::string("locking ") + record_file_path);
+    struct stat facts {};
+    if (fstat(file.get(), &facts) != 0) throw_errno(std::string("examining ") + record_file_path);
+    const std::string line = (ends_within_a_line(file, facts.st_size) ? "\n" : "") + to_line(fields);
+    const ssize_t written = write(file.get(), line.data(), line.size());
+    if (written == static_cast<ssize_t>(line.size())) return;
+    const int reason = written < 0 ? errno : ENOSPC;
+    // The beginning of a line stays, and the next entry begins a new one: to cut it off could cut off what somebody else has written since.
+    throw SystemFailure(reason, std::string("writing to ") + record_file_path);
+}
+
+void read_record_file(const std::function<void(const std::string &line)> &visit)
+{
+    UniqueFd file;
+    try {
+        file = open_trusted(record_file_path, O_RDONLY | O_NONBLOCK, "record");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT) return;
+        throw;
+    }
+    std::string rest;
+    std::array<char, 65536> chunk{};
+    for (;;) {
+        const ssize_t count = read(file.get(), chunk.data(), chunk.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno(std::string("reading ") + record_file_path);
+        if (count == 0) break;
+        rest.append(chunk.data(), static_cast<std::size_t>(count));
+        std::size_t start = 0;
+        for (std::size_t end = 0; (end = rest.find('\n', start)) != std::string::npos; start = end + 1)
+            visit(rest.substr(start, end - start));
+        rest.erase(0, start);
+    }
+    if (!rest.empty()) visit(rest);
 }
 
 } // namespace pi_agent

@@ -3,10 +3,10 @@
 
 #include "common/base/error.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/network_file_system.hpp"
+#include "runner/root/session/file_lock.hpp"
 #include "runner/root/session/state_directory.hpp"
 
 #include <cerrno>

@@ -1,14 +1,13 @@
 // Creating and removing the mount points of a session.
 #include "runner/root/session/session_directory.hpp"
 
-#include "common/base/absence.hpp"
 #include "common/base/error.hpp"
-#include "common/base/random_hex.hpp"
+#include "common/base/files.hpp"
+#include "common/base/process.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/mount_table.hpp"
+#include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/file_lock.hpp"
 

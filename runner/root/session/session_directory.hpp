@@ -4,7 +4,7 @@
 #include "common/base/fd.hpp"
 #include "common/base/ids.hpp"
 #include "common/host/identity.hpp"
-#include "runner/wire/session_names.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <functional>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace pi_agent {
 
-// An id that nobody can guess (runner/wire/session_names.hpp).
+// An id that nobody can guess (runner/wire/answer.hpp).
 std::string make_session_id();
 
 // /run/pi-agent, root's alone; made when it is missing.

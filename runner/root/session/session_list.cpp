@@ -1,11 +1,11 @@
 // Looking at the directories of sessions. A live runner holds the lock of its session's.
 #include "runner/root/session/session_list.hpp"
 
-#include "common/base/absence.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <array>

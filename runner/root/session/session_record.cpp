@@ -2,9 +2,9 @@
 // runner dies, however it does: who gets it then, and finds the file still there, records it.
 #include "runner/root/session/session_record.hpp"
 
-#include "common/base/absence.hpp"
 #include "common/base/channel.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/base/files.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/session/file_lock.hpp"
 
 #include <array>

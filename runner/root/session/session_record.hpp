@@ -5,7 +5,7 @@
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/plan/unit_usage.hpp"
+#include "runner/plan/limits.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 

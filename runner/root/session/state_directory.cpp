@@ -2,13 +2,11 @@
 #include "runner/root/session/state_directory.hpp"
 
 #include "common/base/channel.hpp"
-#include "common/base/directory_stream.hpp"
 #include "common/base/error.hpp"
-#include "common/base/whole_file.hpp"
+#include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/seams/fault_point.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/root/session/file_lock.hpp"
-#include "runner/root/session/network_file_system.hpp"
 
 #include <fcntl.h>
 #include <string_view>

@@ -1,21 +1,20 @@
-// Mounting toolchains and caches.
+// Mounts in homes and projects, also those that come late.
 #include "runner/root/view/home_mounts.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
-#include "common/host/mount_table.hpp"
-#include "common/host/path_walk.hpp"
+#include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
+#include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/toolchains.hpp"
-#include "common/seams/defence.hpp"
-#include "common/seams/fault_point.hpp"
-#include "runner/as_agent/mount_points.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_agent/places.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/mount/id_map.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/view/frame.hpp"
+#include "runner/root/view/kernel_files.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -241,6 +240,27 @@ void HomeMounts::refuse_or_leave_out(const HomeDirectory &directory, const Syste
                                                (directory.is_cache ? "; where it is the state directory's file system that cannot hold an "
                                                                      "overlay's changes: 'scratch: tmpfs'"
                                                                    : ""));
+}
+
+void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMount> &mounts)
+{
+    with_mounts_of(root, mount_namespace, [&] {
+        const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+        if (!view) throw_errno("opening the session's view");
+        for (const auto &late : mounts)
+            attach(root, late.mount, open_beneath(view, late.path.substr(1), O_PATH));
+    });
+    fault_point("late-mounted");
+    mounts.clear();
+}
+
+std::vector<std::string> places_of(const std::vector<LateMount> &mounts)
+{
+    std::vector<std::string> places;
+    places.reserve(mounts.size());
+    for (const auto &late : mounts)
+        places.push_back(late.path);
+    return places;
 }
 
 } // namespace pi_agent

@@ -1,19 +1,24 @@
-// Mounts of what a session sees of the host.
+// The host's directories as a session sees them.
 #include "runner/root/view/host_mounts.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/seams/defence.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/plan/environment.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/view/kernel_files.hpp"
 
 #include <algorithm>
+#include <array>
+#include <cerrno>
 #include <fcntl.h>
 #include <map>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 namespace pi_agent {
@@ -124,6 +129,147 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
                          [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
             session.make_link(place_of_link(link.first), link.second);
     return late;
+}
+
+using namespace std::string_view_literals;
+
+namespace {
+
+// Where the libraries of the distributions look for certificates; they can be links to anywhere.
+constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
+                                                            "/etc/ssl/cert.pem",
+                                                            "/etc/ssl/ca-bundle.pem",
+                                                            "/etc/ssl/certs/ca-certificates.crt",
+                                                            "/etc/pki/tls/certs/ca-bundle.crt",
+                                                            "/etc/ssl/openssl.cnf"};
+
+// A session's own directories, where the host may have links.
+constexpr std::array own_directories = {"/home"sv, "/root"sv, "/srv"sv, "/mnt"sv, "/media"sv, "/var"sv, "/run"sv, "/tmp"sv};
+
+constexpr std::size_t first_line_limit = 256; // as much as the kernel reads of it (execve(2))
+
+[[noreturn]] void refuse(const std::string &what, const std::string &path, const PathProblem &problem)
+{
+    throw Failure(ExitStatus::configuration,
+                  what + " leads to " + escape_for_display(path) + ", which " + problem.text + "; " + problem.remedy);
+}
+
+std::string first_bytes_of(const std::string &program)
+{
+    const UniqueFd file = open_trusted(program, O_RDONLY | O_NONBLOCK, "agent's program");
+    std::array<char, first_line_limit> bytes{};
+    const ssize_t length = pread(file.get(), bytes.data(), bytes.size(), 0);
+    if (length < 0) throw_errno("reading the agent's program " + program);
+    return {bytes.data(), static_cast<std::size_t>(length)};
+}
+
+// Collects trees and links for the paths that a session needs.
+class Planner {
+public:
+    Planner(View view, const std::vector<UserEntry> &users) : users_(users) { view_.view = view; }
+
+    void add(const std::string &path, const std::string &what) { show(resolve(path, what).canonical, what); }
+
+    // Its own tree by both names: beside the link that the policy names lies what the program may look for, such as its node.
+    void add_program(const std::string &path, const std::string &what)
+    {
+        const std::string end = resolve(path, what).canonical;
+        show_program(resolve(parent_of(path), what).canonical + path.substr(path.rfind('/')), what);
+        show_program(end, what);
+    }
+
+    HostView finish()
+    {
+        std::set<std::string> trees;
+        for (const auto &tree : view_.trees) // sorted: what holds others comes before them
+            if (std::none_of(trees.begin(), trees.end(), [&](const std::string &holder) { return is_within(tree, holder); }))
+                trees.insert(tree);
+        view_.trees = std::move(trees);
+        for (auto link = view_.links.begin(); link != view_.links.end();)
+            link = is_shown(view_, link->first) ? view_.links.erase(link) : std::next(link);
+        return std::move(view_);
+    }
+
+private:
+    ResolvedPath resolve(const std::string &path, const std::string &what)
+    {
+        ResolvedPath end = resolve_trusted(path, what);
+        for (const auto &link : end.links)
+            if (std::find(own_directories.begin(), own_directories.end(), link.first) != own_directories.end())
+                throw Failure(ExitStatus::configuration, "the " + what + " " + escape_for_display(path) + " leads through the link " +
+                                                             link.first +
+                                                             ", where sessions have a directory of their own; name it by its real path, " +
+                                                             escape_for_display(end.canonical));
+        view_.links.insert(end.links.begin(), end.links.end());
+        return end;
+    }
+
+    // Nobody named this tree, so it must not bring anybody's project along.
+    void show_program(const std::string &path, const std::string &what)
+    {
+        const std::string tree = tree_of_program(path);
+        for (const auto &entry : users_)
+            for (const auto &root : entry.roots)
+                if (!is_shown_by(view_.view, tree) && (is_within(root.text, tree) || is_within(tree, root.text)))
+                    throw Failure(ExitStatus::configuration, "with the " + what + " " + path + " every session would see " + tree +
+                                                                 ", where the root " + root.text + " (" + to_string(root.where) +
+                                                                 ") lies; install it in a directory of its own");
+        show(tree, what);
+    }
+
+    void show(const std::string &path, const std::string &what)
+    {
+        if (is_shown_by(view_.view, path)) return;
+        if (const auto problem = problem_of_view_path(path)) refuse("the " + what, path, *problem);
+        view_.trees.insert(path);
+    }
+
+    const std::vector<UserEntry> &users_;
+    HostView view_;
+};
+
+void add_path(Planner &planner, const PolicyPath &shown)
+{
+    planner.add(shown.path, "path that view_paths (" + to_string(shown.where) + ") shows,");
+}
+
+void add_agent(Planner &planner, const AgentPolicy &agent)
+{
+    try {
+        planner.add_program(agent.binary, "agent's program");
+        const std::string interpreter = interpreter_of(first_bytes_of(agent.binary));
+        if (!interpreter.empty()) planner.add_program(interpreter, "interpreter of the agent's program");
+    } catch (const SystemFailure &failure) {
+        throw Failure(ExitStatus::configuration, "the agent " + agent.binary + " cannot be run: " + failure.what() +
+                                                     "; the administrator corrects agent.binary (" + to_string(agent.binary_where) + ")");
+    }
+}
+
+} // namespace
+
+void require_can_be_shown(const Policy &policy, const PolicyPath &path)
+{
+    Planner planner(policy.view, policy.users);
+    add_path(planner, path);
+}
+
+HostView plan_host_view(const Policy &policy)
+{
+    Planner planner(defence_is_on("minimal-view") ? policy.view : View::host, policy.users);
+    for (const auto &shown : policy.view_paths)
+        add_path(planner, shown);
+    add_agent(planner, policy.agent);
+    for (const char *own : {build::exec_path, build::bash_env_path}) // where pi-agent was built for another prefix
+        if (!is_shown_by(policy.view, own)) planner.add(parent_of(own), "directory of pi-agent");
+    for (const std::string &directory : system_path()) { // on NixOS by links in /run
+        struct stat facts {};
+        if (!is_shown_by(policy.view, directory) && stat(directory.c_str(), &facts) == 0) planner.add(directory, "host's programs");
+    }
+    for (const char *place : certificate_places) {
+        struct stat facts {};
+        if (stat(place, &facts) == 0) planner.add(place, "host's certificates");
+    }
+    return planner.finish();
 }
 
 } // namespace pi_agent

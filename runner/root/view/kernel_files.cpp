@@ -1,13 +1,17 @@
-// Read-only copies of the kernel's switches. /sys needs none: of it a session sees what the runner puts there
-// (runner/root/view/host_mounts.hpp).
+// Small files of a session's own: /proc, /etc and the frame that holds them.
 #include "runner/root/view/kernel_files.hpp"
 
 #include "common/base/error.hpp"
-#include "common/seams/defence.hpp"
+#include "common/base/files.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/plan/host_view.hpp"
+#include "runner/root/mount/mounts.hpp"
 
 #include <array>
 #include <fcntl.h>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace pi_agent {
 
@@ -43,6 +47,45 @@ std::vector<LateMount> protect_kernel_files(const AsRoot &root)
     for (const char *path : unreadable) // a device in a mount that has none: opening it is EACCES (mount(8), nodev)
         if (find_kernel_file(path)) late.push_back({clone_mount(root, device, Submounts::leave_out, attributes), path});
     return late;
+}
+
+void show_box_notes(const SessionDirectory &session, const BoxFacts &facts)
+{
+    write_whole(session.make_late_file("root/AGENTS.md"), box_notes(facts), "the notes about the sandbox");
+}
+
+void show_accounts(const SessionDirectory &session, const HostView &view, const Account &user, const Account &agent,
+                   const std::string &agent_home, std::optional<Gid> by_group)
+{
+    if (view.view == View::host) return;
+    std::vector<Account> accounts;
+    std::vector<std::pair<std::string, Gid>> groups;
+    const auto add_group = [&](Gid gid) { groups.emplace_back(group_name(gid).value_or(""), gid); };
+    const auto add = [&](const Account &account) {
+        accounts.push_back(account);
+        add_group(account.gid);
+    };
+    for (const char *name : {"root", "nobody"})
+        if (const auto account = find_account(std::string(name))) add(*account);
+    add(agent);
+    add(user);
+    if (by_group) add_group(*by_group);
+    const auto write = [&](const std::string &path, const std::string &text) {
+        if (!is_shown(view, path) && !view.links.contains(path))
+            write_whole(session.make_file("root" + path), text, "the session's " + path);
+    };
+    write("/etc/passwd", passwd_text(accounts, agent.name, agent_home));
+    write("/etc/group", group_text(groups));
+}
+
+UniqueFd make_frame(const AsRoot &root, const SessionDirectory &session, const std::string &name, const std::vector<std::string> &places)
+{
+    for (const auto &place : places)
+        session.make_directory(name + "/" + place);
+    const UniqueFd directory = session.make_directory(name);
+    DetachedMount frame = clone_mount(root, directory, Submounts::leave_out, MountAttributes{true, nullptr});
+    attach(root, frame, directory);
+    return std::move(frame.fd);
 }
 
 } // namespace pi_agent

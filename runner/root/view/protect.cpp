@@ -2,10 +2,10 @@
 #include "runner/root/view/protect.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/mount_table.hpp"
-#include "common/seams/defence.hpp"
+#include "common/host/namespaces.hpp"
+#include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 
 #include <algorithm>

@@ -2,14 +2,14 @@
 #pragma once
 
 #include "common/host/account.hpp"
-#include "common/host/mount_table.hpp"
+#include "common/host/namespaces.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
-#include "runner/root/view/frame.hpp"
-#include "runner/root/view/late_mounts.hpp"
+#include "runner/root/view/home_mounts.hpp"
+#include "runner/root/view/kernel_files.hpp"
 #include "runner/root/view/protect.hpp"
 
 #include <string>

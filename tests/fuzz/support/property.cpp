@@ -1,7 +1,7 @@
 // The entry that libFuzzer calls, and how a broken property ends it.
 #include "support/property.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 
 #include <cstdio>
 #include <cstdlib>

@@ -1,7 +1,7 @@
 // Runs a piece of a test as a user, in a child as the runner makes them.
 #pragma once
 
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
 #include "support/accounts.hpp"
 #include "support/forked.hpp"

@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runner/as_user/reader.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/wire/sync_messages.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"

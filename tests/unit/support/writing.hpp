@@ -3,7 +3,7 @@
 
 #include "runner/as_agent/writer.hpp"
 #include "runner/as_user/host_file.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/wire/sync_messages.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"

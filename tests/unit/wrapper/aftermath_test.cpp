@@ -3,7 +3,7 @@
 #include "wrapper/aftermath_notice.hpp"
 #include "wrapper/file_doors.hpp"
 
-#include "common/base/placeholder_text.hpp"
+#include "common/base/text.hpp"
 #include "support/temporary_directory.hpp"
 
 #include <doctest/doctest.h>

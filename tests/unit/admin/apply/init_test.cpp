@@ -1,5 +1,5 @@
-// A first policy: admin/apply/init.hpp; applied policies as files: admin/host/policy_files.hpp
-#include "admin/apply/init.hpp"
+// A first policy: admin/apply/apply.hpp; applied policies as files: admin/host/policy_files.hpp
+#include "admin/apply/apply.hpp"
 
 #include "admin/host/policy_files.hpp"
 #include "common/base/error.hpp"

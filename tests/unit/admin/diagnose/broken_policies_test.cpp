@@ -1,5 +1,5 @@
 // Broken policies and what an administrator is told of each: tests/unit/data/broken_*.txt
-#include "admin/text/problem_report.hpp"
+#include "admin/text/terminal.hpp"
 
 #include "common/policy/policy_load.hpp"
 

@@ -1,7 +1,7 @@
 // The policy against the host: admin/diagnose/check.hpp
 #include "admin/diagnose/check.hpp"
 
-#include "admin/text/problem_report.hpp"
+#include "admin/text/terminal.hpp"
 #include "support/forked.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"

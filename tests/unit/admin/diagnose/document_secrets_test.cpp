@@ -1,5 +1,5 @@
-// Secrets in the documents of a policy: admin/diagnose/document_secrets.hpp
-#include "admin/diagnose/document_secrets.hpp"
+// Secrets in the documents of a policy: admin/diagnose/faults.hpp
+#include "admin/diagnose/faults.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// Limits as they are explained and checked: admin/diagnose/explain_limits.hpp
-#include "admin/diagnose/explain_limits.hpp"
+// Limits as they are explained and checked: admin/diagnose/explain.hpp
+#include "admin/diagnose/explain.hpp"
 
 #include "support/policy_text.hpp"
 

@@ -1,5 +1,5 @@
-// What sudo's configuration comes to for the runner: admin/diagnose/sudo_faults.hpp
-#include "admin/diagnose/sudo_faults.hpp"
+// What sudo's configuration comes to for the runner: admin/diagnose/faults.hpp
+#include "admin/diagnose/faults.hpp"
 
 #include "common/base/error.hpp"
 #include "support/failure.hpp"

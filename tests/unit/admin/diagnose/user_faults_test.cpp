@@ -1,5 +1,5 @@
-// What a user's shell says of pi: admin/diagnose/user_faults.hpp
-#include "admin/diagnose/user_faults.hpp"
+// What a user's shell says of pi: admin/diagnose/faults.hpp
+#include "admin/diagnose/faults.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,8 +1,7 @@
 // The rendered Job against the restricted Pod Security Standard, control by control, and against what the policy says:
-// admin/render/kubernetes_job.hpp, admin/render/render_kubernetes.hpp
-#include "admin/render/kubernetes_job.hpp"
+// admin/render/render.hpp, admin/render/render.hpp
+#include "admin/render/render.hpp"
 
-#include "admin/render/render_kubernetes.hpp"
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"
 

@@ -1,5 +1,5 @@
-// The exported profile judges as the two local filters together do: admin/render/render_seccomp.hpp, admin/render/call_conditions.hpp
-#include "admin/render/render_seccomp.hpp"
+// The exported profile judges as the two local filters together do: admin/render/render.hpp, admin/render/call_conditions.hpp
+#include "admin/render/render.hpp"
 
 #include "admin/render/call_conditions.hpp"
 #include "runner/filter/call_names.hpp"

@@ -1,10 +1,7 @@
 // Renderings of every example policy for every engine: admin/render_*.hpp. PI_AGENT_WRITE_RENDERINGS=1 writes tests/unit/data/renderings
 // anew; read what changed.
+#include "admin/render/render.hpp"
 #include "admin/render/render_facts.hpp"
-#include "admin/render/render_kubernetes.hpp"
-#include "admin/render/render_podman.hpp"
-#include "admin/render/render_slurm.hpp"
-#include "admin/render/render_systemd.hpp"
 #include "admin/render/render_target.hpp"
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"

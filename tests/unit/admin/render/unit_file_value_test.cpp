@@ -1,5 +1,5 @@
-// Properties as lines of a unit file: admin/render/unit_file_value.hpp
-#include "admin/render/unit_file_value.hpp"
+// Properties as lines of a unit file: admin/render/render_text.hpp
+#include "admin/render/render_text.hpp"
 
 #include "runner/plan/limits.hpp"
 

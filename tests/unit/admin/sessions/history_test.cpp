@@ -2,7 +2,7 @@
 #include "admin/sessions/history.hpp"
 
 #include "admin/sessions/sessions.hpp"
-#include "admin/text/nothing.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Which sessions a policy does not allow any more: admin/sessions/session_ends.hpp
-#include "admin/sessions/session_ends.hpp"
+// Which sessions a policy does not allow any more: admin/sessions/sessions.hpp
+#include "admin/sessions/sessions.hpp"
 
 #include "support/policy_text.hpp"
 

@@ -1,5 +1,5 @@
-// Lines of a policy with a caret: admin/text/excerpt.hpp
-#include "admin/text/excerpt.hpp"
+// Lines of a policy with a caret: admin/text/terminal.hpp
+#include "admin/text/terminal.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// Columns, sizes, durations and times: admin/text/table.hpp
-#include "admin/text/table.hpp"
+// Columns, sizes, durations and times: admin/text/terminal.hpp
+#include "admin/text/terminal.hpp"
 
 #include "common/base/error.hpp"
 

@@ -1,6 +1,5 @@
-// common/base/escape.hpp and common/base/utf8.hpp
-#include "common/base/escape.hpp"
-#include "common/base/utf8.hpp"
+// common/base/text.hpp and common/base/text.hpp
+#include "common/base/text.hpp"
 
 #include <doctest/doctest.h>
 

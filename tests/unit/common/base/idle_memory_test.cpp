@@ -1,5 +1,5 @@
-// Giving memory back: common/base/idle_memory.hpp
-#include "common/base/idle_memory.hpp"
+// Giving memory back: common/base/process.hpp
+#include "common/base/process.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// How deep JSON text nests: common/base/json_depth.hpp
-#include "common/base/json_depth.hpp"
+// How deep JSON text nests: common/base/text.hpp
+#include "common/base/text.hpp"
 
 #include <doctest/doctest.h>
 #include <string>

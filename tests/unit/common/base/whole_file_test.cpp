@@ -1,5 +1,5 @@
-// Whole files through descriptors: common/base/whole_file.hpp
-#include "common/base/whole_file.hpp"
+// Whole files through descriptors: common/base/files.hpp
+#include "common/base/files.hpp"
 
 #include "support/descriptors.hpp"
 #include "support/device.hpp"

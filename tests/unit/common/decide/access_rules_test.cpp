@@ -1,5 +1,5 @@
-// common/decide/access_rules.hpp
-#include "common/decide/access_rules.hpp"
+// common/decide/decision.hpp
+#include "common/decide/decision.hpp"
 
 #include "support/policy_text.hpp"
 

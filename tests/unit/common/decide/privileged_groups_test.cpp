@@ -1,5 +1,5 @@
-// Groups that an agent never carries: common/decide/privileged_groups.hpp
-#include "common/decide/privileged_groups.hpp"
+// Groups that an agent never carries: common/decide/decision.hpp
+#include "common/decide/decision.hpp"
 
 #include "support/policy_text.hpp"
 

@@ -118,7 +118,7 @@ const std::map<std::string, Show> &shown()
     return table;
 }
 
-// Defaults that hold where the policy says nothing: elsewhere (runner/plan/limits.hpp, common/decide/access_rules.cpp), or as nothing
+// Defaults that hold where the policy says nothing: elsewhere (runner/plan/limits.hpp, common/decide/decision.cpp), or as nothing
 // merged.
 const std::set<std::string_view> not_in_policy = {"users.*.config", "projects.ownership", "settings",       "models", "keybindings", "mcp",
                                                   "limits.memory",  "limits.tasks",       "limits.sessions"};

@@ -1,5 +1,5 @@
-// The section `limits`, as it is written and as it is refused: common/policy/policy_limits.hpp
-#include "common/policy/policy_limits.hpp"
+// The section `limits`, as it is written and as it is refused: common/policy/policy_sections.hpp
+#include "common/policy/policy_sections.hpp"
 
 #include "support/policy_text.hpp"
 

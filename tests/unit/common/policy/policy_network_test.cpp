@@ -1,5 +1,5 @@
-// The key `network`: common/policy/policy_network.hpp
-#include "common/policy/policy_network.hpp"
+// The key `network`: common/policy/policy_sections.hpp
+#include "common/policy/policy_sections.hpp"
 
 #include "support/policy_text.hpp"
 

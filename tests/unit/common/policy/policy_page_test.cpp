@@ -1,5 +1,5 @@
 // docs/policy.md is what the table of keys says.
-#include "common/policy/policy_key_text.hpp"
+#include "common/policy/policy_keys.hpp"
 
 #include <cstdlib>
 #include <doctest/doctest.h>

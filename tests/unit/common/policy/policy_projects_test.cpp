@@ -1,5 +1,5 @@
-// The section `projects`: common/policy/policy_projects.hpp
-#include "common/policy/policy_projects.hpp"
+// The section `projects`: common/policy/policy_sections.hpp
+#include "common/policy/policy_sections.hpp"
 
 #include "support/policy_text.hpp"
 

@@ -1,5 +1,5 @@
-// The section `sandbox`, and keys that a method cannot honour: common/policy/policy_sandbox.hpp
-#include "common/policy/policy_sandbox.hpp"
+// The section `sandbox`, and keys that a method cannot honour: common/policy/policy_sections.hpp
+#include "common/policy/policy_sections.hpp"
 
 #include "support/policy_text.hpp"
 

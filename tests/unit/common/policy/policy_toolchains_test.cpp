@@ -1,5 +1,5 @@
 // The section `toolchains` of a policy, and the lists behind it.
-#include "common/policy/policy_toolchains.hpp"
+#include "common/policy/policy_sections.hpp"
 
 #include "common/policy/toolchains.hpp"
 #include "support/policy_text.hpp"

@@ -4,7 +4,7 @@
 #include "common/host/beneath.hpp"
 
 #include "common/base/channel.hpp"
-#include "common/base/whole_file.hpp"
+#include "common/base/files.hpp"
 #include "runner/as_user/host_file.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

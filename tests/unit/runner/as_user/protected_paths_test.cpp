@@ -2,7 +2,7 @@
 #include "runner/as_user/protected_paths.hpp"
 
 #include "common/base/channel.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "support/accounts.hpp"
 #include "support/failure.hpp"
 #include "support/forked.hpp"

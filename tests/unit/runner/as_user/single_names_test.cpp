@@ -1,7 +1,7 @@
 // Protected files with several names: runner/as_user/single_names.hpp
 #include "runner/as_user/single_names.hpp"
 
-#include "common/base/whole_file.hpp"
+#include "common/base/files.hpp"
 #include "support/as_user.hpp"
 #include "support/failure.hpp"
 #include "support/shown_project.hpp"

@@ -1,5 +1,5 @@
-// The copy of an ssh key: runner/as_user/ssh_key.hpp
-#include "runner/as_user/ssh_key.hpp"
+// The copy of an ssh key: runner/as_user/named_files.hpp
+#include "runner/as_user/named_files.hpp"
 
 #include "support/temporary_directory.hpp"
 

@@ -1,5 +1,5 @@
-// Every kind of descriptor that a caller could hand over as stdio: runner/as_user/stdio_rules.hpp
-#include "runner/as_user/stdio_rules.hpp"
+// Every kind of descriptor that a caller could hand over as stdio: runner/as_user/project.hpp
+#include "runner/as_user/project.hpp"
 
 #include "common/base/error.hpp"
 #include "support/descriptors.hpp"

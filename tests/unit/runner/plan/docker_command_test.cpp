@@ -1,8 +1,8 @@
-// The container that docker is asked for: runner/plan/docker_command.hpp
-#include "runner/plan/docker_command.hpp"
+// The container that docker is asked for: runner/plan/engine_commands.hpp
+#include "runner/plan/engine_commands.hpp"
 
 #include "common/base/error.hpp"
-#include "runner/root/method/docker_tree.hpp"
+#include "runner/root/method/docker_daemon.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// Single files of /etc in the minimal view: runner/plan/etc_files.hpp
-#include "runner/plan/etc_files.hpp"
+// Single files of /etc in the minimal view: runner/plan/host_view.hpp
+#include "runner/plan/host_view.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,6 +1,5 @@
 // Bounds and places of a user's JSON, and managed values over it: runner/plan/json_merge.hpp
 #include "runner/plan/json_merge.hpp"
-#include "runner/plan/json_numbers.hpp"
 
 #include "support/failure.hpp"
 

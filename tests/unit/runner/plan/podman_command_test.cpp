@@ -1,5 +1,5 @@
-// The container that podman is asked for: runner/plan/podman_command.hpp
-#include "runner/plan/podman_command.hpp"
+// The container that podman is asked for: runner/plan/engine_commands.hpp
+#include "runner/plan/engine_commands.hpp"
 
 #include "common/base/error.hpp"
 

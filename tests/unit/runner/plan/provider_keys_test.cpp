@@ -1,5 +1,5 @@
-// Which variables are keys of which providers: runner/plan/provider_keys.hpp
-#include "runner/plan/provider_keys.hpp"
+// Which variables are keys of which providers: runner/plan/environment.hpp
+#include "runner/plan/environment.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// fd and rg on the host: runner/plan/search_tools.hpp
-#include "runner/plan/search_tools.hpp"
+// fd and rg on the host: runner/plan/host_view.hpp
+#include "runner/plan/host_view.hpp"
 
 #include "runner/root/kernel/installed_tools.hpp"
 #include "support/accounts.hpp"

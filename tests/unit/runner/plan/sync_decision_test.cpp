@@ -1,5 +1,5 @@
-// The outcome table of the config sync, every cell: runner/plan/sync_decision.hpp
-#include "runner/plan/sync_decision.hpp"
+// The outcome table of the config sync, every cell: runner/plan/documents.hpp
+#include "runner/plan/documents.hpp"
 
 #include <array>
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// What which systemd has: runner/plan/systemd_features.hpp
-#include "runner/plan/systemd_features.hpp"
+// What which systemd has: runner/plan/limits.hpp
+#include "runner/plan/limits.hpp"
 
 #include "support/failure.hpp"
 

@@ -1,7 +1,7 @@
 // The agent's unit as a table, held against the design's list: runner/plan/unit_properties.hpp
 #include "runner/plan/unit_properties.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "support/failure.hpp"
 

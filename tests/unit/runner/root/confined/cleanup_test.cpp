@@ -1,5 +1,5 @@
-// Who may run the cleanup of a session: runner/root/confined/cleanup.hpp
-#include "runner/root/confined/cleanup.hpp"
+// Who may run the cleanup of a session: runner/root/confined/session_end.hpp
+#include "runner/root/confined/session_end.hpp"
 
 #include "runner/root/session/session_directory.hpp"
 #include "support/failure.hpp"

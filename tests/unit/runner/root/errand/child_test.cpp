@@ -1,6 +1,6 @@
-// Children under another identity, with their deadlines: runner/root/errand/child.hpp
+// Children under another identity, with their deadlines: runner/root/errand/errand.hpp
 #include "runner/root/confined/root_confinement.hpp"
-#include "runner/root/errand/child.hpp"
+#include "runner/root/errand/errand.hpp"
 
 #include "runner/wire/answer.hpp"
 #include "support/accounts.hpp"

@@ -1,7 +1,7 @@
-// The temporary directory that a user names: runner/root/errand/user_tmpdir.hpp
-#include "runner/root/errand/user_tmpdir.hpp"
+// The temporary directory that a user names: runner/root/errand/user_files.hpp
+#include "runner/root/errand/user_files.hpp"
 
-#include "runner/plan/tmpdir_place.hpp"
+#include "runner/plan/host_view.hpp"
 #include "support/accounts.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"

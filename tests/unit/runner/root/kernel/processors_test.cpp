@@ -1,5 +1,5 @@
-// Hosts with more processors than one set has room for: runner/root/kernel/processors.hpp
-#include "runner/root/kernel/processors.hpp"
+// Hosts with more processors than one set has room for: runner/root/kernel/process_account.hpp
+#include "runner/root/kernel/process_account.hpp"
 
 #include "support/failure.hpp"
 

@@ -1,5 +1,5 @@
-// What a control group has used: runner/root/kernel/unit_usage.hpp
-#include "runner/root/kernel/unit_usage.hpp"
+// What a control group has used: runner/root/kernel/limit_controllers.hpp
+#include "runner/root/kernel/limit_controllers.hpp"
 
 #include "support/temporary_directory.hpp"
 

@@ -1,5 +1,5 @@
-// Which file systems are another host's: runner/root/session/network_file_system.hpp
-#include "runner/root/session/network_file_system.hpp"
+// Which file systems are another host's: runner/root/session/file_lock.hpp
+#include "runner/root/session/file_lock.hpp"
 
 #include "support/temporary_directory.hpp"
 

@@ -1,7 +1,6 @@
-// Where events go: runner/root/session/record.hpp, runner/root/session/record_file.hpp
+// Where events go: runner/root/session/record.hpp, runner/root/session/record.hpp
 #include "runner/root/session/record.hpp"
 
-#include "runner/root/session/record_file.hpp"
 #include "support/failure.hpp"
 #include "support/fake_journal.hpp"
 #include "support/skipped.hpp"

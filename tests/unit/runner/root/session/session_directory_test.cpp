@@ -2,7 +2,7 @@
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_list.hpp"
 
-#include "common/base/escape.hpp"
+#include "common/base/text.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
 #include "support/private_run.hpp"

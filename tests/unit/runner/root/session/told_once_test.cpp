@@ -1,5 +1,5 @@
-// What starts tell once: runner/root/session/told_once.hpp
-#include "runner/root/session/told_once.hpp"
+// What starts tell once: runner/root/session/to_wrapper.hpp
+#include "runner/root/session/to_wrapper.hpp"
 
 #include "support/writing.hpp"
 

@@ -2,7 +2,7 @@
 #include "runner/root/view/root_tree.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "runner/as_agent/project_alias.hpp"
+#include "runner/as_agent/places.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

@@ -1,0 +1,176 @@
+// Root's own files and directories: read, replaced in one step, and locked.
+#include "admin/host/root_files.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/fd.hpp"
+#include "common/base/files.hpp"
+#include "common/host/trusted_file.hpp"
+
+#include <fmt/format.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <exception>
+#include <fcntl.h>
+#include <optional>
+#include <string>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+void sync_directory(FdRef directory, const std::string &path)
+{
+    if (::fsync(directory.get()) != 0) throw_errno("cannot write the directory of " + path + " to disk");
+}
+
+} // namespace
+
+void write_beside(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path)
+{
+    if (::unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
+    const auto fd = UniqueFd::adopt(::openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
+    if (!fd) throw_errno("cannot create " + path);
+    try {
+        write_whole(fd, text, path);
+        if (::fchown(fd.get(), 0, 0) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
+        if (::fsync(fd.get()) != 0) throw_errno("cannot write " + path + " to disk");
+    } catch (const std::exception &) {
+        ::unlinkat(directory.get(), name.c_str(), 0); // best_effort: half a file is no use, and what failed is told
+        throw;
+    }
+}
+
+void move_into_place(FdRef directory, const std::string &name, const std::string &final_name, const std::string &path)
+{
+    if (::renameat(directory.get(), name.c_str(), directory.get(), final_name.c_str()) != 0) throw_errno("cannot install " + path);
+    sync_directory(directory, path);
+}
+
+void replace_root_file(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path)
+{
+    write_beside(directory, name + ".new", text, mode, path + ".new");
+    move_into_place(directory, name + ".new", name, path);
+}
+
+void remove_root_file(FdRef directory, const std::string &name, const std::string &path)
+{
+    if (::unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
+    sync_directory(directory, path);
+}
+
+namespace {
+
+// A directory of root's: where it lies and the mode it has.
+struct Wanted {
+    std::string parent, name;
+    mode_t mode;
+    [[nodiscard]] std::string path() const { return parent + "/" + name; }
+};
+
+// Nothing when it is absent, and that is only a dry run's business.
+std::optional<UniqueFd> open_parent(const std::string &path, const Changes &changes)
+{
+    try {
+        return open_trusted(path, O_PATH | O_DIRECTORY, "state directory");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == ENOENT && changes.dry_run()) return std::nullopt;
+        throw;
+    }
+}
+
+void set_owner_and_mode(FdRef directory, const Wanted &wanted)
+{
+    if (::fchown(directory.get(), 0, 0) != 0 || ::fchmod(directory.get(), wanted.mode) != 0)
+        throw_errno("cannot set owner and mode of " + wanted.path());
+}
+
+UniqueFd open_below(FdRef parent, const std::string &name)
+{
+    return UniqueFd::adopt(
+        ::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+}
+
+void create(FdRef parent, const Wanted &wanted)
+{
+    if (::mkdirat(parent.get(), wanted.name.c_str(), 0700) != 0) throw_errno("cannot create " + wanted.path());
+    const auto directory = open_below(parent, wanted.name);
+    if (!directory) throw_errno("cannot open " + wanted.path());
+    set_owner_and_mode(directory, wanted);
+}
+
+void check_present(FdRef directory, const Wanted &wanted, Changes &changes)
+{
+    const auto path = wanted.path();
+    struct stat status {};
+    if (::fstat(directory.get(), &status) != 0) throw_errno("cannot examine " + path);
+    if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        // Whoever could write here may have left something; taking it over would make that trusted.
+        throw Failure(
+            ExitStatus::configuration,
+            fmt::format("{} belongs to uid {} with mode {:04o}, so others than root could fill it; move it away and run this again", path,
+                        status.st_uid, status.st_mode & 07777U));
+    }
+    if (status.st_gid == 0 && (status.st_mode & 07777U) == wanted.mode) return;
+    changes.make(fmt::format("set the directory {} to root:root {:04o}", path, wanted.mode),
+                 [&] { set_owner_and_mode(directory, wanted); });
+}
+
+void make_directory(const Wanted &wanted, Changes &changes)
+{
+    const auto path = wanted.path();
+    const auto order = fmt::format("create the directory {} (root {:04o})", path, wanted.mode);
+    const auto parent = open_parent(wanted.parent, changes);
+    if (!parent) return changes.make(order, [] {});
+    const auto directory = open_below(*parent, wanted.name);
+    if (directory) return check_present(directory, wanted, changes);
+    if (errno == ENOTDIR || errno == ELOOP)
+        throw Failure(ExitStatus::configuration, path + " is no directory, or a symbolic link; move it away");
+    if (errno != ENOENT) throw_errno("cannot open the directory " + path);
+    changes.make(order, [&] { create(*parent, wanted); });
+}
+
+} // namespace
+
+void make_state_directories(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    const auto &state = policy.agent.state_dir;
+    make_root_directory(root, state, 0711, changes);
+    make_root_directory(root, state + "/users", 0711, changes);
+    make_root_directory(root, state + "/sessions", 0700, changes);
+}
+
+void make_root_directory(const AsRoot & /*root*/, const std::string &path, mode_t mode, Changes &changes)
+{
+    const auto slash = path.rfind('/');
+    make_directory({path.substr(0, slash), path.substr(slash + 1), mode}, changes);
+}
+
+namespace {
+
+UniqueFd take(const std::string &path, const std::string &held)
+{
+    auto lock =
+        UniqueFd::adopt(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    if (!lock) throw_errno("cannot open " + path);
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+    if (errno == EWOULDBLOCK) throw Failure(ExitStatus::limit, held);
+    throw_errno("cannot lock " + path);
+}
+
+} // namespace
+
+UniqueFd take_apply_lock(const AsRoot & /*root*/)
+{
+    return take("/run/pi-agentctl.lock", "another 'pi-agentctl apply' is running; wait for it");
+}
+
+UniqueFd take_edit_lock(const AsRoot & /*root*/)
+{
+    return take("/run/pi-agentctl-edit.lock", "somebody is editing the policy: another 'pi-agentctl edit' is running; wait for it");
+}
+
+} // namespace pi_agent

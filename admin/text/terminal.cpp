@@ -1,0 +1,200 @@
+// What is asked and shown on a terminal: questions, drafts, excerpts, problems, tables.
+#include "admin/text/terminal.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/fd.hpp"
+#include "common/base/text.hpp"
+#include "common/policy/yaml/yaml_tree.hpp"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include <algorithm>
+#include <clocale>
+#include <cwchar>
+#include <fcntl.h>
+#include <iostream>
+#include <map>
+#include <optional>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <vector>
+
+namespace pi_agent {
+
+std::string read_draft(const std::string &path)
+{
+    const auto fd = UniqueFd::adopt(::open(path.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    struct stat status {};
+    if (!fd || ::fstat(fd.get(), &status) != 0) throw_errno("cannot open " + escape_for_display(path));
+    if (!S_ISREG(status.st_mode)) throw Failure(ExitStatus::configuration, escape_for_display(path) + " is not a regular file");
+    std::string text(yaml_size_limit + 1, '\0');
+    std::size_t size = 0;
+    while (size < text.size()) {
+        const auto count = ::read(fd.get(), text.data() + size, text.size() - size);
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno("cannot read " + escape_for_display(path));
+        if (count == 0) break;
+        size += static_cast<std::size_t>(count);
+    }
+    text.resize(size);
+    return text;
+}
+
+namespace {
+
+bool can_ask()
+{
+    return ::isatty(STDIN_FILENO) == 1;
+}
+
+} // namespace
+
+char ask_letter(const std::string &question, const std::string &letters)
+{
+    std::string answer;
+    while (can_ask()) {
+        std::cout.flush();
+        std::cerr << question << ' ' << std::flush;
+        if (!std::getline(std::cin, answer)) break;
+        if (!answer.empty() && letters.find(answer.front()) != std::string::npos) return answer.front();
+    }
+    return letters.back();
+}
+
+void require_consent(const std::string &question, bool yes)
+{
+    if (yes) return;
+    if (!can_ask())
+        throw Failure(ExitStatus::usage, question + " This needs a confirmation; when standard input is no terminal, say --yes");
+    if (ask_letter(question + " (y or n)", "yn") != 'y') throw Nothing("nothing is changed");
+}
+
+namespace {
+
+constexpr std::size_t most_before = 60; // columns of a terminal before the caret, and after it
+constexpr std::size_t most_after = 50;
+constexpr std::size_t tab_stop = 8;
+
+// A character as it is shown.
+struct Cell {
+    std::string text;
+    std::size_t width; // columns of a terminal
+};
+
+// Columns that a terminal gives to a character, whatever locale this process was started in.
+std::size_t width_of(char32_t character)
+{
+    static const locale_t utf8 = ::newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
+    if (utf8 == nullptr) return 1; // a C library without it: right for most of the world's letters
+    const locale_t before = ::uselocale(utf8);
+    const int width = ::wcwidth(static_cast<wchar_t>(character));
+    ::uselocale(before);
+    return width < 0 ? 1 : static_cast<std::size_t>(width);
+}
+
+// The first character of `line`, which is not empty, is taken off it.
+Cell take_cell(std::string_view &line, std::size_t column)
+{
+    const auto character = decode_utf8(line);
+    const auto bytes = line.substr(0, std::max<std::size_t>(character.length, 1)); // what is no UTF-8 counts byte by byte
+    line.remove_prefix(bytes.size());
+    if (bytes == "\t") return {std::string(tab_stop - column % tab_stop, ' '), tab_stop - column % tab_stop};
+    if (bytes == "\\") return {"\\", 1}; // its escape would be longer than what the reader wrote
+    auto shown = escape_for_display(bytes);
+    const auto width = shown == bytes ? width_of(character.value) : shown.size();
+    return {std::move(shown), width};
+}
+
+std::optional<std::string_view> find_line(std::string_view text, int number)
+{
+    for (; number > 1; --number) {
+        const auto end = text.find('\n');
+        if (end == std::string_view::npos) return std::nullopt;
+        text.remove_prefix(end + 1);
+    }
+    auto line = text.substr(0, text.find('\n'));
+    if (!line.empty() && line.back() == '\r') line.remove_suffix(1);
+    return line;
+}
+
+} // namespace
+
+std::string excerpt(std::string_view text, const Position &where)
+{
+    const auto found = where.line > 0 ? find_line(without_byte_order_mark(text), where.line) : std::nullopt;
+    if (!found) return "";
+    auto line = *found;
+    std::vector<Cell> before;
+    std::size_t width = 0; // of what is before the caret
+    for (int column = 1; column < where.column && !line.empty(); ++column) {
+        before.push_back(take_cell(line, width));
+        width += before.back().width;
+    }
+    auto first = before.begin();
+    const bool cut = width > most_before;
+    while (width > most_before)
+        width -= (first++)->width;
+    std::string shown = cut ? "..." : "";
+    for (auto cell = first; cell != before.end(); ++cell)
+        shown += cell->text;
+    const auto caret = (cut ? 3 : 0) + width;
+    for (std::size_t after = 0; !line.empty();) {
+        const auto cell = take_cell(line, caret + after);
+        after += cell.width;
+        if (after > most_after) {
+            shown += "...";
+            break;
+        }
+        shown += cell.text;
+    }
+    return fmt::format("{:>5} | {}\n{:>5} | {}^\n", where.line, shown, "", std::string(caret, ' '));
+}
+
+std::optional<std::string> read_again(const std::string &file)
+{
+    try {
+        return read_draft(file);
+    } catch (const Failure &) { // that it cannot be read is what a diagnostic says already
+        return std::nullopt;
+    }
+}
+
+std::string prefix_lines(const std::string &prefix, const std::string &text)
+{
+    std::string lines;
+    std::size_t start = 0;
+    while (start <= text.size()) {
+        const auto end = std::min(text.find('\n', start), text.size());
+        lines += prefix + text.substr(start, end - start) + '\n';
+        start = end + 1;
+    }
+    return lines;
+}
+
+std::string show_problems(const std::vector<Diagnostic> &diagnostics, const std::string &prefix, const TextOfFile &text_of_file)
+{
+    std::map<std::string, std::optional<std::string>> texts;
+    std::string shown;
+    for (const auto &diagnostic : diagnostics) {
+        shown += prefix_lines(prefix, to_string(diagnostic));
+        if (diagnostic.where.line == 0) continue;
+        const auto [text, is_new] = texts.try_emplace(diagnostic.where.file);
+        if (is_new) text->second = text_of_file(diagnostic.where.file);
+        if (text->second) shown += excerpt(*text->second, diagnostic.where);
+    }
+    return shown;
+}
+
+nlohmann::json to_json(const Diagnostic &diagnostic)
+{
+    const auto number = [](int value) { return value == 0 ? nlohmann::json() : nlohmann::json(value); };
+    return {{"file", text_or_null(diagnostic.where.file)},
+            {"line", number(diagnostic.where.line)},
+            {"column", number(diagnostic.where.column)},
+            {"key", text_or_null(diagnostic.key)},
+            {"message", diagnostic.problem},
+            {"remedy", text_or_null(diagnostic.remedy)}};
+}
+
+} // namespace pi_agent

@@ -1,0 +1,108 @@
+// What is asked and shown on a terminal: questions, drafts, excerpts, problems, tables.
+#pragma once
+
+#include "common/base/error.hpp"
+#include "common/host/identity.hpp"
+
+#include <nlohmann/json_fwd.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <ostream>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unistd.h>
+#include <vector>
+
+namespace pi_agent {
+
+// --- Reading a policy that somebody wants judged.
+
+// The text of a regular file, at most one byte more than a policy may have. Nobody need trust its directory, for it is only data: what is
+// installed is read by load_policy, which does not take a user's. Throws SystemFailure, or Failure (configuration) for what is no file.
+std::string read_draft(const std::string &path);
+
+// --- Asking the administrator at the terminal.
+
+// Returns when the answer is yes, or `yes` says so already (--yes). Throws Nothing when it is no, and Failure(usage) when nobody can be
+// asked, because standard input is no terminal.
+void require_consent(const std::string &question, bool yes);
+
+// The first letter of the answer, one of `letters`; asked again until it is one. At the end of input, or where nobody can be asked, the
+// last of `letters`.
+char ask_letter(const std::string &question, const std::string &letters);
+
+// --- What a command says that was given nothing to act on: neither done nor failed.
+
+constexpr int nothing_status = 1; // as of grep(1): nothing of that kind is there
+
+class Nothing : public std::runtime_error {
+public:
+    explicit Nothing(const std::string &text) : std::runtime_error(text) {}
+};
+
+// --- The refusal of what only root can do.
+
+// `why` goes on after the command's name: "changes the host, so only root can run it". Throws Failure(denied) for everybody else.
+inline AsRoot claim_root(const std::string &command, const std::string &why)
+{
+    if (::geteuid() != 0) throw Failure(ExitStatus::denied, command + " " + why + "; try 'sudo pi-agentctl " + command + "'");
+    return AsRoot::claim();
+}
+
+// --- A line of a policy file with a caret under a column, as compilers show it.
+
+// The line of `text` that `where` names, and below it a caret under its column: two lines, each ended by a line feed. A long line is cut
+// around the caret, tabs become spaces, and what could deceive a reader is escaped. "" where the text has no such line.
+std::string excerpt(std::string_view text, const Position &where);
+
+// --- What is wrong with a policy, for administrators and for programs.
+
+// The text of a file that a diagnostic names; none where there is nothing to show of it.
+using TextOfFile = std::function<std::optional<std::string>(const std::string &file)>;
+
+// Reads the file anew, as compilers do: what is shown is what the administrator finds there now.
+std::optional<std::string> read_again(const std::string &file);
+
+// Each diagnostic behind `prefix` on a line, then the line of the file with a caret.
+std::string show_problems(const std::vector<Diagnostic> &diagnostics, const std::string &prefix, const TextOfFile &text_of_file);
+
+// `text` with `prefix` before each of its lines, and a line feed after each.
+std::string prefix_lines(const std::string &prefix, const std::string &text);
+
+// {"file", "line", "column", "key", "message", "remedy"}; null for what a diagnostic does not have.
+nlohmann::json to_json(const Diagnostic &diagnostic);
+
+// --- How every command shows rows, sizes, durations and times to people, and its answer to programs.
+
+constexpr int answer_version = 1; // of the JSON that commands print: a change that breaks its readers gets another
+
+using Row = std::vector<std::string>;
+
+// Columns of equal width, two spaces apart, the last one as long as it is; an empty value is shown as "-". Values are
+// harmless already (common/base/text.hpp).
+std::string to_table(const Row &header, const std::vector<Row> &rows);
+
+// 512, 1.5K, 20M, 3.2G, of 1024 each; and 0.25s, 12s, 3m 20s, 2h 5m, 3d 4h. Empty for what is not known.
+std::string to_size(const std::optional<std::uint64_t> &bytes);
+std::string to_duration(const std::optional<std::uint64_t> &microseconds);
+
+// Microseconds since 1970: "2026-03-01 12:00:00" where this host is, for people, and "2026-03-01T12:00:00.000000Z" for programs.
+std::string to_local_time(std::uint64_t microseconds);
+std::string to_utc_time(std::uint64_t microseconds);
+
+// What an option says: "2026-03-01", with " 12:00" or " 12:00:30", "today", "yesterday", "2h" (s, m, h or d) for so long ago, or "@" and
+// seconds since 1970. Microseconds since 1970; throws Failure(usage).
+std::uint64_t parse_time(std::string_view text, std::uint64_t now);
+std::uint64_t now_microseconds();
+
+// Prints `answer`, an object, with the version of its form.
+void print_json(nlohmann::json answer, std::ostream &out);
+// A number that may be unknown: null then.
+nlohmann::json number_or_null(const std::optional<std::uint64_t> &number);
+// Text that may be unknown, which is empty: null then.
+nlohmann::json text_or_null(const std::string &text);
+
+} // namespace pi_agent

@@ -1,0 +1,83 @@
+// Whole files, what a directory holds, and whether something is there at all.
+#include "common/base/files.hpp"
+
+#include "common/base/error.hpp"
+#include "common/seams/seams.hpp"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+void require_gone(const std::string &action, int also)
+{
+    const int reason = errno; // looking for the defence may change it
+    if (reason == ENOENT || (also != 0 && reason == also) || !defence_is_on("only-enoent")) return;
+    throw SystemFailure(reason, action);
+}
+
+bool has_name(FdRef directory, const std::string &name, const std::string &action)
+{
+    if (faccessat(directory.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) == 0) return true;
+    require_gone(action);
+    return false;
+}
+
+bool path_exists(const std::string &path)
+{
+    return has_name(FdRef(AT_FDCWD), path, "looking for " + path);
+}
+
+std::string read_whole(FdRef fd, std::size_t limit, const std::string &name)
+{
+    struct stat facts {};
+    if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + name);
+    std::string text(std::min(static_cast<std::size_t>(facts.st_size), limit) + 1, '\0'); // one more byte shows whether it grew
+    std::size_t length = 0;
+    for (;;) {
+        if (length == text.size()) text.resize(2 * text.size());
+        const ssize_t count = pread(fd.get(), text.data() + length, text.size() - length, static_cast<off_t>(length));
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno("reading " + name);
+        if (count == 0) break;
+        length += static_cast<std::size_t>(count);
+        if (length > limit)
+            throw Failure(ExitStatus::configuration,
+                          name + " is larger than " + std::to_string(limit) + " bytes, more than is read of such a file; shorten it");
+    }
+    text.resize(length);
+    return text;
+}
+
+void write_whole(FdRef fd, std::string_view bytes, const std::string &name)
+{
+    while (!bytes.empty()) {
+        const ssize_t written = write(fd.get(), bytes.data(), bytes.size());
+        if (written < 0 && errno == EINTR) continue;
+        if (written < 0) throw_errno("writing " + name);
+        bytes.remove_prefix(static_cast<std::size_t>(written));
+    }
+}
+
+bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step)
+{
+    constexpr std::size_t piece = 64UL * 1024;
+    constexpr off_t step_size = off_t{8} << 20U;
+    static std::string first(piece, '\0');
+    static std::string second(piece, '\0');
+    for (off_t offset = 0;;) {
+        const ssize_t count = pread(one.get(), first.data(), piece, offset);
+        const ssize_t other_count = pread(other.get(), second.data(), piece, offset);
+        if (count < 0 || other_count < 0) throw_errno("comparing a config file");
+        if (count != other_count || std::memcmp(first.data(), second.data(), static_cast<std::size_t>(count)) != 0) return false;
+        if (count == 0) return true;
+        offset += count;
+        if (offset % step_size == 0) step();
+    }
+}
+
+} // namespace pi_agent

@@ -1,0 +1,150 @@
+// Texts that others chose: made harmless for people, decoded, taken apart as paths, and measured.
+#include "common/base/text.hpp"
+
+#include "common/seams/seams.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace pi_agent {
+
+namespace {
+
+// Characters that move the cursor, reorder the text around them or end a line: with them a name can forge a message.
+bool is_deceptive(char32_t character) noexcept
+{
+    const auto within = [character](char32_t first, char32_t last) { return character >= first && character <= last; };
+    return character < 0x20 || within(0x7F, 0x9F) || character == 0x061C || within(0x200E, 0x200F) || within(0x2028, 0x202E) ||
+           within(0x2066, 0x2069) || character == 0xFEFF || within(0xE0000, 0xE007F);
+}
+
+} // namespace
+
+std::string escape_for_display(std::string_view bytes)
+{
+    std::string text;
+    if (!defence_is_on("escape")) return std::string(bytes);
+    while (!bytes.empty()) {
+        const auto character = decode_utf8(bytes);
+        const auto length = std::max<std::size_t>(character.length, 1);
+        if (character.length == 0 || (length == 1 && (is_deceptive(character.value) || character.value == U'\\'))) {
+            text += fmt::format("\\x{:02x}", static_cast<unsigned char>(bytes.front()));
+        } else if (is_deceptive(character.value)) {
+            text += fmt::format("\\u{{{:x}}}", static_cast<unsigned>(character.value));
+        } else {
+            text += bytes.substr(0, length);
+        }
+        bytes.remove_prefix(length);
+    }
+    return text;
+}
+
+bool is_property_safe(std::string_view bytes) noexcept
+{
+    return std::all_of(bytes.begin(), bytes.end(), [](char byte) {
+        const bool letter = (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
+        const bool digit = byte >= '0' && byte <= '9';
+        return letter || digit || std::string_view("/_.:=@-").find(byte) != std::string_view::npos;
+    });
+}
+
+namespace {
+
+struct SequenceShape {
+    std::size_t length;
+    char32_t first_bits;
+    char32_t smallest; // below this the sequence is an overlong form
+};
+
+SequenceShape shape_of(unsigned char first) noexcept
+{
+    if (first < 0x80) return {1, first, 0};
+    if ((first & 0xE0U) == 0xC0U) return {2, first & 0x1FU, 0x80};
+    if ((first & 0xF0U) == 0xE0U) return {3, first & 0x0FU, 0x800};
+    if ((first & 0xF8U) == 0xF0U) return {4, first & 0x07U, 0x10000};
+    return {0, 0, 0};
+}
+
+} // namespace
+
+CodePoint decode_utf8(std::string_view bytes) noexcept
+{
+    const auto shape = shape_of(static_cast<unsigned char>(bytes.front()));
+    if (shape.length == 0 || shape.length > bytes.size()) return {};
+    char32_t value = shape.first_bits;
+    for (std::size_t index = 1; index < shape.length; ++index) {
+        const auto byte = static_cast<unsigned char>(bytes[index]);
+        if ((byte & 0xC0U) != 0x80U) return {};
+        value = (value << 6U) | (byte & 0x3FU);
+    }
+    const bool surrogate = value >= 0xD800 && value <= 0xDFFF;
+    if (value < shape.smallest || value > 0x10FFFF || surrogate) return {};
+    return {value, shape.length};
+}
+
+bool has_odd_component(std::string_view path) noexcept
+{
+    while (true) {
+        const auto length = std::min(path.find('/'), path.size());
+        const auto part = path.substr(0, length);
+        if (part.empty() || part == "." || part == "..") return true;
+        if (length == path.size()) return false;
+        path.remove_prefix(length + 1);
+    }
+}
+
+std::string without_trailing_slashes(std::string path)
+{
+    while (path.size() > 1 && path.back() == '/')
+        path.pop_back();
+    return path;
+}
+
+bool is_within(std::string_view path, std::string_view directory) noexcept
+{
+    if (directory == "/") return !path.empty() && path.front() == '/';
+    return path.substr(0, directory.size()) == directory && (path.size() == directory.size() || path[directory.size()] == '/');
+}
+
+std::string join_path(const std::string &directory, std::string_view name)
+{
+    return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
+}
+
+std::string parent_of(const std::string &path)
+{
+    const std::size_t slash = path.rfind('/');
+    return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::vector<std::string> path_components(std::string_view path)
+{
+    std::vector<std::string> parts;
+    while (!path.empty()) {
+        const auto length = std::min(path.find('/'), path.size());
+        const auto part = path.substr(0, length);
+        if (!part.empty() && part != ".") parts.emplace_back(part);
+        path.remove_prefix(std::min(length + 1, path.size()));
+    }
+    return parts;
+}
+
+bool nests_deeper(std::string_view json, int levels) noexcept
+{
+    int depth = 0;
+    for (std::size_t at = 0; at < json.size(); ++at) {
+        const char byte = json[at];
+        if (byte == '"') {
+            for (++at; at < json.size() && json[at] != '"'; ++at)
+                if (json[at] == '\\') ++at;
+        } else if (byte == '{' || byte == '[') {
+            if (++depth > levels) return true;
+        } else if (byte == '}' || byte == ']') {
+            --depth;
+        }
+    }
+    return false;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,63 @@
+// Texts that others chose: made harmless for people, decoded, taken apart as paths, and measured.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace pi_agent {
+
+// --- Makes bytes that a user or a file system chose harmless: in messages, logs and unit properties.
+
+// For people: control characters, backslashes, invalid UTF-8 and bidirectional overrides become \xNN or \u{...}; the rest stays.
+std::string escape_for_display(std::string_view bytes);
+
+// True when every byte is in [A-Za-z0-9/_.:=@-]: the only alphabet that reaches a unit property (design rule 2).
+bool is_property_safe(std::string_view bytes) noexcept;
+
+// --- Decodes UTF-8 strictly: no overlong forms, no surrogates, nothing beyond U+10FFFF.
+
+// One decoded character; `length` is the bytes it took, 0 when the bytes are not UTF-8.
+struct CodePoint {
+    char32_t value = 0;
+    std::size_t length = 0;
+};
+
+// The first character of `bytes`, which must not be empty.
+CodePoint decode_utf8(std::string_view bytes) noexcept;
+
+// --- Paths as text, whatever is there on the host.
+
+// "", "." and ".." between slashes make two texts of one path, and ".." leads out of it.
+bool has_odd_component(std::string_view path) noexcept;
+
+// "/a/" and "/a//" become "/a"; "/" stays.
+std::string without_trailing_slashes(std::string path);
+
+// True when `path` is `directory` or lies below it, compared by component ("/proj" does not hold "/proj-evil"). Both canonical.
+bool is_within(std::string_view path, std::string_view directory) noexcept;
+
+// `name` below `directory`; "" is the directory that both are relative to. `name` may have several components.
+std::string join_path(const std::string &directory, std::string_view name);
+
+// The directory that holds what an absolute path names; "/" for what lies there.
+std::string parent_of(const std::string &path);
+
+// The names in a path, ".." too, without empty ones and ".".
+std::vector<std::string> path_components(std::string_view path);
+
+// --- What is in the files that stand for missing ones in a repository while a session runs (runner/as_user/placeholders.hpp). They are
+// nobody's, and the look for what an agent left passes them over.
+
+constexpr std::string_view placeholder_comment = "# A placeholder of pi-agent, there while a session runs. It says nothing to git.\n";
+// To git this is the directory that the file lies in, as if there were no file. An empty one would stop git. No other program writes it so.
+constexpr std::string_view placeholder_commondir = "././.\n";
+
+// --- How deep JSON text nests, before anything parses it.
+
+// Whether more than `levels` objects and lists lie in each other. Exact for valid JSON; what is not valid is the parser's to refuse. The
+// parser's own callback takes the square of the number of objects in one list for the same answer: minutes for a MiB of "{},".
+bool nests_deeper(std::string_view json, int levels) noexcept;
+
+} // namespace pi_agent

@@ -1,0 +1,168 @@
+// Which namespaces this process is in, and what is mounted there.
+#include "common/host/namespaces.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/text.hpp"
+#include "common/seams/seams.hpp"
+
+#include <algorithm>
+#include <charconv>
+#include <cstdint>
+#include <fcntl.h>
+#include <fstream>
+#include <iterator>
+#include <string_view>
+#include <sys/stat.h>
+#include <system_error>
+
+namespace pi_agent {
+
+std::map<std::string, std::string> host_namespaces(const std::vector<std::string> &kinds)
+{
+    std::map<std::string, std::string> found;
+    for (const auto &kind : kinds) {
+        const auto host = namespace_of("1", kind);
+        if (!host) throw_errno("reading the host's " + kind + " namespace");
+        found[kind] = std::to_string(host->inode);
+    }
+    return found;
+}
+
+namespace {
+
+bool is_of_the_host()
+{
+    std::uint64_t inside = 1, outside = 1, count = 0;
+    std::ifstream map("/proc/self/uid_map"); // empty in one that nobody has given numbers
+    if (!map.is_open()) return true;
+    return map >> inside >> outside >> count && inside == 0 && outside == 0 && count == UINT32_MAX;
+}
+
+uid_t nobody()
+{
+    uid_t uid = 65534;
+    std::ifstream("/proc/sys/kernel/overflowuid") >> uid;
+    return uid;
+}
+
+} // namespace
+
+std::optional<std::string> problem_of_user_namespace()
+{
+    struct stat program {};
+    if (::stat("/proc/self/exe", &program) != 0 || program.st_uid != nobody() || is_of_the_host()) return std::nullopt;
+    return "this process is in a user namespace that does not hold the host's root (unshare, podman unshare, bwrap and their like make "
+           "such), "
+           "so sudo cannot work, and nobody can tell what is root's; use an ordinary shell of this host";
+}
+
+namespace {
+
+std::string unescape(std::string_view text)
+{
+    if (text.find('\\') == std::string_view::npos) return std::string(text);
+    std::string plain;
+    for (std::size_t index = 0; index < text.size(); ++index) {
+        const bool escape = text[index] == '\\' && index + 3 < text.size();
+        if (!escape) {
+            plain += text[index];
+            continue;
+        }
+        plain += static_cast<char>((text[index + 1] - '0') * 64 + (text[index + 2] - '0') * 8 + (text[index + 3] - '0'));
+        index += 3;
+    }
+    return plain;
+}
+
+// Only the space separates: the kernel escapes space, tab, newline and backslash in names, but not the other white space that a user can
+// put into a name, and a name split there would pass for a mount point (proc(5), mountinfo).
+std::vector<std::string_view> split_at_spaces(std::string_view text)
+{
+    std::vector<std::string_view> fields;
+    fields.reserve(12);
+    for (std::size_t end = 0; end != std::string_view::npos; text.remove_prefix(end == std::string_view::npos ? 0 : end + 1)) {
+        end = text.find(' ');
+        fields.push_back(text.substr(0, end));
+    }
+    return fields;
+}
+
+std::uint64_t read_number(std::string_view digits)
+{
+    std::uint64_t value = 0;
+    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
+    if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size())
+        throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
+    return value;
+}
+
+} // namespace
+
+std::uint64_t mount_id(FdRef fd)
+{
+    struct statx facts {};
+    if (statx(fd.get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MNT_ID, &facts) != 0) throw_errno("examining a mount");
+    return facts.stx_mnt_id;
+}
+
+const MountEntry *mount_that_holds(const std::vector<MountEntry> &mounts, FdRef directory)
+{
+    const auto found =
+        std::find_if(mounts.begin(), mounts.end(), [id = mount_id(directory)](const MountEntry &entry) { return entry.id == id; });
+    return found == mounts.end() ? nullptr : &*found;
+}
+
+std::string name_mount(const std::vector<MountEntry> &mounts, FdRef directory)
+{
+    const MountEntry *mount = mount_that_holds(mounts, directory);
+    return mount == nullptr ? "" : " (" + escape_for_display(mount->type) + " mounted at " + escape_for_display(mount->point) + ")";
+}
+
+MountEntry parse_mount(const std::string &line)
+{
+    std::string split_elsewhere;
+    if (!defence_is_on("strict-mountinfo")) {
+        split_elsewhere = line;
+        std::replace(split_elsewhere.begin(), split_elsewhere.end(), '\f', ' ');
+    }
+    const std::vector<std::string_view> fields = split_at_spaces(split_elsewhere.empty() ? line : split_elsewhere);
+    const auto dash = std::find(fields.begin(), fields.end(), "-");
+    constexpr std::size_t before_dash = 6;
+    if (static_cast<std::size_t>(dash - fields.begin()) < before_dash || fields.end() - dash < 4)
+        throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
+    MountEntry entry{};
+    entry.id = read_number(fields[0]);
+    entry.parent = read_number(fields[1]);
+    entry.point = unescape(fields[4]);
+    entry.type = *(dash + 1);
+    entry.source = unescape(*(dash + 2));
+    return entry;
+}
+
+std::vector<MountEntry> list_mounts()
+{
+    std::ifstream file("/proc/self/mountinfo");
+    std::vector<MountEntry> mounts;
+    std::string line;
+    while (std::getline(file, line))
+        mounts.push_back(parse_mount(line));
+    if (mounts.empty() || file.bad()) throw Failure(ExitStatus::system_failure, "/proc/self/mountinfo cannot be read");
+    return mounts;
+}
+
+std::vector<std::string> topmost_mounts_below(const std::vector<MountEntry> &mounts, const std::string &path)
+{
+    std::vector<std::string> points;
+    for (const auto &mount : mounts)
+        if (mount.point.compare(0, path.size() + 1, path + "/") == 0) points.push_back(mount.point.substr(path.size() + 1));
+    std::sort(points.begin(), points.end());
+    points.erase(std::unique(points.begin(), points.end()), points.end());
+    std::vector<std::string> topmost;
+    std::copy_if(points.begin(), points.end(), std::back_inserter(topmost), [&](const std::string &point) {
+        return std::none_of(points.begin(), points.end(),
+                            [&](const std::string &other) { return point.compare(0, other.size() + 1, other + "/") == 0; });
+    });
+    return topmost;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,221 @@
+// The files that a policy names in a caller's home, read as the caller: keys, certificates, variables.
+#include "runner/as_user/named_files.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
+#include "common/policy/policy_env.hpp"
+#include "common/policy/policy_paths.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_user/host_file.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <optional>
+#include <string_view>
+#include <unistd.h>
+
+namespace pi_agent {
+
+namespace {
+
+bool is_shown(const std::string &path, const ShownPlaces &shown)
+{
+    return is_shown(shown.view, path) || is_within(path, shown.project) || is_within(path, shown.home);
+}
+
+// Not a defence: it keeps people's mistakes from the agent.
+void require_certificates(const std::string &content)
+{
+    if (!defence_is_on("certificates-only")) return;
+    if (content.find("PRIVATE KEY-----") != std::string::npos)
+        throw Failure(ExitStatus::configuration, "it holds a private key; name a file that holds certificates alone");
+    if (content.find("CERTIFICATE-----") == std::string::npos)
+        throw Failure(ExitStatus::configuration, "it holds no certificate in PEM format (-----BEGIN CERTIFICATE-----)");
+}
+
+// Where a path leads to; none where the user may not look, and the view shows it: the agent's home.
+std::optional<UserPlacePtr> find_place(const UserPaths &paths, const std::string &path, const ShownPlaces &shown)
+{
+    try {
+        return paths.follow(path);
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == EACCES && is_shown(path, shown)) return std::nullopt;
+        throw SystemFailure(failure.error_number(), "looking for it");
+    } catch (const NotFollowed &failure) { // of an agents' place
+        if (!failure.leads_out() && is_shown(path, shown)) return std::nullopt;
+        throw;
+    }
+}
+
+// The content, or none where the view shows the file under this name. Throws Failure where it can do neither.
+std::optional<std::string> read_certificates(const UserPaths &paths, const std::string &path, const ShownPlaces &shown, std::size_t limit)
+{
+    if (path.front() != '/') throw Failure(ExitStatus::configuration, "it is no absolute path");
+    const std::optional<UserPlacePtr> place = find_place(paths, path, shown);
+    if (!place || (is_shown(path, shown) && is_shown((*place)->path, shown))) return std::nullopt;
+    if (S_ISDIR((*place)->facts.st_mode))
+        throw Failure(ExitStatus::configuration, "it is a directory, and only files are copied for the agent");
+    const HostFile file = open_host_file(paths, path);
+    if (!file.fd) throw Failure(ExitStatus::configuration, file.problem);
+    if (file.facts.size > limit)
+        throw Failure(ExitStatus::configuration,
+                      "it, or all such files together, are larger than " + std::to_string(certificates_limit / 1024) + " KiB");
+    std::string content = read_whole(file.fd, limit, "it");
+    require_certificates(content);
+    return content;
+}
+
+void tell(CertificateFiles &files, const CertificateVariable &variable, const std::string &path, const std::string &problem)
+{
+    files.notices.push_back(variable.name + " (" + escape_for_display(variable.from) + "): " + escape_for_display(path) +
+                            " is not shown to the agent: " + problem);
+}
+
+void look_at_directories(CertificateFiles &files, const CertificateVariable &variable, const ShownPlaces &shown)
+{
+    std::size_t start = 0;
+    while (start <= variable.path.size()) {
+        const std::size_t end = std::min(variable.path.find(':', start), variable.path.size());
+        const std::string path = variable.path.substr(start, end - start);
+        if (!path.empty() && !is_shown(path, shown))
+            return tell(files, variable, path,
+                        "directories are not copied; put the certificates into one file, and name it in SSL_CERT_FILE");
+        start = end + 1;
+    }
+}
+
+} // namespace
+
+CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables, const ShownPlaces &shown)
+{
+    CertificateFiles files;
+    std::map<std::string, std::string> known; // the same file is often named by several
+    std::size_t left = certificates_limit;
+    for (const auto &variable : variables) {
+        if (names_certificate_directories(variable.name)) {
+            look_at_directories(files, variable, shown);
+            continue;
+        }
+        try {
+            if (known.find(variable.path) == known.end()) {
+                auto content = read_certificates(paths, variable.path, shown, left);
+                if (!content) continue;
+                left -= content->size();
+                files.contents.push_back(std::move(*content));
+                known[variable.path] = certificate_path_inside(files.contents.size());
+            }
+            files.renamed[variable.name] = known[variable.path];
+        } catch (const Failure &failure) {
+            tell(files, variable, variable.path, failure.what());
+        }
+    }
+    return files;
+}
+
+namespace {
+
+constexpr const char *system_known_hosts = "/etc/ssh/ssh_known_hosts";
+// OpenSSH's own format says in its beginning how it is encrypted; the older one in a header.
+bool has_passphrase(std::string_view key)
+{
+    const std::string_view begin = "-----BEGIN OPENSSH PRIVATE KEY-----\n";
+    const std::string_view unencrypted = "b3BlbnNzaC1rZXktdjEAAAAABG5vbmU"; // base64 of "openssh-key-v1", and a cipher called "none"
+    const std::size_t place = key.find(begin);
+    if (place != std::string_view::npos) return key.substr(place + begin.size(), unencrypted.size()) != unencrypted;
+    return key.find("ENCRYPTED") != std::string_view::npos;
+}
+
+std::string read_key(const UserPaths &paths, const std::string &path)
+{
+    const HostFile file = open_host_file(paths, path);
+    if (!file.fd) throw Failure(ExitStatus::configuration, file.problem);
+    std::string key = read_whole(file.fd, ssh_key_limit, "it");
+    if (key.find("PRIVATE KEY-----") == std::string::npos)
+        throw Failure(ExitStatus::configuration, "it holds no private key in PEM or OpenSSH format");
+    if (has_passphrase(key))
+        throw Failure(ExitStatus::configuration,
+                      "it has a passphrase, which nobody can be asked for; make a key of its own for the agent: ssh-keygen -N ''");
+    return key;
+}
+
+// A user without such a file knows no hosts.
+std::string read_known_hosts(const UserPaths &paths, const std::string &path, std::vector<std::string> &notices)
+{
+    if (access(path.c_str(), F_OK) != 0 && errno == ENOENT) return "";
+    try {
+        const HostFile file = open_host_file(paths, path);
+        if (!file.fd) throw Failure(ExitStatus::configuration, file.problem);
+        std::string hosts = read_whole(file.fd, known_hosts_limit, "it");
+        if (!hosts.empty() && hosts.back() != '\n') hosts += '\n';
+        return hosts;
+    } catch (const Failure &failure) {
+        notices.push_back("ssh: the agent's git does not know the hosts of " + escape_for_display(path) + ": " +
+                          escape_for_display(failure.what()));
+        return "";
+    }
+}
+
+} // namespace
+
+SshFiles read_ssh_files(const UserPaths &paths, const std::string &key, const std::string &home)
+{
+    SshFiles files;
+    try {
+        files.key = read_key(paths, key);
+    } catch (const Failure &failure) {
+        return without_ssh_key(key, failure.what());
+    }
+    files.known_hosts =
+        read_known_hosts(paths, home + "/.ssh/known_hosts", files.notices) + read_known_hosts(paths, system_known_hosts, files.notices);
+    return files;
+}
+
+namespace {
+
+// Whether neither it nor a directory that could hold it is there; a link to nothing is there.
+bool is_missing(const UserPaths &paths, const std::string &path)
+{
+    const auto [directory, name] = split_last(path);
+    try {
+        const UserPlacePtr holder = paths.follow(directory.empty() ? "/" : directory);
+        return faccessat(holder->fd.get(), name.c_str(), F_OK, AT_SYMLINK_NOFOLLOW) != 0 && (errno == ENOENT || errno == ENOTDIR);
+    } catch (const SystemFailure &failure) {
+        return failure.error_number() == ENOENT || failure.error_number() == ENOTDIR;
+    } catch (const NotFollowed &) { // told by who opens it
+        return false;
+    }
+}
+
+void read_host_env_file(const UserPaths &paths, const std::string &path, HostVariables &variables)
+{
+    if (is_missing(paths, path)) return;
+    const std::string name = escape_for_display(path);
+    const HostFile file = open_host_file(paths, path);
+    try {
+        if (!file.fd)
+            throw Failure(ExitStatus::configuration, name + " is not a file that you can read (" + file.problem + "); correct it");
+        for (auto &assignment : parse_env_file(read_whole(file.fd, env_file_limit, name), name)) {
+            if (const auto problem = problem_of_host_env_name(assignment.name))
+                variables.notices.push_back(assignment.where + ": " + assignment.name + " is left out: it " + *problem);
+            else
+                variables.assignments.push_back(std::move(assignment));
+        }
+    } catch (const Failure &failure) {
+        if (!file.by_agents) throw; // what agents can write keeps nobody from starting one
+        variables.notices.push_back("variables are left out: " + std::string(failure.what()));
+    }
+}
+
+} // namespace
+
+HostVariables read_host_env_files(const UserPaths &paths, const std::vector<std::string> &files, const std::string &home)
+{
+    HostVariables variables;
+    for (const auto &file : files)
+        read_host_env_file(paths, file.front() == '/' ? file : home + "/" + file, variables);
+    return variables;
+}
+
+} // namespace pi_agent

@@ -1,0 +1,165 @@
+// Has a child, as the caller, read what a policy names in the caller's home; checks what it answers.
+#include "runner/root/errand/user_files.hpp"
+
+#include "common/base/error.hpp"
+#include "common/base/files.hpp"
+#include "common/base/text.hpp"
+#include "common/host/remedy.hpp"
+#include "common/host/trusted_file.hpp"
+#include "common/policy/policy_env.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_user/home_directories.hpp"
+#include "runner/as_user/named_files.hpp"
+#include "runner/plan/environment.hpp"
+#include "runner/plan/host_view.hpp"
+#include "runner/root/errand/errand.hpp"
+
+#include <algorithm>
+#include <fcntl.h>
+#include <iterator>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace pi_agent {
+
+CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, const std::vector<CertificateVariable> &variables,
+                                       const ShownPlaces &shown, const AgentPlaces &agents)
+{
+    if (variables.empty()) return {};
+    try {
+        CertificateFiles files = ask<CertificateFiles>(root, {"reader of certificates", user}, [&](const AsUser &) {
+            fault_point("reading-certs");
+            return read_certificate_files(UserPaths(agents), variables, shown);
+        });
+        for (const auto &[name, path] : files.renamed)
+            if (std::none_of(variables.begin(), variables.end(), [&, &wanted = name](const auto &one) { return one.name == wanted; }))
+                throw ProtocolError("certificates of the user's are not what was asked for");
+        return files;
+    } catch (const Failure &failure) { // no reason to refuse a session
+        return {{}, {}, {std::string("files of certificates that variables name are not shown to the agent: ") + failure.what()}};
+    }
+}
+
+void show_certificate_files(const SessionDirectory &session, const CertificateFiles &files)
+{
+    if (files.contents.empty()) return;
+    session.make_directory("run/pi-agent/ca");
+    for (std::size_t number = 1; number <= files.contents.size(); ++number) {
+        const std::string path = certificate_path_inside(number);
+        write_whole(session.make_file(path.substr(1)), files.contents[number - 1], path);
+    }
+}
+
+std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> &files)
+{
+    std::vector<EnvAssignment> all;
+    for (const auto &file : files) {
+        const UniqueFd fd = open_trusted(file.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "file of variables (" + to_string(file.where) + ")");
+        struct stat facts {};
+        if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + file.path);
+        if (!S_ISREG(facts.st_mode))
+            throw Failure(ExitStatus::configuration, file.path + " (" + to_string(file.where) + ") is no regular file");
+        if ((facts.st_mode & 077U) != 0 && defence_is_on("env-file-mode"))
+            throw Failure(ExitStatus::configuration,
+                          escape_for_display(file.path) + " (" + to_string(file.where) +
+                              ") can be read by others than root, and such files hold secrets; " +
+                              command_on("chmod 600", file.path, "put them into a file of their own in /etc/pi-agent, mode 0600") +
+                              ", or put what is no secret under 'env'");
+        auto assignments = parse_env_file(read_whole(fd, env_file_limit, file.path), file.path);
+        for (const auto &assignment : assignments)
+            if (const auto problem = problem_of_env_name(assignment.name))
+                throw Failure(ExitStatus::configuration, assignment.where + ": " + assignment.name + " " + *problem + "; remove it");
+        all.insert(all.end(), std::make_move_iterator(assignments.begin()), std::make_move_iterator(assignments.end()));
+    }
+    return all;
+}
+
+std::vector<EnvAssignment> ask_env_names(const AsRoot &root, const std::vector<PolicyPath> &files)
+{
+    if (files.empty()) return {};
+    if (!defence_is_on("late-secrets")) return read_managed_env_files(files);
+    Child child(root, "reader of the policy's variables", [&] {
+        std::vector<EnvAssignment> names = read_managed_env_files(files);
+        for (auto &[name, value, where] : names)
+            if (!value.empty() && !names_certificates(name)) value = "not told";
+        return encode_assignments(names);
+    });
+    return decode_assignments(child.receive_long(child_patience_seconds));
+}
+
+HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files, const AgentPlaces &agents)
+{
+    if (files.empty()) return {};
+    return ask<HostVariables>(root, {"reader of the user's variables", user}, [&](const AsUser &) {
+        fault_point("reading-env");
+        return read_host_env_files(UserPaths(agents), files, user.home);
+    });
+}
+
+namespace {
+
+constexpr const char *directory_inside = "run/pi-agent/ssh";
+// ssh_config(5). Nobody can be asked, no other key is tried, and a host that the user does not know is refused.
+constexpr const char *config = "Host *\n"
+                               "    IdentityFile /run/pi-agent/ssh/key\n"
+                               "    IdentitiesOnly yes\n"
+                               "    IdentityAgent none\n"
+                               "    BatchMode yes\n"
+                               "    StrictHostKeyChecking yes\n"
+                               "    UserKnownHostsFile /run/pi-agent/ssh/known_hosts\n"
+                               "    GlobalKnownHostsFile none\n"
+                               "    UpdateHostKeys no\n"
+                               "    ForwardAgent no\n";
+
+void write_file(const SessionDirectory &session, const std::string &name, const std::string &content)
+{
+    const std::string path = std::string(directory_inside) + "/" + name;
+    write_whole(session.make_file(path), content, "/" + path);
+}
+
+} // namespace
+
+SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRules &rules, const AgentPlaces &agents)
+{
+    if (!rules.ssh_key) return {};
+    try {
+        return ask<SshFiles>(root, {"reader of the ssh key", user}, [&](const AsUser &) {
+            fault_point("reading-ssh");
+            return read_ssh_files(UserPaths(agents), *rules.ssh_key, user.home);
+        });
+    } catch (const Failure &failure) { // no reason to refuse a session
+        return without_ssh_key(*rules.ssh_key, failure.what());
+    }
+}
+
+void show_ssh_files(const AsRoot & /*root*/, const SessionDirectory &session, const Account &agent, const SshFiles &files)
+{
+    if (files.key.empty()) return;
+    session.make_directory(directory_inside);
+    write_file(session, "known_hosts", files.known_hosts);
+    write_file(session, "config", config);
+    // Root's, so that the agent cannot change it, and for the agent's group to read. Before there is anything in it.
+    const UniqueFd key = session.make_file(std::string(directory_inside) + "/key");
+    if (fchown(key.get(), 0, agent.gid.value()) != 0 || fchmod(key.get(), 0440) != 0) throw_errno("closing the copy of an ssh key");
+    write_whole(key, files.key, "/run/pi-agent/ssh/key");
+}
+
+void name_ssh_command(EnvironmentInput &environment)
+{
+    environment.defaults["GIT_SSH_COMMAND"] = {"ssh -F /run/pi-agent/ssh/config", "users.NAME.ssh"};
+}
+
+std::string ask_user_tmpdir(const AsRoot &root, const Account &caller, const OpenedProject &project, const Request &request)
+{
+    if (request.tmpdir.empty()) return "";
+    const UniqueFd &top = project.shown.directory;
+    std::string place = place_of_tmpdir(request.tmpdir, project.shown.path(), project.below);
+    ask<Done>(root, {"maker of the temporary directory", caller, {top.get()}}, [&](const AsUser & /*user*/) {
+        fault_point("making-tmpdir");
+        make_user_tmpdir(caller, top, place, request.umask);
+        return Done{};
+    });
+    return place;
+}
+
+} // namespace pi_agent

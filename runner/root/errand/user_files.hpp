@@ -1,0 +1,89 @@
+// Has a child, as the caller, read what a policy names in the caller's home; checks what it answers.
+#pragma once
+
+#include "common/base/request.hpp"
+#include "common/decide/agent_places.hpp"
+#include "common/decide/decision.hpp"
+#include "common/host/account.hpp"
+#include "common/host/identity.hpp"
+#include "common/policy/policy.hpp"
+#include "runner/as_user/named_files.hpp"
+#include "runner/plan/environment.hpp"
+#include "runner/plan/git_config.hpp"
+#include "runner/root/errand/errand.hpp"
+#include "runner/root/errand/project.hpp"
+#include "runner/root/errand/session_watch.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/wire/user_files.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// --- Gives the agent copies of the files of certificates that variables name, where its view does not show them.
+
+// Read by a child that became the user, whoever set the variable: root reads nothing for the agent that its user may not.
+CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, const std::vector<CertificateVariable> &variables,
+                                       const ShownPlaces &shown, const AgentPlaces &agents);
+
+// Writes them into the session's /run, where the agent cannot change them.
+void show_certificate_files(const SessionDirectory &session, const CertificateFiles &files);
+
+// --- The files of environment variables that a policy names: the administrator's, which only root can read, and what the user's own say.
+
+// Every file must be there, belong to root and be readable by nobody else, with every directory above changed by root alone.
+// Throws Failure(configuration) naming file and line, never a value.
+std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> &files);
+
+// The same files, without what they hold in this process: names and places, for a value that is not empty another one, and values only of
+// variables that name files of certificates. What root's processes have in their memory, each child inherits.
+std::vector<EnvAssignment> ask_env_names(const AsRoot &root, const std::vector<PolicyPath> &files);
+
+// Read by a child that became the user. Throws as reading them does, and when the files do not come within some seconds.
+HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const std::vector<std::string> &files, const AgentPlaces &agents);
+
+// --- Gives the agent's git a copy of the ssh key that the policy names, and the hosts that the user knows.
+
+// Read by a child that became the user: root gives the agent no key that its user may not read. Nothing where the policy names none.
+SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRules &rules, const AgentPlaces &agents);
+
+// Writes them into the session's /run: the key for the agent's account alone, and nothing that the agent could change.
+void show_ssh_files(const AsRoot &root, const SessionDirectory &session, const Account &agent, const SshFiles &files);
+
+// GIT_SSH_COMMAND, in the lowest layer.
+void name_ssh_command(EnvironmentInput &environment);
+
+// --- Has the temporary directory made that a user names (--pi-agent-tmpdir).
+
+// Its path beneath the project; empty when the request names none. Throws Failure(denied) when it does not lie in what is shown, or is not
+// the caller's own directory.
+std::string ask_user_tmpdir(const AsRoot &root, const Account &caller, const OpenedProject &project, const Request &request);
+
+// --- Lets commits of the agent carry the user's name and address, and its git work where the user trusts somebody else's repository; nothing
+// else of the user's git configuration gets in.
+
+// Names the session's git configuration, in the lowest layer of the environment: each of the others may name another file.
+void name_git_config(EnvironmentInput &environment);
+
+// A child with the user's rights that asks, while systemd builds the unit.
+class GitIdentityReader {
+public:
+    // Starts it, in the working directory of `project`; nothing where the policy does not want it.
+    GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents, bool wanted);
+
+    // Waits for it and writes what it found into the session's /run, where the agent cannot change it, as its git's configuration. Returns
+    // what the user should know.
+    std::vector<std::string> show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config);
+
+private:
+    [[nodiscard]] bool wait(const SessionWatch &watch) const;
+    FoundIdentity receive(const SessionWatch &watch);
+
+    std::optional<Child> child_;
+    std::string problem_; // why there is none though it was wanted
+    Deadline deadline_{};
+};
+
+} // namespace pi_agent
