@@ -1,8 +1,9 @@
 // Reads `users:` and, for each of them, `projects:`.
+#include "common/policy/policy_sections.hpp"
+
 #include "common/host/account.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/policy/policy_sections.hpp"
 #include "common/policy/policy_values.hpp"
 #include "common/seams/seams.hpp"
 
