@@ -14,7 +14,7 @@ from pathlib import Path
 
 from cgroup import Cgroup
 from progress import CommandFailed, quietly, say
-from recipes import AGENTS, DOCKER, ENGINES, LINTED, MACHINES, PODMAN, TOOLCHAINS
+from recipes import AGENTS, DOCKER, ENGINES, LINTED, MACHINES, PODMAN, TOOLCHAINS, WORK
 
 HERE = Path(__file__).resolve().parent
 SOURCE = HERE.parents[1]
@@ -76,9 +76,10 @@ def bootstrap(release, packages, target, *options):
     quietly(["mmdebstrap", *LEAN, *options, "--include=" + ",".join(packages), release, target], target.with_name(target.name + ".log"))
 
 
-def machine_root(name):
-    """The root that instances of the machine are copies of: accounts, projects and the model service are in it."""
+def machine_root(name, kind="root", more=(), options=()):
+    """The root that instances of the machine are copies of: accounts, projects and the model service are in it; `more` packages, for another kind."""
     recipe = MACHINES[name]
+    packages, lean = (*recipe.packages, *more), [*LEAN, *options]
     placed = {
         "prepare_root.sh": "root",
         "scripted-model.service": "etc/systemd/system",
@@ -88,13 +89,19 @@ def machine_root(name):
     contents = [(HERE / file).read_text() for file in placed]
 
     def make(root):
-        say(f"making the root of machine {name}")
-        bootstrap(recipe.release, recipe.packages, root)
+        say(f"making the {kind} of machine {name}")
+        bootstrap(recipe.release, packages, root, *options)
         for file, directory in placed.items():
             shutil.copy(HERE / file, root / directory)
-        quietly(["chroot", root, "sh", "/root/prepare_root.sh"], CACHE / name / "prepare-root.log")
+        quietly(["chroot", root, "sh", "/root/prepare_root.sh"], CACHE / name / f"prepare-{kind}.log")
 
-    return made_once(CACHE / name / f"root-{digest(LEAN, recipe.release, recipe.packages, contents)}", make)
+    return made_once(CACHE / name / f"{kind}-{digest(lean, recipe.release, packages, contents)}", make)
+
+
+def work_root(name):
+    """The same with what people work with, and the manual pages that tests read; go's own library for its race detector and profilers is left out."""
+    shown = [f"--dpkgopt=path-include=/usr/share/man/man1/{page}.1.gz" for page in ("ls", "git")]
+    return machine_root(name, "work", WORK, ["--dpkgopt=path-exclude=/usr/lib/go-*/pkg/linux_amd64_*", *shown])
 
 
 def added_tree(name, kind, packages, *options):

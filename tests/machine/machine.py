@@ -16,7 +16,7 @@ import subprocess
 import time
 
 import legacy as legacy_boot
-from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_tree, docker_tree, engines_tree, files_below, machine_root, podman_tree, remove_tree, toolchains_tree
+from cache import AGENT_DIRECTORY, CACHE, NSPAWN_ENVIRONMENT, agent_tree, copy_tree, docker_tree, engines_tree, files_below, machine_root, podman_tree, remove_tree, toolchains_tree, work_root
 from cgroup import Cgroup
 from progress import say
 from recipes import DEFAULT_AGENT
@@ -108,17 +108,28 @@ class Machine:
 
     # --- making and ending it
 
-    def create(self, agent=DEFAULT_AGENT):
-        """A fresh copy of the machine's root with the agent in it, or with none: it is larger than all the rest."""
+    def create(self, agent=DEFAULT_AGENT, with_work=False):
+        """A fresh copy of the machine's root with the agent in it, or with none: it is larger than all the rest. `with_work`: with what people work with."""
         sweep(self.directory.parent)
         self.destroy()
         self.directory.mkdir(parents=True)
         self._lock = lock_without_waiting(self.directory)
-        copy_tree(machine_root(self.recipe), self.filesystem)
+        if with_work:
+            self._copy_work_root()
+        else:
+            copy_tree(machine_root(self.recipe), self.filesystem)
         if agent:
             self.add_agent(agent, AGENT_DIRECTORY)
         (self.filesystem / "etc/hostname").write_text(f"{self.hostname}\n")
         (self.filesystem / "etc/hosts").write_text(f"127.0.0.1 localhost {self.hostname}\n::1 localhost\n")
+
+    def _copy_work_root(self):
+        """Its /usr as hard links, so nothing in the machine may write into these files: it is ten times as large as the rest."""
+        self.filesystem.mkdir(mode=0o755)
+        for entry in work_root(self.recipe).iterdir():
+            subprocess.run(["cp", "-al" if entry.name == "usr" else "-a", "--", entry, self.filesystem], check=True)
+        for service in ("postgresql", "redis-server"):  # people start their own
+            (self.filesystem / f"etc/systemd/system/{service}.service").symlink_to("/dev/null")
 
     def add_agent(self, version, directory):
         target = self.filesystem / directory.lstrip("/")

@@ -42,6 +42,16 @@ COMMON_BUILD = (
 TOOLS = "clang clang-format clang-tidy clang-tools cppcheck shellcheck".split()
 # For the tests of them alone: with what they need they are three times as large as a machine.
 TOOLCHAINS = "cargo cmake gcc golang-go libc6-dev make".split()
+# What people work with, for tests/work: a machine of its own has all of it, installed as an administrator installs it.
+WORK = (
+    *TOOLCHAINS,
+    *(
+        "acl attr autoconf automake bc bundler ccache curl default-jdk-headless entr expect fakeroot fd-find file g++ gawk gdb git-lfs gnupg"
+        " inotify-tools iputils-ping jq libtool locales lsof lua5.4 maven meson moreutils nano net-tools netcat-openbsd ninja-build openssl patch"
+        " perl pipx pkg-config postgresql pre-commit psmisc python3-dev python3-pytest python3-setuptools python3-virtualenv python3-wheel rake"
+        " redis-server ripgrep rsync ruby s-nail screen sqlite3 time tox tree tzdata unzip valgrind vim wget xz-utils zip"
+    ).split(),
+)
 # The same for sandbox.method podman: 200 MB.
 PODMAN = "conmon crun podman".split()
 # And for sandbox.method docker: 280 MB.

@@ -1,0 +1,25 @@
+"""What a case of work is: one script, run as the user outside and by the agent inside, and what of the two may differ."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Difference:
+    """One line of docs/differences.md: why a session cannot do the same, and what to do instead."""
+
+    what: str
+    why: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class Case:
+    name: str  # a sentence
+    script: str  # for bash, in the project; its first failing command ends it, and outside none may fail
+    prepare: str = ""  # as the user, outside, in the new and empty project
+    tools: str = ""  # programs that the machine must have, with spaces between them
+    differs: Difference = None  # None: both sides come to the same
+    ignored: tuple = ()  # patterns of paths in the tree that no two runs make alike
+    masked: tuple = ()  # patterns of what is printed that no two runs print alike
+    variables: tuple = ()  # (name, value) of the user's environment, beside what a login has
+    timeout: int = 120

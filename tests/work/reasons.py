@@ -1,0 +1,59 @@
+"""Why work inside cannot be the same: docs/differences.md is made of these, and each is a case's reason."""
+
+from case import Difference
+
+NO_SET_ID_FILES = Difference(
+    "`chmod u+s` or `g+s` on a file fails",
+    "A set-id file in a project would run with the rights of its owner, who is you.",
+    "Set the bit outside, or in the package's installation.",
+)
+ONE_GROUP = Difference(
+    "`chgrp` to another group of yours fails",
+    "The agent's account is in its own group alone, so that no group of yours opens anything to it.",
+    "Make the directory set-gid, which gives new files its group; or run `chgrp` outside.",
+)
+NO_OTHER_OWNER = Difference(
+    "The files' owner is the agent's account, and `chown` to your name fails",
+    "The mount exchanges the agent's account and yours: inside, what is yours shows as the agent's.",
+    "Leave the owner alone: outside, every file in the project is yours.",
+)
+ACCOUNT_NAME = Difference(
+    "`whoami` and `id` name another account",
+    "The agent runs under an account of its own, which is what keeps it from everything of yours that the policy does not show.",
+    "Take names from the project or from git's settings, not from the account.",
+)
+NO_CORES = Difference(
+    "No core file is written, whatever `ulimit -c` is asked for",
+    "A core holds the memory of a program, with every key in it, and the host's handler of cores runs as root.",
+    "Run the program under `gdb -batch`, or outside.",
+)
+NO_HOST_PROCESSES = Difference(
+    "`ps` and `/proc` show the session's own processes alone",
+    "The others' command lines and environments are theirs.",
+    "Nothing of yours that runs outside can be seen or signalled: do that outside.",
+)
+NO_SUDO = Difference(
+    "`sudo` runs the command as the agent and says so",
+    "A session gains no rights, by no program: its processes have `no_new_privs`.",
+    "Have the administrator install what is needed; pip, npm, cargo and go install for the agent without it.",
+)
+NO_OTHER_HOMES = Difference(
+    "The homes of others, and what is in yours beside the project and the toolchains, are not there",
+    "A session sees what the policy shows it.",
+    "Put what is needed into the project, or list it in `toolchains` or `view_paths`.",
+)
+NO_SYSTEMCTL = Difference(
+    "`systemctl`, `journalctl` and whatever speaks to the system's bus fail",
+    "The bus starts programs as root for those who may ask for it; a session sees neither bus nor journal.",
+    "Start a service as a plain process, or have it started outside.",
+)
+NO_PING = Difference(
+    "`ping` fails where it needs a right of its own",
+    "It sends raw packets with a file capability, which `no_new_privs` takes from every program in a session.",
+    "Try a connection (`curl`, `nc`), or set `net.ipv4.ping_group_range` on the host.",
+)
+VARIABLES = Difference(
+    "Variables of your shell are not there, but for language, terminal and what the policy lists",
+    "A shell's environment often holds keys, and every command inside can read it.",
+    "Put what the agent needs into `~/.pi/agent/env`, or have the policy's `env` list it.",
+)
