@@ -136,6 +136,23 @@ def figures(cases):
     return table(["what was run", "machine", "before → after, or how much"], sorted(rows)) if rows else "No long run was among them.\n\n"
 
 
+WORK = re.compile(r"^tests\.work\.test_work::test_comes_to_the_same_inside\[(?P<machine>[a-z]+)-.*\]$", re.DOTALL)
+
+
+def work(cases):
+    """How many scripts of each family came to the same inside as outside, on each machine."""
+    families = {}
+    for case in cases:
+        found = WORK.match(case["name"])
+        if found and case.get("family"):
+            counts = families.setdefault((case["family"].replace("_", " "), found["machine"]), dict.fromkeys(("same", "listed", "failed"), 0))
+            counts[("listed" if case.get("differs") else "same") if case["outcome"] == "passed" else "failed"] += 1
+    if not families:
+        return "The suite `work` was not among them.\n\n"
+    said = "Each script runs as the user outside and by the agent inside, on a new tree; what came of both is compared ([differences.md](differences.md)).\n\n"
+    return said + table(["family", "machine", "the same", "differ as listed", "failed"], [[*key, *counts.values()] for key, counts in sorted(families.items())])
+
+
 def page(results, run, machines_table):
     return "".join([
         HEAD, table(["", ""], run.items()),
@@ -146,6 +163,7 @@ def page(results, run, machines_table):
         "## Failed\n\n", of_notes(results, "failed"),
         "\n## Skipped, and why\n\n", of_notes(results, "skipped"),
         "\n## Endurance\n\n", figures(results.cases),
+        "## Work inside and outside\n\n", work(results.cases),
         "## Attacks\n\n", attacks(results.cases),
     ])  # fmt: skip
 

@@ -70,6 +70,18 @@ class Figures(unittest.TestCase):
         self.assertTrue(assurance.attacks(cases).startswith("0 tries"))
 
 
+class Work(unittest.TestCase):
+    def test_each_family_has_a_line_on_each_machine(self):
+        def case(machine, outcome="passed", **more):
+            return {"name": f"tests.work.test_work::test_comes_to_the_same_inside[{machine}-a sentence]", "outcome": outcome, "family": "team_directories", **more}
+
+        lines = assurance.work([case("one"), case("one", differs="`x` fails"), case("one", "failed", differs="`x` fails"), case("two")]).splitlines()
+        self.assertEqual([line for line in lines if line.startswith("| team")], ["| team directories | one | 1 | 1 | 1 |", "| team directories | two | 1 | 0 | 0 |"])
+
+    def test_a_run_without_it_says_so(self):
+        self.assertIn("was not among them", assurance.work([{"name": "tests.work.test_page::test_x", "outcome": "passed"}]))
+
+
 class Page(unittest.TestCase):
     def setUp(self):
         self.page = assurance.page(results_of_two_machines(), {"seed": "7"}, "the machines\n")

@@ -5,6 +5,7 @@ import re
 
 # By words of a test's name in pytest; what has none of them needs nothing but its machine. The first that fits counts.
 FURNISHED = {
+    "work": r"(^|/)tests/work/",
     "toolchains": r"/test_(toolchains|both_sides|warm_caches)\.py",
     "engines": r"/test_rendered_(agent|engines)\.py",
     "docker": "docker",

@@ -94,8 +94,8 @@ def meson_suites(name, full, chosen=()):
 
 
 def pytest_suites(name, full, chosen=()):
-    # That of the Nix files needs no machine, and the product of one; that of the container boots a machine without systemd.
-    suites = [*(["nix"] if name == LINTED else []), "system", "attack", "container", *(["emulated"] if full and name == EMULATED.machine else [])]
+    # That of the Nix files needs no machine, and the product of one; that of the container boots a machine without systemd, that of work one with all that people work with.
+    suites = [*(["nix"] if name == LINTED else []), "system", "attack", "container", "work", *(["emulated"] if full and name == EMULATED.machine else [])]
     return chosen_from(suites, chosen)
 
 
@@ -129,7 +129,7 @@ def part_of(suite, only, full, chosen=()):
     """Which part of a suite runs: all, but for what PI_AGENT_SAMPLE says ("1": all), or else part of what takes longest."""
     if full or only or chosen or suite == "nix":  # which takes seconds
         return ""
-    part = os.environ.get("PI_AGENT_SAMPLE") or {"system": "0.05", "attack": "0.035"}.get(suite, "")
+    part = os.environ.get("PI_AGENT_SAMPLE") or {"system": "0.05", "attack": "0.035", "work": "0.1"}.get(suite, "")
     return "" if part == "1" else part
 
 

@@ -1,0 +1,47 @@
+"""docs/differences.md says what the cases say, and nothing else."""
+
+import os
+
+import reasons
+from cache import SOURCE
+from case import Difference
+from families import CASES
+
+PAGE = SOURCE / "docs/differences.md"
+HEAD = """# What differs in a session
+
+Commands in a session give the same result as outside. This page lists the exceptions. `tests/work` holds it: each test
+runs one script twice, as the user outside and by the agent inside, and compares exit status, output, files and git
+objects. A script that differs without a line here fails the suite, and so does a line that no script needs any more.
+
+To write it anew: `PI_AGENT_WRITE_DIFFERENCES=1` with `tests/work/test_page.py`.
+
+| What differs | Why | What to do |
+| --- | --- | --- |
+"""
+
+
+def page():
+    met = {case.differs for cases in CASES.values() for case in cases} - {None}
+    lines = (f"| {one.what} | {one.why} | {one.remedy} |\n" for one in sorted(met, key=lambda one: one.what.strip("`").lower()))
+    return HEAD + "".join(lines)
+
+
+def test_the_page_is_what_the_cases_say():
+    if os.environ.get("PI_AGENT_WRITE_DIFFERENCES"):
+        PAGE.write_text(page())
+    assert PAGE.read_text() == page()
+
+
+def test_every_reason_is_a_cases():
+    used = {case.differs for cases in CASES.values() for case in cases}
+    assert [name for name, one in vars(reasons).items() if isinstance(one, Difference) and one not in used] == []
+
+
+def test_each_case_has_a_name_of_its_own():
+    names = [case.name for cases in CASES.values() for case in cases]
+    assert len(names) == len(set(names))
+
+
+def test_there_are_enough():
+    assert sum(map(len, CASES.values())) >= 120
