@@ -129,7 +129,7 @@ def part_of(suite, only, full, chosen=()):
     """Which part of a suite runs: all, but for what PI_AGENT_SAMPLE says ("1": all), or else part of what takes longest."""
     if full or only or chosen or suite == "nix":  # which takes seconds
         return ""
-    part = os.environ.get("PI_AGENT_SAMPLE") or {"system": "0.05", "attack": "0.035", "work": "0.1"}.get(suite, "")
+    part = os.environ.get("PI_AGENT_SAMPLE") or {"system": "0.05", "attack": "0.035", "work": "0.05"}.get(suite, "")
     return "" if part == "1" else part
 
 

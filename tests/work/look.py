@@ -14,7 +14,7 @@ OF_GIT = {
     "commit": "log -1 --format=%an<%ae>%cn<%ce>%s",
     "index": "ls-files --stage",
     "status": "status --porcelain",
-    "branches": "for-each-ref --format=%(refname):%(objectname)",
+    "branches": "for-each-ref --format=%(refname):%(tree):%(subject)",
     "stashes": "stash list --format=%gs",
 }
 

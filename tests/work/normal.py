@@ -48,4 +48,7 @@ def differences(outside, inside):
     """Lines that say where two outcomes of a case differ; none where both came to the same."""
     found = [f"status: outside {outside.status}, inside {inside.status}"] if outside.status != inside.status else []
     found += of_text("output", outside.out, inside.out) + of_text("errors", outside.err, inside.err)
-    return found + of_tables("tree", outside.tree, inside.tree) + of_tables("git", outside.git, inside.git)
+    found += of_tables("tree", outside.tree, inside.tree)
+    for what in sorted({*outside.git, *inside.git}):
+        found += of_text(f"git: {what}", outside.git.get(what, "none"), inside.git.get(what, "none"), most=8)
+    return found

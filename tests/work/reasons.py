@@ -52,8 +52,23 @@ NO_PING = Difference(
     "It sends raw packets with a file capability, which `no_new_privs` takes from every program in a session.",
     "Try a connection (`curl`, `nc`), or set `net.ipv4.ping_group_range` on the host.",
 )
+GIT_CONFIG = Difference(
+    "`.git/config` and `.git/hooks` cannot be written: `git config`, `remote add`, `branch -m`, `sparse-checkout`, `submodule add`, `push -u` fail or do half",
+    "Both name programs that git runs as you, outside, the next time that you type `git`.",
+    "Run the command outside, use `git -c NAME=VALUE` inside, or take them out of `projects.protect`.",
+)
 VARIABLES = Difference(
     "Variables of your shell are not there, but for language, terminal and what the policy lists",
     "A shell's environment often holds keys, and every command inside can read it.",
     "Put what the agent needs into `~/.pi/agent/env`, or have the policy's `env` list it.",
+)
+ACCESS_LISTS = Difference(
+    "Access lists that name other accounts show them as 4294967295, and cannot be set or copied",
+    "A session knows two accounts, yours and the agent's: the others have no number in it.",
+    "Set them outside; a default list of the directory is inherited inside, too.",
+)
+NO_COUNTERS = Difference(
+    "`perf` and whatever else counts events of the processor fail",
+    "`perf_event_open` is closed: it measures other programs and the kernel, and has had many holes.",
+    "Measure outside, or with `callgrind`, `gprof`, or `time`.",
 )

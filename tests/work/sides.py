@@ -46,16 +46,16 @@ class Sides:
         self.machine.root(f"rm -rf {KEPT_HOME}; cp -a {HOME} {KEPT_HOME}", check=True)
 
     def outside(self, case):
-        self._prepare(case)
+        self.prepare(case)
         return self._outcome(case, self.machine.run(["bash", "-c", ALWAYS + case.script, "bash"], cwd=PLACE, env=ENVIRONMENT | dict(case.variables), timeout=case.timeout), [HOME])
 
     def inside(self, case):
-        self._prepare(case)
+        self.prepare(case)
         done = pi(self.machine, "sh", ALWAYS + case.script, cwd=PLACE, env=ENVIRONMENT | dict(case.variables), timeout=case.timeout)
         wait_until_empty(lambda: leftovers(self.machine))
         return self._outcome(case, done, [AGENTS_HOME, HOME])
 
-    def _prepare(self, case):
+    def prepare(self, case):
         self.machine.root(RESET, check=True)
         missing = self.machine.run(["bash", "-c", 'for tool; do type -P "$tool" >/dev/null || echo "$tool"; done', "bash", *case.tools.split()])
         if missing.stdout:

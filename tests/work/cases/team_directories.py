@@ -1,7 +1,7 @@
 """Directories of a team: set-gid, group-writable, with access lists; and modes in general."""
 
 from case import Case
-from reasons import NO_OTHER_OWNER, NO_SET_ID_FILES, ONE_GROUP
+from reasons import ACCESS_LISTS, NO_OTHER_OWNER, NO_SET_ID_FILES, ONE_GROUP
 
 TEAM = "chgrp devs .; chmod 2775 .; umask 002; mkdir -p tree/sub; echo a >tree/a; echo b >tree/sub/b; chmod 755 tree/sub; "
 MODES = "find . -printf '%M %p\\n' | LC_ALL=C sort -k2"
@@ -28,9 +28,10 @@ CASES = [
     Case("a clone in a set-gid directory", "git clone -q repo copy; stat -c '%a %n' copy copy/.git copy/.git/objects", TEAM + "git init -q repo; git -C repo commit -q --allow-empty -m x"),
     Case("a sticky directory is made", "mkdir d; chmod 1777 d; stat -c '%a' d"),
     Case("a file in a set-gid directory gets its group", "echo x >new; mkdir dir", TEAM),
-    Case("a default access list is inherited", "echo x >new; mkdir dir; getfacl -c new dir 2>/dev/null | grep -v '^$'; getfacl -cd dir", "setfacl -d -m u:bob:rwx,g:devs:rx .", "setfacl getfacl"),
-    Case("an access list is set and read", "echo x >f; setfacl -m u:bob:r f; getfacl -c f; setfacl -b f; getfacl -c f", "", "setfacl getfacl"),
-    Case("cp -a keeps an access list", "cp -a f g; getfacl -c g", "echo x >f; setfacl -m u:bob:rw f", "setfacl getfacl"),
+    Case("a default access list is inherited", "echo x >new; mkdir dir; getfacl -c new dir 2>/dev/null | grep -v '^$'; getfacl -cd dir", "setfacl -d -m u:bob:rwx,g:devs:rx .", "setfacl getfacl", differs=ACCESS_LISTS),
+    Case("a default access list of the user's own group holds", "umask 077; mkdir dir; echo x >dir/f; stat -c '%a %n' dir dir/f", "setfacl -d -m g::rwx,o::rx .", "setfacl"),
+    Case("an access list is set and read", "echo x >f; setfacl -m u:bob:r f; getfacl -c f; setfacl -b f; getfacl -c f", "", "setfacl getfacl", differs=ACCESS_LISTS),
+    Case("cp -a keeps an access list", "cp -a f g; getfacl -c g", "echo x >f; setfacl -m u:bob:rw f", "setfacl getfacl", differs=ACCESS_LISTS),
     Case("user attributes are set and copied", "setfattr -n user.note -v hello f; cp -a f g; getfattr -n user.note --only-values g", "echo x >f", "setfattr getfattr"),
     Case("a set-uid file is made", "cp tree/a prog; chmod 4755 prog; stat -c '%a' prog", TEAM, differs=NO_SET_ID_FILES),
     Case("a set-gid file is made", "cp tree/a prog; chmod 2755 prog; stat -c '%a' prog", TEAM, differs=NO_SET_ID_FILES),

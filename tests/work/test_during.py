@@ -1,0 +1,34 @@
+"""What the user does outside, in a project, while a session works in it: as if there were none."""
+
+import pytest
+from case import Case
+from cases.git import REMOTE
+from launching import leftovers, session, wait_until_empty
+from sides import ENVIRONMENT, PLACE
+
+OUTSIDE = {
+    "git config": "git config core.commentChar ';' && git config core.commentChar",
+    "git switch --track": "git switch -q --track origin/other && git status --short --branch",
+    "git push with an upstream": "git push -q -u origin main:pushed && git status --short --branch",
+    "git branch with an upstream": "git branch -q -u origin/other && git branch -m renamed",
+    "git remote add": "git remote add second ./up.git && git fetch -q second",
+    "git worktree add and remove": "git worktree add -q wt -b wt && git worktree remove wt",
+    "git submodule add": "git -c protocol.file.allow=always submodule --quiet add ./up.git lib",
+    "a commit": "echo x >>file && git commit -qam x",
+    "a hook": "printf '#!/bin/sh\\n' >.git/hooks/pre-commit && chmod +x .git/hooks/pre-commit && rm .git/hooks/pre-commit",
+    "the project's removal of a directory": "rm -r src && mkdir src",
+}
+
+
+@pytest.fixture
+def project(sides):
+    sides.prepare(Case("", "", REMOTE + "git push -q origin main:other; git fetch -q"))
+    yield sides.machine
+    wait_until_empty(lambda: leftovers(sides.machine))
+
+
+@pytest.mark.parametrize("name", OUTSIDE)
+def test_the_user_works_outside_meanwhile(project, name):
+    with session(project, "sh", "git status --porcelain; echo ready; read -r line", cwd=PLACE, env=ENVIRONMENT):
+        done = project.run(OUTSIDE[name], cwd=PLACE, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr.decode()
