@@ -20,7 +20,7 @@ printf '{"name": "top", "private": true, "workspaces": ["packages/*"]}' >package
 printf '{"name": "a", "version": "1.0.0", "main": "i.js", "scripts": {"say": "node i.js"}}' >packages/a/package.json; printf 'module.exports = "a"; console.log("a");\n' >packages/a/i.js
 printf '{"name": "b", "version": "1.0.0", "dependencies": {"a": "1.0.0"}, "scripts": {"say": "node i.js"}}' >packages/b/package.json; printf 'require("a"); console.log("b");\n' >packages/b/i.js
 """
-OURS = "mkdir -p node_modules; ln -s /usr/local/lib/work/node_modules/* node_modules/\n"
+OURS = "mkdir -p node_modules; ln -s /usr/local/lib/work/node_modules/* /usr/local/lib/work/node_modules/.bin node_modules/\n"
 # nvm's own way of doing it, as far as the rows of a version manager go: directories of versions, a function, and what it refuses.
 NVM = r"""
 mkdir -p ~/.nvm/versions/node/v24.1.0/bin ~/.nvm/alias; ln -s "$(readlink -f "$(type -P node)")" ~/.nvm/versions/node/v24.1.0/bin/node; echo v24.1.0 >~/.nvm/alias/default
@@ -38,9 +38,9 @@ nvm() {
 }
 EOP
 """
-ASK = "until curl -sf http://127.0.0.1:{0}/{1} >got; do kill -0 $server; sleep 0.2; done; head -c 60 got; kill $server; wait $server 2>/dev/null || true; rm got"
+ASK = "for i in $(seq 60); do curl -sf http://127.0.0.1:{0}/{1} >got && break; kill -0 $server; sleep 0.2; done; head -c 60 got; kill $server; wait $server 2>/dev/null || true; rm got"
 NODE = "node npm"
-MODULES = ("node_modules/*", "node_modules")
+MODULES = ("node_modules/*", "node_modules", ".vite*")
 
 CASES = [
     Case("npm ci from a lock file", f"npm ci {QUIET}; node app.js; npm test --silent", LOCKED, NODE),
@@ -56,7 +56,7 @@ CASES = [
     Case("yarn install from packed files", "yarn install --offline --silent --no-progress; node app.js", PACKED, "node yarn", ignored=("node_modules/.yarn-integrity",)),
     Case("yarn runs a workspace", "yarn install --offline --silent; yarn workspaces --silent run say | grep -E '^(a|b)$'", SPACES, "node yarn", ignored=("node_modules/.yarn-integrity",)),
     Case("a tree that pnpm made outside works", "node app.js; node_modules/.bin/leaf", PACKED + "pnpm install --offline --reporter=silent", "node pnpm", ignored=("node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
-    Case("vite serves a project", "vite --port 5188 >log 2>&1 & server=$!; " + ASK.format(5188, "main.js") + "; rm -f log", "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html", "node vite", ignored=MODULES),
+    Case("vite serves a project", "vite --host 127.0.0.1 --port 5188 >log 2>&1 & server=$!; " + ASK.format(5188, "main.js") + "; rm -f log", "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html", "node vite", ignored=MODULES),
     Case("vite --host serves on all addresses", "vite --host --port 5189 >log 2>&1 & server=$!; " + ASK.format(5189, "main.js") + "; grep -c Local log; rm -f log", "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html", "node vite", ignored=MODULES),
     Case("vite build makes the same files", "vite build --logLevel warn; ls dist/assets", "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html", "node vite", ignored=MODULES),
     Case("http-server serves a directory", "http-server -s -p 8098 . >log 2>&1 & server=$!; " + ASK.format(8098, "f") + "; cat log; rm -f log", "echo served >f", "node http-server"),
@@ -74,7 +74,7 @@ CASES = [
     Case("node's worker threads share memory", "node -e 'const {Worker} = require(\"worker_threads\"); const b = new SharedArrayBuffer(8); const w = new Worker(\"const a = new Int32Array(require(\\\"worker_threads\\\").workerData); Atomics.add(a, 0, 5)\", {eval: true, workerData: b}); w.on(\"exit\", () => console.log(new Int32Array(b)[0]))'", "", "node"),
     Case("node starts child processes and a cluster", "node c.js", "printf 'const c = require(\"cluster\"), {execSync, fork} = require(\"child_process\");\\nif (c.isPrimary) { console.log(execSync(\"echo child\").toString().trim()); c.fork(); c.on(\"exit\", (w, code) => console.log(\"worker\", code)); } else { require(\"net\").createServer().listen(0, () => process.exit(3)); }\\n' >c.js", "node"),
     Case("node watches a directory", "node w.js", "printf 'const fs = require(\"fs\");\\nfs.watch(\".\", (e, f) => { if (f === \"new\") { console.log(e, f); process.exit(); } });\\nsetTimeout(() => fs.writeFileSync(\"new\", \"\"), 300);\\n' >w.js", "node"),
-    Case("nodemon starts a program again when its file changes", "nodemon -q --delay 0.1 a.js >log & p=$!; until grep -q 1 log; do sleep 0.1; done; sleep 1; echo 'console.log(2)' >a.js; until grep -q 2 log; do sleep 0.1; done; kill $p; wait $p 2>/dev/null || true; cat log; rm log", "echo 'console.log(1)' >a.js", "node nodemon"),
+    Case("nodemon starts a program again when its file changes", "touch log; nodemon -q --delay 0.1 a.js >log & p=$!; until grep -q 1 log; do sleep 0.1; done; sleep 1; echo 'console.log(2)' >a.js; until grep -q 2 log; do sleep 0.1; done; kill $p; wait $p 2>/dev/null || true; cat log; rm log", "echo 'console.log(1)' >a.js", "node nodemon"),
     Case("mocha runs a project's tests", "mocha --reporter dot t.js", "printf 'it(\"adds\", () => { if (1 + 1 !== 2) throw 1; });\\n' >t.js", "node mocha"),
     Case("tsc compiles a project", "tsc -p .; node out/a.js", "printf '{\"compilerOptions\": {\"outDir\": \"out\", \"strict\": true, \"target\": \"es2022\", \"module\": \"commonjs\"}, \"files\": [\"a.ts\"]}' >tsconfig.json; echo 'const x: number = 2; console.log(x);' >a.ts", "node tsc"),
     Case("node's own test runner finds tests", "node --test --test-reporter=tap t.test.js | grep -E '^# (pass|fail)'", "printf 'const t = require(\"node:test\"); t(\"x\", () => {});\\n' >t.test.js", "node"),
