@@ -72,3 +72,8 @@ NO_COUNTERS = Difference(
     "`perf_event_open` is closed: it measures other programs and the kernel, and has had many holes.",
     "Measure outside, or with `callgrind`, `gprof`, or `time`.",
 )
+DOTFILES = Difference(
+    "Settings in your home (`~/.bashrc`, `~/.profile`, `~/.vimrc`) do not count",
+    "A session's home is the agent's own: yours holds keys, histories and mail beside them.",
+    "Write the same file in a session once: the agent's home is kept. Or keep it in the project.",
+)

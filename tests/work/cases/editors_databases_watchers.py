@@ -1,6 +1,7 @@
 """Editors, databases that a test starts, file watchers, archives, and trees of many files."""
 
 from case import Case
+from reasons import DOTFILES
 
 POSTGRES = "bin=$(echo /usr/lib/postgresql/*/bin); $bin/initdb -A trust -U me -D db >/dev/null; mkdir sock; "
 STOP = "$bin/pg_ctl -s -D db -m fast stop; rm -rf db sock"
@@ -8,7 +9,7 @@ MANY = "mkdir many; cd many; for d in $(seq 100); do mkdir d$d; for f in 1 2 3 4
 
 CASES = [
     Case("vim edits a file without a screen", "vim -u NONE -es -c '%s/one/two/' -c 'wq' f; cat f", "echo one >f", "vim"),
-    Case("vim with the user's settings edits a file", "vim -es -c 'normal ggAx' -c 'wq' f; cat f", "echo one >f; echo 'set expandtab' >~/.vimrc", "vim"),
+    Case("vim with the user's settings edits a file", "vim -u ~/.vimrc -es -c 'normal ggIx' -c 'normal >>' -c 'wq' f; cat f", "echo one >f; echo 'set expandtab shiftwidth=3' >~/.vimrc", "vim", differs=DOTFILES),
     Case("vim keeps a swap and an undo file", "vim -u NONE -es -c 'set undofile' -c '%s/one/two/' -c 'wq' f; ls -A", "echo one >f", "vim", ignored=(".f.un~",)),
     Case("nano writes a file at a terminal", "TERM=xterm expect -c 'spawn nano f; expect GNU; send \"typed\\x0f\\r\"; expect Wrote; send \"\\x18\"; expect eof' >/dev/null; cat f", "", "nano expect"),
     Case("ed-like editing with sed -i, awk and patch", "sed -i s/one/two/ f; awk '{print NR, $0}' f; patch -s <p; cat f", "echo one >f; printf -- '--- f\\n+++ f\\n@@ -1 +1 @@\\n-two\\n+three\\n' >p", "patch"),
@@ -26,7 +27,7 @@ CASES = [
     Case("a tree of a thousand files is copied, counted and removed", "cp -r many copy; find copy -type f | wc -l; diff -r many copy; rm -r copy; find many -name f7 -delete; find many -type f | wc -l", MANY),
     Case("a directory of five thousand names is listed", "ls big | wc -l; ls -U big | head -1 | wc -l; rm -r big", "mkdir big; cd big; seq 5000 | xargs touch"),
     Case("git status of a tree of a thousand files", "git status --porcelain; echo x >many/d5/f5; git status --porcelain; git add -A; git commit -qm x", MANY + "git init -q; git add .; git commit -qm many"),
-    Case("ripgrep, fd and find see the same files", "rg -l 77 | LC_ALL=C sort; fdfind -t f f7 d77; find many -path '*d77/*' | wc -l", MANY + "git init -q; echo many/d78 >.gitignore", "rg fdfind"),
+    Case("ripgrep, fd and find see the same files", "rg -l '^77[.]' many | LC_ALL=C sort; fdfind -t f f7 many/d77; find many -path '*d77/*' | wc -l", MANY + "git init -q; echo many/d78 >.gitignore", "rg fdfind"),
     Case("a long path and odd names", "p=$(printf 'd%.0s' $(seq 200)); mkdir -p $p/$p/$p/$p; echo deep >$p/$p/$p/$p/f; cat $p/$p/$p/$p/f; touch 'a b' $'c\\nd' 'é' -- '-x'; ls -b"),
     Case("sparse and large files", "truncate -s 3G big; stat -c '%s %b' big; fallocate -l 1M full; stat -c %s full; cp --sparse=always big copy; stat -c %b copy; rm big copy"),
     Case("dd, direct and synchronous writes", "dd if=/dev/zero of=f bs=4k count=100 oflag=dsync status=none; dd if=f of=g bs=4k iflag=direct status=none 2>&1; sync f; stat -c %s f g"),

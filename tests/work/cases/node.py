@@ -1,6 +1,7 @@
 """Node: npm, pnpm and yarn without a network, workspaces, servers, hooks, version managers, and what programs ask of the system."""
 
 from case import Case
+from reasons import GIT_CONFIG
 
 # Packages of the test's own, as npm packs them.
 PACKED = r"""
@@ -60,7 +61,7 @@ CASES = [
     Case("vite --host serves on all addresses", "vite --host --port 5189 >log 2>&1 & server=$!; " + ASK.format(5189, "main.js") + "; grep -c Local log; rm -f log", "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html", "node vite", ignored=MODULES),
     Case("vite build makes the same files", "vite build --logLevel warn; ls dist/assets", "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html", "node vite", ignored=MODULES),
     Case("http-server serves a directory", "http-server -s -p 8098 . >log 2>&1 & server=$!; " + ASK.format(8098, "f") + "; cat log; rm -f log", "echo served >f", "node http-server"),
-    Case("husky's hook runs at a commit", "node_modules/.bin/husky; echo 'echo husky ran' >.husky/pre-commit; git add .husky/pre-commit; git commit -qm x; git config core.hooksPath", "git init -q; echo '{}' >package.json; echo node_modules >.gitignore; git add .; git commit -qm start;" + OURS, "node", ignored=MODULES),
+    Case("husky is set up and its hook runs at a commit", "node_modules/.bin/husky; echo 'echo husky ran' >.husky/pre-commit; git add .husky/pre-commit; git commit -qm x; git config core.hooksPath", "git init -q; echo '{}' >package.json; echo node_modules >.gitignore; git add .; git commit -qm start;" + OURS, "node", ignored=MODULES, differs=GIT_CONFIG),
     Case("husky's hook that the user set up runs at a commit", "echo x >x; git add x; git commit -qm x", "git init -q; echo '{}' >package.json; echo node_modules >.gitignore;" + OURS + "node_modules/.bin/husky; echo 'echo husky ran' >.husky/pre-commit; git add .; git commit -qm start 2>/dev/null", "node", ignored=MODULES),
     Case("nvm use takes the user's node", "[ -z \"${NVM_DIR-}\" ] || unset NVM_DIR; export NVM_DIR=/home/alice/.nvm; . /home/alice/.nvm/nvm.sh; nvm use default; tool; node -p 1+1", NVM, "node"),
     Case("nvm from the session's home takes the user's node", ". ~/.nvm/nvm.sh; nvm use default; tool", NVM, "node"),

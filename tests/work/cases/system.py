@@ -1,7 +1,7 @@
 """Shells, and what programs ask of the host: manuals, packages, addresses, limits, /proc, /dev/shm, languages and times."""
 
 from case import Case
-from reasons import ACCOUNT_NAME, NO_CORES, NO_HOST_PROCESSES, NO_OTHER_HOMES, NO_PING, NO_SUDO, NO_SYSTEMCTL, VARIABLES
+from reasons import ACCOUNT_NAME, DOTFILES, NO_CORES, NO_HOST_PROCESSES, NO_OTHER_HOMES, NO_PING, NO_SUDO, NO_SYSTEMCTL, VARIABLES
 
 CASES = [
     Case("man shows a manual", "man ls | head -3 | tail -1; man -w ls", "", "man"),
@@ -45,8 +45,8 @@ CASES = [
     Case("s-nail writes a letter", "echo body | s-nail -n -S mta=$PWD/mta -s subject bob@localhost; grep -E '^(Subject|To|body)' sent", "printf '#!/bin/sh\\ncat >%s/sent\\n' $PWD >mta; chmod +x mta", "s-nail", ignored=("sent",)),
     Case("jq, bc, awk, xmllint-like filters", "echo '{\"a\": [1, 2]}' | jq -c '.a | add'; echo '2^64' | bc; echo a b | awk '{print $2}'; seq 5 | paste -sd+ | bc", "", "jq bc"),
     Case("dash, bash, zsh and fish run scripts", "for s in dash bash zsh; do $s -c 'echo $((6 * 7))'; done; fish -c 'math 6 x 7'", "", "dash zsh fish"),
-    Case("bash reads the user's .bashrc where it is interactive", "bash -ic 'hello; echo $SET' 2>/dev/null", "printf 'alias hello=\"echo hi\"\\nSET=set\\n' >>~/.bashrc"),
-    Case("a login shell reads the user's .profile", "bash -lc 'echo $FROM_PROFILE'", "echo 'export FROM_PROFILE=yes' >>~/.profile"),
+    Case("bash reads the user's .bashrc where it is interactive", "bash -ic 'hello; echo $SET' 2>/dev/null", "printf 'alias hello=\"echo hi\"\\nSET=set\\n' >>~/.bashrc", differs=DOTFILES),
+    Case("a login shell reads the user's .profile", "bash -lc 'echo $FROM_PROFILE'", "echo 'export FROM_PROFILE=yes' >>~/.profile", differs=DOTFILES),
     Case("signals, traps and process groups", "bash -c 'trap \"echo caught; exit 5\" TERM; kill -TERM $$' || echo $?; setsid sh -c 'echo session'; (sleep 9 & wait) & kill $!; wait $! || echo $?"),
     Case("nice, ionice, chrt and taskset", "nice -n 5 nice; ionice -c3 true && echo idle; taskset -c 0 nproc; chrt -b 0 true && echo batch"),
     Case("a terminal is there through script and expect", "script -qec 'tty | cut -c1-8; stty size | wc -w' /dev/null | tr -d '\\r'; expect -c 'spawn -noecho sh -c \"test -t 0 && echo terminal\"; expect eof'", "", "script expect", masked=(r"\r",)),
