@@ -21,5 +21,6 @@ class Case:
     differs: Difference = None  # None: both sides come to the same
     ignored: tuple = ()  # patterns of paths in the tree that no two runs make alike
     masked: tuple = ()  # patterns of what is printed that no two runs print alike
+    start: str = ""  # directory of the project that it starts in
     variables: tuple = ()  # (name, value) of the user's environment, beside what a login has
     timeout: int = 120

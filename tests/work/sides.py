@@ -47,11 +47,11 @@ class Sides:
 
     def outside(self, case):
         self.prepare(case)
-        return self._outcome(case, self.machine.run(["bash", "-c", ALWAYS + case.script, "bash"], cwd=PLACE, env=ENVIRONMENT | dict(case.variables), timeout=case.timeout), [HOME])
+        return self._outcome(case, self.machine.run(["bash", "-c", ALWAYS + case.script, "bash"], cwd=f"{PLACE}/{case.start}", env=ENVIRONMENT | dict(case.variables), timeout=case.timeout), [HOME])
 
     def inside(self, case):
         self.prepare(case)
-        done = pi(self.machine, "sh", ALWAYS + case.script, cwd=PLACE, env=ENVIRONMENT | dict(case.variables), timeout=case.timeout)
+        done = pi(self.machine, "sh", ALWAYS + case.script, cwd=f"{PLACE}/{case.start}", env=ENVIRONMENT | dict(case.variables), timeout=case.timeout)
         wait_until_empty(lambda: leftovers(self.machine))
         return self._outcome(case, done, [AGENTS_HOME, HOME])
 
@@ -60,7 +60,7 @@ class Sides:
         missing = self.machine.run(["bash", "-c", 'for tool; do type -P "$tool" >/dev/null || echo "$tool"; done', "bash", *case.tools.split()])
         if missing.stdout:
             raise BrokenCase(f"the machine lacks {missing.stdout.decode().split()}")
-        done = self.machine.run(["bash", "-c", ALWAYS + case.prepare], cwd=PLACE, env=ENVIRONMENT | dict(case.variables), timeout=case.timeout)
+        done = self.machine.run(["bash", "-c", ALWAYS + case.prepare], cwd=PLACE, env=ENVIRONMENT, timeout=case.timeout)
         if done.returncode != 0:
             raise BrokenCase(f"its preparation ended with {done.returncode}: {done.stdout[-2000:]!r} {done.stderr[-2000:]!r}")
 

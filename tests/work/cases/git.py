@@ -12,6 +12,10 @@ SEVERAL = START + "for i in 1 2 3 4 5 6 7 8; do echo $i >f$i; git add .; git com
 REMOTE = SEVERAL + "git clone -q --bare . up.git; echo up.git >>.git/info/exclude; git remote add origin ./up.git; git fetch -q; git branch -q -u origin/main\n"
 LFS = "git lfs install --skip-repo >/dev/null; git init -q; git lfs track '*.bin' >/dev/null; git add .gitattributes; git commit -qm track\n"
 BINARY = "head -c 300000 /dev/zero | tr '\\0' x >big.bin; "
+MODULES = START + (
+    "git init -q m; git -C m commit -q --allow-empty -m one; for i in $(seq 70); do cp -r m m$i; printf '[submodule \"m%s\"]\\n\\tpath = m%s\\n\\turl = ./m%s\\n' $i $i $i >>.gitmodules; git add -f m$i 2>/dev/null; done;"
+    " rm -rf m; git add .gitmodules; git commit -qm modules; git submodule --quiet init; git submodule --quiet absorbgitdirs 2>/dev/null"
+)
 KEY = """
 ssh-keygen -q -t ed25519 -N '' -C alice@localhost -f ~/.ssh/signing </dev/null
 git config --global gpg.format ssh; git config --global user.signingkey ~/.ssh/signing.pub
@@ -66,8 +70,8 @@ CASES = [
     Case("work in a submodule that the user cloned", "cd lib; echo l >l; git add l; git commit -qm l; cd ..; git add lib; git commit -qm bump; git submodule status",
          START + "git init -q /tmp/l; git -C /tmp/l commit -q --allow-empty -m one; git -c protocol.file.allow=always submodule --quiet add /tmp/l lib; git commit -qm lib; rm -rf /tmp/l"),
     Case("a repository with 70 submodules is worked in", "for m in m1 m35 m70; do echo x >$m/x; git -C $m add x; git -C $m commit -qm x; git add $m; done; git commit -qm bump; git status --porcelain; git submodule status | wc -l",
-         START + "git init -q m; git -C m commit -q --allow-empty -m one; for i in $(seq 70); do cp -r m m$i; printf '[submodule \"m%s\"]\\n\\tpath = m%s\\n\\turl = ./m%s\\n' $i $i $i >>.gitmodules; git add -f m$i 2>/dev/null; done;"
-         " rm -rf m; git add .gitmodules; git commit -qm modules; git submodule --quiet init; git submodule --quiet absorbgitdirs 2>/dev/null"),
+         MODULES),
+    Case("work begins within one of seventy submodules", "echo x >x; git add x; git commit -qm x; git status --short --branch", MODULES, start="m7"),
     Case("a repository with 130 worktrees is worked in", "echo x >>file; git commit -qam x; git worktree list | wc -l",
          START + "for i in $(seq 130); do git worktree add -q --no-checkout wt/$i -b w$i 2>/dev/null; done; echo wt >>.git/info/exclude"),
     Case("rebase onto another branch", "git checkout -q topic; git rebase -q main; git log --format=%s | head -3", SEVERAL + "git checkout -qb topic HEAD~3; echo t >t; git add t; git commit -qm topic; git checkout -q main"),

@@ -48,6 +48,7 @@ printf 'distributionUrl=https\\://services.gradle.org/distributions/gradle-8.5-b
 printf '#!/bin/sh\nexec ~/.gradle/wrapper/dists/gradle-8.5-bin/abc/gradle-8.5/bin/gradle "$@"\n' >gradlew; chmod +x gradlew
 """
 GEM = r"""
+export SOURCE_DATE_EPOCH=1767323045
 mkdir -p g/lib vendor/cache; echo 'module HelloGem; def self.hi; "hi"; end; end' >g/lib/hello_gem.rb
 printf 'Gem::Specification.new { |s| s.name = "hello_gem"; s.version = "1.0.0"; s.summary = "s"; s.authors = ["a"]; s.files = ["lib/hello_gem.rb"] }\n' >g/hello_gem.gemspec
 (cd g && gem build -q hello_gem.gemspec >/dev/null 2>&1 && mv hello_gem-1.0.0.gem ../vendor/cache/)

@@ -1,0 +1,77 @@
+"""Toolchains, environments and caches that people have in their homes in 2026, laid out as their managers lay them out."""
+
+from case import Case
+
+# What it is, and where its program lies; each says its own name.
+PROGRAMS = (
+    ("a Python of mise", "~/.local/share/mise/installs/python/3.12.1/bin/python3"),
+    ("a shim of mise", "~/.local/share/mise/shims/python3"),
+    ("a shim of pyenv", "~/.pyenv/shims/python3"),
+    ("a shim of rbenv", "~/.rbenv/shims/ruby"),
+    ("a program of asdf", "~/.asdf/installs/nodejs/24.1.0/bin/node"),
+    ("an environment of poetry", "~/.cache/pypoetry/virtualenvs/app-abc-py3.12/bin/python"),
+    ("an environment of pipenv", "~/.local/share/virtualenvs/app-abc/bin/python"),
+    ("an environment of virtualenvwrapper", "~/.virtualenvs/app/bin/python"),
+    ("an environment of hatch", "~/.local/share/hatch/env/virtual/app/abc/app/bin/python"),
+    ("a Python of rye", "~/.rye/py/cpython@3.12.1/bin/python3"),
+    ("a micromamba environment", "~/micromamba/envs/app/bin/python"),
+    ("a node of nodenv", "~/.nodenv/versions/24.1.0/bin/node"),
+    ("a global program of pnpm", "~/.local/share/pnpm/tool"),
+    ("a global program of npm's prefix", "~/.npm-global/bin/tool"),
+    ("a Go SDK in the home", "~/sdk/go1.25.0/bin/go"),
+    ("a program that go install made", "~/go/bin/gopls"),
+    ("a Go of goenv", "~/.goenv/versions/1.25.0/bin/go"),
+    ("a program that cargo install made", "~/.cargo/bin/just"),
+    ("a JDK of jenv", "~/.jenv/versions/21/bin/java"),
+    ("a JDK that Gradle fetched", "~/.gradle/jdks/temurin-21/bin/java"),
+    ("a Scala of coursier", "~/.local/share/coursier/bin/scala"),
+    ("a Haskell of stack", "~/.stack/programs/x86_64-linux/ghc-9.8/bin/ghc"),
+    ("an Elixir of kiex", "~/.kiex/elixirs/elixir-1.18/bin/elixir"),
+    ("an Erlang of kerl", "~/.local/share/kerl/28/bin/erl"),
+    ("a Dart and Flutter SDK", "~/flutter/bin/flutter"),
+    ("an Android SDK", "~/Android/Sdk/platform-tools/adb"),
+    ("a Zig of zvm", "~/.zvm/bin/zig"),
+    ("a Swift of swiftly", "~/.local/share/swiftly/toolchains/6.1/usr/bin/swift"),
+    ("an OCaml of opam", "~/.opam/default/bin/ocaml"),
+    ("a Julia of juliaup", "~/.julia/juliaup/julia-1.11/bin/julia"),
+    ("a profile of nix", "~/.nix-profile/bin/tool"),
+    ("a Homebrew in the home", "~/.linuxbrew/bin/brew"),
+    ("a program of pixi", "~/.pixi/bin/tool"),
+)
+CACHES = (
+    ("ccache", "~/.cache/ccache"),
+    ("sccache", "~/.cache/sccache"),
+    ("go's builds", "~/.cache/go-build"),
+    ("yarn", "~/.cache/yarn"),
+    ("yarn berry", "~/.yarn/berry/cache"),
+    ("bun", "~/.bun/install/cache"),
+    ("deno", "~/.cache/deno"),
+    ("pre-commit", "~/.cache/pre-commit"),
+    ("hugging face models", "~/.cache/huggingface"),
+    ("playwright's browsers", "~/.cache/ms-playwright"),
+    ("electron", "~/.cache/electron"),
+    ("composer", "~/.cache/composer"),
+    ("conan", "~/.conan2/p"),
+    ("vcpkg", "~/.cache/vcpkg"),
+    ("stack", "~/.stack/snapshots"),
+    ("cabal", "~/.cabal/packages"),
+    ("hex", "~/.hex/packages"),
+    ("cargo's git sources", "~/.cargo/git/db"),
+    ("npm", "~/.npm/_cacache"),
+    ("pip", "~/.cache/pip/http"),
+    ("uv", "~/.cache/uv/wheels"),
+)
+
+
+def program(what, path):
+    directory, _, name = path.rpartition("/")
+    return Case(f"{what} runs", path, f"mkdir -p {directory}; printf '#!/bin/sh\\necho {name}\\n' >{path}; chmod +x {path}")
+
+
+def cache(what, directory):
+    """By the place that its tool looks at, in the home of whoever runs it."""
+    inside = {"~/.cargo/git/db": "${CARGO_HOME-$HOME/.cargo}/git/db"}.get(directory, directory)
+    return Case(f"the user's cache of {what} is there", f"cat {inside}/entry; echo more >{inside}/other; cat {inside}/other", f"mkdir -p {directory}; echo kept >{directory}/entry")
+
+
+CASES = [*(program(*one) for one in PROGRAMS), *(cache(*one) for one in CACHES)]
