@@ -25,7 +25,7 @@ ACCOUNT_NAME = Difference(
 NO_CORES = Difference(
     "No core file is written, whatever `ulimit -c` is asked for",
     "A core holds the memory of a program, with every key in it, and the host's handler of cores runs as root.",
-    "Run the program under `gdb -batch`, or outside.",
+    "Run the program outside.",
 )
 NO_HOST_PROCESSES = Difference(
     "`ps` and `/proc` show the session's own processes alone",
@@ -76,4 +76,9 @@ DOTFILES = Difference(
     "Settings in your home (`~/.bashrc`, `~/.profile`, `~/.vimrc`) do not count",
     "A session's home is the agent's own: yours holds keys, histories and mail beside them.",
     "Write the same file in a session once: the agent's home is kept. Or keep it in the project.",
+)
+GIT_PROGRAMS = Difference(
+    "Programs that your own git settings name do not run: filters other than LFS's, aliases with `!`, diff and merge drivers",
+    "They lie in your home or are lines of shell of yours, which a session does not see; and it starts nothing that it was not shown.",
+    "Set them in the repository from outside (`git config filter.NAME.clean …`), with a program that the session has.",
 )

@@ -1,7 +1,7 @@
 """Git: what a commit holds, and everyday work in repositories of every shape."""
 
 from case import Case
-from reasons import GIT_CONFIG
+from reasons import GIT_CONFIG, GIT_PROGRAMS
 
 START = """
 git init -q
@@ -43,9 +43,12 @@ CASES = [
     Case("an attributes file of the user decides what a diff shows", "echo b >>data.dat; git diff --stat; git check-attr -a data.dat",
          START + "mkdir -p ~/.config/git; echo '*.dat binary' >~/.config/git/attributes; echo a >data.dat; git add .; git commit -qm data"),
     Case("a clean filter of the user strips what it strips outside", "printf 'secret=1\\nplain=2\\n' >x.cfg; git add x.cfg; git commit -qm x; git show HEAD:x.cfg",
-         START + "git config --global filter.strip.clean \"sed /secret/d\"; echo '*.cfg filter=strip' >.gitattributes; git add .; git commit -qm attributes"),
+         START + "git config --global filter.strip.clean \"sed /secret/d\"; echo '*.cfg filter=strip' >.gitattributes; git add .; git commit -qm attributes", differs=GIT_PROGRAMS),
     Case("init.defaultBranch of the user names the first branch", "git init -q fresh; git -C fresh symbolic-ref HEAD", "git config --global init.defaultBranch trunk"),
     Case("aliases of the user work", "git st; git last", START + "git config --global alias.st 'status --short'; git config --global alias.last 'log -1 --format=%s'"),
+    Case("an alias of the user that starts a program works", "git hello", START + "git config --global alias.hello '!echo hello'", differs=GIT_PROGRAMS),
+    Case("a filter that the repository's own settings name works", "printf 'secret=1\\nplain=2\\n' >x.cfg; git add x.cfg; git commit -qm x; git show HEAD:x.cfg",
+         START + "git config filter.strip.clean 'sed /secret/d'; echo '*.cfg filter=strip' >.gitattributes; git add .; git commit -qm attributes"),
     Case("an included settings file of the user counts", "git wip; git config user.email",
          START + "printf '[alias]\\n\\twip = log --oneline --format=%%s\\n[user]\\n\\temail = team@example.org\\n' >~/.gitconfig-team; git config --global include.path '~/.gitconfig-team'"),
     Case("an identity for a directory (includeIf) is the commits' one", "echo x >>file; git commit -qam x; git log -1 --format='%an %ae'",
