@@ -14,15 +14,25 @@ echo '{"dependencies": {"branch": "file:/home/alice/branch-1.0.0.tgz"}}' >packag
 
 CASES = [
     Case("a skill's files are there", "cat ~/.pi/agent/skills/s/SKILL.md", SKILL),
-    Case("a skill whose modules npm installed runs", "cd ~/.pi/agent/skills/s; node run.js; node_modules/.bin/branch", SKILL + PACKED + "npm install --offline --no-audit --no-fund --silent", "npm"),
-    Case("a skill whose modules pnpm installed runs", "cd ~/.pi/agent/skills/s; node run.js; node_modules/.bin/branch", SKILL + PACKED + "pnpm install --offline --reporter=silent", "pnpm"),
-    Case("a link from one file of the configuration to another is one inside", "cd ~/.pi/agent/skills/s; readlink there; cat there", SKILL + "echo x >$d/here; ln -s here $d/there"),
-    Case("a link to a directory of the configuration is one inside", "cd ~/.pi/agent/skills/s; readlink there; cat there/x", SKILL + "mkdir $d/here; echo x >$d/here/x; ln -s here $d/there"),
-    Case("a link of the configuration to the user's dotfiles is followed", "cat ~/.pi/agent/AGENTS.md", "mkdir ~/dotfiles; echo rules >~/dotfiles/AGENTS.md; ln -s ~/dotfiles/AGENTS.md ~/.pi/agent/AGENTS.md"),
-    Case("a prompt and an extension are there", "cat ~/.pi/agent/prompts/p.md ~/.pi/agent/extensions/e.ts", "mkdir -p ~/.pi/agent/prompts ~/.pi/agent/extensions; echo p >~/.pi/agent/prompts/p.md; echo e >~/.pi/agent/extensions/e.ts"),
-    Case("packages that the user's pi installed from npm are there", "cat ~/.pi/agent/npm/node_modules/p/package.json", "d=~/.pi/agent/npm/node_modules/p; mkdir -p $d; echo '{\"name\": \"p\"}' >$d/package.json"),
-    Case("packages that the user's pi installed from git are there", "cat ~/.pi/agent/git/example.org/p/package.json", "d=~/.pi/agent/git/example.org/p; mkdir -p $d; echo '{\"name\": \"p\"}' >$d/package.json"),
-    Case("sessions that the user's pi had are there", "ls ~/.pi/agent/sessions/*/", "d=~/.pi/agent/sessions/--home-alice-projects-work--; mkdir -p $d; echo '{}' >$d/2026-01-01_a.jsonl"),
+    Case("a skill whose modules npm installed runs", "cd ~/.pi/agent/skills/s; node run.js; node_modules/.bin/branch", SKILL + PACKED +
+         "npm install --offline --no-audit --no-fund --silent", "npm"),
+    Case("a skill whose modules pnpm installed runs", "cd ~/.pi/agent/skills/s; node run.js; node_modules/.bin/branch", SKILL + PACKED +
+         "pnpm install --offline --reporter=silent", "pnpm"),
+    Case("a link from one file of the configuration to another is one inside", "cd ~/.pi/agent/skills/s; readlink there; cat there", SKILL +
+         "echo x >$d/here; ln -s here $d/there"),
+    Case("a link to a directory of the configuration is one inside", "cd ~/.pi/agent/skills/s; readlink there; cat there/x", SKILL +
+         "mkdir $d/here; echo x >$d/here/x; ln -s here $d/there"),
+    Case("a link of the configuration to the user's dotfiles is followed", "cat ~/.pi/agent/AGENTS.md",
+         "mkdir ~/dotfiles; echo rules >~/dotfiles/AGENTS.md; ln -s ~/dotfiles/AGENTS.md ~/.pi/agent/AGENTS.md"),
+    Case("a prompt and an extension are there", "cat ~/.pi/agent/prompts/p.md ~/.pi/agent/extensions/e.ts",
+         "mkdir -p ~/.pi/agent/prompts ~/.pi/agent/extensions; echo p >~/.pi/agent/prompts/p.md; echo e >~/.pi/agent/extensions/e.ts"),
+    Case("packages that the user's pi installed from npm are there", "cat ~/.pi/agent/npm/node_modules/p/package.json",
+         "d=~/.pi/agent/npm/node_modules/p; mkdir -p $d; echo '{\"name\": \"p\"}' >$d/package.json"),
+    Case("packages that the user's pi installed from git are there", "cat ~/.pi/agent/git/example.org/p/package.json",
+         "d=~/.pi/agent/git/example.org/p; mkdir -p $d; echo '{\"name\": \"p\"}' >$d/package.json"),
+    Case("sessions that the user's pi had are there", "ls ~/.pi/agent/sessions/*/",
+         "d=~/.pi/agent/sessions/--home-alice-projects-work--; mkdir -p $d; echo '{}' >$d/2026-01-01_a.jsonl"),
     Case("what the user trusts is there", "cat ~/.pi/agent/trust.json", "echo '{}' >~/.pi/agent/trust.json"),
-    Case("settings, models and key bindings are there", "ls ~/.pi/agent/models.json ~/.pi/agent/keybindings.json ~/.pi/agent/settings.json", "echo '{}' >~/.pi/agent/keybindings.json"),
+    Case("settings, models and key bindings are there", "ls ~/.pi/agent/models.json ~/.pi/agent/keybindings.json ~/.pi/agent/settings.json",
+         "echo '{}' >~/.pi/agent/keybindings.json"),
 ]

@@ -36,7 +36,10 @@ printf '[package]\\nname = "dep"\\nversion = "0.1.0"\\nedition = "2021"\\n' >dep
 echo 'fn main() { println!("{}", dep::twice(21)); }' >src/main.rs
 printf '#[test]\\nfn twice() { assert_eq!(dep::twice(2), 4); }\\n' >tests/t.rs
 """
-JAVA = "mkdir -p src/main/java; printf 'public class Hello {\\n  public static void main(String[] a) { System.out.println(\"hello \" + a.length); }\\n}\\n' >src/main/java/Hello.java\n"
+JAVA = (
+    "mkdir -p src/main/java; printf 'public class Hello {\\n  public static void main(String[] a) { System.out.println(\"hello \" + a.length); "
+    "}\\n}\\n' >src/main/java/Hello.java\n"
+)
 MAVEN = JAVA + (
     "printf '<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId><artifactId>hello</artifactId><version>1</version><packaging>pom</packaging>"
     "<properties><said>yes</said></properties></project>\\n' >pom.xml\n"
@@ -58,41 +61,90 @@ BUILT = ("target", "target/*", "out", "out/*", "hello", "build", "build/*")
 CASES = [
     Case("go build, run and test", GO + "go build -o hello .; ./hello; go test ./... | sed 's/\\t[0-9.]*s$//'; go vet ./...", GO_PROJECT, "go"),
     Case("go formats, lists and documents", GO + "gofmt -l .; go list ./...; go doc ./lib Twice", GO_PROJECT, "go"),
-    Case("a Go program lists the network interfaces", GO + "go run .", go_program("fmt net", '\\ti, err := net.Interfaces()\\n\\tfmt.Println(len(i) > 0, err)\\n\\ta, err := net.InterfaceAddrs()\\n\\tfmt.Println(len(a) > 0, err)\\n'), "go"),
-    Case("a Go program serves and asks on localhost", GO + "go run .", go_program("fmt io net/http net/http/httptest", '\\ts := httptest.NewServer(http.FileServer(http.Dir(".")))\\n\\tr, err := http.Get(s.URL + "/go.mod")\\n\\tb, _ := io.ReadAll(r.Body)\\n\\tfmt.Println(len(b), err)\\n'), "go"),
-    Case("a Go workspace with a replaced module", GO + "go build -o hello . && ./hello", "mkdir m; printf 'module example.org/m\\n\\ngo 1.19\\n' >m/go.mod; printf 'package m\\n\\nconst X = 3\\n' >m/m.go; printf 'module example.org/x\\n\\ngo 1.19\\n\\nrequire example.org/m v0.0.0\\n\\nreplace example.org/m => ./m\\n' >go.mod; printf 'package main\\n\\nimport \"example.org/m\"\\n\\nfunc main() { println(m.X) }\\n' >main.go", "go"),
+    Case("a Go program lists the network interfaces", GO + "go run .", go_program("fmt net",
+         '\\ti, err := net.Interfaces()\\n\\tfmt.Println(len(i) > 0, err)\\n\\ta, err := net.InterfaceAddrs()\\n\\tfmt.Println(len(a) > 0, err)\\n'),
+         "go"),
+    Case("a Go program serves and asks on localhost", GO + "go run .", go_program("fmt io net/http net/http/httptest",
+         '\\ts := httptest.NewServer(http.FileServer(http.Dir(".")))\\n\\tr, err := http.Get(s.URL + "/go.mod")\\n\\tb, _ := '
+         'io.ReadAll(r.Body)\\n\\tfmt.Println(len(b), err)\\n'), "go"),
+    Case("a Go workspace with a replaced module", GO + "go build -o hello . && ./hello",
+         "mkdir m; printf 'module example.org/m\\n\\ngo 1.19\\n' >m/go.mod; printf 'package m\\n\\nconst X = 3\\n' >m/m.go; "
+         "printf 'module example.org/x\\n\\ngo 1.19\\n\\nrequire example.org/m v0.0.0\\n\\nreplace example.org/m => ./m\\n' >go.mod; "
+         "printf 'package main\\n\\nimport \"example.org/m\"\\n\\nfunc main() { println(m.X) }\\n' >main.go", "go"),
     Case("go install puts a program where GOBIN says", GO + "GOBIN=$PWD/bin go install . && bin/hello", GO_PROJECT, "go"),
     Case("a module in the user's module cache is used", GO + "go build -o hello . && ./hello",
          CACHED_MODULE, "go zip", ignored=("hello",)),
     Case("cargo builds with a path dependency and runs", "cargo build --offline -q; target/debug/hello; cargo run --offline -q", CARGO_PROJECT, "cargo", ignored=BUILT),
     Case("cargo tests", "cargo test --offline -q 2>&1 | grep -o 'test result: ok. [0-9]* passed' | sort | uniq -c", CARGO_PROJECT, "cargo", ignored=BUILT),
-    Case("cargo installs below a root", "cargo install --offline -q --path . --root inst; inst/bin/hello", CARGO_PROJECT, "cargo", ignored=(*BUILT, "inst/bin/hello", "inst/.crates*")),
-    Case("cargo uses vendored sources", "cargo build --offline -q; target/debug/hello", CARGO_PROJECT + "mkdir vendor; mv dep vendor/dep; echo '{\"files\":{}}' >vendor/dep/.cargo-checksum.json; sed -i 's/dep = .*/dep = \"0.1\"/' Cargo.toml; mkdir .cargo; printf '[source.crates-io]\\nreplace-with = \"v\"\\n[source.v]\\ndirectory = \"vendor\"\\n' >.cargo/config.toml", "cargo", ignored=BUILT),
-    Case("the user's cargo settings count", "cargo hello", CARGO_PROJECT + "mkdir -p ~/.cargo; printf '[alias]\\nhello = \"run --offline -q\"\\n' >~/.cargo/config.toml", "cargo", ignored=BUILT, differs=DOTFILES),
-    Case("rustc compiles a file that uses threads and processes", "rustc -O -o out t.rs; ./out", "printf 'use std::{process::Command, thread};\\nfn main() { thread::spawn(|| println!(\"thread\")).join().unwrap(); println!(\"{:?}\", Command::new(\"echo\").arg(\"x\").output().unwrap().stdout); }\\n' >t.rs", "rustc", ignored=BUILT),
-    Case("a toolchain of rustup runs", "${RUSTUP_HOME-$HOME/.rustup}/toolchains/stable-x86_64-unknown-linux-gnu/bin/rustc", "d=~/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/bin; mkdir -p $d; printf '#!/bin/sh\\necho rustup\\n' >$d/rustc; chmod +x $d/rustc"),
-    Case("a rustup proxy in ~/.cargo/bin runs by its name", "PATH=~/.cargo/bin:$PATH cargo-hello", "d=~/.cargo/bin; mkdir -p $d; printf '#!/bin/sh\\necho proxy\\n' >$d/cargo-hello; chmod +x $d/cargo-hello"),
-    Case("javac and java", "javac -d out src/main/java/Hello.java; java -cp out Hello a b; jar --create --file h.jar -C out .; jar --list --file h.jar", JAVA, "javac java jar", ignored=("h.jar",)),
-    Case("java runs a source file and a program in jshell", "java src/main/java/Hello.java x; echo 'System.out.println(6 * 7)' | jshell -s - 2>/dev/null", JAVA, "java jshell"),
-    Case("java asks for interfaces, processes and memory", "java A.java", "printf 'import java.net.*;\\nclass A { public static void main(String[] a) throws Exception { System.out.println(NetworkInterface.getNetworkInterfaces().hasMoreElements()); System.out.println(new String(new ProcessBuilder(\"echo\", \"x\").start().getInputStream().readAllBytes())); System.out.println(Runtime.getRuntime().maxMemory() > 1e7); } }\\n' >A.java", "java"),
-    Case("jcmd and jstack look into a running program", "java W.java & sleep 3; jcmd $! VM.version | grep -c OpenJDK; jstack $! | grep -c 'java.lang.Thread.State' | sed 's/[0-9]*/N/'; kill $!; wait $! 2>/dev/null || true", "echo 'class W { public static void main(String[] a) throws Exception { Thread.sleep(60000); } }' >W.java", "java jcmd jstack"),
+    Case("cargo installs below a root", "cargo install --offline -q --path . --root inst; inst/bin/hello", CARGO_PROJECT, "cargo", ignored=(*BUILT,
+         "inst/bin/hello", "inst/.crates*")),
+    Case("cargo uses vendored sources", "cargo build --offline -q; target/debug/hello", CARGO_PROJECT +
+         "mkdir vendor; mv dep vendor/dep; echo '{\"files\":{}}' >vendor/dep/.cargo-checksum.json; sed -i 's/dep = .*/dep = \"0.1\"/' Cargo.toml; "
+         "mkdir .cargo; printf '[source.crates-io]\\nreplace-with = \"v\"\\n[source.v]\\ndirectory = \"vendor\"\\n' >.cargo/config.toml", "cargo", ignored=BUILT),
+    Case("the user's cargo settings count", "cargo hello", CARGO_PROJECT +
+         "mkdir -p ~/.cargo; printf '[alias]\\nhello = \"run --offline -q\"\\n' >~/.cargo/config.toml", "cargo", ignored=BUILT, differs=DOTFILES),
+    Case("rustc compiles a file that uses threads and processes", "rustc -O -o out t.rs; ./out",
+         "printf 'use std::{process::Command, thread};\\nfn main() { thread::spawn(|| println!(\"thread\")).join().unwrap(); "
+         "println!(\"{:?}\", Command::new(\"echo\").arg(\"x\").output().unwrap().stdout); }\\n' >t.rs", "rustc", ignored=BUILT),
+    Case("a toolchain of rustup runs", "${RUSTUP_HOME-$HOME/.rustup}/toolchains/stable-x86_64-unknown-linux-gnu/bin/rustc",
+         "d=~/.rustup/toolchains/stable-x86_64-unknown-linux-gnu/bin; mkdir -p $d; printf '#!/bin/sh\\necho rustup\\n' >$d/rustc; chmod +x $d/rustc"),
+    Case("a rustup proxy in ~/.cargo/bin runs by its name", "PATH=~/.cargo/bin:$PATH cargo-hello",
+         "d=~/.cargo/bin; mkdir -p $d; printf '#!/bin/sh\\necho proxy\\n' >$d/cargo-hello; chmod +x $d/cargo-hello"),
+    Case("javac and java",
+         "javac -d out src/main/java/Hello.java; java -cp out Hello a b; jar --create --file h.jar -C out .; jar --list --file h.jar", JAVA,
+         "javac java jar", ignored=("h.jar",)),
+    Case("java runs a source file and a program in jshell",
+         "java src/main/java/Hello.java x; echo 'System.out.println(6 * 7)' | jshell -s - 2>/dev/null", JAVA, "java jshell"),
+    Case("java asks for interfaces, processes and memory", "java A.java",
+         "printf 'import java.net.*;\\nclass A { public static void main(String[] a) throws Exception { "
+         "System.out.println(NetworkInterface.getNetworkInterfaces().hasMoreElements()); "
+         "System.out.println(new String(new ProcessBuilder(\"echo\", \"x\").start().getInputStream().readAllBytes())); "
+         "System.out.println(Runtime.getRuntime().maxMemory() > 1e7); } }\\n' >A.java", "java"),
+    Case("jcmd and jstack look into a running program",
+         "java W.java & sleep 3; jcmd $! VM.version | grep -c OpenJDK; jstack $! | grep -c 'java.lang.Thread.State' | sed 's/[0-9]*/N/'; kill $!; "
+         "wait $! 2>/dev/null || true", "echo 'class W { public static void main(String[] a) throws Exception { Thread.sleep(60000); } }' >W.java",
+         "java jcmd jstack"),
     Case("maven validates a project offline", "mvn -o -q validate; mvn -o -B validate 2>&1 | grep -o 'BUILD SUCCESS'", MAVEN, "mvn", timeout=180),
     Case("maven takes an artifact of the user's repository", "mvn -o -q validate && cat ~/.m2/repository/org/example/parent/1/parent-1.pom | wc -c",
-         "d=~/.m2/repository/org/example/parent/1; mkdir -p $d; printf '<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId><artifactId>parent</artifactId><version>1</version><packaging>pom</packaging></project>\\n' >$d/parent-1.pom; "
-         "printf '<project><modelVersion>4.0.0</modelVersion><parent><groupId>org.example</groupId><artifactId>parent</artifactId><version>1</version><relativePath/></parent><artifactId>hello</artifactId><packaging>pom</packaging></project>\\n' >pom.xml", "mvn", timeout=180),
+         "d=~/.m2/repository/org/example/parent/1; mkdir -p $d; printf "
+         "'<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId><artifactId>parent</artifactId><version>1</version><packaging>pom</packaging></project>\\n' "
+         ">$d/parent-1.pom; "
+         "printf "
+         "'<project><modelVersion>4.0.0</modelVersion><parent><groupId>org.example</groupId><artifactId>parent</artifactId><version>1</version><relativePath/></parent><artifactId>hello</artifactId><packaging>pom</packaging></project>\\n' "
+         ">pom.xml", "mvn", timeout=180),
     Case("a gradle of the user's wrapper builds", "./gradlew build; java -cp build/classes Hello", GRADLE, "javac"),
-    Case("a JDK of sdkman runs", "~/.sdkman/candidates/java/current/bin/java", "d=~/.sdkman/candidates/java/21/bin; mkdir -p $d; printf '#!/bin/sh\\necho sdkman\\n' >$d/java; chmod +x $d/java; ln -s 21 ~/.sdkman/candidates/java/current"),
+    Case("a JDK of sdkman runs", "~/.sdkman/candidates/java/current/bin/java",
+         "d=~/.sdkman/candidates/java/21/bin; mkdir -p $d; printf '#!/bin/sh\\necho sdkman\\n' >$d/java; chmod +x $d/java; "
+         "ln -s 21 ~/.sdkman/candidates/java/current"),
     Case("a JDK of the user's jdks directory runs", "~/.jdks/21/bin/java", "d=~/.jdks/21/bin; mkdir -p $d; printf '#!/bin/sh\\necho jdks\\n' >$d/java; chmod +x $d/java"),
-    Case("ruby runs, and its standard library", "ruby -rjson -rsocket -e 'puts JSON.dump({a: 1}); s = TCPServer.new(\"127.0.0.1\", 0); puts s.addr[3]; puts `echo sub`'", "", "ruby"),
+    Case("ruby runs, and its standard library",
+         "ruby -rjson -rsocket -e 'puts JSON.dump({a: 1}); s = TCPServer.new(\"127.0.0.1\", 0); puts s.addr[3]; puts `echo sub`'", "", "ruby"),
     Case("ruby lists the addresses of the host", "ruby -rsocket -e 'puts Socket.ip_address_list.size > 0, Socket.getifaddrs.size > 0'", "", "ruby"),
-    Case("rake runs tasks", "rake -q", "printf 'task default: [:a] do\\n  puts \"default\"\\nend\\ntask :a do\\n  sh \"echo a\", verbose: false\\nend\\n' >Rakefile", "rake"),
-    Case("bundler installs from a cache and runs", "bundle config set --local path vendor/bundle; bundle install --local --quiet; bundle exec ruby -e 'require \"hello_gem\"; puts HelloGem.hi'", GEM + "printf 'source \"https://example.org\"\\ngem \"hello_gem\"\\n' >Gemfile", "bundle gem", ignored=("vendor/bundle*",)),
-    Case("gem installs for the user", "gem install -q --local --no-document --user-install vendor/cache/hello_gem-1.0.0.gem >/dev/null 2>&1; ruby -rhello_gem -e 'puts HelloGem.hi'", GEM, "gem"),
-    Case("a ruby of rbenv runs", "~/.rbenv/versions/3.3.0/bin/ruby", "d=~/.rbenv/versions/3.3.0/bin; mkdir -p $d; printf '#!/bin/sh\\necho rbenv\\n' >$d/ruby; chmod +x $d/ruby"),
-    Case("a ruby of rvm runs", "~/.rvm/rubies/ruby-3.3.0/bin/ruby", "d=~/.rvm/rubies/ruby-3.3.0/bin; mkdir -p $d; printf '#!/bin/sh\\necho rvm\\n' >$d/ruby; chmod +x $d/ruby"),
-    Case("a tool of asdf runs by its shim", "~/.asdf/shims/tool", "mkdir -p ~/.asdf/shims ~/.asdf/installs/tool/1/bin; printf '#!/bin/sh\\necho asdf\\n' >~/.asdf/installs/tool/1/bin/tool; printf '#!/bin/sh\\nexec ~/.asdf/installs/tool/1/bin/tool\\n' >~/.asdf/shims/tool; chmod +x ~/.asdf/shims/tool ~/.asdf/installs/tool/1/bin/tool"),
-    Case("a compiler of ghcup and one of dotnet run", "~/.ghcup/bin/ghc; ~/.dotnet/dotnet", "mkdir -p ~/.ghcup/bin ~/.dotnet; printf '#!/bin/sh\\necho ghc\\n' >~/.ghcup/bin/ghc; printf '#!/bin/sh\\necho dotnet\\n' >~/.dotnet/dotnet; chmod +x ~/.ghcup/bin/ghc ~/.dotnet/dotnet"),
-    Case("perl's tests run with prove", "prove -q t | tail -1; perl -MFile::Temp -MSocket -e 'print File::Temp->new ? \"ok\\n\" : \"\"'", "mkdir t; printf 'use Test::More tests => 1;\\nok(1);\\n' >t/a.t", "prove perl"),
-    Case("a Perl module is made and installed below the project", "perl Makefile.PL INSTALL_BASE=$PWD/out >/dev/null; make -s install >/dev/null 2>&1; perl -Iout/lib/perl5 -MHello -e 'print Hello::hi()'", "mkdir lib; printf 'package Hello;\\nour $VERSION = 1;\\nsub hi { \"hi\\n\" }\\n1;\\n' >lib/Hello.pm; printf 'use ExtUtils::MakeMaker;\\nWriteMakefile(NAME => \"Hello\", VERSION_FROM => \"lib/Hello.pm\");\\n' >Makefile.PL", "perl make", ignored=("out/*", "blib*", "Makefile", "MYMETA*", "pm_to_blib")),
+    Case("rake runs tasks", "rake -q",
+         "printf 'task default: [:a] do\\n  puts \"default\"\\nend\\ntask :a do\\n  sh \"echo a\", verbose: false\\nend\\n' >Rakefile", "rake"),
+    Case("bundler installs from a cache and runs",
+         "bundle config set --local path vendor/bundle; bundle install --local --quiet; bundle exec ruby -e 'require \"hello_gem\"; puts HelloGem.hi'", GEM +
+         "printf 'source \"https://example.org\"\\ngem \"hello_gem\"\\n' >Gemfile", "bundle gem", ignored=("vendor/bundle*",)),
+    Case("gem installs for the user",
+         "gem install -q --local --no-document --user-install vendor/cache/hello_gem-1.0.0.gem >/dev/null 2>&1; ruby -rhello_gem -e 'puts HelloGem.hi'", GEM,
+         "gem"),
+    Case("a ruby of rbenv runs", "~/.rbenv/versions/3.3.0/bin/ruby",
+         "d=~/.rbenv/versions/3.3.0/bin; mkdir -p $d; printf '#!/bin/sh\\necho rbenv\\n' >$d/ruby; chmod +x $d/ruby"),
+    Case("a ruby of rvm runs", "~/.rvm/rubies/ruby-3.3.0/bin/ruby",
+         "d=~/.rvm/rubies/ruby-3.3.0/bin; mkdir -p $d; printf '#!/bin/sh\\necho rvm\\n' >$d/ruby; chmod +x $d/ruby"),
+    Case("a tool of asdf runs by its shim", "~/.asdf/shims/tool",
+         "mkdir -p ~/.asdf/shims ~/.asdf/installs/tool/1/bin; printf '#!/bin/sh\\necho asdf\\n' >~/.asdf/installs/tool/1/bin/tool; "
+         "printf '#!/bin/sh\\nexec ~/.asdf/installs/tool/1/bin/tool\\n' >~/.asdf/shims/tool; "
+         "chmod +x ~/.asdf/shims/tool ~/.asdf/installs/tool/1/bin/tool"),
+    Case("a compiler of ghcup and one of dotnet run", "~/.ghcup/bin/ghc; ~/.dotnet/dotnet",
+         "mkdir -p ~/.ghcup/bin ~/.dotnet; printf '#!/bin/sh\\necho ghc\\n' >~/.ghcup/bin/ghc; printf '#!/bin/sh\\necho dotnet\\n' >~/.dotnet/dotnet; "
+         "chmod +x ~/.ghcup/bin/ghc ~/.dotnet/dotnet"),
+    Case("perl's tests run with prove", "prove -q t | tail -1; perl -MFile::Temp -MSocket -e 'print File::Temp->new ? \"ok\\n\" : \"\"'",
+         "mkdir t; printf 'use Test::More tests => 1;\\nok(1);\\n' >t/a.t", "prove perl"),
+    Case("a Perl module is made and installed below the project",
+         "perl Makefile.PL INSTALL_BASE=$PWD/out >/dev/null; make -s install >/dev/null 2>&1; perl -Iout/lib/perl5 -MHello -e 'print Hello::hi()'",
+         "mkdir lib; printf 'package Hello;\\nour $VERSION = 1;\\nsub hi { \"hi\\n\" }\\n1;\\n' >lib/Hello.pm; "
+         "printf 'use ExtUtils::MakeMaker;\\nWriteMakefile(NAME => \"Hello\", VERSION_FROM => \"lib/Hello.pm\");\\n' >Makefile.PL", "perl make", ignored=(
+         "out/*", "blib*", "Makefile", "MYMETA*", "pm_to_blib")),
     Case("lua runs", "lua5.4 -e 'print(_VERSION, io.popen(\"echo x\"):read())'", "", "lua5.4"),
 ]

@@ -39,7 +39,10 @@ nvm() {
 }
 EOP
 """
-ASK = "for i in $(seq 60); do curl -sf http://127.0.0.1:{0}/{1} >got && break; kill -0 $server; sleep 0.2; done; head -c 60 got; kill $server; wait $server 2>/dev/null || true; rm got"
+ASK = (
+    "for i in $(seq 60); do curl -sf http://127.0.0.1:{0}/{1} >got && break; kill -0 $server; sleep 0.2; done; head -c 60 got; kill $server; "
+    "wait $server 2>/dev/null || true; rm got"
+)
 NODE = "node npm"
 MODULES = ("node_modules/*", "node_modules", ".vite*")
 
@@ -47,37 +50,75 @@ CASES = [
     Case("npm ci from a lock file", f"npm ci {QUIET}; node app.js; npm test --silent", LOCKED, NODE),
     Case("npm install writes the lock file", f"npm install {QUIET}; npm start --silent; npm ls", PACKED, NODE),
     Case("npm install below a workspace", f"npm install {QUIET}; npm run say --workspaces --silent", SPACES, NODE),
-    Case("npm installs for all projects (--global) and the program runs by its name", f"npm install --global {QUIET} ./store/leaf-1.0.0.tgz >/dev/null; export PATH=$(npm prefix --global)/bin:$PATH; leaf",
+    Case("npm installs for all projects (--global) and the program runs by its name",
+         f"npm install --global {QUIET} ./store/leaf-1.0.0.tgz >/dev/null; export PATH=$(npm prefix --global)/bin:$PATH; leaf",
          PACKED + "npm config set prefix ~/.npm-global --location=user", NODE),
     Case("npm exec and npx run a project's program", "npm exec --offline leaf; npx --offline leaf", LOCKED + f"npm ci {QUIET}", NODE),
-    Case("npm installs a directory of the project as a link", f"npm install {QUIET} ./store/branch; node app.js; readlink node_modules/branch", LOCKED + f"npm ci {QUIET}", NODE),
+    Case("npm installs a directory of the project as a link", f"npm install {QUIET} ./store/branch; node app.js; readlink node_modules/branch", LOCKED +
+         f"npm ci {QUIET}", NODE),
     Case("npm pack makes the same archive", "npm pack --silent; tar -tf app-1.0.0.tgz", PACKED, NODE, ignored=("*.tgz",)),
-    Case("pnpm install from packed files", "pnpm install --offline --reporter=silent; node app.js; ls node_modules/.bin", PACKED, "node pnpm", ignored=("node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
-    Case("pnpm runs a workspace", "pnpm install --offline --reporter=silent; pnpm -r run say 2>&1 | grep -E '(a|b)$' | tail -2", SPACES.replace('"a": "1.0.0"', '"a": "workspace:*"') + "printf 'packages: [\"packages/*\"]\\n' >pnpm-workspace.yaml", "node pnpm", ignored=("node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
+    Case("pnpm install from packed files", "pnpm install --offline --reporter=silent; node app.js; ls node_modules/.bin", PACKED, "node pnpm", ignored=(
+         "node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
+    Case("pnpm runs a workspace", "pnpm install --offline --reporter=silent; pnpm -r run say 2>&1 | grep -E '(a|b)$' | tail -2", SPACES.replace(
+         '"a": "1.0.0"', '"a": "workspace:*"') + "printf 'packages: [\"packages/*\"]\\n' >pnpm-workspace.yaml", "node pnpm", ignored=(
+         "node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
     Case("yarn install from packed files", "yarn install --offline --silent --no-progress; node app.js", PACKED, "node yarn", ignored=("node_modules/.yarn-integrity",)),
-    Case("yarn runs a workspace", "yarn install --offline --silent; yarn workspaces --silent run say | grep -E '^(a|b)$'", SPACES, "node yarn", ignored=("node_modules/.yarn-integrity",)),
-    Case("a tree that pnpm made outside works", "node app.js; node_modules/.bin/leaf", PACKED + "pnpm install --offline --reporter=silent", "node pnpm", ignored=("node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
-    Case("vite serves a project", "vite --host 127.0.0.1 --port 5188 >log 2>&1 & server=$!; " + ASK.format(5188, "main.js") + "; rm -f log", "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html", "node vite", ignored=MODULES),
-    Case("vite --host serves on all addresses", "vite --host --port 5189 >log 2>&1 & server=$!; " + ASK.format(5189, "main.js") + "; grep -c Local log; rm -f log", "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html", "node vite", ignored=MODULES),
-    Case("vite build makes the same files", "vite build --logLevel warn; ls dist/assets", "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html", "node vite", ignored=MODULES),
-    Case("http-server serves a directory", "http-server -s -p 8098 . >log 2>&1 & server=$!; " + ASK.format(8098, "f") + "; cat log; rm -f log", "echo served >f", "node http-server"),
-    Case("husky is set up and its hook runs at a commit", "node_modules/.bin/husky; echo 'echo husky ran' >.husky/pre-commit; git add .husky/pre-commit; git commit -qm x; git config core.hooksPath", "git init -q; echo '{}' >package.json; echo node_modules >.gitignore; git add .; git commit -qm start;" + OURS, "node", ignored=MODULES, differs=GIT_CONFIG),
-    Case("husky's hook that the user set up runs at a commit", "echo x >x; git add x; git commit -qm x", "git init -q; echo '{}' >package.json; echo node_modules >.gitignore;" + OURS + "node_modules/.bin/husky; echo 'echo husky ran' >.husky/pre-commit; git add .; git commit -qm start 2>/dev/null", "node", ignored=MODULES),
-    Case("nvm use takes the user's node", "[ -z \"${NVM_DIR-}\" ] || unset NVM_DIR; export NVM_DIR=/home/alice/.nvm; . /home/alice/.nvm/nvm.sh; nvm use default; tool; node -p 1+1", NVM, "node"),
+    Case("yarn runs a workspace", "yarn install --offline --silent; yarn workspaces --silent run say | grep -E '^(a|b)$'", SPACES, "node yarn", ignored=(
+         "node_modules/.yarn-integrity",)),
+    Case("a tree that pnpm made outside works", "node app.js; node_modules/.bin/leaf", PACKED + "pnpm install --offline --reporter=silent",
+         "node pnpm", ignored=("node_modules/.modules.yaml", "node_modules/.pnpm-workspace-state*")),
+    Case("vite serves a project", "vite --host 127.0.0.1 --port 5188 >log 2>&1 & server=$!; " + ASK.format(5188, "main.js") + "; rm -f log",
+         "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html", "node vite", ignored=MODULES),
+    Case("vite --host serves on all addresses", "vite --host --port 5189 >log 2>&1 & server=$!; " + ASK.format(5189, "main.js") +
+         "; grep -c Local log; rm -f log", "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html",
+         "node vite", ignored=MODULES),
+    Case("vite build makes the same files", "vite build --logLevel warn; ls dist/assets",
+         "echo 'console.log(1)' >main.js; echo '<script type=module src=/main.js></script>' >index.html", "node vite", ignored=MODULES),
+    Case("http-server serves a directory", "http-server -s -p 8098 . >log 2>&1 & server=$!; " + ASK.format(8098, "f") + "; cat log; rm -f log",
+         "echo served >f", "node http-server"),
+    Case("husky is set up and its hook runs at a commit",
+         "node_modules/.bin/husky; echo 'echo husky ran' >.husky/pre-commit; git add .husky/pre-commit; git commit -qm x; git config core.hooksPath",
+         "git init -q; echo '{}' >package.json; echo node_modules >.gitignore; git add .; git commit -qm start;" + OURS, "node", ignored=MODULES, differs=GIT_CONFIG),
+    Case("husky's hook that the user set up runs at a commit", "echo x >x; git add x; git commit -qm x",
+         "git init -q; echo '{}' >package.json; echo node_modules >.gitignore;" + OURS +
+         "node_modules/.bin/husky; echo 'echo husky ran' >.husky/pre-commit; git add .; git commit -qm start 2>/dev/null", "node", ignored=MODULES),
+    Case("nvm use takes the user's node",
+         "[ -z \"${NVM_DIR-}\" ] || unset NVM_DIR; export NVM_DIR=/home/alice/.nvm; . /home/alice/.nvm/nvm.sh; nvm use default; tool; node -p 1+1", NVM,
+         "node"),
     Case("nvm from the session's home takes the user's node", ". ~/.nvm/nvm.sh; nvm use default; tool", NVM, "node"),
-    Case("a node of nvm is in the PATH that the user starts with", "tool", NVM + "ln -s ~/.nvm/versions/node/v24.1.0/bin/tool ~/.local/bin/ 2>/dev/null || { mkdir -p ~/.local/bin; ln -s ~/.nvm/versions/node/v24.1.0/bin/tool ~/.local/bin/; }", "node"),
-    Case("a node of fnm runs", "~/.local/share/fnm/node-versions/v24.1.0/installation/bin/tool", "d=~/.local/share/fnm/node-versions/v24.1.0/installation/bin; mkdir -p $d; printf '#!/bin/sh\\necho fnm-tool\\n' >$d/tool; chmod +x $d/tool"),
-    Case("a node of volta runs", "~/.volta/tools/image/node/24.1.0/bin/tool", "d=~/.volta/tools/image/node/24.1.0/bin; mkdir -p $d ~/.volta/bin; printf '#!/bin/sh\\necho volta-tool\\n' >$d/tool; chmod +x $d/tool"),
+    Case("a node of nvm is in the PATH that the user starts with", "tool", NVM +
+         "ln -s ~/.nvm/versions/node/v24.1.0/bin/tool ~/.local/bin/ 2>/dev/null || { mkdir -p ~/.local/bin; "
+         "ln -s ~/.nvm/versions/node/v24.1.0/bin/tool ~/.local/bin/; }", "node"),
+    Case("a node of fnm runs", "~/.local/share/fnm/node-versions/v24.1.0/installation/bin/tool",
+         "d=~/.local/share/fnm/node-versions/v24.1.0/installation/bin; mkdir -p $d; printf '#!/bin/sh\\necho fnm-tool\\n' >$d/tool; chmod +x $d/tool"),
+    Case("a node of volta runs", "~/.volta/tools/image/node/24.1.0/bin/tool",
+         "d=~/.volta/tools/image/node/24.1.0/bin; mkdir -p $d ~/.volta/bin; printf '#!/bin/sh\\necho volta-tool\\n' >$d/tool; chmod +x $d/tool"),
     Case("a node of n (N_PREFIX) runs", "~/n/bin/tool", "mkdir -p ~/n/bin; printf '#!/bin/sh\\necho n-tool\\n' >~/n/bin/tool; chmod +x ~/n/bin/tool"),
-    Case("a program of bun's and deno's homes runs", "~/.bun/bin/bun; ~/.deno/bin/deno", "mkdir -p ~/.bun/bin ~/.deno/bin; for p in bun deno; do printf '#!/bin/sh\\necho %s\\n' $p >~/.$p/bin/$p; chmod +x ~/.$p/bin/$p; done"),
+    Case("a program of bun's and deno's homes runs", "~/.bun/bin/bun; ~/.deno/bin/deno",
+         "mkdir -p ~/.bun/bin ~/.deno/bin; for p in bun deno; do printf '#!/bin/sh\\necho %s\\n' $p >~/.$p/bin/$p; chmod +x ~/.$p/bin/$p; done"),
     Case("node lists the network interfaces", "node -p 'Object.keys(os.networkInterfaces()).join()'", "", "node"),
     Case("node counts processors and memory", "node -p '[os.availableParallelism() > 0, os.totalmem() > 1e8, os.hostname().length > 0].join()'", "", "node"),
-    Case("node's worker threads share memory", "node -e 'const {Worker} = require(\"worker_threads\"); const b = new SharedArrayBuffer(8); const w = new Worker(\"const a = new Int32Array(require(\\\"worker_threads\\\").workerData); Atomics.add(a, 0, 5)\", {eval: true, workerData: b}); w.on(\"exit\", () => console.log(new Int32Array(b)[0]))'", "", "node"),
-    Case("node starts child processes and a cluster", "node c.js", "printf 'const c = require(\"cluster\"), {execSync, fork} = require(\"child_process\");\\nif (c.isPrimary) { console.log(execSync(\"echo child\").toString().trim()); c.fork(); c.on(\"exit\", (w, code) => console.log(\"worker\", code)); } else { require(\"net\").createServer().listen(0, () => process.exit(3)); }\\n' >c.js", "node"),
-    Case("node watches a directory", "node w.js", "printf 'const fs = require(\"fs\");\\nfs.watch(\".\", (e, f) => { if (f === \"new\") { console.log(e, f); process.exit(); } });\\nsetTimeout(() => fs.writeFileSync(\"new\", \"\"), 300);\\n' >w.js", "node"),
-    Case("nodemon starts a program again when its file changes", "touch log; nodemon -q --delay 0.1 a.js >log & p=$!; until grep -q 1 log; do sleep 0.1; done; sleep 1; echo 'console.log(2)' >a.js; until grep -q 2 log; do sleep 0.1; done; kill $p; wait $p 2>/dev/null || true; cat log; rm log", "echo 'console.log(1)' >a.js", "node nodemon"),
+    Case("node's worker threads share memory", "node -e 'const {Worker} = require(\"worker_threads\"); const b = new SharedArrayBuffer(8); "
+         "const w = new Worker(\"const a = new Int32Array(require(\\\"worker_threads\\\").workerData); "
+         "Atomics.add(a, 0, 5)\", {eval: true, workerData: b}); w.on(\"exit\", () => console.log(new Int32Array(b)[0]))'", "", "node"),
+    Case("node starts child processes and a cluster", "node c.js",
+         "printf 'const c = require(\"cluster\"), {execSync, fork} = require(\"child_process\");\\nif (c.isPrimary) { console.log(execSync(\"echo "
+         "child\").toString().trim()); c.fork(); c.on(\"exit\", (w, code) => console.log(\"worker\", code)); "
+         "} else { require(\"net\").createServer().listen(0, () => process.exit(3)); }\\n' >c.js", "node"),
+    Case("node watches a directory", "node w.js",
+         "printf 'const fs = require(\"fs\");\\nfs.watch(\".\", (e, f) => { if (f === \"new\") { console.log(e, f); process.exit(); "
+         "} });\\nsetTimeout(() => fs.writeFileSync(\"new\", \"\"), 300);\\n' >w.js", "node"),
+    Case("nodemon starts a program again when its file changes",
+         "touch log; nodemon -q --delay 0.1 a.js >log & p=$!; until grep -q 1 log; do sleep 0.1; done; sleep 1; echo 'console.log(2)' >a.js; "
+         "until grep -q 2 log; do sleep 0.1; done; kill $p; wait $p 2>/dev/null || true; cat log; rm log", "echo 'console.log(1)' >a.js",
+         "node nodemon"),
     Case("mocha runs a project's tests", "mocha --reporter dot t.js", "printf 'it(\"adds\", () => { if (1 + 1 !== 2) throw 1; });\\n' >t.js", "node mocha"),
-    Case("tsc compiles a project", "tsc -p .; node out/a.js", "printf '{\"compilerOptions\": {\"outDir\": \"out\", \"strict\": true, \"target\": \"es2022\", \"module\": \"commonjs\"}, \"files\": [\"a.ts\"]}' >tsconfig.json; echo 'const x: number = 2; console.log(x);' >a.ts", "node tsc"),
-    Case("node's own test runner finds tests", "node --test --test-reporter=tap t.test.js | grep -E '^# (pass|fail)'", "printf 'const t = require(\"node:test\"); t(\"x\", () => {});\\n' >t.test.js", "node"),
-    Case("node writes a CPU profile and a heap snapshot", "node --cpu-prof --cpu-prof-name=p.cpuprofile -e 1; node -e 'require(\"v8\").writeHeapSnapshot(\"h.heapsnapshot\")'; ls", "", "node", ignored=("*.cpuprofile", "*.heapsnapshot")),
+    Case("tsc compiles a project", "tsc -p .; node out/a.js",
+         "printf '{\"compilerOptions\": {\"outDir\": \"out\", \"strict\": true, \"target\": \"es2022\", \"module\": \"commonjs\"}, \"files\": "
+         "[\"a.ts\"]}' >tsconfig.json; echo 'const x: number = 2; console.log(x);' >a.ts", "node tsc"),
+    Case("node's own test runner finds tests", "node --test --test-reporter=tap t.test.js | grep -E '^# (pass|fail)'",
+         "printf 'const t = require(\"node:test\"); t(\"x\", () => {});\\n' >t.test.js", "node"),
+    Case("node writes a CPU profile and a heap snapshot",
+         "node --cpu-prof --cpu-prof-name=p.cpuprofile -e 1; node -e 'require(\"v8\").writeHeapSnapshot(\"h.heapsnapshot\")'; ls", "", "node", ignored=(
+         "*.cpuprofile", "*.heapsnapshot")),
 ]

@@ -71,7 +71,8 @@ def program(what, path):
 def cache(what, directory):
     """By the place that its tool looks at, in the home of whoever runs it."""
     inside = {"~/.cargo/git/db": "${CARGO_HOME-$HOME/.cargo}/git/db"}.get(directory, directory)
-    return Case(f"the user's cache of {what} is there", f"cat {inside}/entry; echo more >{inside}/other; cat {inside}/other", f"mkdir -p {directory}; echo kept >{directory}/entry")
+    return Case(f"the user's cache of {what} is there", f"cat {inside}/entry; echo more >{inside}/other; cat {inside}/other",
+         f"mkdir -p {directory}; echo kept >{directory}/entry")
 
 
 CASES = [*(program(*one) for one in PROGRAMS), *(cache(*one) for one in CACHES)]
