@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
+import record_check
 
 HERE = Path(__file__).resolve().parent
 sys.path.append(str(HERE.parent / "system"))
@@ -44,6 +45,7 @@ def work_machine(machine_name):
         booted.write(PLAYING_AGENT, (HERE.parent / "system/playing_agent.py").read_text(), mode=0o755)
         booted.install_policy(PLAYING_POLICY)
         yield booted
+        record_check.require_valid(booted)
         booted.stop()
 
 

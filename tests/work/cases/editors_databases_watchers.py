@@ -39,12 +39,13 @@ CASES = [
          "redis-server --port 6391 --dir $PWD >log & until redis-cli -p 6391 ping >/dev/null 2>&1; do sleep 0.1; done; redis-cli -p 6391 set a 1; "
          "redis-cli -p 6391 save; redis-cli -p 6391 shutdown; wait; ls; rm dump.rdb log", "", "redis-server redis-cli"),
     Case("inotifywait sees what changes",
-         "inotifywait -q -e create,moved_to --format '%e %f' -m . >log 2>&1 & sleep 0.5; echo x >a; mv a b; sleep 0.5; kill $!; "
-         "wait $! 2>/dev/null || true; grep -v log log; rm log", "", "inotifywait"),
+         "inotifywait -e create,moved_to --format '%e %f' -m . >log 2>err & until grep -q established err; do sleep 0.1; done; echo x >a; mv a b; "
+         "until grep -q b log; do sleep 0.1; done; kill $!; wait $! 2>/dev/null || true; grep -vE 'log|err' log; rm log err", "", "inotifywait"),
     Case("inotifywait watches a tree",
-         "inotifywait -q -r -m -e close_write --format '%w%f' many >log 2>&1 & until [ -e /proc/$!/fd/3 ]; do sleep 0.1; done; sleep 1; "
-         "echo y >many/d7/f7; sleep 0.5; kill $!; wait $! 2>/dev/null || true; cat log; rm log", MANY, "inotifywait"),
-    Case("entr runs a command again", "(ls f | entr -n -p sh -c 'cat f; kill $PPID' 2>/dev/null) & sleep 0.5; echo two >f; wait $! || true", "echo one >f", "entr"),
+         "inotifywait -r -m -e close_write --format '%w%f' many >log 2>err & until grep -q established err; do sleep 0.1; done; echo y >many/d7/f7; "
+         "until grep -q f7 log; do sleep 0.1; done; kill $!; wait $! 2>/dev/null || true; cat log; rm log err", MANY, "inotifywait"),
+    Case("entr runs a command again",
+         "(ls f | entr -n -p sh -c 'cat f; kill $PPID' 2>/dev/null) & while kill -0 $! 2>/dev/null; do echo two >f; sleep 0.3; done; wait $! || true", "echo one >f", "entr"),
     Case("watch, timeout and time", "timeout 5 sh -c 'exit 3' || echo $?; timeout 0.2 sleep 5 || echo $?; command time -f %x true", "", "time"),
     Case("a tree of a thousand files is copied, counted and removed",
          "cp -r many copy; find copy -type f | wc -l; diff -r many copy; rm -r copy; find many -name f7 -delete; find many -type f | wc -l", MANY),

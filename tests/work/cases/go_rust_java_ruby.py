@@ -101,7 +101,7 @@ CASES = [
          "System.out.println(new String(new ProcessBuilder(\"echo\", \"x\").start().getInputStream().readAllBytes())); "
          "System.out.println(Runtime.getRuntime().maxMemory() > 1e7); } }\\n' >A.java", "java"),
     Case("jcmd and jstack look into a running program",
-         "java W.java & sleep 3; jcmd $! VM.version | grep -c OpenJDK; jstack $! | grep -c 'java.lang.Thread.State' | sed 's/[0-9]*/N/'; kill $!; "
+         "java W.java & until jcmd $! VM.version >/dev/null 2>&1; do sleep 0.2; done; jcmd $! VM.version | grep -c OpenJDK; jstack $! | grep -c 'java.lang.Thread.State' | sed 's/[0-9]*/N/'; kill $!; "
          "wait $! 2>/dev/null || true", "echo 'class W { public static void main(String[] a) throws Exception { Thread.sleep(60000); } }' >W.java",
          "java jcmd jstack"),
     Case("maven validates a project offline", "mvn -o -q validate; mvn -o -B validate 2>&1 | grep -o 'BUILD SUCCESS'", MAVEN, "mvn", timeout=180),

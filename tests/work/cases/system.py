@@ -13,7 +13,7 @@ CASES = [
     Case("ip lists addresses and routes", "ip -brief addr | awk '{print $1}'; ip route | wc -l; ip -6 addr show lo | grep -c inet6", "", "ip"),
     Case("hostname tells name and addresses", "hostname | wc -w; hostname -I | wc -l; hostname -s | wc -w", "", "hostname"),
     Case("ifconfig and netstat", "/usr/sbin/ifconfig -a | grep -o '^lo'; netstat -rn | head -1; netstat -ltn | head -1", "", "netstat"),
-    Case("ss lists sockets that listen", "nc -l 127.0.0.1 7654 & sleep 0.3; ss -ltn | grep -c 7654; kill $!", "", "ss nc"),
+    Case("ss lists sockets that listen", "nc -l 127.0.0.1 7654 & for i in $(seq 50); do ss -ltn 2>/dev/null | grep -q 7654 && break; sleep 0.1; done; ss -ltn | grep -c 7654; kill $!", "", "ss nc"),
     Case("getent asks for hosts, users and groups",
          "getent hosts localhost; getent passwd root | cut -d: -f1,3; getent group root | cut -d: -f1,3; getent services http/tcp | "
          "awk '{print $1, $2}'"),
