@@ -82,3 +82,13 @@ GIT_PROGRAMS = Difference(
     "They lie in your home or are lines of shell of yours, which a session does not see; and it starts nothing that it was not shown.",
     "Set them in the repository from outside (`git config filter.NAME.clean …`), with a program that the session has.",
 )
+NO_NAMESPACES = Difference(
+    "Programs that build a sandbox of their own fail: `unshare`, `bwrap`, `podman`, chromium's",
+    "New namespaces open much of the kernel to whoever may make them.",
+    "Run chromium and what drives it with `--no-sandbox`: the session is the sandbox. Run containers outside.",
+)
+NO_PERSONALITY = Difference(
+    "`setarch` fails, so no program runs without random addresses",
+    "The same call switches protections of programs off.",
+    "Work with random addresses (in gdb: `set disable-randomization off`).",
+)

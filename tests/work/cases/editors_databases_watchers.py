@@ -39,10 +39,10 @@ CASES = [
          "redis-server --port 6391 --dir $PWD >log & until redis-cli -p 6391 ping >/dev/null 2>&1; do sleep 0.1; done; redis-cli -p 6391 set a 1; "
          "redis-cli -p 6391 save; redis-cli -p 6391 shutdown; wait; ls; rm dump.rdb log", "", "redis-server redis-cli"),
     Case("inotifywait sees what changes",
-         "inotifywait -e create,moved_to --format '%e %f' -m . >log 2>err & until grep -q established err; do sleep 0.1; done; echo x >a; mv a b; "
+         "inotifywait -e create,moved_to --format '%e %f' -m . >log 2>err & until grep -qs established err; do sleep 0.1; done; echo x >a; mv a b; "
          "until grep -q b log; do sleep 0.1; done; kill $!; wait $! 2>/dev/null || true; grep -vE 'log|err' log; rm log err", "", "inotifywait"),
     Case("inotifywait watches a tree",
-         "inotifywait -r -m -e close_write --format '%w%f' many >log 2>err & until grep -q established err; do sleep 0.1; done; echo y >many/d7/f7; "
+         "inotifywait -r -m -e close_write --format '%w%f' many >log 2>err & until grep -qs established err; do sleep 0.1; done; echo y >many/d7/f7; "
          "until grep -q f7 log; do sleep 0.1; done; kill $!; wait $! 2>/dev/null || true; cat log; rm log err", MANY, "inotifywait"),
     Case("entr runs a command again",
          "(ls f | entr -n -p sh -c 'cat f; kill $PPID' 2>/dev/null) & while kill -0 $! 2>/dev/null; do echo two >f; sleep 0.3; done; wait $! || true", "echo one >f", "entr"),

@@ -154,6 +154,9 @@ CASES = [
     Case("git called by git with GIT_INDEX_FILE works on that index",
          "cp .git/index other; echo x >x; GIT_INDEX_FILE=$PWD/other git add x; git status --porcelain x; rm other", START),
     Case("an editor of the session writes the message", "echo x >>file; GIT_EDITOR='f() { echo edited >\"$1\"; }; f' git commit -qa; git log -1 --format=%s", START),
+    Case("a clone from a daemon on localhost",
+         "git daemon --base-path=$PWD --export-all --reuseaddr --listen=127.0.0.1 --port=9419 --pid-file=$PWD/pid & until timeout 5 git ls-remote -q git://127.0.0.1:9419/up.git "
+         ">/dev/null 2>&1; do sleep 0.1; done; git clone -q git://127.0.0.1:9419/up.git c; git -C c log --format=%s | wc -l; kill $(cat pid); wait || true; rm -f pid", REMOTE),
     Case("rerere resolves the second time as the first", "git merge other >/dev/null 2>&1 || true; cat file; git merge --abort",
          START +
          "git config --global rerere.enabled true; git checkout -qb other; echo o >file; git commit -qam o; git checkout -q main; echo m >file; "

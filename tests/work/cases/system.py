@@ -1,7 +1,7 @@
 """Shells, and what programs ask of the host: manuals, packages, addresses, limits, /proc, /dev/shm, languages and times."""
 
 from case import Case
-from reasons import ACCOUNT_NAME, DOTFILES, NO_CORES, NO_HOST_PROCESSES, NO_OTHER_HOMES, NO_PING, NO_SUDO, NO_SYSTEMCTL, VARIABLES
+from reasons import ACCOUNT_NAME, DOTFILES, NO_CORES, NO_HOST_PROCESSES, NO_NAMESPACES, NO_OTHER_HOMES, NO_PERSONALITY, NO_PING, NO_SUDO, NO_SYSTEMCTL, VARIABLES
 
 CASES = [
     Case("man shows a manual", "man ls | head -3 | tail -1; man -w ls", "", "man"),
@@ -45,6 +45,9 @@ CASES = [
     Case("free, df and du tell of memory and space", "free -m | head -1 | wc -w; df --output=avail . | wc -l; du -sb f | cut -f1", "echo x >f"),
     Case("mount and findmnt tell where the project lies", "findmnt -no FSTYPE -T . | wc -l; stat -f -c %T . ; mount | wc -l | sed 's/[0-9]*/N/'"),
     Case("whoami, id and logname", "whoami; id -un; id -Gn | wc -w", "", differs=ACCOUNT_NAME),
+    Case("a program makes namespaces of its own", "unshare --user --map-root-user id -u; unshare -Urmp --fork true", "", "unshare", differs=NO_NAMESPACES),
+    Case("bubblewrap builds a sandbox", "bwrap --ro-bind / / --dev /dev --unshare-all true; echo built", "", "bwrap", differs=NO_NAMESPACES),
+    Case("a program runs without random addresses (setarch)", "setarch -R sh -c 'echo ran'; setarch --list | grep -c x86_64", "", "setarch", differs=NO_PERSONALITY),
     Case("sudo is asked", "sudo -n true 2>/dev/null && echo root || echo no", "", differs=NO_SUDO),
     Case("another user's home is asked for", "ls -d /home/bob; ls /home | wc -l", "", differs=NO_OTHER_HOMES),
     Case("systemctl asks the host's manager", "systemctl is-system-running >/dev/null; systemctl show -p Version | cut -c1-7", "", "systemctl", differs=NO_SYSTEMCTL),
