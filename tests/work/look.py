@@ -46,6 +46,8 @@ def look(top):
     for directory, directories, files in os.walk(top):
         if ".git" in directories or ".git" in files:
             repositories.append(directory)
+        if ".kept" in directories:  # what a case brings along so that it need not be made each time
+            directories.remove(".kept")
         if os.path.basename(directory) == ".git":
             directories[:] = [one for one in directories if one == "hooks"]
             files = [one for one in files if one == "config"]

@@ -3,8 +3,10 @@
 from case import Case
 from reasons import DOTFILES
 
-GO = "export GOPROXY=off GOFLAGS=-mod=mod GOTOOLCHAIN=local\n"
-GO_PROJECT = """
+GO = "export GOPROXY=off GOFLAGS=-mod=mod GOTOOLCHAIN=local GOCACHE=$PWD/.kept\n"
+# Go's own library, compiled once: newer ones come without, and a home is new for every run.
+COMPILED = "[ -e /var/tmp/kept-go ] || GOCACHE=/var/tmp/kept-go GOPROXY=off go build net/http/httptest testing; cp -a /var/tmp/kept-go .kept\n"
+GO_PROJECT = COMPILED + """
 printf 'module example.org/hello\\n\\ngo 1.19\\n' >go.mod; mkdir -p lib
 printf 'package lib\\n\\nfunc Twice(x int) int { return 2 * x }\\n' >lib/lib.go
 printf 'package lib\\n\\nimport "testing"\\n\\nfunc TestTwice(t *testing.T) {\\n\\tif Twice(2) != 4 {\\n\\t\\tt.Fatal()\\n\\t}\\n}\\n' >lib/lib_test.go
@@ -14,12 +16,11 @@ printf 'package main\\n\\nimport (\\n\\t"fmt"\\n\\n\\t"example.org/hello/lib"\\n
 
 def go_program(imports, body):
     listed = "".join(f'\\t"{one}"\\n' for one in imports.split())
-    return f"printf 'module example.org/x\\n\\ngo 1.19\\n' >go.mod; printf 'package main\\n\\nimport (\\n{listed})\\n\\nfunc main() {{\\n{body}}}\\n' >main.go"
+    return COMPILED + f"printf 'module example.org/x\\n\\ngo 1.19\\n' >go.mod; printf 'package main\\n\\nimport (\\n{listed})\\n\\nfunc main() {{\\n{body}}}\\n' >main.go"
 
 
 CACHED_MODULE = (
-    GO
-    + r"""
+    COMPILED + GO + r"""
 d=~/go/pkg/mod/cache/download/example.org/m/@v; m=example.org/m@v1.0.0; mkdir -p $d ~/go/pkg/mod/$m
 echo 'module example.org/m' | tee $d/v1.0.0.mod >~/go/pkg/mod/$m/go.mod; printf 'package m\n\nconst X = 4\n' >~/go/pkg/mod/$m/m.go
 echo '{"Version":"v1.0.0"}' >$d/v1.0.0.info; (cd ~/go/pkg/mod && zip -qr $d/v1.0.0.zip $m)
@@ -68,7 +69,7 @@ CASES = [
          '\\ts := httptest.NewServer(http.FileServer(http.Dir(".")))\\n\\tr, err := http.Get(s.URL + "/go.mod")\\n\\tb, _ := '
          'io.ReadAll(r.Body)\\n\\tfmt.Println(len(b), err)\\n'), "go"),
     Case("a Go workspace with a replaced module", GO + "go build -o hello . && ./hello",
-         "mkdir m; printf 'module example.org/m\\n\\ngo 1.19\\n' >m/go.mod; printf 'package m\\n\\nconst X = 3\\n' >m/m.go; "
+         COMPILED + "mkdir m; printf 'module example.org/m\\n\\ngo 1.19\\n' >m/go.mod; printf 'package m\\n\\nconst X = 3\\n' >m/m.go; "
          "printf 'module example.org/x\\n\\ngo 1.19\\n\\nrequire example.org/m v0.0.0\\n\\nreplace example.org/m => ./m\\n' >go.mod; "
          "printf 'package main\\n\\nimport \"example.org/m\"\\n\\nfunc main() { println(m.X) }\\n' >main.go", "go"),
     Case("go install puts a program where GOBIN says", GO + "GOBIN=$PWD/bin go install . && bin/hello", GO_PROJECT, "go"),
