@@ -13,7 +13,7 @@ OUTSIDE = {
     "git branch with an upstream": "git branch -q -u origin/other && git branch -m renamed",
     "git remote add": "git remote add second ./up.git && git fetch -q second",
     "git worktree add and remove": "git worktree add -q wt -b wt && git worktree remove wt",
-    "git submodule add": "git -c protocol.file.allow=always submodule --quiet add ./up.git lib",
+    "git submodule add": "git -c protocol.file.allow=always submodule --quiet add $PWD/up.git lib",
     "a commit": "echo x >>file && git commit -qam x",
     "a hook": "printf '#!/bin/sh\\n' >.git/hooks/pre-commit && chmod +x .git/hooks/pre-commit && rm .git/hooks/pre-commit",
     "the project's removal of a directory": "rm -r src && mkdir src",

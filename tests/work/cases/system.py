@@ -37,7 +37,7 @@ CASES = [
          "[ -r /proc/meminfo ] && [ -r /proc/loadavg ] && [ -r /proc/uptime ] && [ -r /proc/stat ] && echo readable"),
     Case("/proc/sys is readable", "cat /proc/sys/kernel/ostype /proc/sys/vm/max_map_count /proc/sys/fs/inotify/max_user_watches /proc/sys/kernel/pid_max"),
     Case("ps, pgrep and top see the session's own processes",
-         "sleep 77 & ps -o comm= -p $!; pgrep -x sleep | grep -c $!; top -b -n1 -p $! | tail -1 | awk '{print $NF}'; kill $!", "", "ps pgrep top"),
+         "sleep 30 & until pgrep -x sleep | grep -q $!; do sleep 0.1; done; ps -o comm= -p $!; pgrep -x sleep | grep -c $!; top -b -n1 -p $! | tail -1 | awk '{print $NF}'; kill $!", "", "ps pgrep top"),
     Case("ps sees the host's processes", "ps -e -o comm= | grep -c systemd | sed 's/[1-9][0-9]*/some/'", "", "ps", differs=NO_HOST_PROCESSES),
     Case("lsof and fuser find who has a file open", "exec 3<f; lsof -t f | grep -c $$; fuser f 2>/dev/null | grep -c $$", "echo x >f", "lsof fuser"),
     Case("sysconf and nproc", "getconf _NPROCESSORS_ONLN; nproc; getconf PAGESIZE ARG_MAX 2>/dev/null || getconf PAGESIZE; getconf NAME_MAX ."),
