@@ -34,6 +34,29 @@ printf '#include <Python.h>\nstatic PyObject *one(PyObject *s, PyObject *a) { re
 'static struct PyModuleDef d = {PyModuleDef_HEAD_INIT, "ext", 0, -1, m};\nPyMODINIT_FUNC PyInit_ext(void) { return PyModule_Create(&d); }\n' >ext.c
 printf 'from setuptools import setup, Extension\nsetup(name="ext", version="1.0", ext_modules=[Extension("ext", ["ext.c"])])\n' >setup.py
 """
+# A hook that is built by what it brings along: newer environments come without setuptools, and there is no network.
+HOOK = r"""
+git init -q hook
+printf -- '- id: say\n  name: say\n  entry: say\n  language: python\n  always_run: true\n  pass_filenames: false\n  verbose: true\n' >hook/.pre-commit-hooks.yaml
+printf '[build-system]\nrequires = []\nbuild-backend = "back"\nbackend-path = ["."]\n' >hook/pyproject.toml
+cat >hook/back.py <<'EOP'
+import zipfile
+
+
+def build_wheel(directory, settings=None, metadata=None):
+    info, files = "say-1.dist-info", {"say.py": "def main():\n    print('said')\n"}
+    files[f"{info}/METADATA"] = "Metadata-Version: 2.1\nName: say\nVersion: 1\n"
+    files[f"{info}/WHEEL"] = "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    files[f"{info}/entry_points.txt"] = "[console_scripts]\nsay = say:main\n"
+    files[f"{info}/RECORD"] = "".join(f"{one},,\n" for one in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(f"{directory}/say-1-py3-none-any.whl", "w") as archive:
+        for one, text in files.items():
+            archive.writestr(one, text)
+    return "say-1-py3-none-any.whl"
+EOP
+git -C hook add .; git -C hook commit -qm hook; git init -q
+printf 'repos:\n- repo: ./hook\n  rev: %s\n  hooks:\n  - id: say\n' $(git -C hook rev-parse HEAD) >.pre-commit-config.yaml; git add .pre-commit-config.yaml; git commit -qm start
+"""
 NOT_ALIKE = (".venv/*", ".venv", "*.egg-info*", "build/*", "build")
 
 CASES = [
@@ -71,19 +94,9 @@ CASES = [
          "git init -q; printf 'repos:\\n- repo: local\\n  hooks:\\n  - {id: say, name: say, entry: echo, language: system}\\n' "
          ">.pre-commit-config.yaml; echo a >a; git add .; git commit -qm start; pre-commit install >/dev/null; echo b >>a", "pre-commit", ignored=(
          ".git/hooks/pre-commit",)),
-    Case("pre-commit makes a Python hook's environment", "pre-commit run --all-files 2>&1 | grep -v '^\\[' | sed 's/\\.\\.*/../'",
-         "git init -q hook; printf -- '- id: say\\n  name: say\\n  entry: say\\n  language: python\\n  always_run: true\\n  pass_filenames: false\\n  "
-         "verbose: true\\n' >hook/.pre-commit-hooks.yaml; printf 'from setuptools import setup\\nsetup(name=\"say\", version=\"1\", "
-         "py_modules=[\"say\"], entry_points={\"console_scripts\": [\"say=say:main\"]})\\n' >hook/setup.py; "
-         "printf 'def main():\\n    print(\"said\")\\n' >hook/say.py; git -C hook add .; git -C hook commit -qm hook; git init -q; "
-         "printf 'repos:\\n- repo: ./hook\\n  rev: %s\\n  hooks:\\n  - id: say\\n' $(git -C hook rev-parse HEAD) >.pre-commit-config.yaml; "
-         "git add .pre-commit-config.yaml; git commit -qm start;"
-         " mkdir -p ~/.config/pip; printf '[global]\\nno-build-isolation = false\\nno-index = true\\n' >~/.config/pip/pip.conf", "pre-commit", timeout=200),
+    Case("pre-commit makes a Python hook's environment", "pre-commit run --all-files >log 2>&1 || { tail -20 log; exit 1; }; grep -x said log; rm log", HOOK, "pre-commit", timeout=200),
     Case("virtualenv makes an environment and fills it", f"virtualenv -q --no-download venv; venv/bin/pip {INSTALL}; venv/bin/hello-box", WHEEL,
          "virtualenv", ignored=("venv", "venv/*")),
-    Case("pipx installs a program from a wheel",
-         "pipx install --pip-args=--no-index ./wheels/hello_box-1.0-py3-none-any.whl >/dev/null 2>&1; ~/.local/bin/hello-box | sed 's/ from .*//'", WHEEL,
-         "pipx"),
     Case("pytest runs tests in parallel processes and temporary directories", "python3 -m pytest -q -p no:cacheprovider t.py | sed 's/ in .*//'",
          "printf 'import multiprocessing as m\\n\\n\\ndef test_pool(tmp_path):\\n    (tmp_path / \"x\").write_text(\"x\")\\n    with m.Pool(2) as "
          "p:\\n        assert p.map(abs, [-1, -2]) == [1, 2]\\n' >t.py"),
