@@ -3,7 +3,7 @@
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_user/shown_path.hpp"
-#include "runner/plan/bwrap_arguments.hpp"
+#include "runner/plan/engine_commands.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/wire/sync_messages.hpp"
