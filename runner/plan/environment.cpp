@@ -6,10 +6,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/wire/sync_messages.hpp"
 
-#include <algorithm>
-#include <array>
 #include <sstream>
-#include <string_view>
 
 namespace pi_agent {
 
@@ -77,6 +74,70 @@ void add_managed(Layered &layered, const EnvironmentInput &input)
     add(layered, input.per_user, "users.*.env");
 }
 
+// npm reads its own in any case of letters.
+const std::set<std::string_view> file_names = {"AWS_CA_BUNDLE",
+                                               "BUNDLE_SSL_CA_CERT",
+                                               "CARGO_HTTP_CAINFO",
+                                               "CURL_CA_BUNDLE",
+                                               "DENO_CERT",
+                                               "GIT_PROXY_SSL_CAINFO",
+                                               "GIT_SSL_CAINFO",
+                                               "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
+                                               "HTTPLIB2_CA_CERTS",
+                                               "NIX_SSL_CERT_FILE",
+                                               "NODE_EXTRA_CA_CERTS",
+                                               "NPM_CONFIG_CAFILE",
+                                               "npm_config_cafile",
+                                               "PIP_CERT",
+                                               "REQUESTS_CA_BUNDLE",
+                                               "SSL_CERT_FILE",
+                                               "YARN_HTTPS_CA_FILE_PATH"};
+const std::set<std::string_view> directory_names = {"GIT_SSL_CAPATH", "SSL_CERT_DIR"}; // the latter a list with colons
+
+// Not GH_TOKEN and GITHUB_TOKEN, which old versions took for Copilot: they are set for other tools.
+constexpr std::pair<const char *, const char *> key_variables[] = {
+    {"AI_GATEWAY_API_KEY", "vercel-ai-gateway"},
+    {"ANTHROPIC_API_KEY", "anthropic"},
+    {"ANTHROPIC_OAUTH_TOKEN", "anthropic"},
+    {"ANT_LING_API_KEY", "ant-ling"},
+    {"AZURE_OPENAI_API_KEY", "azure-openai-responses"},
+    {"BASETEN_API_KEY", "baseten"},
+    {"CEREBRAS_API_KEY", "cerebras"},
+    {"CLOUDFLARE_API_KEY", "cloudflare-ai-gateway"},
+    {"CLOUDFLARE_API_KEY", "cloudflare-workers-ai"},
+    {"COPILOT_GITHUB_TOKEN", "github-copilot"},
+    {"DEEPSEEK_API_KEY", "deepseek"},
+    {"FIREWORKS_API_KEY", "fireworks"},
+    {"GEMINI_API_KEY", "google"},
+    {"GOOGLE_CLOUD_API_KEY", "google-vertex"},
+    {"GROQ_API_KEY", "groq"},
+    {"HF_TOKEN", "huggingface"},
+    {"KIMI_API_KEY", "kimi-coding"},
+    {"META_API_KEY", "meta"},
+    {"MINIMAX_API_KEY", "minimax"},
+    {"MINIMAX_CN_API_KEY", "minimax-cn"},
+    {"MISTRAL_API_KEY", "mistral"},
+    {"MOONSHOT_API_KEY", "moonshotai"},
+    {"MOONSHOT_API_KEY", "moonshotai-cn"},
+    {"NVIDIA_API_KEY", "nvidia"},
+    {"OPENAI_API_KEY", "openai"},
+    {"OPENCODE_API_KEY", "opencode"},
+    {"OPENCODE_API_KEY", "opencode-go"},
+    {"OPENROUTER_API_KEY", "openrouter"},
+    {"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan"},
+    {"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan-individual"},
+    {"QWEN_TOKEN_PLAN_CN_API_KEY", "qwen-token-plan-cn"},
+    {"RADIUS_API_KEY", "radius"},
+    {"TOGETHER_API_KEY", "together"},
+    {"XAI_API_KEY", "xai"},
+    {"XIAOMI_API_KEY", "xiaomi"},
+    {"XIAOMI_TOKEN_PLAN_AMS_API_KEY", "xiaomi-token-plan-ams"},
+    {"XIAOMI_TOKEN_PLAN_CN_API_KEY", "xiaomi-token-plan-cn"},
+    {"XIAOMI_TOKEN_PLAN_SGP_API_KEY", "xiaomi-token-plan-sgp"},
+    {"ZAI_API_KEY", "zai"},
+    {"ZAI_CODING_CN_API_KEY", "zai-coding-cn"},
+};
+
 } // namespace
 
 std::string tmpdir_of(const std::string &session_id)
@@ -128,44 +189,14 @@ Environment managed_environment(const EnvironmentInput &input)
     return managed;
 }
 
-namespace {
-
-// npm reads its own in any case of letters.
-constexpr std::array<std::string_view, 17> file_names = {"AWS_CA_BUNDLE",
-                                                         "BUNDLE_SSL_CA_CERT",
-                                                         "CARGO_HTTP_CAINFO",
-                                                         "CURL_CA_BUNDLE",
-                                                         "DENO_CERT",
-                                                         "GIT_PROXY_SSL_CAINFO",
-                                                         "GIT_SSL_CAINFO",
-                                                         "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
-                                                         "HTTPLIB2_CA_CERTS",
-                                                         "NIX_SSL_CERT_FILE",
-                                                         "NODE_EXTRA_CA_CERTS",
-                                                         "NPM_CONFIG_CAFILE",
-                                                         "npm_config_cafile",
-                                                         "PIP_CERT",
-                                                         "REQUESTS_CA_BUNDLE",
-                                                         "SSL_CERT_FILE",
-                                                         "YARN_HTTPS_CA_FILE_PATH"};
-constexpr std::array<std::string_view, 2> directory_names = {"GIT_SSL_CAPATH", "SSL_CERT_DIR"}; // the latter a list with colons
-
-template <std::size_t size>
-bool holds(const std::array<std::string_view, size> &names, std::string_view name) noexcept
-{
-    return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-} // namespace
-
 bool names_certificates(std::string_view name) noexcept
 {
-    return holds(file_names, name);
+    return file_names.contains(name);
 }
 
 bool names_certificate_directories(std::string_view name) noexcept
 {
-    return holds(directory_names, name);
+    return directory_names.contains(name);
 }
 
 std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInput &environment)
@@ -177,65 +208,12 @@ std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInp
     return found;
 }
 
-namespace {
-
-struct KeyVariable {
-    std::string_view variable;
-    std::string_view provider;
-};
-
-// Not GH_TOKEN and GITHUB_TOKEN, which old versions took for Copilot: they are set for other tools.
-constexpr std::array key_variables = {
-    KeyVariable{"AI_GATEWAY_API_KEY", "vercel-ai-gateway"},
-    KeyVariable{"ANTHROPIC_API_KEY", "anthropic"},
-    KeyVariable{"ANTHROPIC_OAUTH_TOKEN", "anthropic"},
-    KeyVariable{"ANT_LING_API_KEY", "ant-ling"},
-    KeyVariable{"AZURE_OPENAI_API_KEY", "azure-openai-responses"},
-    KeyVariable{"BASETEN_API_KEY", "baseten"},
-    KeyVariable{"CEREBRAS_API_KEY", "cerebras"},
-    KeyVariable{"CLOUDFLARE_API_KEY", "cloudflare-ai-gateway"},
-    KeyVariable{"CLOUDFLARE_API_KEY", "cloudflare-workers-ai"},
-    KeyVariable{"COPILOT_GITHUB_TOKEN", "github-copilot"},
-    KeyVariable{"DEEPSEEK_API_KEY", "deepseek"},
-    KeyVariable{"FIREWORKS_API_KEY", "fireworks"},
-    KeyVariable{"GEMINI_API_KEY", "google"},
-    KeyVariable{"GOOGLE_CLOUD_API_KEY", "google-vertex"},
-    KeyVariable{"GROQ_API_KEY", "groq"},
-    KeyVariable{"HF_TOKEN", "huggingface"},
-    KeyVariable{"KIMI_API_KEY", "kimi-coding"},
-    KeyVariable{"META_API_KEY", "meta"},
-    KeyVariable{"MINIMAX_API_KEY", "minimax"},
-    KeyVariable{"MINIMAX_CN_API_KEY", "minimax-cn"},
-    KeyVariable{"MISTRAL_API_KEY", "mistral"},
-    KeyVariable{"MOONSHOT_API_KEY", "moonshotai"},
-    KeyVariable{"MOONSHOT_API_KEY", "moonshotai-cn"},
-    KeyVariable{"NVIDIA_API_KEY", "nvidia"},
-    KeyVariable{"OPENAI_API_KEY", "openai"},
-    KeyVariable{"OPENCODE_API_KEY", "opencode"},
-    KeyVariable{"OPENCODE_API_KEY", "opencode-go"},
-    KeyVariable{"OPENROUTER_API_KEY", "openrouter"},
-    KeyVariable{"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan"},
-    KeyVariable{"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan-individual"},
-    KeyVariable{"QWEN_TOKEN_PLAN_CN_API_KEY", "qwen-token-plan-cn"},
-    KeyVariable{"RADIUS_API_KEY", "radius"},
-    KeyVariable{"TOGETHER_API_KEY", "together"},
-    KeyVariable{"XAI_API_KEY", "xai"},
-    KeyVariable{"XIAOMI_API_KEY", "xiaomi"},
-    KeyVariable{"XIAOMI_TOKEN_PLAN_AMS_API_KEY", "xiaomi-token-plan-ams"},
-    KeyVariable{"XIAOMI_TOKEN_PLAN_CN_API_KEY", "xiaomi-token-plan-cn"},
-    KeyVariable{"XIAOMI_TOKEN_PLAN_SGP_API_KEY", "xiaomi-token-plan-sgp"},
-    KeyVariable{"ZAI_API_KEY", "zai"},
-    KeyVariable{"ZAI_CODING_CN_API_KEY", "zai-coding-cn"},
-};
-
-} // namespace
-
 std::set<std::string> providers_with_keys(const Environment &env)
 {
     std::set<std::string> providers;
-    for (const auto &known : key_variables) {
-        const auto found = env.find(std::string(known.variable));
-        if (found != env.end() && !found->second.empty()) providers.emplace(known.provider);
+    for (const auto &[variable, provider] : key_variables) {
+        const auto found = env.find(variable);
+        if (found != env.end() && !found->second.empty()) providers.emplace(provider);
     }
     return providers;
 }

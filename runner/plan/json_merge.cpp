@@ -23,6 +23,13 @@ std::string place_in(const std::string &text, std::size_t byte)
     return std::to_string(line) + ":" + std::to_string(column);
 }
 
+std::size_t end_of_text(std::string_view text, std::size_t at)
+{
+    for (++at; at < text.size() && text[at] != '"'; ++at)
+        if (text[at] == '\\') ++at;
+    return std::min(at + 1, text.size());
+}
+
 // Blanks comments and the comma before a closing bracket, and keeps every other byte where it is, so that places in messages stay right.
 std::string without_comments(std::string text)
 {
@@ -30,8 +37,7 @@ std::string without_comments(std::string text)
     for (std::size_t at = 0; at < text.size(); ++at) {
         const char byte = text[at];
         if (byte == '"') {
-            for (++at; at < text.size() && text[at] != '"'; ++at)
-                if (text[at] == '\\') ++at;
+            at = end_of_text(text, at) - 1;
             comma = std::string::npos;
         } else if (byte == '/' && at + 1 < text.size() && (text[at + 1] == '/' || text[at + 1] == '*')) {
             const bool is_line = text[at + 1] == '/';
@@ -53,41 +59,6 @@ std::string without_comments(std::string text)
     }
     return text;
 }
-
-} // namespace
-
-nlohmann::json parse_json_object(const std::string &text, const std::string &name, JsonSyntax syntax)
-{
-    const std::string &plain = syntax == JsonSyntax::strict ? text : without_comments(text);
-    if (nests_deeper(plain, merge_depth_limit))
-        throw Failure(ExitStatus::configuration, name + ": nested deeper than " + std::to_string(merge_depth_limit) + " levels");
-    const auto refuse_at = [&](std::size_t byte) {
-        throw Failure(ExitStatus::configuration, name + ":" + place_in(text, byte) + ": this is not valid JSON; correct it there");
-    };
-    const std::size_t nul = plain.find('\0');
-    if (nul != std::string::npos) refuse_at(nul + 1); // to the library it is an end, whatever follows
-    const MarkedNumbers marked = mark_numbers(plain);
-    nlohmann::json document;
-    try {
-        document = nlohmann::json::parse(marked.text);
-    } catch (const nlohmann::json::parse_error &error) {
-        refuse_at(marked.original(error.byte));
-    }
-    if (!document.is_object()) throw Failure(ExitStatus::configuration, name + ":1:1: the top level must be an object, {…}; correct it");
-    return document;
-}
-
-nlohmann::json merge_managed(nlohmann::json host, const nlohmann::json &managed)
-{
-    if (!host.is_object() || !managed.is_object()) return managed;
-    for (const auto &[key, value] : managed.items()) {
-        const auto found = host.find(key);
-        host[key] = found == host.end() ? value : merge_managed(*found, value);
-    }
-    return host;
-}
-
-namespace {
 
 constexpr std::string_view mark = "\\u0000number "; // as it stands in JSON; nothing that is not a number follows it
 constexpr std::string_view mark_inside{"\0number ", 8};
@@ -125,13 +96,6 @@ bool is_exact(std::string_view number)
     return number != "-0" && number.size() <= exact_digits && number.find_first_of(".eE") == std::string_view::npos;
 }
 
-std::size_t end_of_text(std::string_view text, std::size_t at)
-{
-    for (++at; at < text.size() && text[at] != '"'; ++at)
-        if (text[at] == '\\') ++at;
-    return std::min(at + 1, text.size());
-}
-
 // The number that a marked text stands for, or "".
 std::string number_of(const nlohmann::json &value)
 {
@@ -142,6 +106,37 @@ std::string number_of(const nlohmann::json &value)
 }
 
 } // namespace
+
+nlohmann::json parse_json_object(const std::string &text, const std::string &name, JsonSyntax syntax)
+{
+    const std::string &plain = syntax == JsonSyntax::strict ? text : without_comments(text);
+    if (nests_deeper(plain, merge_depth_limit))
+        throw Failure(ExitStatus::configuration, name + ": nested deeper than " + std::to_string(merge_depth_limit) + " levels");
+    const auto refuse_at = [&](std::size_t byte) {
+        throw Failure(ExitStatus::configuration, name + ":" + place_in(text, byte) + ": this is not valid JSON; correct it there");
+    };
+    const std::size_t nul = plain.find('\0');
+    if (nul != std::string::npos) refuse_at(nul + 1); // to the library it is an end, whatever follows
+    const MarkedNumbers marked = mark_numbers(plain);
+    nlohmann::json document;
+    try {
+        document = nlohmann::json::parse(marked.text);
+    } catch (const nlohmann::json::parse_error &error) {
+        refuse_at(marked.original(error.byte));
+    }
+    if (!document.is_object()) throw Failure(ExitStatus::configuration, name + ":1:1: the top level must be an object, {…}; correct it");
+    return document;
+}
+
+nlohmann::json merge_managed(nlohmann::json host, const nlohmann::json &managed)
+{
+    if (!host.is_object() || !managed.is_object()) return managed;
+    for (const auto &[key, value] : managed.items()) {
+        const auto found = host.find(key);
+        host[key] = found == host.end() ? value : merge_managed(*found, value);
+    }
+    return host;
+}
 
 std::size_t MarkedNumbers::original(std::size_t byte) const
 {

@@ -4,7 +4,6 @@
 #include "common/base/build_settings.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/plan/engine_commands.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
@@ -45,29 +44,19 @@ void add_binds(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 // runner/root/kernel/network_check.cpp asks the kernel whether it came about.
 void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
-    const AddressRanges any{{{{0, 0, 0, 0}, 0}, {std::vector<std::uint8_t>(16), 0}}};
-    switch (plan.network.mode) {
-    case NetworkMode::full:
-        break;
-    case NetworkMode::none:
-        properties.push_back({"PrivateNetwork", true});
-        break;
-    case NetworkMode::loopback:
-    case NetworkMode::listed:
-        properties.push_back({"IPAddressDeny", any});
-        properties.push_back({"IPAddressAllow", AddressRanges{plan.network.allowed}});
-        break;
-    }
+    const NetworkMode mode = plan.network.mode;
+    if (mode == NetworkMode::none) properties.push_back({"PrivateNetwork", true});
+    if (mode != NetworkMode::loopback && mode != NetworkMode::listed) return;
+    properties.push_back({"IPAddressDeny", AddressRanges{{{{0, 0, 0, 0}, 0}, {std::vector<std::uint8_t>(16), 0}}}});
+    properties.push_back({"IPAddressAllow", AddressRanges{plan.network.allowed}});
 }
 
 // runner/root/kernel/network_check.cpp asks the kernel whether those that are said came about.
 void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
 {
-    if (limits.memory)
-        properties.push_back({"MemoryMax", limits.memory->amount});
-    else
-        properties.push_back(
-            {"MemoryMaxScale", share_of_memory(limits.memory_share ? limits.memory_share->amount : session_memory_percent)});
+    const std::uint64_t share = limits.memory_share ? limits.memory_share->amount : session_memory_percent;
+    properties.push_back(limits.memory ? UnitProperty{"MemoryMax", limits.memory->amount}
+                                       : UnitProperty{"MemoryMaxScale", share_of_memory(share)});
     // A session that may have 8G and pushes 80 into the host's swap has not been held to 8G, and slows everybody down. Without a limit that
     // is said it stays as the host has it.
     if (limits.memory || limits.memory_share) properties.push_back({"MemorySwapMax", std::uint64_t{0}});
@@ -88,8 +77,8 @@ const NameFilter denied_calls{false,
                                "process_vm_writev", "kcmp", "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl",
                                "name_to_handle_at", "open_by_handle_at"}};
 
-// What every session's unit has, whatever runs in it: its end, its network and its limits.
-std::vector<UnitProperty> lifetime(const SandboxPlan &plan, const std::string &program)
+// What every session's unit has, whatever runs in it: its end, its network and its limits; and `more`.
+std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &program, const std::vector<UnitProperty> &more)
 {
     const std::string scope = scope_name(plan.session_id);
     std::vector<UnitProperty> properties = {
@@ -115,6 +104,7 @@ std::vector<UnitProperty> lifetime(const SandboxPlan &plan, const std::string &p
     };
     add_network(plan, properties);
     add_limits(plan.limits, properties);
+    properties.insert(properties.end(), more.begin(), more.end());
     return properties;
 }
 
@@ -171,7 +161,6 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
 
 std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
 {
-    std::vector<UnitProperty> properties = lifetime(plan, build::exec_path);
     const std::vector<UnitProperty> confinement = {
         {"StandardOutput", std::string("null")},
         {"StandardError", std::string("null")},
@@ -185,7 +174,7 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
         {"RestrictSUIDSGID", true}, // what is made in the project is the user's
         {"RootDirectory", plan.root_directory},
     };
-    properties.insert(properties.end(), confinement.begin(), confinement.end());
+    std::vector<UnitProperty> properties = unit_of(plan, build::exec_path, confinement);
     std::vector<std::string> groups;
     for (const Gid group : plan.groups)
         groups.push_back(std::to_string(group.value()));
@@ -198,7 +187,6 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
 
 std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan)
 {
-    std::vector<UnitProperty> properties = lifetime(plan, build::podman_door_path);
     const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
     const std::vector<UnitProperty> confinement = {
         // A mount table of its own, with which all goes that podman mounts; and what it and crun keep at places
@@ -214,13 +202,11 @@ std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan)
          std::vector<std::string>{session}}, // the tmpfs is writable as it is: named here, the host's directory would cover it
         {"ProtectHome", std::string("yes")},
     };
-    properties.insert(properties.end(), confinement.begin(), confinement.end());
-    return properties;
+    return unit_of(plan, build::podman_door_path, confinement);
 }
 
 std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
 {
-    std::vector<UnitProperty> properties = lifetime(plan, build::docker_door_path);
     const std::vector<UnitProperty> confinement = {
         {"Delegate", true}, // the container's control group is below the unit's
         {"StandardInput", std::string("null")},
@@ -231,8 +217,7 @@ std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
         {"CapabilityBoundingSet", std::uint64_t{0}},
         {"NoNewPrivileges", true},
     };
-    properties.insert(properties.end(), confinement.begin(), confinement.end());
-    return properties;
+    return unit_of(plan, build::docker_door_path, confinement);
 }
 
 std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)

@@ -5,7 +5,7 @@
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/agent_end.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <array>
 #include <csignal>
