@@ -1,8 +1,9 @@
-// The log of the config sync.
+// The log of the config sync, and looking at the agent's home.
 #include "runner/as_agent/manifest.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <ctime>
@@ -70,11 +71,6 @@ bool ManifestEntry::is_settled() const noexcept
 
 Manifest::Manifest(FdRef log, FdRef spare) : log_(log), spare_(spare)
 {
-    load();
-}
-
-void Manifest::load()
-{
     // One that is too long is read as far as it goes: to refuse it would be to refuse every start from now on.
     struct stat facts {};
     if (fstat(log_.get(), &facts) != 0) throw_errno("examining the manifest of the config sync");
@@ -110,19 +106,17 @@ bool Manifest::take(std::string_view record)
     Decoder decoder(record);
     const auto kind = static_cast<RecordKind>(decoder.number());
     std::string name = decoder.text();
-    if (kind == RecordKind::intent) {
+    if (kind == RecordKind::intent || kind == RecordKind::entry) {
+        const bool is_whole = kind == RecordKind::entry;
         ManifestEntry entry;
         entry.is_directory = decoder.number() != 0;
+        if (is_whole) {
+            entry.host = decode_facts(decoder);
+            entry.inside = InsideFacts{decoder.number(), decoder.number(), static_cast<std::int64_t>(decoder.number())};
+            entry.recorded = static_cast<std::int64_t>(decoder.number());
+        }
         decoder.end();
-        insert(name, entry);
-    } else if (kind == RecordKind::entry) {
-        ManifestEntry entry;
-        entry.is_directory = decoder.number() != 0;
-        entry.host = decode_facts(decoder);
-        entry.inside = InsideFacts{decoder.number(), decoder.number(), static_cast<std::int64_t>(decoder.number())};
-        entry.recorded = static_cast<std::int64_t>(decoder.number());
-        decoder.end();
-        if (!insert(name, entry)) stale_bytes_ += record.size();
+        if (!insert(name, entry) && is_whole) stale_bytes_ += record.size();
     } else if (kind == RecordKind::forgotten) {
         decoder.end();
         erase(name);
@@ -236,6 +230,52 @@ bool Manifest::rewrite_if_long()
     log_bytes_ = text.size();
     stale_bytes_ = 0;
     return true;
+}
+
+InsideFacts inside_facts(const struct stat &facts) noexcept
+{
+    return InsideFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), nanoseconds_of(facts.st_ctim)};
+}
+
+FdRef LastDirectory::open(const std::string &path, UniqueFd (*opened)(FdRef top, const std::string &path))
+{
+    if (!known_ || path != path_) {
+        UniqueFd fd = opened(top_, path);
+        problem_ = errno;
+        path_ = path;
+        fd_ = std::move(fd);
+        known_ = true;
+    }
+    errno = problem_;
+    return fd_;
+}
+
+FdRef LastDirectory::look(const std::string &path)
+{
+    return open(path, [](FdRef top, const std::string &name) { return find_beneath(top, name, O_PATH | O_DIRECTORY); });
+}
+
+FdRef LastDirectory::make(const std::string &path)
+{
+    if (!fd_) known_ = false;
+    return open(path, ensure_directory_beneath);
+}
+
+InsideState LastDirectory::state(const std::string &path, const ManifestEntry *known)
+{
+    const auto [directory_path, name] = split_last(path);
+    const FdRef directory = look(directory_path);
+    struct stat facts {};
+    // In a directory that the agent closed there may be anything.
+    if (directory.get() < 0 || fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == EACCES ? InsideState::other : InsideState::absent;
+    if (known == nullptr || known->inside.inode == 0 || !S_ISREG(facts.st_mode)) return InsideState::other;
+    if (!defence_is_on("change-time")) { // as rsync looks: the agent can set both back
+        return known->inside.size == static_cast<std::uint64_t>(facts.st_size) && known->host.modified == nanoseconds_of(facts.st_mtim)
+                   ? InsideState::as_synced
+                   : InsideState::other;
+    }
+    return known->inside == inside_facts(facts) ? InsideState::as_synced : InsideState::other;
 }
 
 } // namespace pi_agent

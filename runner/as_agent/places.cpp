@@ -37,7 +37,7 @@ EtcFile read_etc_file(const std::string &name)
 
 namespace {
 
-// Beside what every home is given (runner/as_agent/seed_defaults.hpp).
+// Beside what every home is given (runner/as_agent/replacement.hpp).
 bool holds_own(FdRef directory, FdRef defaults, const std::string &place)
 {
     const UniqueFd given = find_beneath(defaults, place, O_RDONLY | O_DIRECTORY);

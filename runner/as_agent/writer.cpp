@@ -6,11 +6,8 @@
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/as_agent/document_writer.hpp"
-#include "runner/as_agent/inside_view.hpp"
-#include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_agent/replacement.hpp"
-#include "runner/plan/documents.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/sync_messages.hpp"
 
@@ -97,7 +94,7 @@ private:
         if (entry.kind == EntryKind::file) return take_file(entry);
         ManifestEntry *known = manifest_.find(entry.path);
         if (known != nullptr) known->was_seen = known->is_directory;
-        if (known == nullptr || !known->is_directory || !inside_.has_directory(entry.path)) directories_.push_back(entry.path);
+        if (known == nullptr || !known->is_directory || inside_.look(entry.path).get() < 0) directories_.push_back(entry.path);
     }
 
     void take_file(const ListedEntry &entry)
@@ -270,7 +267,7 @@ private:
     FdRef transfer_;
     FdRef channel_;
     Manifest manifest_;
-    InsideView inside_;
+    LastDirectory inside_; // only looks
     LastDirectory writing_;
     DocumentWriter documents_;
     std::uint64_t files_ = 0;

@@ -8,7 +8,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/as_agent/seed_defaults.hpp"
+#include "runner/as_agent/replacement.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/session/version_stamp.hpp"

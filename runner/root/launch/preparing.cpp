@@ -3,7 +3,6 @@
 
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/as_agent/seed_defaults.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/config_sync.hpp"
 #include "runner/root/errand/errand.hpp"
