@@ -6,7 +6,6 @@
 #include "runner/root/confined/root_confinement.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/confined/supervise.hpp"
-#include "runner/root/door/start_slot.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/launch/phases.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
@@ -36,8 +35,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
         entered.record.take_usage(sandbox.usage());
         reached = sandbox.limit_events();
     };
-    const auto notify = [&](const std::string &notice) { entered.tell({notice}); };
-    return run_recorded(entered.record, session.asked, sandbox, notify, [&] {
+    return run_recorded(entered.record, session.asked, sandbox, entered.teller(), [&] {
         const Session watched{entered.wrapper, entered.to_wrapper,       heard.receiver, launched.control, entered.termination,
                               hand_over,       session.early.messages(), before_agent,   after_agent,      [&] { placeholders.begin(); }};
         const AgentEnded seen = supervise(sandbox, watched, std::move(presented.terminal));

@@ -7,7 +7,6 @@
 #include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/door/start_slot.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/session_directory.hpp"
@@ -36,13 +35,25 @@ struct Entered {
     Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_socket, SessionRecord &recorded);
 
     void tell(const std::vector<std::string> &notices) noexcept { to_wrapper.tell_all(notices); }
+    // Tells the user's terminal what the preparation is at, "waiting for …", "reading …", once it takes longer than half a second. Never
+    // waits: a wrapper that does not read misses it.
+    void show(const std::string &doing) noexcept;
+    // Both, for others to call.
+    [[nodiscard]] auto teller()
+    {
+        return [this](const std::string &notice) { tell({notice}); };
+    }
+    [[nodiscard]] auto shower()
+    {
+        return [this](const std::string &doing) { show(doing); };
+    }
 
     const AsRoot &root;
     const Account &caller;
     FdRef wrapper;
     SessionRecord &record;
     const std::string id;
-    Progress progress;
+    Deadline next_shown = Clock::now() + std::chrono::milliseconds(500);
     ToWrapper to_wrapper;
     UniqueFd slot; // counts as a start of the caller's
     const StartStamp stamp;
