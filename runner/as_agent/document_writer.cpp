@@ -1,7 +1,6 @@
 // Reading, merging and writing documents.
 #include "runner/as_agent/document_writer.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
@@ -12,11 +11,8 @@
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <fcntl.h>
 #include <sys/stat.h>
 #include <thread>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -1,19 +1,15 @@
 // One shell script, with a deadline.
 #include "runner/as_agent/hook_process.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 
 #include <array>
 #include <csignal>
-#include <fcntl.h>
 #include <fstream>
-#include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 namespace pi_agent {
 

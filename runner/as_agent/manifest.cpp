@@ -1,14 +1,11 @@
 // The log of the config sync, and looking at the agent's home.
 #include "runner/as_agent/manifest.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <ctime>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

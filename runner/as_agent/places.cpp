@@ -1,8 +1,6 @@
 // Places in the agent's home and project that others mount on: made, named, and removed again.
 #include "runner/as_agent/places.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
@@ -11,16 +9,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <dirent.h>
-#include <fcntl.h>
 #include <memory>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,7 +2,6 @@
 #include "runner/as_agent/replacement.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
@@ -12,10 +11,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
-#include <vector>
 
 namespace pi_agent {
 

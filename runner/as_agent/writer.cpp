@@ -12,9 +12,7 @@
 #include "runner/wire/sync_messages.hpp"
 
 #include <algorithm>
-#include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

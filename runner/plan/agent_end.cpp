@@ -1,8 +1,6 @@
 // Two accounts of one end, compared.
 #include "runner/plan/sandbox_plan.hpp"
 
-#include "common/base/error.hpp"
-
 #include <csignal>
 
 namespace pi_agent {

@@ -5,8 +5,6 @@
 #include "runner/plan/limits.hpp"
 
 #include <algorithm>
-#include <cstdint>
-#include <iterator>
 
 namespace pi_agent {
 

@@ -2,13 +2,11 @@
 #include "runner/plan/engine_commands.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 
 #include <algorithm>
-#include <initializer_list>
 
 namespace pi_agent {
 

@@ -2,13 +2,11 @@
 #include "runner/plan/host_view.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cstdint>
 #include <cstdio>
 

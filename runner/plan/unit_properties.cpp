@@ -7,7 +7,6 @@
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 
 namespace pi_agent {

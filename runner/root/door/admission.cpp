@@ -1,7 +1,6 @@
 // Letting in, or refusing.
 #include "runner/root/door/admission.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"

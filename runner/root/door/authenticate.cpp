@@ -1,8 +1,6 @@
 // Who called, and whether the accounts that this needs are sound.
 #include "runner/root/door/authenticate.hpp"
 
-#include "common/base/error.hpp"
-#include "common/decide/decision.hpp"
 #include "common/host/remedy.hpp"
 #include "common/seams/seams.hpp"
 

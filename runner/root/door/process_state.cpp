@@ -1,7 +1,6 @@
 // Takes back everything that a caller can choose for a program run by sudo.
 #include "runner/root/door/process_state.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
@@ -9,15 +8,11 @@
 #include "runner/root/kernel/process_account.hpp"
 
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <fstream>
-#include <linux/close_range.h>
 #include <linux/securebits.h>
 #include <sched.h>
-#include <string_view>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -26,9 +21,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <thread>
-#include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

@@ -11,8 +11,6 @@
 #include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/session/scratch.hpp"
 
-#include <utility>
-
 namespace pi_agent {
 
 namespace {
