@@ -5,7 +5,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/door/authenticate.hpp"
 #include "runner/root/door/process_state.hpp"
-#include "runner/root/launch/launch.hpp"
+#include "runner/root/launch/phases.hpp"
 #include "runner/root/session/session_record.hpp"
 
 #include <csignal>

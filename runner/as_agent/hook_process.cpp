@@ -6,6 +6,7 @@
 #include <array>
 #include <csignal>
 #include <fstream>
+#include <memory>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -43,18 +44,8 @@ void restore_signals()
     _exit(127);
 }
 
-// Kills what the script started, however this ends. What outlived its parent is our child.
-class Leftovers {
-public:
-    Leftovers() = default;
-    Leftovers(const Leftovers &) = delete;
-    Leftovers &operator=(const Leftovers &) = delete;
-    Leftovers(Leftovers &&) = delete;
-    Leftovers &operator=(Leftovers &&) = delete;
-    ~Leftovers();
-};
-
-Leftovers::~Leftovers()
+// Kills what the script started. What outlived its parent is our child.
+void end_leftovers()
 {
     const std::string list = "/proc/self/task/" + std::to_string(gettid()) + "/children";
     const Deadline deadline = in_seconds(end_patience_seconds);
@@ -99,7 +90,7 @@ HookEnd run_hook(const AsUser & /*self*/, const HookCall &call, Deadline deadlin
     const std::vector<char *> argument_pointers = exec_pointers(arguments);
     const std::vector<char *> environment_pointers = exec_pointers(call.environment);
     const pid_t parent = getpid();
-    const Leftovers leftovers;
+    const std::shared_ptr<void> at_end(nullptr, [](void *) { end_leftovers(); }); // however this ends
     const pid_t script = fork();
     if (script < 0) throw_errno("starting a migration hook");
     if (script == 0) become_script(parent, call, theirs, argument_pointers.data(), environment_pointers.data());

@@ -80,7 +80,7 @@ private:
     [[nodiscard]] FileClass class_of(const std::string &path) const
     {
         const std::string_view top = agent_directory;
-        const bool is_config = path.compare(0, top.size(), top) == 0 && path.size() > top.size() + 1 && path[top.size()] == '/';
+        const bool is_config = is_within(path, top) && path.size() > top.size() + 1;
         return is_config ? plan_.classes.of(std::string_view(path).substr(top.size() + 1)) : FileClass::mirror;
     }
 
@@ -113,9 +113,7 @@ private:
 
     [[nodiscard]] bool is_unreadable(const std::string &path) const
     {
-        return std::any_of(unreadable_.begin(), unreadable_.end(), [&path](const std::string &top) {
-            return path.compare(0, top.size(), top) == 0 && (path.size() == top.size() || path[top.size()] == '/');
-        });
+        return std::any_of(unreadable_.begin(), unreadable_.end(), [&path](const std::string &top) { return is_within(path, top); });
     }
 
     void remove_what_the_host_deleted()

@@ -1,13 +1,10 @@
 // The phases of one session. Each takes what those before it are, and nothing else makes it; what they hold ends backwards.
-#include "runner/root/launch/launch.hpp"
+#include "runner/root/launch/phases.hpp"
 
 #include "runner/plan/limits.hpp"
 #include "runner/root/confined/placeholder_removal.hpp"
 #include "runner/root/confined/root_confinement.hpp"
-#include "runner/root/confined/session_end.hpp"
 #include "runner/root/confined/supervise.hpp"
-#include "runner/root/errand/session_watch.hpp"
-#include "runner/root/launch/phases.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/session/scratch.hpp"
 

@@ -1,4 +1,5 @@
-// The phases of a start, in their order. Each takes those before it and is made by nothing else; what they hold ends backwards.
+// One session from an authenticated caller to the agent's end (docs/architecture.md), and the phases of its start, in their order. Each
+// takes those before it and is made by nothing else; what they hold ends backwards.
 #pragma once
 
 #include "common/decide/agent_places.hpp"
@@ -25,6 +26,10 @@
 #include <vector>
 
 namespace pi_agent {
+
+// Tells the wrapper how the agent ended. Throws Failure for everything that ends before the agent has run, which is not recorded yet then.
+// Leaves nothing mounted or on disk but the agent's own state.
+void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record);
 
 // --- First: admitted by root's own files, and out of the caller's control group.
 
