@@ -19,8 +19,6 @@ public:
     AgentLock(FdRef directory, const std::string &name, FdRef channel);
     AgentLock(const AgentLock &) = delete;
     AgentLock &operator=(const AgentLock &) = delete;
-    AgentLock(AgentLock &&) = delete;
-    AgentLock &operator=(AgentLock &&) = delete;
     ~AgentLock();
 
 private:

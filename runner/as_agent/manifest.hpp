@@ -49,8 +49,6 @@ public:
     Manifest(FdRef log, FdRef spare);
     Manifest(const Manifest &) = delete;
     Manifest &operator=(const Manifest &) = delete;
-    Manifest(Manifest &&) = delete;
-    Manifest &operator=(Manifest &&) = delete;
     ~Manifest() = default;
 
     using Entries = std::unordered_map<std::string, ManifestEntry>;

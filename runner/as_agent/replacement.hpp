@@ -17,8 +17,6 @@ public:
     Replacement(FdRef staging, mode_t mode);
     Replacement(const Replacement &) = delete;
     Replacement &operator=(const Replacement &) = delete;
-    Replacement(Replacement &&) = delete;
-    Replacement &operator=(Replacement &&) = delete;
     ~Replacement();
 
     [[nodiscard]] FdRef fd() const noexcept { return fd_; }

@@ -6,6 +6,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/wire/sync_messages.hpp"
 
+#include <iterator>
 #include <sstream>
 
 namespace pi_agent {
@@ -74,69 +75,47 @@ void add_managed(Layered &layered, const EnvironmentInput &input)
     add(layered, input.per_user, "users.*.env");
 }
 
-// npm reads its own in any case of letters.
-const std::set<std::string_view> file_names = {"AWS_CA_BUNDLE",
-                                               "BUNDLE_SSL_CA_CERT",
-                                               "CARGO_HTTP_CAINFO",
-                                               "CURL_CA_BUNDLE",
-                                               "DENO_CERT",
-                                               "GIT_PROXY_SSL_CAINFO",
-                                               "GIT_SSL_CAINFO",
-                                               "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
-                                               "HTTPLIB2_CA_CERTS",
-                                               "NIX_SSL_CERT_FILE",
-                                               "NODE_EXTRA_CA_CERTS",
-                                               "NPM_CONFIG_CAFILE",
-                                               "npm_config_cafile",
-                                               "PIP_CERT",
-                                               "REQUESTS_CA_BUNDLE",
-                                               "SSL_CERT_FILE",
-                                               "YARN_HTTPS_CA_FILE_PATH"};
-const std::set<std::string_view> directory_names = {"GIT_SSL_CAPATH", "SSL_CERT_DIR"}; // the latter a list with colons
+std::set<std::string, std::less<>> names_listed(const char *text)
+{
+    std::istringstream words(text);
+    return {std::istream_iterator<std::string>(words), {}};
+}
 
-// Not GH_TOKEN and GITHUB_TOKEN, which old versions took for Copilot: they are set for other tools.
+// npm reads its own in any case of letters.
+constexpr const char *file_names =
+    "AWS_CA_BUNDLE BUNDLE_SSL_CA_CERT CARGO_HTTP_CAINFO CURL_CA_BUNDLE DENO_CERT GIT_PROXY_SSL_CAINFO GIT_SSL_CAINFO "
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH HTTPLIB2_CA_CERTS NIX_SSL_CERT_FILE NODE_EXTRA_CA_CERTS NPM_CONFIG_CAFILE npm_config_cafile PIP_CERT "
+    "REQUESTS_CA_BUNDLE SSL_CERT_FILE YARN_HTTPS_CA_FILE_PATH";
+constexpr const char *directory_names = "GIT_SSL_CAPATH SSL_CERT_DIR"; // the latter a list with colons
+
+// Providers whose variable has their name: ant-ling has ANT_LING_API_KEY.
+constexpr const char *plain_providers = "anthropic ant-ling baseten cerebras deepseek fireworks groq meta minimax minimax-cn mistral "
+                                        "nvidia openai opencode openrouter qwen-token-plan qwen-token-plan-cn radius together xai xiaomi "
+                                        "xiaomi-token-plan-ams xiaomi-token-plan-cn xiaomi-token-plan-sgp zai zai-coding-cn";
+// The others. Not GH_TOKEN and GITHUB_TOKEN, which old versions took for Copilot: they are set for other tools.
 constexpr std::pair<const char *, const char *> key_variables[] = {
     {"AI_GATEWAY_API_KEY", "vercel-ai-gateway"},
-    {"ANTHROPIC_API_KEY", "anthropic"},
     {"ANTHROPIC_OAUTH_TOKEN", "anthropic"},
-    {"ANT_LING_API_KEY", "ant-ling"},
     {"AZURE_OPENAI_API_KEY", "azure-openai-responses"},
-    {"BASETEN_API_KEY", "baseten"},
-    {"CEREBRAS_API_KEY", "cerebras"},
     {"CLOUDFLARE_API_KEY", "cloudflare-ai-gateway"},
     {"CLOUDFLARE_API_KEY", "cloudflare-workers-ai"},
     {"COPILOT_GITHUB_TOKEN", "github-copilot"},
-    {"DEEPSEEK_API_KEY", "deepseek"},
-    {"FIREWORKS_API_KEY", "fireworks"},
     {"GEMINI_API_KEY", "google"},
     {"GOOGLE_CLOUD_API_KEY", "google-vertex"},
-    {"GROQ_API_KEY", "groq"},
     {"HF_TOKEN", "huggingface"},
     {"KIMI_API_KEY", "kimi-coding"},
-    {"META_API_KEY", "meta"},
-    {"MINIMAX_API_KEY", "minimax"},
-    {"MINIMAX_CN_API_KEY", "minimax-cn"},
-    {"MISTRAL_API_KEY", "mistral"},
     {"MOONSHOT_API_KEY", "moonshotai"},
     {"MOONSHOT_API_KEY", "moonshotai-cn"},
-    {"NVIDIA_API_KEY", "nvidia"},
-    {"OPENAI_API_KEY", "openai"},
-    {"OPENCODE_API_KEY", "opencode"},
     {"OPENCODE_API_KEY", "opencode-go"},
-    {"OPENROUTER_API_KEY", "openrouter"},
-    {"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan"},
     {"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan-individual"},
-    {"QWEN_TOKEN_PLAN_CN_API_KEY", "qwen-token-plan-cn"},
-    {"RADIUS_API_KEY", "radius"},
-    {"TOGETHER_API_KEY", "together"},
-    {"XAI_API_KEY", "xai"},
-    {"XIAOMI_API_KEY", "xiaomi"},
-    {"XIAOMI_TOKEN_PLAN_AMS_API_KEY", "xiaomi-token-plan-ams"},
-    {"XIAOMI_TOKEN_PLAN_CN_API_KEY", "xiaomi-token-plan-cn"},
-    {"XIAOMI_TOKEN_PLAN_SGP_API_KEY", "xiaomi-token-plan-sgp"},
-    {"ZAI_API_KEY", "zai"},
-    {"ZAI_CODING_CN_API_KEY", "zai-coding-cn"},
 };
+
+std::string key_variable_of(std::string provider)
+{
+    for (char &byte : provider)
+        byte = byte == '-' ? '_' : byte >= 'a' && byte <= 'z' ? static_cast<char>(byte - 'a' + 'A') : byte;
+    return provider + "_API_KEY";
+}
 
 } // namespace
 
@@ -191,12 +170,14 @@ Environment managed_environment(const EnvironmentInput &input)
 
 bool names_certificates(std::string_view name) noexcept
 {
-    return file_names.contains(name);
+    static const auto names = names_listed(file_names);
+    return names.contains(name);
 }
 
 bool names_certificate_directories(std::string_view name) noexcept
 {
-    return directory_names.contains(name);
+    static const auto names = names_listed(directory_names);
+    return names.contains(name);
 }
 
 std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInput &environment)
@@ -211,10 +192,14 @@ std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInp
 std::set<std::string> providers_with_keys(const Environment &env)
 {
     std::set<std::string> providers;
-    for (const auto &[variable, provider] : key_variables) {
+    const auto look = [&](const std::string &variable, const std::string &provider) {
         const auto found = env.find(variable);
-        if (found != env.end() && !found->second.empty()) providers.emplace(provider);
-    }
+        if (found != env.end() && !found->second.empty()) providers.insert(provider);
+    };
+    for (const auto &[variable, provider] : key_variables)
+        look(variable, provider);
+    for (const auto &provider : names_listed(plain_providers))
+        look(key_variable_of(provider), provider);
     return providers;
 }
 

@@ -13,6 +13,7 @@
 #include "runner/root/view/session_terminal.hpp"
 
 #include <exception>
+#include <tuple>
 
 namespace pi_agent {
 
@@ -21,18 +22,18 @@ namespace {
 SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, const OpenedSession &session, const RootTree &tree)
 {
     const Account &agent = entered.admission.agent;
-    SandboxPlan plan{entered.id,
-                     entered.caller.uid,
-                     agent.uid,
-                     agent.gid,
-                     {},
-                     agent.groups,
-                     tree.path,
-                     tree.binds,
-                     session.state.home_path,
-                     tree.writable_roots,
-                     entered.policy.network,
-                     entered.policy.limits};
+    SandboxPlan plan = {entered.id,
+                        entered.caller.uid,
+                        agent.uid,
+                        agent.gid,
+                        {},
+                        agent.groups,
+                        tree.path,
+                        tree.binds,
+                        session.state.home_path,
+                        tree.writable_roots,
+                        entered.policy.network,
+                        entered.policy.limits};
     if (project.shown.by_group) plan.groups.push_back(*project.shown.by_group);
     for (const auto &other : project.git_directories)
         if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
@@ -117,22 +118,11 @@ void tell_what_differs(Entered &entered, const Heard &heard, const OpenedSession
 }
 
 // The program that the request asks for, and its argv[0].
-void name_program(LaunchRecord &record, const AgentPolicy &agent, Program program)
+std::pair<std::string, std::string> program_of(const AgentPolicy &agent, Program program)
 {
-    switch (program) {
-    case Program::agent:
-        record.binary = agent.binary;
-        record.arguments = {agent.binary_name};
-        break;
-    case Program::shell:
-        record.binary = build::shell_path;
-        record.arguments = {"bash"};
-        break;
-    case Program::canary:
-        record.binary = build::canary_path;
-        record.arguments = {"pi-agent-canary"};
-        break;
-    }
+    if (program == Program::shell) return {build::shell_path, "bash"};
+    if (program == Program::canary) return {build::canary_path, "pi-agent-canary"};
+    return {agent.binary, agent.binary_name};
 }
 
 std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, const OpenedSession &session)
@@ -156,9 +146,9 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
 {
     complete_environment(entered, heard);
     LaunchRecord record;
-    name_program(record, entered.policy.agent, heard.request.program);
-    const std::vector<std::string> arguments = arguments_of(entered, heard, session);
-    record.arguments.insert(record.arguments.end(), arguments.begin(), arguments.end());
+    record.arguments = arguments_of(entered, heard, session);
+    record.arguments.emplace(record.arguments.begin());
+    std::tie(record.binary, record.arguments.front()) = program_of(entered.policy.agent, heard.request.program);
     record.environment = compose_environment(entered.environment);
     record.project = session.project_path;
     record.below = heard.project.below;
