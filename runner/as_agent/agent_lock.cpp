@@ -2,11 +2,9 @@
 #include "runner/as_agent/agent_lock.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 
 #include <ctime>
-#include <sys/stat.h>
 #include <thread>
 
 namespace pi_agent {

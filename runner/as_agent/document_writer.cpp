@@ -2,16 +2,12 @@
 #include "runner/as_agent/document_writer.hpp"
 
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/agent_lock.hpp"
 #include "runner/as_agent/replacement.hpp"
 #include "runner/plan/json_merge.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <algorithm>
-#include <sys/stat.h>
 #include <thread>
 
 namespace pi_agent {

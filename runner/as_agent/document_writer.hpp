@@ -3,7 +3,6 @@
 
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/writer.hpp"
-#include "runner/plan/documents.hpp"
 
 #include <map>
 

@@ -5,7 +5,6 @@
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <ctime>
 
 namespace pi_agent {
 

@@ -1,16 +1,11 @@
 // What the last syncs put into an agent's home, in an append-only log that survives being cut off anywhere; and what is there now.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/beneath.hpp"
 #include "runner/plan/documents.hpp"
 #include "runner/wire/sync_messages.hpp"
 
-#include <cstdint>
-#include <string>
-#include <sys/stat.h>
 #include <unordered_map>
-#include <vector>
 
 namespace pi_agent {
 

@@ -3,19 +3,16 @@
 
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <array>
 #include <climits>
-#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <dirent.h>
 #include <memory>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

@@ -3,7 +3,6 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
@@ -11,7 +10,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

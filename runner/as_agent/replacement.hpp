@@ -1,12 +1,10 @@
 // New files for the agent's home, made out of its sight: each takes its place in one step.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/sync_messages.hpp"
 
-#include <string>
 #include <sys/types.h>
 
 namespace pi_agent {

@@ -1,18 +1,12 @@
 // The writing half of the config sync.
 #include "runner/as_agent/writer.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/beneath.hpp"
 #include "runner/as_agent/document_writer.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_agent/replacement.hpp"
-#include "runner/wire/answer.hpp"
-#include "runner/wire/sync_messages.hpp"
 
 #include <algorithm>
-#include <sys/stat.h>
 
 namespace pi_agent {
 

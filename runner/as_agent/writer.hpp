@@ -7,7 +7,6 @@
 
 #include <map>
 #include <set>
-#include <string>
 
 namespace pi_agent {
 

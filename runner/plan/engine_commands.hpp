@@ -3,9 +3,6 @@
 
 #include "runner/plan/sandbox_plan.hpp"
 
-#include <string>
-#include <vector>
-
 namespace pi_agent {
 
 // The option for the container's host name. Throws Failure(unavailable) where the host's own is in no alphabet that an engine takes.

@@ -7,7 +7,6 @@
 #include "runner/plan/limits.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
 
 namespace pi_agent {

@@ -2,16 +2,11 @@
 #pragma once
 
 #include "common/host/account.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/environment.hpp"
 
 #include <array>
-#include <map>
 #include <set>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

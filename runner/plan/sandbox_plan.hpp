@@ -2,14 +2,10 @@
 #pragma once
 
 #include "common/base/ids.hpp"
-#include "common/base/request.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/wire/launch_record.hpp"
 
-#include <optional>
-#include <string>
 #include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 

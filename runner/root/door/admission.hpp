@@ -1,7 +1,6 @@
 // Who is let in, and where: each function refuses with the Failure that the user is to see.
 #pragma once
 
-#include "runner/plan/host_view.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/errand/receiver.hpp"
 
