@@ -209,7 +209,7 @@ std::vector<std::string> paths_that_leave(const json &settings)
             std::string path = source->get<std::string>();
             if (!path.empty() && (path[0] == '-' || path[0] == '+' || path[0] == '!'))
                 path.erase(0, 1); // patterns that switch one on or off
-            const bool leaves = path.substr(0, 1) == "/" || path.substr(0, 1) == "~" || path.substr(0, 3) == "../" || path == ".." ||
+            const bool leaves = path.starts_with('/') || path.starts_with('~') || path.starts_with("../") || path == ".." ||
                                 path.find("/../") != std::string::npos;
             if (leaves) found.push_back(std::string(key) + ": " + path);
         }

@@ -64,28 +64,20 @@ constexpr std::string_view mark_inside{"\0number ", 8};
 constexpr std::string_view number_bytes = "+-.0123456789eE";
 constexpr std::size_t exact_digits = 18;
 
-std::size_t skip_digits(std::string_view text, std::size_t at)
-{
-    return std::min(text.find_first_not_of("0123456789", at), text.size());
-}
-
 // As RFC 8259 has it.
 bool is_number(std::string_view text)
 {
     std::size_t at = text.starts_with('-') ? 1 : 0;
-    const std::size_t whole = skip_digits(text, at);
-    if (whole == at || (text[at] == '0' && whole > at + 1)) return false;
-    at = whole;
-    if (at < text.size() && text[at] == '.') {
-        const std::size_t end = skip_digits(text, at + 1);
-        if (end == at + 1) return false;
-        at = end;
-    }
-    if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
-        const std::size_t digits = at + (at + 1 < text.size() && (text[at + 1] == '+' || text[at + 1] == '-') ? 2 : 1);
-        const std::size_t end = skip_digits(text, digits);
-        if (end == digits) return false;
-        at = end;
+    const auto take = [&](std::string_view any) { return at < text.size() && any.find(text[at]) != any.npos && ++at > 0; };
+    const auto take_digits = [&] {
+        const std::size_t begin = std::exchange(at, std::min(text.find_first_not_of("0123456789", at), text.size()));
+        return at > begin;
+    };
+    if (!take("0") && !take_digits()) return false;
+    if (take(".") && !take_digits()) return false;
+    if (take("eE")) {
+        take("+-");
+        if (!take_digits()) return false;
     }
     return at == text.size();
 }

@@ -105,7 +105,8 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
     }
 }
 
-void tell_what_differs(Entered &entered, const Heard &heard, const OpenedSession &session, const RootTree &tree, Launched &launched)
+// Tells it, and hands out the terminal.
+UniqueFd present(Entered &entered, const Heard &heard, const OpenedSession &session, const RootTree &tree, Launched &launched)
 {
     const bool always = heard.request.debug;
     if (!entered.sandbox->confines()) entered.tell({unconfined_notice(entered.policy.sandbox, entered.admission.agent)});
@@ -115,6 +116,7 @@ void tell_what_differs(Entered &entered, const Heard &heard, const OpenedSession
         entered.tell(notices);
     if (has_all(heard.request.on_terminal)) // who works there may work in another window, too
         entered.tell(untold_of(session.state, "told-git", heard.project.repository_path(), heard.guards.waiting_outside(), always));
+    return give_terminal(entered.root, tree.devpts, entered.admission.agent, heard.request, entered.wrapper);
 }
 
 // The program that the request asks for, and its argv[0].
@@ -133,18 +135,13 @@ std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, cons
                              host_namespaces(sandbox.own_namespaces(entered.policy.network)), sandbox.confines()});
 }
 
-void complete_environment(Entered &entered, Heard &heard)
+LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &session, const RootTree &tree)
 {
     entered.environment.presentation = std::move(heard.request.presentation);
     name_git_config(entered.environment);
     keep_from_downloading(entered.environment, entered.policy.network, missing_search_tools());
     if (heard.request.debug)
         entered.tell({"session " + entered.id, "TMPDIR=" + escape_for_display(layer_environment(entered.environment)["TMPDIR"].value)});
-}
-
-LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &session, const RootTree &tree)
-{
-    complete_environment(entered, heard);
     LaunchRecord record;
     record.arguments = arguments_of(entered, heard, session);
     record.arguments.emplace(record.arguments.begin());
@@ -160,12 +157,6 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     return record;
 }
 
-UniqueFd give_terminal(Entered &entered, const Heard &heard, const OpenedSession &session, const RootTree &tree, Launched &launched)
-{
-    tell_what_differs(entered, heard, session, tree, launched);
-    return give_terminal(entered.root, tree.devpts, entered.admission.agent, heard.request, entered.wrapper);
-}
-
 } // namespace
 
 Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view)
@@ -175,7 +166,7 @@ Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, Built
 }
 
 Presented::Presented(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, Launched &launched)
-    : terminal(give_terminal(entered, heard, session, view.tree, launched)), launch(compose(entered, heard, session, view.tree))
+    : terminal(present(entered, heard, session, view.tree, launched)), launch(compose(entered, heard, session, view.tree))
 {
     entered.to_wrapper.tell(SessionBegun{entered.id});
     entered.record.started(session.directory, entered.admission.agent, heard.project.shown.path(), heard.request.program);
