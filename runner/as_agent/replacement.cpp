@@ -90,25 +90,21 @@ public:
         for (const auto &name : names_in(from)) {
             struct stat facts {};
             if (fstatat(from.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) throw_errno("examining " + shown_default(path + name));
-            if (S_ISDIR(facts.st_mode))
-                subdirectory(from, into, name, path, depth);
-            else if (S_ISREG(facts.st_mode))
+            if (S_ISDIR(facts.st_mode)) {
+                if (mkdirat(into.get(), name.c_str(), 0700) != 0 && errno != EEXIST && errno != EACCES)
+                    throw_errno("creating " + escape_for_display(path + name) + " in the agent's home");
+                const UniqueFd inner = find_beneath(into, name, O_PATH | O_DIRECTORY);
+                if (inner) directory(open_beneath(from, name, O_RDONLY | O_DIRECTORY), inner, path + name + "/", depth + 1);
+            } else if (S_ISREG(facts.st_mode)) {
                 file(from, into, name, path);
-            else
+            } else {
                 throw Failure(ExitStatus::configuration,
                               shown_default(path + name) + " is neither a file nor a directory; install pi-agent again");
+            }
         }
     }
 
 private:
-    void subdirectory(FdRef from, FdRef into, const std::string &name, const std::string &path, int depth)
-    {
-        if (mkdirat(into.get(), name.c_str(), 0700) != 0 && errno != EEXIST && errno != EACCES)
-            throw_errno("creating " + escape_for_display(path + name) + " in the agent's home");
-        const UniqueFd inner = find_beneath(into, name, O_PATH | O_DIRECTORY);
-        if (inner) directory(open_beneath(from, name, O_RDONLY | O_DIRECTORY), inner, path + name + "/", depth + 1);
-    }
-
     void file(FdRef from, FdRef into, const std::string &name, const std::string &path)
     {
         struct stat facts {};

@@ -64,26 +64,21 @@ void finish(Entered &entered, OpenedSession &session, BuiltView &view, Launched 
     if (!session.asked.was_asked()) launched.leftovers.finish(); // else the administrator waits for the end of all of it
 }
 
-void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
-{
-    Entered entered(root, caller, wrapper, record);
-    Heard heard(entered);
-    OpenedSession session(entered, heard);
-    BuiltView view(entered, heard, session);
-    Launched launched(entered, heard, session, view);
-    Presented presented(entered, heard, session, view, launched);
-    PlaceholderRemoval placeholders(root, entered.id, session.directory.fd());
-    LimitEvents reached;
-    const AgentEnded ended = run_agent(entered, heard, session, view, launched, presented, placeholders, reached);
-    finish(entered, session, view, launched, ended, placeholders, reached);
-}
-
 } // namespace
 
 void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
 {
     try {
-        prepare_and_run(root, caller, wrapper, record);
+        Entered entered(root, caller, wrapper, record);
+        Heard heard(entered);
+        OpenedSession session(entered, heard);
+        BuiltView view(entered, heard, session);
+        Launched launched(entered, heard, session, view);
+        Presented presented(entered, heard, session, view, launched);
+        PlaceholderRemoval placeholders(root, entered.id, session.directory.fd());
+        LimitEvents reached;
+        const AgentEnded ended = run_agent(entered, heard, session, view, launched, presented, placeholders, reached);
+        finish(entered, session, view, launched, ended, placeholders, reached);
     } catch (const EndedBySignal &asked) {
         record.failed(ExitStatus::system_failure, "ended by a signal before the agent was started");
         ToWrapper(wrapper).tell(AgentEnded{true, asked.number});
