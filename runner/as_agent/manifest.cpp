@@ -160,21 +160,17 @@ const DocumentBase *Manifest::document(const std::string &name) const
 
 void Manifest::intend(const std::string &path, bool is_directory)
 {
-    ManifestEntry entry;
-    entry.is_directory = is_directory;
-    entry.was_seen = true;
-    insert(path, entry);
+    insert(path, ManifestEntry{is_directory, {}, {}, 0, true});
     append(begin(RecordKind::intent).text(path).number(is_directory ? 1 : 0).bytes());
 }
 
-void Manifest::set(const std::string &path, const ManifestEntry &entry)
+void Manifest::set(const std::string &path, ManifestEntry entry)
 {
     const std::string record = entry_record(path, entry);
     const auto known = entries_.find(path);
     if (known != entries_.end() && known->second.recorded != 0) stale_bytes_ += record.size();
-    ManifestEntry seen = entry;
-    seen.was_seen = true;
-    insert(path, seen);
+    entry.was_seen = true;
+    insert(path, entry);
     append(record);
 }
 

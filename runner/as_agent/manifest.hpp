@@ -54,7 +54,7 @@ public:
     // Before a path that it does not know is made: a sync that is killed then leaves nothing that the next one takes for the agent's.
     // On disk after flush().
     void intend(const std::string &path, bool is_directory);
-    void set(const std::string &path, const ManifestEntry &entry);
+    void set(const std::string &path, ManifestEntry entry);
     void forget(const std::string &path);
     void set_document(const std::string &name, const DocumentBase &base);
 

@@ -30,16 +30,6 @@ void add_homes(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     properties.push_back({"TemporaryFileSystem", filesystems});
 }
 
-void add_binds(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
-{
-    BindList writable;
-    BindList read_only;
-    for (const auto &bind : plan.binds)
-        (bind.read_only ? read_only : writable).binds.push_back(bind);
-    properties.push_back({"BindPaths", writable});
-    properties.push_back({"BindReadOnlyPaths", read_only});
-}
-
 // runner/root/kernel/network_check.cpp asks the kernel whether it came about.
 void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
@@ -107,16 +97,6 @@ std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &pr
     return properties;
 }
 
-// A user namespace whose ids are the host's, so that capabilities count for nothing outside and processes outside cannot be traced. What it
-// does not map cannot be written into an access control list, not even as a copy of what is there (acl(5)), so it maps all that systemd
-// can. The project's id map has exchanged the user and the agent before (runner/root/mount/id_map.hpp); no mapped id gives the agent a
-// right, as it has no capability to use it with.
-UnitProperty user_namespace(const SandboxPlan &plan, const SystemdFeatures &features)
-{
-    if (knows_other_ids(features, plan.agent, plan.agent_group)) return {"PrivateUsersEx", std::string("identity")};
-    return {"PrivateUsers", true};
-}
-
 } // namespace
 
 bool knows_other_ids(const SystemdFeatures &features, Uid agent, Gid agent_group)
@@ -180,7 +160,12 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
     if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
     if (features.log_sockets) properties.push_back({"BindLogSockets", false});
     add_homes(plan, properties);
-    add_binds(plan, properties);
+    BindList writable;
+    BindList read_only;
+    for (const auto &bind : plan.binds)
+        (bind.read_only ? read_only : writable).binds.push_back(bind);
+    properties.push_back({"BindPaths", writable});
+    properties.push_back({"BindReadOnlyPaths", read_only});
     return properties;
 }
 
@@ -232,7 +217,12 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"DevicePolicy", std::string("closed")},
         {"ProtectProc", std::string("invisible")},
         {"PrivateIPC", true},
-        user_namespace(plan, features),
+        // A user namespace whose ids are the host's, so that capabilities count for nothing outside and processes outside cannot be traced.
+        // What it does not map cannot be written into an access control list, not even as a copy of what is there (acl(5)), so it maps all
+        // that systemd can. The project's id map has exchanged the user and the agent before (runner/root/mount/id_map.hpp); no mapped id
+        // gives the agent a right, as it has no capability to use it with.
+        knows_other_ids(features, plan.agent, plan.agent_group) ? UnitProperty{"PrivateUsersEx", std::string("identity")}
+                                                                : UnitProperty{"PrivateUsers", true},
         // Kernel. ProtectKernelTunables=: runner/root/view/kernel_files.hpp.
         {"ProtectKernelModules", true},
         {"ProtectKernelLogs", true},
