@@ -12,7 +12,6 @@
 #include "runner/root/view/kernel_files.hpp"
 #include "runner/root/view/session_terminal.hpp"
 
-#include <exception>
 #include <tuple>
 
 namespace pi_agent {
