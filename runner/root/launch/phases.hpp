@@ -20,6 +20,8 @@
 #include "runner/wire/launch_record.hpp"
 #include "runner/wire/opened.hpp"
 
+#include <memory>
+
 namespace pi_agent {
 
 // Tells the wrapper how the agent ended. Throws Failure for everything that ends before the agent has run, which is not recorded yet then.
