@@ -76,7 +76,7 @@ void add_mounts(const std::vector<Bind> &binds, Options &options)
     }
 }
 
-void add_homes(const std::string &more, Options &options)
+void add_empty_homes(const std::string &more, Options &options)
 {
     for (const char *home : filled_homes)
         options.add(
@@ -101,7 +101,7 @@ void add_container(const SandboxPlan &plan, const std::string &host_name, Option
 // docker sorts them: what lies in another's place comes after it. What it would mount by itself at one of these places it leaves out.
 void add_docker_view(const SandboxPlan &plan, const DockerContainer &container, Options &options)
 {
-    add_homes("", options);
+    add_empty_homes("", options);
     // docker's own would be writable. With one that is named, what else it mounts there is left out; the session's terminals come onto
     // /dev/pts late.
     options.add({std::string("--tmpfs=/dev:") + (options.is_on("read-only") ? "ro" : "rw") + ",dev,nosuid,noexec,mode=0755"});
@@ -115,7 +115,7 @@ void add_docker_view(const SandboxPlan &plan, const DockerContainer &container, 
 // podman sorts them: what lies in another's place comes after it. What it would mount by itself at one of these places it leaves out.
 void add_podman_view(const SandboxPlan &plan, Options &options)
 {
-    add_homes(",notmpcopyup", options);
+    add_empty_homes(",notmpcopyup", options);
     // podman 4.3 would leave it writable. With one that is named, what else it mounts there is left out; the session's own terminals come
     // onto /dev/pts late.
     options.add(

@@ -84,7 +84,7 @@ std::vector<std::string> parts_of(const char *text, char separator)
     return parts;
 }
 
-bool holds(const std::vector<std::string> &names, std::string_view name) noexcept
+bool is_listed(const std::vector<std::string> &names, std::string_view name) noexcept
 {
     return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -177,12 +177,12 @@ Environment managed_environment(const EnvironmentInput &input)
 
 bool names_certificates(std::string_view name) noexcept
 {
-    return holds(file_names, name);
+    return is_listed(file_names, name);
 }
 
 bool names_certificate_directories(std::string_view name) noexcept
 {
-    return holds(directory_names, name);
+    return is_listed(directory_names, name);
 }
 
 std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInput &environment)
