@@ -104,8 +104,8 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
     }
 }
 
-// Tells it, and hands out the terminal.
-UniqueFd present(Entered &entered, const Heard &heard, const OpenedSession &session, const RootTree &tree, Launched &launched)
+UniqueFd tell_and_give_terminal(Entered &entered, const Heard &heard, const OpenedSession &session, const RootTree &tree,
+                                Launched &launched)
 {
     const bool always = heard.request.debug;
     if (!entered.sandbox->confines()) entered.tell({unconfined_notice(entered.policy.sandbox, entered.admission.agent)});
@@ -165,7 +165,7 @@ Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, Built
 }
 
 Presented::Presented(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, Launched &launched)
-    : terminal(present(entered, heard, session, view.tree, launched)), launch(compose(entered, heard, session, view.tree))
+    : terminal(tell_and_give_terminal(entered, heard, session, view.tree, launched)), launch(compose(entered, heard, session, view.tree))
 {
     entered.to_wrapper.tell(SessionBegun{entered.id});
     entered.record.started(session.directory, entered.admission.agent, heard.project.shown.path(), heard.request.program);
