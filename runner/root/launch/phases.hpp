@@ -39,7 +39,7 @@ struct Entered {
     void tell(const std::vector<std::string> &notices) noexcept { to_wrapper.tell_all(notices); }
     // Tells the user's terminal what the preparation is at, "waiting for …", "reading …", once it takes longer than half a second. Never
     // waits: a wrapper that does not read misses it.
-    void show(const std::string &doing) noexcept;
+    void show(const std::string &doing);
     // Both, for others to call.
     [[nodiscard]] auto teller()
     {

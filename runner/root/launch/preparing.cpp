@@ -94,7 +94,7 @@ RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
 
 } // namespace
 
-void Entered::show(const std::string &doing) noexcept
+void Entered::show(const std::string &doing)
 {
     if (doing.empty() || Clock::now() < next_shown) return;
     next_shown = Clock::now() + std::chrono::milliseconds(100);
