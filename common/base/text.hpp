@@ -47,6 +47,17 @@ std::string parent_of(const std::string &path);
 // The names in a path, ".." too, without empty ones and ".".
 std::vector<std::string> path_components(std::string_view path);
 
+// --- Lists of words, with one space between them.
+
+constexpr bool has_word(std::string_view words, std::string_view word) noexcept
+{
+    for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
+        const std::size_t end = at + word.size();
+        if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return word.find(' ') == word.npos;
+    }
+    return false;
+}
+
 // --- What is in the files that stand for missing ones in a repository while a session runs (runner/as_user/placeholders.hpp). They are
 // nobody's, and the look for what an agent left passes them over.
 
