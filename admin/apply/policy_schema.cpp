@@ -25,7 +25,7 @@ Json json_of(std::string_view yaml)
     Problems problems;
     const auto node = parse_yaml("the table of keys", std::string(yaml), problems);
     problems.throw_if_any();
-    return Json::parse(read_json_text({*node, "", {}}, problems));
+    return Json::parse(read_json_text({*node, problems, "", {}}));
 }
 
 Json mapping_of(std::string_view path)

@@ -86,20 +86,17 @@ bool is_variable_name(std::string_view name) noexcept
     return std::all_of(name.begin(), name.end(), [&](char byte) { return is_start(byte) || (byte >= '0' && byte <= '9'); });
 }
 
-void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places, Problems &problems)
+void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places)
 {
-    const auto entries = read_entries(section, problems);
+    const auto entries = read_entries(section);
     if (!entries) return;
-    for (std::size_t index = 0; index < entries->size(); ++index) {
-        const auto &value = (*entries)[index];
-        const auto &name = section.node.entries[index].key;
+    for (const auto &value : *entries) {
+        const auto &name = value.yaml->key;
         if (const auto problem = problem_of_env_name(name)) {
-            problems.add(section.node.entries[index].where, value.key, *problem, "remove it");
-            continue;
-        }
-        if (auto text = read_text(value, problems)) {
+            value.at_its_name().report(*problem, "remove it");
+        } else if (auto text = read_text(value)) {
             env[name] = std::move(*text);
-            places[name] = section.node.entries[index].where;
+            places[name] = value.yaml->where;
         }
     }
 }
