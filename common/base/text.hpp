@@ -1,6 +1,7 @@
 // Texts that others chose: made harmless for people, decoded, taken apart as paths, and measured.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <string>
 #include <string_view>
@@ -47,7 +48,20 @@ std::string parent_of(const std::string &path);
 // The names in a path, ".." too, without empty ones and ".".
 std::vector<std::string> path_components(std::string_view path);
 
-// --- Lists of words, with one space between them.
+// --- Texts in parts.
+
+// What lies between separators; nothing behind one at the end. The parts refer to `text`.
+inline std::vector<std::string_view> split(std::string_view text, char separator)
+{
+    std::vector<std::string_view> parts;
+    while (!text.empty()) {
+        parts.push_back(text.substr(0, text.find(separator)));
+        text.remove_prefix(std::min(parts.back().size() + 1, text.size()));
+    }
+    return parts;
+}
+
+// Whether a list of words, with one space between them, holds this one.
 
 constexpr bool has_word(std::string_view words, std::string_view word) noexcept
 {

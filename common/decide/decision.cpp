@@ -3,7 +3,6 @@
 
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_keys.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
@@ -175,7 +174,7 @@ const std::vector<Gid> &privileged_gids()
 {
     static const std::vector<Gid> gids = [] {
         std::vector<Gid> found = {Gid(0)};
-        for (const auto name : split_words(privileged_names))
+        for (const auto name : split(privileged_names, ' '))
             if (const auto gid = find_group(std::string(name))) found.push_back(*gid);
         return found;
     }();

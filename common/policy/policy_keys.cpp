@@ -2,8 +2,11 @@
 #include "common/policy/policy_keys.hpp"
 
 #include "common/base/build_settings.hpp"
+#include "common/base/text.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iterator>
 
 namespace pi_agent {
@@ -182,15 +185,51 @@ std::string display_path(const PolicyKey &key)
     return text;
 }
 
-std::vector<std::string_view> split_words(std::string_view words)
+namespace {
+
+std::string words(std::string_view list)
 {
-    std::vector<std::string_view> list;
-    while (!words.empty()) {
-        const auto length = std::min(words.find(' '), words.size());
-        list.push_back(words.substr(0, length));
-        words.remove_prefix(std::min(length + 1, words.size()));
+    std::vector<std::string> quoted;
+    for (const auto word : split(list, ' '))
+        quoted.push_back(fmt::format("`{}`", word));
+    return fmt::format("{}", fmt::join(quoted, ", "));
+}
+
+} // namespace
+
+std::string form_text(const PolicyKey &key)
+{
+    switch (key.form) {
+    case ValueForm::version:
+        return fmt::format("the number {}", policy_version);
+    case ValueForm::section:
+        return "a mapping of the keys below";
+    case ValueForm::names:
+        return "a mapping of names";
+    case ValueForm::document:
+        return "a mapping, as JSON";
+    case ValueForm::boolean:
+        return "`true`, `false`";
+    case ValueForm::text:
+    case ValueForm::line:
+    case ValueForm::fixed:
+        return "text";
+    case ValueForm::name:
+        return "a name";
+    case ValueForm::choice:
+        return words(key.choices) + (key.later.empty() ? "" : "; not yet: " + words(key.later));
+    case ValueForm::list:
+        return "a list";
+    case ValueForm::choice_or_list:
+        return words(key.choices) + ", or a list";
+    case ValueForm::amount:
+        return "a whole number with " + words(key.choices);
+    case ValueForm::count:
+        return "a whole number";
+    case ValueForm::later:
+        return "nothing yet";
     }
-    return list;
+    return "";
 }
 
 } // namespace pi_agent

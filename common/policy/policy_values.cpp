@@ -175,8 +175,8 @@ std::optional<std::size_t> read_choice(const PolicyValue &value)
 {
     if (value.entry == nullptr || value.entry->choices.empty())
         throw Failure(ExitStatus::internal, "the table of keys has no choices for " + value.key);
-    const auto now = split_words(value.entry->choices);
-    const auto later = split_words(value.entry->later);
+    const auto now = split(value.entry->choices, ' ');
+    const auto later = split(value.entry->later, ' ');
     const auto expected = fmt::format("{}{}", fmt::join(now, " or "), value.entry->form == ValueForm::choice_or_list ? ", or a list" : "");
     if (!value.means(ScalarMeaning::text)) return report_type(value, expected, "write one of them");
     const auto text = read_line(value);

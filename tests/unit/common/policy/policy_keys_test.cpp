@@ -169,11 +169,11 @@ TEST_CASE("the parser takes every example, every default and every choice of the
         for (const auto value : {key.example, key.standard})
             if (!value.empty()) values.emplace_back(value);
         if (key.form == ValueForm::choice || key.form == ValueForm::choice_or_list)
-            for (const auto choice : split_words(key.choices))
+            for (const auto choice : split(key.choices, ' '))
                 values.emplace_back(choice);
         for (const auto &value : values)
             CHECK_MESSAGE(problems_of(with_companions(policy_with(key, value))).empty(), policy_with(key, value));
-        for (const auto later : split_words(key.later))
+        for (const auto later : split(key.later, ' '))
             CHECK_MESSAGE(contains(problems_of(policy_with(key, std::string(later))), "not supported yet"), key.path);
     }
 }
