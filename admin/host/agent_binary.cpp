@@ -101,8 +101,7 @@ bool check_agent_binary(const Policy &policy, Problems &problems)
     };
     try {
         const auto fd = open_trusted(agent.binary, O_PATH, program_name);
-        struct stat status {};
-        if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + agent.binary);
+        const struct stat status = examine(fd, "cannot examine " + agent.binary);
         if (const auto problem = problem_of_program(status))
             report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
     } catch (const SystemFailure &failure) {

@@ -141,8 +141,7 @@ UniqueFd enter(FdRef parent, const std::string &name)
 
 void make_user_tmpdir(const Account &caller, FdRef root, const std::string &place, unsigned mask)
 {
-    UniqueFd current = UniqueFd::adopt(openat(root.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!current) throw_errno("opening the root");
+    UniqueFd current = open_or_throw("opening the root", root, ".", O_PATH | O_DIRECTORY);
     const std::vector<std::string> components = path_components(place);
     std::string path;
     umask(0);
@@ -153,8 +152,7 @@ void make_user_tmpdir(const Account &caller, FdRef root, const std::string &plac
         current = enter(current, components[index]);
         if (!current) refuse_component(path);
     }
-    struct stat facts {};
-    if (fstat(current.get(), &facts) != 0) throw_errno("examining the temporary directory " + path);
+    const struct stat facts = examine(current, "examining the temporary directory " + path);
     if (facts.st_uid != caller.uid.value() && defence_is_on("tmpdir-owner"))
         refuse_tmpdir(path + " belongs to somebody else, who could put things in the way of the agent's; name one of your own");
 }

@@ -23,8 +23,7 @@ namespace {
 // Opening a FIFO would wait and opening a device may act, so the type is looked at first, through a descriptor that does neither.
 UniqueFd reopen(FdRef place, int flags = 0)
 {
-    return UniqueFd::adopt(
-        open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags));
+    return open_at(FdRef(AT_FDCWD), "/proc/self/fd/" + std::to_string(place.get()), O_RDONLY | O_NONBLOCK | O_NOCTTY | flags);
 }
 
 // The first component of a path that is a link to nothing, or "". Such a link is a mistake; nothing at all is a new user. Keeps no errno

@@ -74,8 +74,7 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
             throw PolicyError({unusable_root(rules, problem->where, problem->text)});
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
-        struct stat facts {};
-        if (fstat(root.fd.get(), &facts) != 0) throw_errno("examining a root");
+        const struct stat facts = examine(root.fd, "examining a root");
         send_place(channel, root.fd, {facts.st_dev, facts.st_ino, place_facts(root.fd).mount});
     }
     send_repository(channel, find_repository(cwd));
@@ -201,8 +200,7 @@ void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio)
     if (pipe2(own.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
     const UniqueFd reading = UniqueFd::adopt(own[0]);
     const UniqueFd writing = UniqueFd::adopt(own[1]);
-    struct stat anonymous {};
-    if (fstat(reading.get(), &anonymous) != 0) throw_errno("examining a pipe");
+    const struct stat anonymous = examine(reading, "examining a pipe");
     for (std::size_t index = 0; index < stdio.size(); ++index) {
         struct statx facts {};
         if (!stdio[index] || statx(stdio[index].get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MODE, &facts) != 0)

@@ -91,8 +91,7 @@ private:
             found_.path = path;
             return stop(ShownPath::Kind::hidden);
         }
-        struct stat facts {};
-        if (fstat(fd.get(), &facts) != 0) throw_errno("examining a path in the project");
+        struct stat facts = examine(fd, "examining a path in the project");
         if (S_ISLNK(facts.st_mode)) {
             found_.links.push_back(path);
             return found_.links.size() > links_at_most ? stop(ShownPath::Kind::unclear) : go(text_of_link(fd));

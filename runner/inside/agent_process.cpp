@@ -141,20 +141,18 @@ void obey(const WrapperMessage &message, pid_t agent, Foreground &foreground)
 // What it throws may hold any bytes of a name: the runner escapes what it is told (runner/root/confined/supervise.cpp).
 void enter_working_directory(const LaunchRecord &record)
 {
-    UniqueFd current = UniqueFd::adopt(open(record.project.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!current) throw_errno("opening the project " + record.project);
+    UniqueFd current = open_or_throw("opening the project " + record.project, record.project, O_PATH | O_DIRECTORY | O_NOFOLLOW);
     // Step by step: the unit's RestrictSUIDSGID= answers ENOSYS to openat2(2), which could do it in one call.
     std::size_t start = 0;
     while (start < record.below.size()) {
         const std::size_t slash = std::min(record.below.find('/', start), record.below.size());
         const std::string name = record.below.substr(start, slash - start);
         if (name == "..") throw ProtocolError("the working directory has .. in it");
-        current = UniqueFd::adopt(openat(current.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-        if (!current) throw_errno("opening the working directory " + record.below + " in " + record.project);
+        current = open_or_throw("opening the working directory " + record.below + " in " + record.project, current, name,
+                                O_PATH | O_DIRECTORY | O_NOFOLLOW);
         start = slash + 1;
     }
-    struct stat facts {};
-    if (fstat(current.get(), &facts) != 0) throw_errno("examining the working directory");
+    const struct stat facts = examine(current, "examining the working directory");
     if (facts.st_ino != record.cwd_inode && defence_is_on("cwd-inode"))
         throw Failure(ExitStatus::denied,
                       "denied: the working directory was exchanged while the session was being prepared; cd to it again");

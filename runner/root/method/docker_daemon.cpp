@@ -233,8 +233,7 @@ void make_file(FdRef top, const std::string &path)
 
 std::vector<Bind> show_tree(const SandboxPlan &plan)
 {
-    const UniqueFd top = UniqueFd::adopt(open(plan.root_directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!top) throw_errno("opening the session's tree");
+    const UniqueFd top = open_or_throw("opening the session's tree", plan.root_directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     std::vector<Bind> shown;
     const auto show = [&](const std::string &source, const std::string &target) {
         shown.push_back({plan.root_directory + source, target, must_be_made_read_only(plan.root_directory + source)});

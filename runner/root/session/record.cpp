@@ -58,8 +58,7 @@ constexpr const char *directory_path = "/var/log/pi-agent";
 // Whoever could write there could have written the past, too.
 void require_roots_alone(FdRef opened, const std::string &path)
 {
-    struct stat status {};
-    if (fstat(opened.get(), &status) != 0) throw_errno("examining " + path);
+    const struct stat status = examine(opened, "examining " + path);
     const bool roots = status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
     if (!roots && defence_is_on("record-trust"))
         throw Failure(ExitStatus::configuration, path + " belongs to somebody else than root, or others can write to it");
@@ -69,8 +68,7 @@ UniqueFd open_directory()
 {
     const UniqueFd parent = open_trusted(parent_path, O_RDONLY | O_DIRECTORY, "directory of logs");
     if (mkdirat(parent.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + directory_path);
-    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), "pi-agent", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) throw_errno(std::string("opening ") + directory_path);
+    UniqueFd directory = open_or_throw(std::string("opening ") + directory_path, parent, "pi-agent", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     require_roots_alone(directory, directory_path);
     return directory;
 }
@@ -79,11 +77,9 @@ UniqueFd open_directory()
 UniqueFd open_file()
 {
     const UniqueFd directory = open_directory();
-    UniqueFd file = UniqueFd::adopt(
-        openat(directory.get(), "record.jsonl", O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
-    if (!file) throw_errno(std::string("opening ") + record_file_path);
-    struct stat status {};
-    if (fstat(file.get(), &status) != 0) throw_errno(std::string("examining ") + record_file_path);
+    UniqueFd file = open_or_throw(std::string("opening ") + record_file_path, directory, "record.jsonl",
+                                  O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+    const struct stat status = examine(file, std::string("examining ") + record_file_path);
     if (!S_ISREG(status.st_mode)) throw Failure(ExitStatus::configuration, std::string(record_file_path) + " is no regular file");
     require_roots_alone(file, record_file_path);
     return file;
@@ -115,8 +111,7 @@ void append_to_record_file(const std::vector<JournalField> &fields)
     const UniqueFd file = open_file();
     if (!defence_is_on("record-without-lock") && flock(file.get(), LOCK_EX | LOCK_NB) != 0)
         throw SystemFailure(EWOULDBLOCK, std::string("locking ") + record_file_path);
-    struct stat facts {};
-    if (fstat(file.get(), &facts) != 0) throw_errno(std::string("examining ") + record_file_path);
+    const struct stat facts = examine(file, std::string("examining ") + record_file_path);
     const std::string line = (ends_within_a_line(file, facts.st_size) ? "\n" : "") + to_line(fields);
     const ssize_t written = write(file.get(), line.data(), line.size());
     if (written == static_cast<ssize_t>(line.size())) return;

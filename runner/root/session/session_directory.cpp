@@ -153,8 +153,7 @@ UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
     if (!directory) return directory;
     if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
         refuse_to_wait("looking at this one's directory");
-    struct stat facts {};
-    if (fstat(directory.get(), &facts) != 0) throw_errno("examining the session directory");
+    const struct stat facts = examine(directory, "examining the session directory");
     if (facts.st_nlink == 0) directory.reset();
     return directory;
 }
@@ -203,8 +202,7 @@ UniqueFd SessionDirectory::make_directory(const std::string &relative) const
 
 UniqueFd SessionDirectory::make_file(const std::string &name) const
 {
-    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444));
-    if (!file) throw_errno("creating a file in the session directory");
+    UniqueFd file = open_or_throw("creating a file in the session directory", fd_, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
     if (fchmod(file.get(), 0444) != 0) throw_errno("setting the mode of a file in the session directory");
     return file;
 }
@@ -212,8 +210,7 @@ UniqueFd SessionDirectory::make_file(const std::string &name) const
 UniqueFd SessionDirectory::make_late_file(const std::string &name) const
 {
     if (!has(name)) return make_file(name);
-    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-    if (!file) throw_errno("opening a file in the session directory");
+    UniqueFd file = open_or_throw("opening a file in the session directory", fd_, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     return file;
 }
 
