@@ -1,7 +1,6 @@
 // What is wrong on this host, part by part, for `doctor` and `check`.
 #pragma once
 
-#include "admin/diagnose/check.hpp"
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/sudoers.hpp"
 #include "common/base/problems.hpp"

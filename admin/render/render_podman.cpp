@@ -1,4 +1,6 @@
 // Renderings for podman: a command, and a quadlet.
+#include "admin/render/render.hpp"
+
 #include "admin/render/render_mounts.hpp"
 #include "admin/render/render_text.hpp"
 #include "common/base/error.hpp"

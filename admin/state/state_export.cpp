@@ -23,9 +23,9 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int depth_limit = 16;                    // the agent makes two
-constexpr std::size_t export_file_limit = 200'000; // files of one export
-constexpr std::uint64_t size_limit = 256ULL << 20; // bytes of one file
+constexpr int depth_limit = 16;                      // the agent makes two
+constexpr std::size_t export_file_limit = 200'000;   // files of one export
+constexpr std::uint64_t export_limit = 256ULL << 20; // bytes of one file
 constexpr int transfer_patience_seconds = 60;
 
 // --- the agent's side ---
@@ -63,7 +63,7 @@ private:
         const auto file = find_beneath(directory, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         struct stat facts {};
         const bool fits = file && fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode) &&
-                          static_cast<std::uint64_t>(facts.st_size) <= size_limit && path.size() < packet_limit / 2;
+                          static_cast<std::uint64_t>(facts.st_size) <= export_limit && path.size() < packet_limit / 2;
         if (!fits) return static_cast<void>(++skipped_);
         if (++sent_ > export_file_limit) throw Failure(ExitStatus::limit, "the agent has more session files than an export takes");
         send_packet(transfer_, path, {file.get()}, in_seconds(transfer_patience_seconds));
@@ -122,7 +122,7 @@ std::uint64_t copy_file(FdRef from, FdRef directory, const std::string &name, Fd
         if (count < 0) throw_errno("writing " + escape_for_display(name));
         if (count == 0) return size;
         size += static_cast<std::uint64_t>(count);
-        if (size > size_limit)
+        if (size > export_limit)
             throw Failure(ExitStatus::system_failure, escape_for_display(name) + " grows while it is copied; export again");
         send_progress(channel);
     }
@@ -209,7 +209,7 @@ void run_state_export(const std::string &user, const std::string &directory, std
     out << exported.files << " files, " << to_size(exported.bytes) << ", copied to " << escape_for_display(path) << ", of "
         << escape_for_display(user) << '\n';
     if (exported.skipped > 0)
-        out << exported.skipped << " entries left out: links, other things than files, or larger than " << to_size(size_limit) << '\n';
+        out << exported.skipped << " entries left out: links, other things than files, or larger than " << to_size(export_limit) << '\n';
 }
 
 } // namespace pi_agent

@@ -12,7 +12,8 @@
 
 namespace pi_agent {
 
-// --- File operations beneath a directory whose content an attacker can rearrange at any moment: no link is followed, nothing above is reached.
+// --- File operations beneath a directory whose content an attacker can rearrange at any moment: no link is followed, nothing above is
+// reached.
 
 // Opens `path` (relative, components separated by '/') beneath `top`, following no symbolic link (openat2(2), RESOLVE_BENEATH). `flags` as
 // for open(2). Throws SystemFailure; ELOOP or EXDEV mean that something on the way is a link. With O_PATH a link at the end is opened

@@ -1,6 +1,7 @@
 // Reads `network:` and `limits:`.
-#include "common/base/text.hpp"
 #include "common/policy/policy_sections.hpp"
+
+#include "common/base/text.hpp"
 
 #include <array>
 #include <charconv>

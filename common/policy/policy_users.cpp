@@ -1,8 +1,9 @@
 // Reads `users:`, and what of their homes and projects sessions see: `projects:` and `toolchains:`.
+#include "common/policy/policy_sections.hpp"
+
 #include "common/host/account.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/policy/policy_sections.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
 

@@ -11,8 +11,8 @@ extern const bool has_test_seams; // such a build is never installed outside the
 // True; in a build with test seams, false when /etc/pi-agent/test-without names this defence on a line of its own.
 bool defence_is_on(const char *name) noexcept;
 
-// --- The seam by which fault tests stop a process at a named point and do something to it there. Only fault_point.cpp differs in builds with
-// -Dtest_seams=true.
+// --- The seam by which fault tests stop a process at a named point and do something to it there. Only fault_point.cpp differs in builds
+// with -Dtest_seams=true.
 
 // Does nothing; in a build with test seams, waits as long as /etc/pi-agent/test-wait-at names this point on a line of its own, a minute
 // at most, and is called so meanwhile (/proc/PID/comm, 15 bytes).

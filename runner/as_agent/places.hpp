@@ -12,8 +12,8 @@
 
 namespace pi_agent {
 
-// --- Reads single files of the host's /etc with the agent's rights: by whatever links and owners they are reached on this host, the agent gets
-// what its account may read there, and root opens none.
+// --- Reads single files of the host's /etc with the agent's rights: by whatever links and owners they are reached on this host, the agent
+// gets what its account may read there, and root opens none.
 
 constexpr std::size_t host_file_limit = std::size_t{1} << 20U; // bytes of one; what is larger is left out and told
 
@@ -35,7 +35,8 @@ std::string link_alias(const AsUser &agent, FdRef home, const std::string &alias
 // The same: makes it a directory, to mount on. A file in its place is renamed, a link goes.
 void make_alias_directory(const AsUser &agent, FdRef home, const std::string &alias);
 
-// --- Removing whole trees that an attacker has filled and may rearrange: by descriptor, following no link, with few descriptors at any depth.
+// --- Removing whole trees that an attacker has filled and may rearrange: by descriptor, following no link, with few descriptors at any
+// depth.
 
 // Removes `name` in `parent` and, for a directory, all beneath it. A missing entry is fine. Whoever calls this owns the tree: directories
 // whose rights were taken away get them back. Throws Failure when something stays.

@@ -23,7 +23,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t notice_limit = 20;
+constexpr std::size_t kept_notice_limit = 20;
 
 // A file that is to be brought in, or only compared with what is inside.
 struct Wanted {
@@ -68,7 +68,7 @@ public:
         remove_what_the_host_deleted();
         make_directories();
         fetch();
-        if (kept_ > notice_limit) send_answer(channel_, "config: and " + std::to_string(kept_ - notice_limit) + " more kept");
+        if (kept_ > kept_notice_limit) send_answer(channel_, "config: and " + std::to_string(kept_ - kept_notice_limit) + " more kept");
         manifest_.flush();
         send_answer(channel_, "");
     }
@@ -186,7 +186,7 @@ private:
 
     void report_kept(const std::string &path, const std::string &kept)
     {
-        if (++kept_ <= notice_limit)
+        if (++kept_ <= kept_notice_limit)
             send_answer(channel_, "config: what the agent had put at " + escape_for_display(path) + " in its home is kept beside it as " +
                                       escape_for_display(kept));
     }

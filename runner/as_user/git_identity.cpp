@@ -56,7 +56,7 @@ namespace {
 
 constexpr std::size_t answer_limit = 16UL * 1024;
 constexpr int include_depth = 10; // as git's own
-constexpr const char *wanted = "^(user\\.(name|email)|safe\\.directory|include\\.path|includeif\\..*\\.path)$";
+constexpr const char *wanted_settings = "^(user\\.(name|email)|safe\\.directory|include\\.path|includeif\\..*\\.path)$";
 constexpr std::string_view condition_begin = "includeif.";
 constexpr std::string_view condition_end = ".path";
 
@@ -152,7 +152,7 @@ GitFiles::Settings GitFiles::ask(const std::string &file, FdRef descriptor)
     environment.emplace_back("GIT_DIR=/nonexistent");
     const bool is_open = descriptor.get() >= 0;
     const ProgramOutput answer =
-        run_host_program(user_, {"git", "config", "--file", is_open ? "-" : file, "--no-includes", "-z", "--get-regexp", wanted},
+        run_host_program(user_, {"git", "config", "--file", is_open ? "-" : file, "--no-includes", "-z", "--get-regexp", wanted_settings},
                          environment, answer_limit, deadline_, is_open ? std::vector<int>{descriptor.get()} : std::vector<int>{});
     if (const std::string problem = problem_of(answer, file); !problem.empty()) throw Failure(ExitStatus::configuration, problem);
     return read_git_settings(answer.output);

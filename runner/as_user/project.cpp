@@ -147,7 +147,7 @@ void serve_caller(const Account &caller, const AccessRules &rules, const Toolcha
 
 namespace {
 
-constexpr std::array names = {"standard input", "standard output", "standard error"};
+constexpr std::array standard_names = {"standard input", "standard output", "standard error"};
 
 bool is_harmless_device(const struct statx &facts) noexcept
 {
@@ -189,7 +189,7 @@ void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_term
         if (on_terminal[index]) continue;
         if (const char *problem = what_is_wrong(stdio[index]))
             throw Failure(ExitStatus::denied,
-                          std::string("denied: ") + names[index] + " is " + problem +
+                          std::string("denied: ") + standard_names[index] + " is " + problem +
                               "; the agent gets only pipes, regular files, sockets, /dev/null, /dev/zero and /dev/full");
     }
 }

@@ -18,8 +18,8 @@ namespace pi_agent {
 // the caller: its link text, device, inode and mount id must be those of the path opened here.
 void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel);
 
-// --- Takes everything that the wrapper sends, as the caller. Root never holds a descriptor of a user's, not even to close it: close(2) of a
-// file of theirs may wait for them (FUSE, FLUSH), beyond SIGKILL, and a socket may linger (SO_LINGER, socket(7)).
+// --- Takes everything that the wrapper sends, as the caller. Root never holds a descriptor of a user's, not even to close it: close(2) of
+// a file of theirs may wait for them (FUSE, FLUSH), beyond SIGKILL, and a socket may linger (SO_LINGER, socket(7)).
 
 // In a child that is the caller, from the request to the session's end. `wrapper`: its socket; `channel` leads to the runner
 // (runner/root/errand/receiver.hpp).

@@ -82,8 +82,8 @@ std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups);
 // Failure(denied) when it does not lie in what is shown.
 std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below);
 
-// --- fd and rg, with which the agent searches: it downloads what the host lacks when it starts, or waits long for a network that it may not
-// use.
+// --- fd and rg, with which the agent searches: it downloads what the host lacks when it starts, or waits long for a network that it may
+// not use.
 
 // For an administrator: what is missing, and which package brings it.
 std::string name_package(const std::string &missing);

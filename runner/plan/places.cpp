@@ -1,7 +1,8 @@
 // Directories that are chosen by name alone: for temporary files, and for the agent's search tools.
+#include "runner/plan/host_view.hpp"
+
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "runner/plan/host_view.hpp"
 
 #include <algorithm>
 #include <vector>

@@ -11,8 +11,8 @@
 
 namespace pi_agent {
 
-// --- Bounds how many starts of one user are under way at once. A start costs a runner and a connection to the system bus, of which root has
-// a few hundred, and its user decides how long it waits for a request.
+// --- Bounds how many starts of one user are under way at once. A start costs a runner and a connection to the system bus, of which root
+// has a few hundred, and its user decides how long it waits for a request.
 
 // Held as long as the descriptor is open, and gone without a trace with it. Never waits: the caller may freeze this process, and with it a
 // lock. Throws Failure(limit) when all of this user's are taken.

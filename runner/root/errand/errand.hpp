@@ -13,8 +13,8 @@
 
 namespace pi_agent {
 
-// --- A forked child that becomes somebody else, does one task, and answers over a channel. Root never waits for it without a deadline (design
-// rule 8).
+// --- A forked child that becomes somebody else, does one task, and answers over a channel. Root never waits for it without a deadline
+// (design rule 8).
 
 constexpr int child_patience_seconds = 5; // without progress
 

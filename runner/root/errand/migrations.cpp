@@ -21,7 +21,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int look_interval_milliseconds = 250;
+constexpr int hook_look_milliseconds = 250;
 
 struct Move {
     Version from;
@@ -61,7 +61,7 @@ void wait_for_answer(Child &child, const MigrationAudience &audience, const std:
     for (;;) {
         const auto [receiver, wrapper, termination] = audience.watch.waits();
         std::array<pollfd, 4> waits{pollfd{child.channel().get(), POLLIN, 0}, receiver, wrapper, termination};
-        const int ready = poll(waits.data(), waits.size(), look_interval_milliseconds);
+        const int ready = poll(waits.data(), waits.size(), hook_look_milliseconds);
         if (ready < 0 && errno != EINTR) throw_errno("waiting for a migration hook");
         if (Clock::now() >= patience && defence_is_on("hook-deadline"))
             throw Failure(ExitStatus::system_failure, "the process that runs a migration hook was stopped");

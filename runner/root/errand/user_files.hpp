@@ -61,8 +61,8 @@ void name_ssh_command(EnvironmentInput &environment);
 // the caller's own directory.
 std::string ask_user_tmpdir(const AsRoot &root, const Account &caller, const OpenedProject &project, const Request &request);
 
-// --- Lets commits of the agent carry the user's name and address, and its git work where the user trusts somebody else's repository; nothing
-// else of the user's git configuration gets in.
+// --- Lets commits of the agent carry the user's name and address, and its git work where the user trusts somebody else's repository;
+// nothing else of the user's git configuration gets in.
 
 // Names the session's git configuration, in the lowest layer of the environment: each of the others may name another file.
 void name_git_config(EnvironmentInput &environment);

@@ -16,7 +16,8 @@ std::vector<std::string> missing_search_tools(const std::vector<std::string> &di
 // The same in the host's part of the agent's PATH. What the agent put into its own home is not looked for.
 std::vector<std::string> missing_search_tools();
 
-// --- Whether the agent's program can be run past the wrapper (wrapper.hide_direct_binary): an upgrade by npm or apt may have opened it again.
+// --- Whether the agent's program can be run past the wrapper (wrapper.hide_direct_binary): an upgrade by npm or apt may have opened it
+// again.
 
 // By its mode and those of the directories on the way to it, links resolved. False for what is not there.
 bool can_be_run_by_all(const std::string &path);

@@ -18,8 +18,8 @@ namespace pi_agent {
 void require_own_network(const std::vector<pid_t> &processes, const NetworkPolicy &network);
 void require_packet_filters(const AsRoot &root, const ControlGroup &group, const NetworkPolicy &network);
 
-// --- Asks the kernel whether it holds a session's unit to the limits that the policy says. Where systemd may not use a controller, it starts
-// the unit without.
+// --- Asks the kernel whether it holds a session's unit to the limits that the policy says. Where systemd may not use a controller, it
+// starts the unit without.
 
 // Once something runs in the group, and before the agent does. Throws Failure(unavailable) unless each that is said is in force in the
 // group; `cause` asks what may have kept the controller from it.

@@ -216,7 +216,7 @@ bool must_be_made_read_only(const std::string &source)
     return (facts.f_flag & ST_RDONLY) == 0;
 }
 
-void make_file(FdRef top, const std::string &path)
+void make_empty_file(FdRef top, const std::string &path)
 {
     const UniqueFd file =
         UniqueFd::adopt(openat(top.get(), path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0444));
@@ -253,7 +253,7 @@ std::vector<Bind> show_tree(const SandboxPlan &plan)
         if (std::any_of(shown.begin(), shown.end(), [&](const Bind &one) { return is_within(bind.target, one.target); }))
             make_place(top, bind.target.substr(1));
     for (const auto &file : plan.late_files) {
-        make_file(top, file.substr(1));
+        make_empty_file(top, file.substr(1));
         show(file, file);
     }
     return shown;

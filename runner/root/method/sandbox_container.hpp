@@ -10,8 +10,8 @@
 
 namespace pi_agent {
 
-// --- What the methods have in common whose container an engine makes in the session's transient unit: telling what is in it, and ending what
-// outlives it. Unit, limits, lifetime and record are those of the method systemd.
+// --- What the methods have in common whose container an engine makes in the session's transient unit: telling what is in it, and ending
+// what outlives it. Unit, limits, lifetime and record are those of the method systemd.
 
 class ContainerSandbox : public SystemdSandbox {
 public:

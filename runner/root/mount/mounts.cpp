@@ -2,6 +2,7 @@
 #include "runner/root/mount/mounts.hpp"
 
 #include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fcntl.h>
@@ -120,6 +121,26 @@ void with_mounts_of(const AsRoot & /*root*/, FdRef mount_namespace, const std::f
 void make_shared(const AsRoot & /*root*/, const std::string &path)
 {
     if (mount(nullptr, path.c_str(), nullptr, mount_shared, nullptr) != 0) throw_errno("making " + path + " shared");
+}
+
+void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMount> &mounts)
+{
+    with_mounts_of(root, mount_namespace, [&] {
+        const UniqueFd view = open_or_throw("opening the session's view", "/", O_PATH | O_DIRECTORY);
+        for (const auto &late : mounts)
+            attach(root, late.mount, open_beneath(view, late.path.substr(1), O_PATH));
+    });
+    fault_point("late-mounted");
+    mounts.clear();
+}
+
+std::vector<std::string> places_of(const std::vector<LateMount> &mounts)
+{
+    std::vector<std::string> places;
+    places.reserve(mounts.size());
+    for (const auto &late : mounts)
+        places.push_back(late.path);
+    return places;
 }
 
 } // namespace pi_agent

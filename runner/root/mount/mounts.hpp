@@ -56,4 +56,20 @@ void with_mounts_of(const AsRoot &root, FdRef mount_namespace, const std::functi
 // Makes the mount behind `path` shared, so that what is unmounted below it goes everywhere at once.
 void make_shared(const AsRoot &root, const std::string &path);
 
+// --- Mounts that a session's view gets when it is there, in its own mount table alone.
+
+// In the host's table, systemd would visit each mount several times: as a part of the unit, and as one of the host's. Not for what the
+// user could rename meanwhile: only a mount among the host's keeps a directory where it is.
+struct LateMount {
+    DetachedMount mount;
+    std::string path; // as the agent sees it; any bytes
+};
+
+// In the mount namespace of the launcher, once that is there, and before it has started anything. Lets go of them. Throws where one cannot
+// be attached.
+void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMount> &mounts);
+
+// Where the launcher is to find mounts before it starts the agent.
+std::vector<std::string> places_of(const std::vector<LateMount> &mounts);
+
 } // namespace pi_agent

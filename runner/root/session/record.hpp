@@ -10,7 +10,8 @@
 
 namespace pi_agent {
 
-// --- Where the runner's events go: the journal, or where there is none a file of root's. No prompts, no values, every foreign byte escaped.
+// --- Where the runner's events go: the journal, or where there is none a file of root's. No prompts, no values, every foreign byte
+// escaped.
 
 // Throws Failure(system_failure) when neither takes it. `identifier` is the program that says so.
 void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier = "pi-agent-runner");

@@ -82,7 +82,7 @@ void copy_version(const AsUser & /*agent*/, FdRef home, FdRef staging, const Ver
 
 namespace {
 
-constexpr const char *stamp_name = "changed";
+constexpr const char *change_name = "changed";
 constexpr const char *fresh_name = "changed.new";
 
 } // namespace
@@ -90,7 +90,7 @@ constexpr const char *fresh_name = "changed.new";
 std::string host_stamp()
 {
     struct stat facts {};
-    if (fstatat(open_runtime_directory().get(), stamp_name, &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (fstatat(open_runtime_directory().get(), change_name, &facts, AT_SYMLINK_NOFOLLOW) != 0) {
         require_gone("looking whether this host was changed");
         return "";
     }
@@ -102,7 +102,7 @@ void mark_host_changed(const AsRoot & /*root*/)
     const UniqueFd directory = open_runtime_directory();
     const UniqueFd fresh =
         UniqueFd::adopt(openat(directory.get(), fresh_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fresh || renameat(directory.get(), fresh_name, directory.get(), stamp_name) != 0)
+    if (!fresh || renameat(directory.get(), fresh_name, directory.get(), change_name) != 0)
         throw_errno("telling starts that are under way that this host is changed");
 }
 

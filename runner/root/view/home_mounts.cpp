@@ -1,4 +1,4 @@
-// Mounts in homes and projects, also those that come late.
+// Mounts of what a session sees of its user's home.
 #include "runner/root/view/home_mounts.hpp"
 
 #include "common/base/error.hpp"
@@ -240,26 +240,6 @@ void HomeMounts::refuse_or_leave_out(const HomeDirectory &directory, const Syste
                                                (directory.is_cache ? "; where it is the state directory's file system that cannot hold an "
                                                                      "overlay's changes: 'scratch: tmpfs'"
                                                                    : ""));
-}
-
-void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMount> &mounts)
-{
-    with_mounts_of(root, mount_namespace, [&] {
-        const UniqueFd view = open_or_throw("opening the session's view", "/", O_PATH | O_DIRECTORY);
-        for (const auto &late : mounts)
-            attach(root, late.mount, open_beneath(view, late.path.substr(1), O_PATH));
-    });
-    fault_point("late-mounted");
-    mounts.clear();
-}
-
-std::vector<std::string> places_of(const std::vector<LateMount> &mounts)
-{
-    std::vector<std::string> places;
-    places.reserve(mounts.size());
-    for (const auto &late : mounts)
-        places.push_back(late.path);
-    return places;
 }
 
 } // namespace pi_agent

@@ -4,8 +4,8 @@
 #include "common/base/ids.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/plan/host_view.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/view/home_mounts.hpp"
 
 #include <vector>
 

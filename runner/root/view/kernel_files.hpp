@@ -6,8 +6,8 @@
 #include "common/host/identity.hpp"
 #include "runner/plan/box_notes.hpp"
 #include "runner/plan/host_view.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/view/home_mounts.hpp"
 
 #include <optional>
 #include <string>

@@ -6,9 +6,9 @@
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/errand/project.hpp"
+#include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
-#include "runner/root/view/home_mounts.hpp"
 #include "runner/root/view/kernel_files.hpp"
 #include "runner/root/view/protect.hpp"
 
