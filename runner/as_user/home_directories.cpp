@@ -14,7 +14,6 @@
 #include <optional>
 #include <set>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -115,10 +114,8 @@ namespace {
 // What is mounted inside the root is hidden from the agent, so a directory there would not be seen.
 UniqueFd enter(FdRef parent, const std::string &name)
 {
-    open_how how{};
-    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC; // search permission is enough
-    how.resolve = defence_is_on("tmpdir-beneath") ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV : 0;
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, parent.get(), name.c_str(), &how, sizeof how)));
+    const std::uint64_t resolve = defence_is_on("tmpdir-beneath") ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV : 0;
+    return open_resolved(parent, name, O_PATH | O_DIRECTORY, resolve); // search permission is enough
 }
 
 [[noreturn]] void refuse_component(const std::string &path)
