@@ -2,7 +2,9 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -59,6 +61,15 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
         text.remove_prefix(std::min(parts.back().size() + 1, text.size()));
     }
     return parts;
+}
+
+// The number that a text is, and nothing but that.
+template <typename Number>
+std::optional<Number> to_number(std::string_view text) noexcept
+{
+    Number number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
 // Whether a list of words, with one space between them, holds this one.

@@ -5,7 +5,6 @@
 #include "common/host/account.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -29,11 +28,8 @@ bool has_control_character(std::string_view text) noexcept
 template <typename Number>
 nlohmann::json read_number(const PolicyValue &value)
 {
-    Number number{};
-    const auto &text = value.node.text;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size()) return number;
-    value.report("the number " + text.substr(0, 40) + " is too large to be kept exactly", "put it in quotes to make it text");
+    if (const auto number = to_number<Number>(value.node.text)) return *number;
+    value.report("the number " + value.node.text.substr(0, 40) + " is too large to be kept exactly", "put it in quotes to make it text");
     return nullptr;
 }
 

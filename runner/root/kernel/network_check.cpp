@@ -3,12 +3,12 @@
 
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
+#include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
 
-#include <charconv>
 #include <fcntl.h>
 #include <fstream>
 #include <linux/bpf.h>
@@ -85,12 +85,7 @@ std::vector<std::string> words_in(const std::string &path)
 // "max" and -1 are no limit, and neither is what cannot be read.
 std::optional<std::uint64_t> number(const std::vector<std::string> &words, std::size_t index)
 {
-    if (index >= words.size()) return std::nullopt;
-    const std::string &word = words[index];
-    std::uint64_t value = 0;
-    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size()) return std::nullopt;
-    return value;
+    return index < words.size() ? to_number<std::uint64_t>(words[index]) : std::nullopt;
 }
 
 // What is in force in a group, held against the policy.

@@ -9,7 +9,6 @@
 #include "runner/root/session/session_directory.hpp"
 
 #include <cerrno>
-#include <charconv>
 #include <fcntl.h>
 #include <fstream>
 #include <functional>
@@ -24,11 +23,8 @@ namespace {
 template <typename Number>
 std::optional<Number> read_number(FdRef session, const char *name)
 {
-    const std::string text = read_session_link(session, name);
-    Number number = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number <= 0) return std::nullopt;
-    return number;
+    const auto number = to_number<Number>(read_session_link(session, name));
+    return number && *number > 0 ? number : std::nullopt;
 }
 
 // Root of a container without CAP_SYS_PTRACE may not look at the program of a process that is not dumpable, but at its name and ids. A name
