@@ -154,9 +154,8 @@ std::string path_of_directory(FdRef fd)
 {
     std::string path = kernel_path(fd);
     if (path.empty())
-        throw Failure(ExitStatus::denied,
-                      "denied: the path of the working directory is longer than 4,096 bytes, or leads to nowhere on this host; "
-                      "cd to a directory higher up");
+        throw Failure(ExitStatus::denied, "denied: the path of the working directory is longer than 4,096 bytes, or leads to nowhere on "
+                                          "this host; cd to a directory higher up");
     return path;
 }
 
@@ -228,8 +227,8 @@ std::string path_of_working_directory(FdRef directory)
     if (facts.st_nlink == 0) throw Failure(ExitStatus::denied, "denied: the working directory was deleted; cd to one that exists");
     std::string path = kernel_path(directory);
     if (path.empty())
-        throw Failure(ExitStatus::denied, "denied: the path of the working directory is longer than 4,096 bytes, or leads out of what "
-                                          "this shell sees; cd to a directory higher up");
+        throw Failure(ExitStatus::denied, "denied: the path of the working directory is longer than 4,096 bytes, or leads out of what this "
+                                          "shell sees; cd to a directory higher up");
     if (fstatat(directory.get(), ".", &facts, 0) != 0)
         throw Failure(ExitStatus::denied, "denied: you may not enter " + escape_for_display(path) + "; cd to another");
     return path;

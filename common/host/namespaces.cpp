@@ -50,8 +50,7 @@ std::optional<std::string> problem_of_user_namespace()
     struct stat program {};
     if (::stat("/proc/self/exe", &program) != 0 || program.st_uid != nobody() || is_of_the_host()) return std::nullopt;
     return "this process is in a user namespace that does not hold the host's root (unshare, podman unshare, bwrap and their like make "
-           "such), "
-           "so sudo cannot work, and nobody can tell what is root's; use an ordinary shell of this host";
+           "such), so sudo cannot work, and nobody can tell what is root's; use an ordinary shell of this host";
 }
 
 namespace {

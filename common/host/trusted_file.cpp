@@ -62,11 +62,10 @@ void require_only_root_can_change(const std::string &what, const std::string &wa
     if (!defence_is_on("trusted-files")) return;
     const bool enters_mount = &holder == &step || holder.status.st_dev != step.status.st_dev;
     if (enters_mount && defence_is_on("trusted-fuse") && is_served_by_somebody(step))
-        throw Failure(
-            ExitStatus::configuration,
-            fmt::format("the {} {} cannot be trusted: {} lies in a file system that a user serves (FUSE), who can say of any file "
-                        "that it is root's; unmount it, or keep the file in another place",
-                        what, escape_for_display(wanted), escape_for_display(step.path)));
+        throw Failure(ExitStatus::configuration,
+                      fmt::format("the {} {} cannot be trusted: {} lies in a file system that a user serves (FUSE), who can say of any "
+                                  "file that it is root's; unmount it, or keep the file in another place",
+                                  what, escape_for_display(wanted), escape_for_display(step.path)));
     if (step.status.st_uid != 0) {
         if (const auto problem = problem_of_user_namespace())
             throw Failure(ExitStatus::configuration,
