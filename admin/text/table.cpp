@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <fmt/format.h>
@@ -49,11 +48,8 @@ std::string written(const std::tm &parts, char between)
 
 std::optional<std::uint64_t> parse_number(std::string_view text)
 {
-    std::uint64_t number = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size() || number > 1'000'000'000'000)
-        return std::nullopt;
-    return number;
+    const auto number = to_number<std::uint64_t>(text);
+    return number && *number <= 1'000'000'000'000 ? number : std::nullopt;
 }
 
 std::optional<std::uint64_t> parse_ago(std::string_view text, std::uint64_t now)

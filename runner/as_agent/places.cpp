@@ -7,8 +7,8 @@
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <array>
-#include <climits>
+#include <cerrno>
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <dirent.h>
@@ -29,9 +29,7 @@ bool holds_own(FdRef directory, FdRef defaults, const std::string &place)
 
 bool leads_to(FdRef directory, const std::string &name, const std::string &target)
 {
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlinkat(directory.get(), name.c_str(), text.data(), text.size());
-    return length >= 0 && std::string(text.data(), static_cast<std::size_t>(length)) == target;
+    return read_link(directory, name) == target;
 }
 
 constexpr int open_levels = 32; // each costs two descriptors and a buffer of the C library's
