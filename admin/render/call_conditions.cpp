@@ -1,6 +1,4 @@
 // A system-call filter as data, and as the engines' JSON.
-#include "admin/render/call_conditions.hpp"
-
 #include "admin/render/render.hpp"
 #include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"

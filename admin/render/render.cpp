@@ -1,8 +1,6 @@
 // The command: finds out, plans, asks whether the engine can do all of it, and writes.
 #include "admin/render/render.hpp"
 
-#include "admin/render/render_facts.hpp"
-#include "admin/render/render_target.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/problems.hpp"

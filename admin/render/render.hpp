@@ -5,6 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -74,18 +75,23 @@ constexpr const char *seccomp_profile_path = "/etc/pi-agent/seccomp.json"; // wh
 std::string render_podman(const RenderPlan &plan, const std::vector<std::string> &arguments);
 std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string> &arguments);
 
-// The value of --volume for each mount, and of --tmpfs and --mount for the directories of temporary files.
-std::vector<std::string> podman_volumes(const RenderPlan &plan);
-std::vector<std::string> podman_temporary_options(const RenderPlan &plan);
-// Options for limits.
-std::vector<std::string> podman_limits(const RenderPlan &plan);
-// What to know before it is started.
-std::vector<std::string> podman_notes(const RenderPlan &plan);
-
 // --- The system-call filter of a session as a profile for container engines.
 
 // JSON in the form of the OCI runtime specification (config-linux.md, Seccomp), for this program's own architecture.
 std::string render_seccomp();
+
+// The bits of `mask` in one argument are `value`.
+struct ArgumentBits {
+    std::uint64_t mask;
+    std::uint64_t value;
+    friend bool operator==(const ArgumentBits &, const ArgumentBits &) = default;
+};
+
+// By the number of the argument; all must hold. Empty: whatever the arguments are.
+using PassingCondition = std::map<unsigned, ArgumentBits>;
+
+// By the call's name: it passes where one of the conditions holds, and what is not here does not pass.
+std::map<std::string, std::vector<PassingCondition>> passing_calls();
 
 // --- A plan as a line for Slurm, for clusters whose nodes all have the product: there our own runner honours the policy.
 

@@ -1,5 +1,5 @@
 // Asks children that are the user, as the runner does: root opens nothing that the user names (design rule 1).
-#include "admin/render/render_facts.hpp"
+#include "admin/render/render_plan.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -109,7 +109,7 @@ std::vector<std::string> links_among(const std::map<std::string, PointKind> &poi
 RenderFacts find_render_facts(const AsRoot &root, const Policy &policy, const AccessRules &rules, const Account &user,
                               const std::string &directory)
 {
-    RenderFacts facts{user, find_agent(policy, rules, user), {}, {}, {}, {}, {}, {}, {}, {}, host_memory(), {}};
+    RenderFacts facts{{user, find_agent(policy, rules, user), {}, {}, {}, {}, {}, {}, host_memory(), {}}, {}, {}};
     require_harmless_groups(policy, rules, facts.agent);
     const OpenedProject project = open_as(root, policy, rules, user, directory);
     facts.tree = project.shown.path();

@@ -1,7 +1,6 @@
 // Renderings for podman: a command, and a quadlet.
 #include "admin/render/render.hpp"
 
-#include "admin/render/render_mounts.hpp"
 #include "admin/render/render_text.hpp"
 #include "common/base/error.hpp"
 #include "common/base/problems.hpp"
@@ -14,23 +13,15 @@ namespace {
 
 constexpr std::uint64_t scratch_parts = 5; // of the host's memory, one for temporary files (runner/plan/limits.hpp: 20%)
 
-std::string ranges_text(const std::vector<IdRange> &ranges)
-{
-    std::string text;
-    for (const auto &range : ranges)
-        text += fmt::format("{}{}-{}-{}", text.empty() ? "" : "#", range.on_disk, range.inside, range.length);
-    return text;
-}
-
 std::string options_of(const RenderPlan &plan, const EngineMount &mount)
 {
     std::string options = mount.read_only ? "ro" : "rw";
     options += ",bind,private,nosuid,nodev"; // bind: not what is mounted beneath
-    if (mount.of_project) options += ",idmap=uids=" + ranges_text(user_ids(plan)) + ";gids=" + ranges_text(group_ids(plan));
-    return options;
+    if (!mount.of_project) return options;
+    const auto ids = [](std::uint32_t user, std::uint32_t agent) { return swapped_ids(user, agent, "{}-{}-{}", "#"); };
+    return options + ",idmap=uids=" + ids(plan.user.uid.value(), plan.agent.uid.value()) +
+           ";gids=" + ids(plan.user.gid.value(), plan.agent.gid.value());
 }
-
-} // namespace
 
 std::vector<std::string> podman_volumes(const RenderPlan &plan)
 {
@@ -43,7 +34,7 @@ std::vector<std::string> podman_volumes(const RenderPlan &plan)
 std::vector<std::string> podman_temporary_options(const RenderPlan &plan)
 {
     std::vector<std::string> options;
-    for (const char *place : {"/tmp", "/var/tmp"}) {
+    for (const char *place : temporary_directories) {
         if (plan.policy.scratch == ScratchKind::tmpfs)
             options.push_back(fmt::format("--tmpfs={}:rw,nosuid,nodev,mode=1777,size={}", place, plan.host_memory / scratch_parts));
         else
@@ -68,6 +59,8 @@ std::vector<std::string> podman_notes(const RenderPlan &plan)
             "'pi-agentctl render --target seccomp' prints. The home is the agent's own: start pi once after a change of the policy.",
             "podman opens the project by its name: nobody but its user may be able to rename what lies above it."};
 }
+
+} // namespace
 
 std::string render_podman(const RenderPlan &plan, const std::vector<std::string> &arguments)
 {

@@ -1,6 +1,6 @@
 // Renderings as a unit of systemd's, and as a job of Slurm's that uses it.
 #include "admin/render/render.hpp"
-#include "admin/render/render_mounts.hpp"
+
 #include "admin/render/render_text.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/places.hpp"
@@ -36,14 +36,8 @@ std::string place_of(const RenderPlan &plan)
 
 std::string id_map_option(const RenderPlan &plan)
 {
-    std::string text;
-    const auto add = [&](char kind, const std::vector<IdRange> &ranges) {
-        for (const auto &range : ranges)
-            text += fmt::format("{}{}:{}:{}:{}", text.empty() ? "" : " ", kind, range.on_disk, range.inside, range.length);
-    };
-    add('u', user_ids(plan));
-    add('g', group_ids(plan));
-    return "X-mount.idmap=" + text;
+    return "X-mount.idmap=" + swapped_ids(plan.user.uid.value(), plan.agent.uid.value(), "u:{}:{}:{}", " ") + " " +
+           swapped_ids(plan.user.gid.value(), plan.agent.gid.value(), "g:{}:{}:{}", " ");
 }
 
 SandboxPlan sandbox_of(const RenderPlan &plan)
@@ -84,7 +78,7 @@ std::string property_lines(const RenderPlan &plan)
         text += unit_file_lines(property);
     }
     if (plan.policy.scratch == ScratchKind::tmpfs)
-        for (const char *place : {"/tmp", "/var/tmp"})
+        for (const char *place : temporary_directories)
             text += fmt::format("TemporaryFileSystem={}:mode=1777,size=20%\n", place);
     return text;
 }
@@ -130,15 +124,10 @@ std::string render_systemd(const RenderPlan &plan, const std::vector<std::string
     return text + "\n# /etc/systemd/system/" + project + "\n" + project_unit(plan, place);
 }
 
-namespace {
-
-constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
-
-} // namespace
-
 std::string render_slurm(const RenderPlan &plan, const std::string &command, const std::vector<std::string> &arguments)
 {
     const auto &limits = plan.policy.limits;
+    constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
     std::string text = head_of(
         RenderTarget::slurm, plan,
         {fmt::format("{} runs it. Each node has pi-agent, this policy and the project; what it grants is decided there.", plan.user.name)});

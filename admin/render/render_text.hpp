@@ -1,7 +1,7 @@
 // How words and values are written in what is rendered: unit files, YAML, shell.
 #pragma once
 
-#include "admin/render/render_target.hpp"
+#include "admin/render/render_plan.hpp"
 #include "runner/plan/unit_properties.hpp"
 
 #include <nlohmann/json_fwd.hpp>

@@ -1,8 +1,6 @@
 // Renderings of every example policy for every engine: admin/render_*.hpp. PI_AGENT_WRITE_RENDERINGS=1 writes tests/unit/data/renderings
 // anew; read what changed.
 #include "admin/render/render.hpp"
-#include "admin/render/render_facts.hpp"
-#include "admin/render/render_target.hpp"
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
@@ -52,18 +50,18 @@ Person person_of(const std::string &example)
 RenderFacts facts_of(const Person &person)
 {
     const bool is_alice = person.name == "alice";
-    return {{person.name, Uid(person.groups[0]), Gid(person.groups[0]), person.home, person.groups},
-            {"pi-agent", Uid(990), Gid(985), "/nonexistent", {985}},
-            person.root,
-            is_alice ? "demo" : "",
+    return {{{person.name, Uid(person.groups[0]), Gid(person.groups[0]), person.home, person.groups},
+             {"pi-agent", Uid(990), Gid(985), "/nonexistent", {985}},
+             person.root,
+             is_alice ? "demo" : "",
+             {},
+             {},
+             {{is_alice ? "demo/.git" : ".git", PointKind::prefix}, {is_alice ? "demo/.git/hooks" : ".git/hooks", PointKind::read_only}},
+             {},
+             16 * gibibyte,
+             "localhost/pi-agent:golden"},
             {},
-            {},
-            {{is_alice ? "demo/.git" : ".git", PointKind::prefix}, {is_alice ? "demo/.git/hooks" : ".git/hooks", PointKind::read_only}},
-            {},
-            {},
-            {},
-            16 * gibibyte,
-            "localhost/pi-agent:golden"};
+            {}};
 }
 
 RenderPlan planned(const Policy &policy, const RenderFacts &facts)
