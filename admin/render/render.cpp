@@ -52,6 +52,19 @@ std::string rendered(RenderTarget target, const RenderPlan &plan, const RenderOp
 
 } // namespace
 
+WorkspaceVolume parse_workspace_volume(const std::string &text)
+{
+    if (text.empty()) return {};
+    const bool is_efs = text.rfind("efs:", 0) == 0;
+    const std::string place = is_efs ? text.substr(4) : text;
+    const std::size_t colon = place.find(':');
+    const std::string server = place.substr(0, colon);
+    const std::string path = colon == std::string::npos ? "" : place.substr(colon + 1);
+    const bool is_whole = !server.empty() && !path.empty() && (is_efs ? path.rfind("fsap-", 0) == 0 : path[0] == '/');
+    if (!is_whole) throw Failure(ExitStatus::usage, "--volume: '" + text + "' is neither SERVER:/EXPORT of NFS nor efs:fs-ID:fsap-ID");
+    return {is_efs ? WorkspaceVolume::Kind::efs : WorkspaceVolume::Kind::nfs, server, path};
+}
+
 std::vector<std::string> render_targets()
 {
     std::vector<std::string> names;

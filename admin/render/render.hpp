@@ -52,20 +52,8 @@ std::vector<nlohmann::ordered_json> kubernetes_objects(const RenderPlan &plan, c
 // The same as YAML. Only for plans that require_honoured() has let through.
 std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &volume, const std::vector<std::string> &arguments);
 
-// --- The Job of a rendering for Kubernetes, and the names that it shares with the objects around it.
-
-constexpr const char *settings_suffix = "-settings";
-constexpr const char *seccomp_on_node = "pi-agent/seccomp.json"; // below the kubelet's directory of profiles
-
+// A DNS label, of the user's own.
 std::string namespace_of(const RenderPlan &plan);
-nlohmann::ordered_json labels_of(const RenderPlan &plan);
-// Of the Secret with the variables of one file of env_files.
-std::string secret_name(const RenderPlan &plan, std::size_t index);
-
-// What lies read-only in the agent's directory, by the names of files.
-std::map<std::string, std::string> documents_of(const RenderPlan &plan);
-
-nlohmann::ordered_json make_job(const RenderPlan &plan, const std::vector<std::string> &arguments);
 
 // --- A plan for podman of this host, run by root: a command, and what a quadlet shares with it.
 

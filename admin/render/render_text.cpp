@@ -67,6 +67,14 @@ std::string exec_word(const std::string &text)
     return quoted_for_unit(text, true);
 }
 
+std::string kubernetes_word(const std::string &text)
+{
+    std::string quoted;
+    for (const char byte : text)
+        quoted.append(byte == '$' ? 2 : 1, byte);
+    return quoted;
+}
+
 std::string head_of(RenderTarget target, const RenderPlan &plan, const std::vector<std::string> &more)
 {
     std::string text =
