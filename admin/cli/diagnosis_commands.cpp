@@ -3,7 +3,6 @@
 #include "admin/diagnose/doctor.hpp"
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/diagnose/why.hpp"
 #include "admin/sessions/sessions.hpp"
 
 #include <iostream>

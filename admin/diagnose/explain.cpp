@@ -55,27 +55,8 @@ Account account_to_explain(const std::optional<std::string> &name, const Observe
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
                     const std::optional<std::string> &directory)
 {
-    Explanation explanation{user,
-                            policy_file,
-                            policy.wrapper.enable,
-                            policy.wrapper.where,
-                            find_access_rules(policy, user, policy_file),
-                            {},
-                            std::nullopt,
-                            {},
-                            false,
-                            policy.agent.state_dir + "/users/" + user.name + "/home",
-                            policy.agent.binary,
-                            {},
-                            policy.sandbox,
-                            policy.git_identity,
-                            policy.box_notes,
-                            policy.scratch,
-                            policy.view,
-                            policy.view_paths,
-                            {},
-                            policy.network,
-                            policy.projects};
+    Explanation explanation{user, policy, policy_file, find_access_rules(policy, user, policy_file),
+                            policy.agent.state_dir + "/users/" + user.name + "/home"};
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     if (rules == nullptr) return explanation;
     auto findings = observer.resolve_roots(*rules, user);

@@ -13,17 +13,12 @@ namespace pi_agent {
 
 namespace {
 
-const char *name_of(ScratchKind kind)
+std::string scratch_text(ScratchKind scratch)
 {
-    return kind == ScratchKind::tmpfs ? "tmpfs" : "disk";
-}
-
-std::string scratch_text(const Explanation &explanation)
-{
-    const bool in_memory = explanation.scratch == ScratchKind::tmpfs;
+    const bool in_memory = scratch == ScratchKind::tmpfs;
     return fmt::format("scratch:  {} (scratch: {}): /tmp and /var/tmp of each session, TMPDIR={} there; removed when it ends\n",
                        in_memory ? fmt::format("in memory, at most {} of it", scratch_memory_share) : "on the disk of the state directory",
-                       name_of(explanation.scratch), tmpdir_of("ID"));
+                       in_memory ? "tmpfs" : "disk", tmpdir_of("ID"));
 }
 
 std::string joined_safely(const std::vector<std::string> &texts)
@@ -34,25 +29,36 @@ std::string joined_safely(const std::vector<std::string> &texts)
     return text;
 }
 
+std::vector<std::string> texts_of(const std::vector<PolicyPath> &paths)
+{
+    std::vector<std::string> texts;
+    for (const auto &path : paths)
+        texts.push_back(path.path);
+    return texts;
+}
+
+std::vector<std::string> texts_of(const std::vector<IpRange> &ranges)
+{
+    std::vector<std::string> texts;
+    for (const auto &range : ranges)
+        texts.push_back(to_string(range));
+    return texts;
+}
+
 // What the policy names, or, when the host could be asked, what that comes to.
 std::vector<std::string> shown_besides(const Explanation &explanation)
 {
-    std::vector<std::string> paths;
-    if (const auto *view = std::get_if<HostView>(&explanation.shown)) {
-        paths.assign(view->trees.begin(), view->trees.end());
-    } else {
-        for (const auto &path : explanation.view_paths)
-            paths.push_back(path.path);
-    }
-    return paths;
+    if (const auto *view = std::get_if<HostView>(&explanation.shown)) return {view->trees.begin(), view->trees.end()};
+    return texts_of(explanation.policy.view_paths);
 }
 
 std::string view_text(const Explanation &explanation)
 {
     const auto besides = shown_besides(explanation);
-    const auto *const etc = explanation.view == View::minimal ? "of /etc what programs need" : "/etc";
-    std::string text = fmt::format("view:     {}: read-only /usr, /opt, {}{}{}\n", explanation.view == View::minimal ? "minimal" : "host",
-                                   etc, besides.empty() ? "" : "; besides: ", joined_safely(besides));
+    const auto *const etc = explanation.policy.view == View::minimal ? "of /etc what programs need" : "/etc";
+    std::string text =
+        fmt::format("view:     {}: read-only /usr, /opt, {}{}{}\n", explanation.policy.view == View::minimal ? "minimal" : "host", etc,
+                    besides.empty() ? "" : "; besides: ", joined_safely(besides));
     if (const auto *failure = std::get_if<Failure>(&explanation.shown))
         text += fmt::format("          no start is possible: {}\n", failure->what());
     return text;
@@ -60,7 +66,8 @@ std::string view_text(const Explanation &explanation)
 
 nlohmann::json view_json(const Explanation &explanation)
 {
-    nlohmann::json json = {{"mode", explanation.view == View::minimal ? "minimal" : "host"}, {"besides", shown_besides(explanation)}};
+    nlohmann::json json = {{"mode", explanation.policy.view == View::minimal ? "minimal" : "host"},
+                           {"besides", shown_besides(explanation)}};
     if (const auto *failure = std::get_if<Failure>(&explanation.shown)) json["reason"] = failure->what();
     return json;
 }
@@ -68,10 +75,10 @@ nlohmann::json view_json(const Explanation &explanation)
 std::string told_text(const Explanation &explanation)
 {
     return fmt::format("git:      {}\nnotes:    {}\n",
-                       explanation.git_identity ? "commits carry the user's own user.name and user.email (git_identity)"
-                                                : "commits do not carry the user's name (git_identity: false)",
-                       explanation.box_notes ? "the agent is told about its sandbox in /AGENTS.md (box_notes)"
-                                             : "the agent is not told about its sandbox (box_notes: false)");
+                       explanation.policy.git_identity ? "commits carry the user's own user.name and user.email (git_identity)"
+                                                       : "commits do not carry the user's name (git_identity: false)",
+                       explanation.policy.box_notes ? "the agent is told about its sandbox in /AGENTS.md (box_notes)"
+                                                    : "the agent is not told about its sandbox (box_notes: false)");
 }
 
 std::string tools_text(const Explanation &explanation)
@@ -80,14 +87,6 @@ std::string tools_text(const Explanation &explanation)
     for (const auto &missing : explanation.missing_tools)
         text += fmt::format("tools:    {}\n", name_package(missing));
     return text;
-}
-
-std::string names_of(const std::vector<IpRange> &ranges)
-{
-    std::vector<std::string> names;
-    for (const auto &range : ranges)
-        names.push_back(to_string(range));
-    return joined_safely(names);
 }
 
 std::string network_text(const NetworkPolicy &network)
@@ -103,11 +102,11 @@ std::string network_text(const NetworkPolicy &network)
     case NetworkMode::loopback:
         return fmt::format("network:  loopback ({}): {} of this host, in both directions;\n"
                            "          a proxy, a name server or a model that listens there is reached\n",
-                           where, names_of(network.allowed));
+                           where, joined_safely(texts_of(network.allowed)));
     case NetworkMode::listed:
         return fmt::format("network:  only {} ({}), in both directions;\n"
                            "          name servers, loopback and the model's host only as far as they are among them\n",
-                           names_of(network.allowed), where);
+                           joined_safely(texts_of(network.allowed)), where);
     }
     return "network:  full: the host's, without restriction (network)\n";
 }
@@ -115,18 +114,7 @@ std::string network_text(const NetworkPolicy &network)
 nlohmann::json network_json(const NetworkPolicy &network)
 {
     constexpr const char *modes[] = {"full", "loopback", "none", "list"};
-    nlohmann::json json = {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", nlohmann::json::array()}};
-    for (const auto &range : network.allowed)
-        json["allowed"].push_back(to_string(range));
-    return json;
-}
-
-std::string names_of(const std::vector<PolicyPath> &paths)
-{
-    std::vector<std::string> names;
-    for (const auto &path : paths)
-        names.push_back(path.path);
-    return joined_safely(names);
+    return {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", texts_of(network.allowed)}};
 }
 
 std::string projects_text(const ProjectsPolicy &projects)
@@ -139,23 +127,17 @@ std::string projects_text(const ProjectsPolicy &projects)
         text += "          read-only in it: what git executes, in the repository that holds the directory;\n"
                 "          while a session runs, git commands outside that write .git/config fail: \"Device or resource busy\"\n";
     else if (!projects.protect->empty())
-        text += "          read-only in it: " + names_of(*projects.protect) + "\n";
-    if (!projects.mask.empty()) text += "          unreadable in it: " + names_of(projects.mask) + "\n";
+        text += "          read-only in it: " + joined_safely(texts_of(*projects.protect)) + "\n";
+    if (!projects.mask.empty()) text += "          unreadable in it: " + joined_safely(texts_of(projects.mask)) + "\n";
     return text;
 }
 
 nlohmann::json projects_json(const ProjectsPolicy &projects)
 {
-    const auto list = [](const std::vector<PolicyPath> &paths) {
-        nlohmann::json json = nlohmann::json::array();
-        for (const auto &path : paths)
-            json.push_back(path.path);
-        return json;
-    };
     return {{"paths", projects.paths == ProjectPaths::host ? "host" : "alias"},
             {"scope", projects.scope == ProjectScope::root ? "root" : "project"},
-            {"protect", projects.protect ? list(*projects.protect) : nlohmann::json("default")},
-            {"mask", list(projects.mask)},
+            {"protect", projects.protect ? nlohmann::json(texts_of(*projects.protect)) : nlohmann::json("default")},
+            {"mask", texts_of(projects.mask)},
             {"aftermath", projects.aftermath}};
 }
 
@@ -163,21 +145,22 @@ nlohmann::json projects_json(const ProjectsPolicy &projects)
 
 std::string box_text(const Explanation &explanation)
 {
-    return scratch_text(explanation) + view_text(explanation) + projects_text(explanation.projects) + to_text(explanation.toolchains) +
-           network_text(explanation.network) + to_text(explanation.limits) + told_text(explanation) + tools_text(explanation);
+    return scratch_text(explanation.policy.scratch) + view_text(explanation) + projects_text(explanation.policy.projects) +
+           to_text(explanation.toolchains) + network_text(explanation.policy.network) + to_text(explanation.limits) +
+           told_text(explanation) + tools_text(explanation);
 }
 
 void add_box(const Explanation &explanation, nlohmann::json &json)
 {
     json["view"] = view_json(explanation);
     json["missing_tools"] = explanation.missing_tools;
-    json["git_identity"] = explanation.git_identity;
-    json["box_notes"] = explanation.box_notes;
-    json["projects"] = projects_json(explanation.projects);
+    json["git_identity"] = explanation.policy.git_identity;
+    json["box_notes"] = explanation.policy.box_notes;
+    json["projects"] = projects_json(explanation.policy.projects);
     json["toolchains"] = to_json(explanation.toolchains);
-    json["network"] = network_json(explanation.network);
+    json["network"] = network_json(explanation.policy.network);
     json["limits"] = to_json(explanation.limits);
-    json["scratch"] = name_of(explanation.scratch);
+    json["scratch"] = explanation.policy.scratch == ScratchKind::tmpfs ? "tmpfs" : "disk";
 }
 
 } // namespace pi_agent
