@@ -2,7 +2,7 @@
 #include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/canary_run.hpp"
-#include "admin/diagnose/check.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
 #include "admin/host/hidden_places.hpp"

@@ -25,7 +25,7 @@ namespace {
 constexpr int canary_patience_seconds = 120;
 constexpr int most_tries = 3; // users whose start fails for a reason of their own
 
-struct Place {
+struct StartPlace {
     Account user;
     std::string directory;
 };
@@ -42,18 +42,18 @@ std::optional<AccessRules> rules_of(const Policy &policy, const Account &user)
     }
 }
 
-std::optional<Place> find_place(const Policy &policy, const Observer &observer, const std::string &name, const CanTry &can_try = {})
+std::optional<StartPlace> find_place(const Policy &policy, const Observer &observer, const std::string &name, const CanTry &can_try = {})
 {
     const auto user = find_account(name);
     if (!user) return std::nullopt;
     const auto rules = rules_of(policy, *user);
     if (!rules || (can_try && !can_try(*user, *rules))) return std::nullopt;
     for (const auto &finding : observer.resolve_roots(*rules, *user))
-        if (finding.kind == Finding::Kind::usable) return Place{*user, finding.text};
+        if (finding.kind == Finding::Kind::usable) return StartPlace{*user, finding.text};
     return std::nullopt;
 }
 
-std::optional<Place> choose_place(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
+std::optional<StartPlace> choose_place(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
 {
     if (name) {
         auto place = find_place(policy, observer, *name);
@@ -93,7 +93,7 @@ void read_output(const std::string &output, CanaryReport &report)
 
 namespace {
 
-CanaryReport run_at(const Policy &policy, const Observer &observer, const std::optional<Place> &place)
+CanaryReport run_at(const Policy &policy, const Observer &observer, const std::optional<StartPlace> &place)
 {
     CanaryReport report;
     report.method = policy.sandbox.method;

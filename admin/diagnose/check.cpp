@@ -1,5 +1,5 @@
 // Everything that is wrong with a policy, in one report.
-#include "admin/diagnose/check.hpp"
+#include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
 #include "admin/text/terminal.hpp"

@@ -118,8 +118,8 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
 std::string to_text(const Explanation &explanation);
 nlohmann::json to_json(const Explanation &explanation);
 
-// The command. Without `user_name` it explains the caller, in the current directory unless `directory` says another, and to root everybody
-// (admin/diagnose/doctor.hpp).
+// The command. Without `user_name` it explains the caller, in the current directory unless `directory` says another, and to root everybody,
+// a line for each.
 void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
 
 // --- The part of an explanation that tells of the sandbox: what it shows, of the host and of the project, and what it reaches.

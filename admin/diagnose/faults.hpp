@@ -6,8 +6,10 @@
 #include "common/base/problems.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
+#include "common/policy/policy_load.hpp"
 
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <string>
@@ -24,6 +26,10 @@ struct Fault {
     std::string remedy;
 };
 using Faults = std::vector<Fault>;
+inline void add(Faults &faults, const Faults &more)
+{
+    faults.insert(faults.end(), more.begin(), more.end());
+}
 
 // --- Does this host have what the policy's sandbox method needs?
 
@@ -58,7 +64,11 @@ std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observ
 // left.
 
 // Users of the policy, with the accounts that their agents run as.
-using AgentsOfUsers = std::vector<std::pair<Account, Account>>;
+struct UserOfPolicy {
+    Account user, agent;
+    AccessRules rules;
+};
+using AgentsOfUsers = std::vector<UserOfPolicy>;
 
 // Programs that anybody can start in the place of the wrapper: the agent itself, and other copies of it.
 Faults find_open_programs(const AsRoot &root, const Policy &policy);
@@ -111,5 +121,51 @@ void run_version(bool json, std::ostream &out);
 // what a header authorises with; empty where there is none. `path` names the document. A text that only names one of the `variables`, or
 // says none, is no secret.
 std::string secret_in_document(const std::string &document, const std::string &path, const std::set<std::string> &variables);
+
+// --- pi-agentctl check: is the policy valid, and does this host fit it?
+
+// What is wrong with neither policy nor host, but had better be otherwise: sessions without a sandbox, a program that everybody can run,
+// secrets that everybody can read, programs that the agent would download.
+std::vector<Diagnostic> find_warnings(const Policy &policy);
+void warn(const std::vector<Diagnostic> &found, std::ostream &warnings);
+
+// All mistakes of a policy whose files are at hand: its own, and where it does not fit this host.
+std::vector<Diagnostic> find_mistakes(const PolicyReading &reading, const Observer &observer, Means means);
+
+// What a check looks at: the policy and this host, or its text alone, for another host (a machine that builds a system).
+enum class CheckScope { host, policy_only };
+
+// What came of a check.
+struct CheckReport {
+    std::vector<Diagnostic> errors;
+    std::vector<Diagnostic> warnings;
+    Unverified unverified;
+    std::size_t entries = 0; // of `users`
+    bool enabled = false;
+    std::string idle; // idle_defaults (admin/diagnose/explain.hpp)
+};
+
+// Of the policy of this host, or of a draft, read alone from a file that need not be trusted. Each part is judged as far as it can be,
+// whatever is wrong with the others. Throws only what keeps the policy from being judged.
+CheckReport check_policy(const std::optional<std::string> &draft, CheckScope scope = CheckScope::host);
+
+// Of a valid policy.
+std::string to_text(const CheckReport &report);
+// What `check --json` prints (docs/policy.md), but for the version of its form (print_json).
+nlohmann::json to_json(const CheckReport &report);
+
+// The command: throws PolicyError with everything that is wrong. Warnings go to `warnings`, the rest to `out`; with `json` all goes there.
+void run_check(const std::optional<std::string> &draft, CheckScope scope, bool json, std::ostream &out, std::ostream &warnings);
+
+// --- pi-agentctl doctor: every way around the wrapper, every reason why a start would fail, and whether the sandbox holds.
+
+struct DoctorOptions {
+    std::optional<std::string> user; // whose session tries the sandbox; without one the first who has a root
+    bool attack = false;             // print every probe with its answer, not only the wrong ones
+    bool json = false;
+};
+
+// Throws Failure(unavailable) when anything is not as it is to be, Failure(denied) unless it is root's.
+void run_doctor(const DoctorOptions &options, std::ostream &out);
 
 } // namespace pi_agent

@@ -27,7 +27,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int patience_seconds = 120;
+constexpr int answer_patience_seconds = 120;
 constexpr std::size_t paths_limit = 1000; // they are arguments
 
 std::string normal_path(const std::string &path, const std::string &directory)
@@ -59,8 +59,8 @@ std::vector<PathAccess> ask(const Observer &observer, const Account &user, const
     std::vector<std::string> command = {"env", "--chdir=" + directory,      build::wrapper_path, "--pi-agent-shell",
                                         "-c",  "exec \"$0\" --look \"$@\"", build::canary_path};
     command.insert(command.end(), paths.begin(), paths.end());
-    const auto result = observer.root() ? run_as_user(*observer.root(), user, command, patience_seconds, NewPrivileges::allowed)
-                                        : run_program_apart(command, patience_seconds);
+    const auto result = observer.root() ? run_as_user(*observer.root(), user, command, answer_patience_seconds, NewPrivileges::allowed)
+                                        : run_program_apart(command, answer_patience_seconds);
     return read_answers(result.output, paths.size());
 }
 
@@ -94,15 +94,15 @@ struct Reason {
 constexpr const char *hidden_homes = "homes are hidden, but for what a root or a toolchain names";
 constexpr const char *hidden_host = "nothing of the host is shown but what a rule names";
 
-struct Place {
+struct RuledPlace {
     std::string path;
     Reason reason;
 };
 
-std::vector<Place> places_of(const Explanation &explanation)
+std::vector<RuledPlace> places_of(const Explanation &explanation)
 {
     const auto &policy = explanation.policy;
-    std::vector<Place> places;
+    std::vector<RuledPlace> places;
     const auto add = [&](const std::string &path, const std::string &rule, const std::string &key, const Position &where = {}) {
         places.push_back({path, {rule, key, where}});
     };
@@ -126,7 +126,7 @@ std::vector<Place> places_of(const Explanation &explanation)
         add(path.path, "shown besides, read-only", "view_paths", path.where);
     if (const auto *view = std::get_if<HostView>(&explanation.shown))
         for (const auto &tree : view->trees)
-            if (std::none_of(places.begin(), places.end(), [&](const Place &place) { return place.path == tree; }))
+            if (std::none_of(places.begin(), places.end(), [&](const RuledPlace &place) { return place.path == tree; }))
                 add(tree, "the agent's program, or what certificates lead to, read-only", "agent.binary");
     add(explanation.home, "the agent's home, kept from session to session", "");
     for (const auto &[path, where, is_directory] : policy.toolchains.readable.paths)
@@ -201,7 +201,7 @@ Reason reason_for(const std::string &path, const PathAccess &access, OnHost on_h
                 beyond.key, beyond.where};
     }
     const auto places = places_of(explanation);
-    const Place *innermost = &places.front();
+    const RuledPlace *innermost = &places.front();
     for (const auto &place : places)
         if (is_within(path, place.path) && place.path.size() >= innermost->path.size()) innermost = &place;
     const std::string root = shown_root(explanation);

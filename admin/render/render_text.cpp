@@ -92,7 +92,7 @@ std::string head_of(RenderTarget target, const RenderPlan &plan, const std::vect
 
 namespace {
 
-constexpr std::uint64_t microseconds_a_second = 1'000'000;
+constexpr std::uint64_t bus_second = 1'000'000;
 
 struct Renamed {
     const char *property;
@@ -117,8 +117,8 @@ std::string number_text(const std::string &property, std::uint64_t number)
 {
     if (property == "RestrictNamespaces" && number == 0) return "yes"; // of no kind at all
     if ((property == "CapabilityBoundingSet" || property == "AmbientCapabilities") && number == 0) return "";
-    if (property == "CPUQuotaPerSecUSec") return fmt::format("{}%", number / (microseconds_a_second / 100));
-    if (property == "RuntimeMaxUSec" || property == "TimeoutStopUSec") return fmt::format("{}s", number / microseconds_a_second);
+    if (property == "CPUQuotaPerSecUSec") return fmt::format("{}%", number / (bus_second / 100));
+    if (property == "RuntimeMaxUSec" || property == "TimeoutStopUSec") return fmt::format("{}s", number / bus_second);
     return fmt::format("{}", number);
 }
 
