@@ -31,22 +31,12 @@ inline void add(Faults &faults, const Faults &more)
     faults.insert(faults.end(), more.begin(), more.end());
 }
 
-// --- Does this host have what the policy's sandbox method needs?
-
 // What could not be found out by this process, as sentences.
 using Unverified = std::vector<std::string>;
 
 // How much of what a start needs (the agents' homes, too) is to be there: nothing yet, where no session can run (an image that is being
 // built); the programs, where what they need may not run just now; or everything that a start asks for.
 enum class Means { later, installed, running };
-
-// The same look as at the beginning of each start, without one.
-void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified);
-
-// --- Do the agents' homes that are there belong to the accounts that a policy gives the agents?
-
-// Reports each user whose next start would find the agent's home in other hands: after a change of agent.accounts, agent.user or run_as.
-void check_homes(const Policy &policy, Problems &problems, Unverified &unverified);
 
 // --- Does this host fit a policy: its users, groups and roots, the agent's program, accounts and homes, and what the method needs?
 
