@@ -6,8 +6,6 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
-#include "common/policy/policy_load.hpp"
 #include "runner/inside/landlock.hpp"
 #include "runner/root/session/record.hpp"
 

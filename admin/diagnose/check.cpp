@@ -5,8 +5,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_env.hpp"
-#include "common/policy/policy_load.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sources.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/installed_tools.hpp"

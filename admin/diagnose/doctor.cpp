@@ -9,7 +9,6 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/host/remedy.hpp"
-#include "common/policy/policy_load.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
 
 #include <fmt/format.h>

@@ -3,11 +3,8 @@
 
 #include "admin/diagnose/canary_run.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/problems.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/view/host_mounts.hpp"

@@ -2,9 +2,6 @@
 #include "admin/diagnose/explain.hpp"
 
 #include "common/base/text.hpp"
-#include "runner/plan/host_view.hpp"
-#include "runner/plan/limits.hpp"
-#include "runner/root/session/scratch.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -10,7 +10,6 @@
 #include "runner/as_user/home_directories.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/plan/environment.hpp"
-#include "runner/plan/host_view.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
 

@@ -13,7 +13,6 @@
 #include <ostream>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace pi_agent {

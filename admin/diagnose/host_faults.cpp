@@ -6,12 +6,9 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
 #include "runner/root/mount/id_map.hpp"
@@ -33,7 +30,6 @@
 #include <sys/vfs.h>
 #include <thread>
 #include <tuple>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -2,12 +2,10 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/host/root_files.hpp"
-#include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_load.hpp"
 
 #include <algorithm>
 #include <fnmatch.h>

@@ -8,8 +8,6 @@
 #include "common/decide/root_path.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_env.hpp"
-#include "common/policy/policy_paths.hpp"
-#include "runner/as_user/named_files.hpp"
 #include "runner/plan/environment.hpp"
 
 #include <algorithm>

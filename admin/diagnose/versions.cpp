@@ -1,21 +1,17 @@
 // Asking each part for its version.
 #include "admin/diagnose/faults.hpp"
 
-#include "admin/diagnose/user_view.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/programs/user_program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/version.hpp"
-#include "common/host/account.hpp"
-#include "common/policy/policy_load.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/session/session_list.hpp"
 
 #include <nlohmann/json.hpp>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -4,12 +4,10 @@
 #include "admin/programs/user_program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/toolchains.hpp"
-#include "runner/as_agent/places.hpp"
 #include "runner/inside/path_access.hpp"
 
 #include <fmt/format.h>
@@ -17,7 +15,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <filesystem>
 #include <sstream>
 #include <sys/stat.h>

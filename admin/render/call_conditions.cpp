@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 
 namespace pi_agent {
 

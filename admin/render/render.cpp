@@ -4,7 +4,6 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/problems.hpp"
-#include "common/policy/policy_load.hpp"
 #include "runner/root/door/admission.hpp"
 
 #include <algorithm>

@@ -6,7 +6,6 @@
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/plan/host_view.hpp"

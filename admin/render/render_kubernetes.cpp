@@ -3,11 +3,8 @@
 #include "admin/render/render.hpp"
 
 #include "admin/render/render_text.hpp"
-#include "common/base/error.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_paths.hpp"
-#include "runner/as_agent/places.hpp"
-#include "runner/as_agent/writer.hpp"
+#include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/wire/sync_messages.hpp"
 

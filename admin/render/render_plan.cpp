@@ -1,8 +1,7 @@
 // The plan of a rendering, from the policy and from what was found on this host.
 #include "admin/render/render_plan.hpp"
 
-#include "common/policy/policy_paths.hpp"
-#include "runner/as_agent/places.hpp"
+#include "common/base/text.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/host_view.hpp"

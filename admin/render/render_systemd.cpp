@@ -2,8 +2,7 @@
 #include "admin/render/render.hpp"
 
 #include "admin/render/render_text.hpp"
-#include "common/policy/policy_paths.hpp"
-#include "runner/as_agent/places.hpp"
+#include "common/base/text.hpp"
 #include "runner/plan/host_view.hpp"
 
 #include <fmt/format.h>
