@@ -18,6 +18,8 @@
 
 namespace pi_agent {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CanaryAnswer, what, expected, seen, right)
+
 namespace {
 
 constexpr int canary_patience_seconds = 120;
@@ -76,20 +78,14 @@ void read_output(const std::string &output, CanaryReport &report)
             continue;
         }
         try {
-            for (const auto &finding : answer["findings"]) {
-                report.answers.push_back(
-                    {finding.value("what", ""), finding.value("expected", ""), finding.value("seen", ""), finding.value("right", false)});
-            }
+            for (const auto &finding : answer["findings"])
+                report.answers.push_back(finding.get<CanaryAnswer>());
         } catch (const nlohmann::json::exception &) { // the line came through a process of the user's
             report.answers.clear();
             report.said.push_back(escape_for_display(line));
         }
     }
 }
-
-} // namespace
-
-namespace {
 
 CanaryReport run_at(const Policy &policy, const Observer &observer, const std::optional<StartPlace> &place)
 {
@@ -189,15 +185,14 @@ std::string to_text(const CanaryReport &report)
 
 nlohmann::json to_json(const CanaryReport &report)
 {
-    const auto list = [](const std::vector<CanaryAnswer> &answers) {
-        auto json = nlohmann::json::array();
-        for (const auto &answer : answers)
-            json.push_back({{"what", answer.what}, {"expected", answer.expected}, {"seen", answer.seen}, {"right", answer.right}});
-        return json;
-    };
-    return {
-        {"method", to_string(report.method)}, {"user", report.user},     {"directory", report.directory}, {"answers", list(report.answers)},
-        {"wrong", list(report.wrong())},      {"messages", report.said}, {"status", report.status},       {"good", report.is_good()}};
+    return {{"method", to_string(report.method)},
+            {"user", report.user},
+            {"directory", report.directory},
+            {"answers", report.answers},
+            {"wrong", report.wrong()},
+            {"messages", report.said},
+            {"status", report.status},
+            {"good", report.is_good()}};
 }
 
 std::vector<std::string> users_of(const Policy &policy)

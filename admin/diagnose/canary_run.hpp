@@ -15,7 +15,7 @@ namespace pi_agent {
 
 struct CanaryAnswer {
     std::string what, expected, seen;
-    bool right;
+    bool right = false;
 };
 
 // What a canary found.
