@@ -122,11 +122,6 @@ nlohmann::json to_json(const Explanation &explanation);
 // a line for each.
 void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
 
-// --- The part of an explanation that tells of the sandbox: what it shows, of the host and of the project, and what it reaches.
-
-std::string box_text(const Explanation &explanation);
-void add_box(const Explanation &explanation, nlohmann::json &json);
-
 // --- pi-agentctl why: may the agent read or write a path, by which rule, and which key would change it. Asked in a session.
 
 struct WhyOptions {
