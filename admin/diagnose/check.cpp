@@ -27,10 +27,6 @@ bool is_installed_policy(const std::string &path)
            given.st_ino == installed.st_ino;
 }
 
-} // namespace
-
-namespace {
-
 std::vector<Diagnostic> warnings_of_text(const Policy &policy)
 {
     auto warnings = find_exposed_secrets(policy);

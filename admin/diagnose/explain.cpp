@@ -39,48 +39,6 @@ ExplainedDirectory explain_directory(const Account &user, const AccessRules &rul
     return {directory.text, true, root.path, root.where};
 }
 
-} // namespace
-
-Account account_to_explain(const std::optional<std::string> &name, const Observer &observer)
-{
-    if (!name && observer.root()) throw Failure(ExitStatus::usage, "root is no user of pi; say whose access to explain: --user NAME");
-    const auto account = name ? find_account(*name) : find_account(Uid(::geteuid()));
-    if (!account)
-        throw Failure(ExitStatus::usage, "there is no user " + quote(name.value_or(std::to_string(::geteuid()))) + " on this host");
-    return *account;
-}
-
-Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
-                    const std::optional<std::string> &directory)
-{
-    Explanation explanation{user, policy, policy_file, find_access_rules(policy, user, policy_file),
-                            policy.agent.state_dir + "/users/" + user.name + "/home"};
-    const auto *rules = std::get_if<AccessRules>(&explanation.access);
-    if (rules == nullptr) return explanation;
-    auto findings = observer.resolve_roots(*rules, user);
-    for (std::size_t index = 0; index < findings.size(); ++index)
-        explanation.roots.push_back({rules->roots[index], std::move(findings[index])});
-    if (observer.root()) {
-        try {
-            explanation.shown = plan_host_view(policy);
-        } catch (const Failure &failure) { // a part of the explanation
-            explanation.shown = failure;
-        }
-    }
-    explanation.environment = explain_environment(policy, *rules, observer, user, explanation.home);
-    explanation.missing_tools = missing_search_tools();
-    explanation.limits = explain_limits(policy);
-    explanation.toolchains = explain_toolchains(policy.toolchains, observer, user);
-    explanation.account_exists = find_account(rules->agent_account).has_value();
-    if (directory) {
-        const auto finding = observer.resolve_directory(*directory, user);
-        explanation.directory = explain_directory(user, *rules, explanation.roots, finding, *directory);
-    }
-    return explanation;
-}
-
-namespace {
-
 // Who may start pi on this host: each whom the policy authorises today. Roots are not looked at: `explain --user` does that.
 struct OverviewLine {
     std::string user;
@@ -146,6 +104,44 @@ nlohmann::json to_json(const std::vector<OverviewLine> &lines)
 }
 
 } // namespace
+
+Account account_to_explain(const std::optional<std::string> &name, const Observer &observer)
+{
+    if (!name && observer.root()) throw Failure(ExitStatus::usage, "root is no user of pi; say whose access to explain: --user NAME");
+    const auto account = name ? find_account(*name) : find_account(Uid(::geteuid()));
+    if (!account)
+        throw Failure(ExitStatus::usage, "there is no user " + quote(name.value_or(std::to_string(::geteuid()))) + " on this host");
+    return *account;
+}
+
+Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
+                    const std::optional<std::string> &directory)
+{
+    Explanation explanation{user, policy, policy_file, find_access_rules(policy, user, policy_file),
+                            policy.agent.state_dir + "/users/" + user.name + "/home"};
+    const auto *rules = std::get_if<AccessRules>(&explanation.access);
+    if (rules == nullptr) return explanation;
+    auto findings = observer.resolve_roots(*rules, user);
+    for (std::size_t index = 0; index < findings.size(); ++index)
+        explanation.roots.push_back({rules->roots[index], std::move(findings[index])});
+    if (observer.root()) {
+        try {
+            explanation.shown = plan_host_view(policy);
+        } catch (const Failure &failure) { // a part of the explanation
+            explanation.shown = failure;
+        }
+    }
+    explanation.environment = explain_environment(policy, *rules, observer, user, explanation.home);
+    explanation.missing_tools = missing_search_tools();
+    explanation.limits = explain_limits(policy);
+    explanation.toolchains = explain_toolchains(policy.toolchains, observer, user);
+    explanation.account_exists = find_account(rules->agent_account).has_value();
+    if (directory) {
+        const auto finding = observer.resolve_directory(*directory, user);
+        explanation.directory = explain_directory(user, *rules, explanation.roots, finding, *directory);
+    }
+    return explanation;
+}
 
 void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out)
 {

@@ -53,61 +53,6 @@ void note_failure(ExplainedEnvironment &environment, const Look &look)
     }
 }
 
-} // namespace
-
-ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules &rules, const Observer &observer, const Account &user,
-                                         const std::string &home)
-{
-    ExplainedEnvironment environment;
-    EnvironmentInput input{{}, {}, policy.env, {}, rules.env, home, rules.agent_account, policy.agent.binary, "ID"};
-    AgentPlaces agents;
-    note_failure(environment, [&] {
-        if (observer.can_look_for(user)) agents = observer.agent_places(policy, rules, user);
-        HostVariables variables = look_at_host_files(policy, observer, user, agents);
-        input.host_files = std::move(variables.assignments);
-        environment.notes = std::move(variables.notices);
-    });
-    if (observer.root())
-        note_failure(environment, [&] { input.managed_files = read_managed_env_files(policy.env_files); });
-    else
-        for (const auto &file : policy.env_files)
-            environment.notes.push_back(file.path + " (" + to_string(file.where) + ") sets more; only root can read it");
-    name_git_config(input);
-    if (rules.ssh_key) name_ssh_command(input);
-    keep_from_downloading(input, policy.network, missing_search_tools());
-    CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy, home, agents);
-    input.certificates_inside = std::move(certificates.renamed);
-    environment.notes.insert(environment.notes.end(), certificates.notices.begin(), certificates.notices.end());
-    for (const auto &[name, variable] : layer_environment(input)) {
-        const bool hidden = looks_secret(name, variable.value);
-        environment.variables.push_back({name, hidden ? "" : variable.value, hidden, variable.from});
-    }
-    return environment;
-}
-
-std::string to_text(const ExplainedEnvironment &environment)
-{
-    std::string text = "variables, and what sets them (what the shell says of its terminal is lowest: TERM, LANG, …):\n";
-    for (const auto &variable : environment.variables)
-        text += fmt::format("  {}={} ({})\n", variable.name, variable.is_hidden ? "(hidden)" : escape_for_display(variable.value),
-                            escape_for_display(variable.from));
-    for (const auto &note : environment.notes)
-        text += fmt::format("  {}\n", note);
-    return text;
-}
-
-nlohmann::json to_json(const ExplainedEnvironment &environment)
-{
-    nlohmann::json json = {{"variables", nlohmann::json::object()}, {"notes", environment.notes}};
-    for (const auto &variable : environment.variables)
-        json["variables"][variable.name] = {{"value", variable.is_hidden ? nlohmann::json(nullptr) : nlohmann::json(variable.value)},
-                                            {"hidden", variable.is_hidden},
-                                            {"from", variable.from}};
-    return json;
-}
-
-namespace {
-
 std::string default_memory()
 {
     return std::to_string(session_memory_percent) + "%";
@@ -123,62 +68,6 @@ nlohmann::json limit_json(const std::optional<SaidLimit> &said, const nlohmann::
     if (!said) return {{"value", otherwise}, {"where", nullptr}};
     return {{"value", said->text}, {"where", to_string(said->where)}};
 }
-
-} // namespace
-
-ExplainedLimits explain_limits(const Policy &policy)
-{
-    return {policy.limits, idle_limits(policy.limits, host_controllers()), problem_of_share(policy.limits, host_memory())};
-}
-
-std::string to_text(const ExplainedLimits &explained)
-{
-    const auto &limits = explained.limits;
-    const std::string sessions = said_or(limits.sessions, fmt::format("{} (default)", session_limit));
-    std::string text = fmt::format("limits:   a session: memory {}, tasks {}, cpu {}, runtime {};\n          sessions at once: {}\n",
-                                   said_or(said_memory(limits), default_memory() + " of the host's (default)"),
-                                   said_or(limits.tasks, fmt::format("{} (default)", session_tasks)), said_or(limits.cpu, "not limited"),
-                                   said_or(limits.runtime, "not limited"), sessions);
-    for (const auto &idle : explained.idle)
-        text += fmt::format("          {}: {}: {}\n", idle.said ? "no start is possible" : "not enforced", to_string(idle), idle.reason);
-    if (!explained.problem.empty()) text += fmt::format("          no start is possible: {}\n", explained.problem);
-    return text;
-}
-
-nlohmann::json to_json(const ExplainedLimits &explained)
-{
-    const auto &limits = explained.limits;
-    nlohmann::json json = {{"memory", limit_json(said_memory(limits), default_memory())},
-                           {"tasks", limit_json(limits.tasks, std::to_string(session_tasks))},
-                           {"cpu", limit_json(limits.cpu, nullptr)},
-                           {"runtime", limit_json(limits.runtime, nullptr)},
-                           {"sessions", limit_json(limits.sessions, std::to_string(session_limit))},
-                           {"not_enforced", nlohmann::json::array()}};
-    for (const auto &idle : explained.idle)
-        json["not_enforced"].push_back({{"limit", idle.key}, {"said", idle.said.has_value()}, {"reason", idle.reason}});
-    if (!explained.problem.empty()) json["reason"] = explained.problem;
-    return json;
-}
-
-void check_limits(const Policy &policy, Problems &problems)
-{
-    const ExplainedLimits explained = explain_limits(policy);
-    if (!explained.problem.empty()) problems.add(policy.limits.memory_share->where, "limits.memory", explained.problem, "");
-    for (const auto &idle : explained.idle)
-        if (idle.said)
-            problems.add(idle.said->where, idle.key, idle.said->text + " cannot be enforced on this host: " + idle.reason,
-                         "or leave the key out");
-}
-
-std::string idle_defaults(const Policy &policy)
-{
-    std::string text;
-    for (const auto &idle : explain_limits(policy).idle)
-        if (!idle.said) text += fmt::format("not enforced: {}: {}\n", to_string(idle), idle.reason);
-    return text;
-}
-
-namespace {
 
 // No path is in both lists.
 Finding finding_of(const OpenedHome &home, const std::string &path)
@@ -245,6 +134,109 @@ nlohmann::json json_of(const std::vector<ExplainedHomeDirectory> &directories)
 }
 
 } // namespace
+
+ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules &rules, const Observer &observer, const Account &user,
+                                         const std::string &home)
+{
+    ExplainedEnvironment environment;
+    EnvironmentInput input{{}, {}, policy.env, {}, rules.env, home, rules.agent_account, policy.agent.binary, "ID"};
+    AgentPlaces agents;
+    note_failure(environment, [&] {
+        if (observer.can_look_for(user)) agents = observer.agent_places(policy, rules, user);
+        HostVariables variables = look_at_host_files(policy, observer, user, agents);
+        input.host_files = std::move(variables.assignments);
+        environment.notes = std::move(variables.notices);
+    });
+    if (observer.root())
+        note_failure(environment, [&] { input.managed_files = read_managed_env_files(policy.env_files); });
+    else
+        for (const auto &file : policy.env_files)
+            environment.notes.push_back(file.path + " (" + to_string(file.where) + ") sets more; only root can read it");
+    name_git_config(input);
+    if (rules.ssh_key) name_ssh_command(input);
+    keep_from_downloading(input, policy.network, missing_search_tools());
+    CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy, home, agents);
+    input.certificates_inside = std::move(certificates.renamed);
+    environment.notes.insert(environment.notes.end(), certificates.notices.begin(), certificates.notices.end());
+    for (const auto &[name, variable] : layer_environment(input)) {
+        const bool hidden = looks_secret(name, variable.value);
+        environment.variables.push_back({name, hidden ? "" : variable.value, hidden, variable.from});
+    }
+    return environment;
+}
+
+std::string to_text(const ExplainedEnvironment &environment)
+{
+    std::string text = "variables, and what sets them (what the shell says of its terminal is lowest: TERM, LANG, …):\n";
+    for (const auto &variable : environment.variables)
+        text += fmt::format("  {}={} ({})\n", variable.name, variable.is_hidden ? "(hidden)" : escape_for_display(variable.value),
+                            escape_for_display(variable.from));
+    for (const auto &note : environment.notes)
+        text += fmt::format("  {}\n", note);
+    return text;
+}
+
+nlohmann::json to_json(const ExplainedEnvironment &environment)
+{
+    nlohmann::json json = {{"variables", nlohmann::json::object()}, {"notes", environment.notes}};
+    for (const auto &variable : environment.variables)
+        json["variables"][variable.name] = {{"value", variable.is_hidden ? nlohmann::json(nullptr) : nlohmann::json(variable.value)},
+                                            {"hidden", variable.is_hidden},
+                                            {"from", variable.from}};
+    return json;
+}
+
+ExplainedLimits explain_limits(const Policy &policy)
+{
+    return {policy.limits, idle_limits(policy.limits, host_controllers()), problem_of_share(policy.limits, host_memory())};
+}
+
+std::string to_text(const ExplainedLimits &explained)
+{
+    const auto &limits = explained.limits;
+    const std::string sessions = said_or(limits.sessions, fmt::format("{} (default)", session_limit));
+    std::string text = fmt::format("limits:   a session: memory {}, tasks {}, cpu {}, runtime {};\n          sessions at once: {}\n",
+                                   said_or(said_memory(limits), default_memory() + " of the host's (default)"),
+                                   said_or(limits.tasks, fmt::format("{} (default)", session_tasks)), said_or(limits.cpu, "not limited"),
+                                   said_or(limits.runtime, "not limited"), sessions);
+    for (const auto &idle : explained.idle)
+        text += fmt::format("          {}: {}: {}\n", idle.said ? "no start is possible" : "not enforced", to_string(idle), idle.reason);
+    if (!explained.problem.empty()) text += fmt::format("          no start is possible: {}\n", explained.problem);
+    return text;
+}
+
+nlohmann::json to_json(const ExplainedLimits &explained)
+{
+    const auto &limits = explained.limits;
+    nlohmann::json json = {{"memory", limit_json(said_memory(limits), default_memory())},
+                           {"tasks", limit_json(limits.tasks, std::to_string(session_tasks))},
+                           {"cpu", limit_json(limits.cpu, nullptr)},
+                           {"runtime", limit_json(limits.runtime, nullptr)},
+                           {"sessions", limit_json(limits.sessions, std::to_string(session_limit))},
+                           {"not_enforced", nlohmann::json::array()}};
+    for (const auto &idle : explained.idle)
+        json["not_enforced"].push_back({{"limit", idle.key}, {"said", idle.said.has_value()}, {"reason", idle.reason}});
+    if (!explained.problem.empty()) json["reason"] = explained.problem;
+    return json;
+}
+
+void check_limits(const Policy &policy, Problems &problems)
+{
+    const ExplainedLimits explained = explain_limits(policy);
+    if (!explained.problem.empty()) problems.add(policy.limits.memory_share->where, "limits.memory", explained.problem, "");
+    for (const auto &idle : explained.idle)
+        if (idle.said)
+            problems.add(idle.said->where, idle.key, idle.said->text + " cannot be enforced on this host: " + idle.reason,
+                         "or leave the key out");
+}
+
+std::string idle_defaults(const Policy &policy)
+{
+    std::string text;
+    for (const auto &idle : explain_limits(policy).idle)
+        if (!idle.said) text += fmt::format("not enforced: {}: {}\n", to_string(idle), idle.reason);
+    return text;
+}
 
 ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Observer &observer, const Account &user)
 {

@@ -89,15 +89,6 @@ private:
     const std::set<std::string> &variables_;
 };
 
-} // namespace
-
-std::string secret_in_document(const std::string &document, const std::string &path, const std::set<std::string> &variables)
-{
-    return SecretSearch(variables).in(Plain::parse(document), path);
-}
-
-namespace {
-
 struct NamedFile {
     Position where;
     std::string key;
@@ -142,7 +133,29 @@ std::string as_text(const std::string &path)
     return path.front() == '/' ? path : "~/" + path;
 }
 
+constexpr int shell_patience_seconds = 10;
+constexpr std::size_t said_limit = 500; // bytes of what it says instead
+constexpr const char *found_mark = "pi-agent-found:";
+constexpr const char *home_mark = "pi-agent-home:";
+
+// First in sh: where npm, nvm, mise, volta, bun and pnpm put programs of a user's own; a pattern that fits nothing names no file. Then in
+// the user's login shell, where that takes -l, -i and -c; else in sh again.
+std::string script(const std::string &command)
+{
+    return "for d in .local/bin bin .npm-global/bin .local/share/npm-global/bin node_modules/.bin .bun/bin .volta/bin .local/share/pnpm "
+           ".nvm/versions/node/v[0-9]*/bin .local/share/mise/installs/*/*/bin; do for f in \"$HOME\"/$d/" +
+           command + "; do if [ -x \"$f\" ]; then printf '" + home_mark + "%s\\n' \"$f\"; fi; done; done; " + "find='printf \"\\n" +
+           found_mark + "%s\\n\" \"$(command -v " + command +
+           ")\"'; case ${SHELL##*/} in sh|bash|dash|ksh|mksh|zsh) exec \"$SHELL\" -l -i -c \"$find\";; *) exec sh -l -i -c \"$find\";; "
+           "esac";
+}
+
 } // namespace
+
+std::string secret_in_document(const std::string &document, const std::string &path, const std::set<std::string> &variables)
+{
+    return SecretSearch(variables).in(Plain::parse(document), path);
+}
 
 void check_named_files(const Policy &policy, const UserEntry &entry, const std::optional<Account> &user, const Observer &observer,
                        Problems &problems, Unverified &unverified)
@@ -168,27 +181,6 @@ void check_named_files(const Policy &policy, const UserEntry &entry, const std::
         if (places[index].kind == Finding::Kind::usable && !places[index].text.empty())
             refuse(files[index], paths[index], places[index].text, user->name, problems);
 }
-
-namespace {
-
-constexpr int shell_patience_seconds = 10;
-constexpr std::size_t said_limit = 500; // bytes of what it says instead
-constexpr const char *found_mark = "pi-agent-found:";
-constexpr const char *home_mark = "pi-agent-home:";
-
-// First in sh: where npm, nvm, mise, volta, bun and pnpm put programs of a user's own; a pattern that fits nothing names no file. Then in
-// the user's login shell, where that takes -l, -i and -c; else in sh again.
-std::string script(const std::string &command)
-{
-    return "for d in .local/bin bin .npm-global/bin .local/share/npm-global/bin node_modules/.bin .bun/bin .volta/bin .local/share/pnpm "
-           ".nvm/versions/node/v[0-9]*/bin .local/share/mise/installs/*/*/bin; do for f in \"$HOME\"/$d/" +
-           command + "; do if [ -x \"$f\" ]; then printf '" + home_mark + "%s\\n' \"$f\"; fi; done; done; " + "find='printf \"\\n" +
-           found_mark + "%s\\n\" \"$(command -v " + command +
-           ")\"'; case ${SHELL##*/} in sh|bash|dash|ksh|mksh|zsh) exec \"$SHELL\" -l -i -c \"$find\";; *) exec sh -l -i -c \"$find\";; "
-           "esac";
-}
-
-} // namespace
 
 std::vector<std::string> names_of_wrapper(const std::string &command, const std::string &wrapper)
 {

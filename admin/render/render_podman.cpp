@@ -60,6 +60,19 @@ std::vector<std::string> podman_notes(const RenderPlan &plan)
             "podman opens the project by its name: nobody but its user may be able to rename what lies above it."};
 }
 
+// The generator reads words, and writes them anew into ExecStart=, with quotes where it sees a need.
+void require_kept_by_generator(const std::vector<std::string> &arguments)
+{
+    for (std::size_t index = 0; index < arguments.size(); ++index) {
+        const auto &argument = arguments[index];
+        if (!argument.empty() && argument != ";") continue;
+        throw Failure(ExitStatus::unavailable,
+                      fmt::format("argument {} of the agent, {}: {}; leave it out, or take podman", index + 1, quote(argument),
+                                  argument.empty() ? "podman's generator drops an empty word and all that follows it"
+                                                   : "podman's generator writes it without quotes, and systemd ends the command there"));
+    }
+}
+
 } // namespace
 
 std::string render_podman(const RenderPlan &plan, const std::vector<std::string> &arguments)
@@ -105,23 +118,6 @@ std::string render_podman(const RenderPlan &plan, const std::vector<std::string>
         text += " " + shell_word(argument);
     return text + "\n";
 }
-
-namespace {
-
-// The generator reads words, and writes them anew into ExecStart=, with quotes where it sees a need.
-void require_kept_by_generator(const std::vector<std::string> &arguments)
-{
-    for (std::size_t index = 0; index < arguments.size(); ++index) {
-        const auto &argument = arguments[index];
-        if (!argument.empty() && argument != ";") continue;
-        throw Failure(ExitStatus::unavailable,
-                      fmt::format("argument {} of the agent, {}: {}; leave it out, or take podman", index + 1, quote(argument),
-                                  argument.empty() ? "podman's generator drops an empty word and all that follows it"
-                                                   : "podman's generator writes it without quotes, and systemd ends the command there"));
-    }
-}
-
-} // namespace
 
 // What is a word in ExecStart= in the end, is written as one.
 std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string> &arguments)
