@@ -1,5 +1,5 @@
 // Trying the sandbox, as a user and by the way that users take.
-#include "admin/diagnose/canary_run.hpp"
+#include "admin/diagnose/faults.hpp"
 
 #include "admin/host/accounts.hpp"
 #include "admin/programs/user_program.hpp"

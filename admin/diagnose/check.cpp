@@ -12,7 +12,6 @@
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -21,10 +20,7 @@ namespace {
 bool is_installed_policy(const std::string &path)
 {
     if (path == policy_path) return true; // absent, or not ours to look at
-    struct stat given {};
-    struct stat installed {};
-    return ::stat(path.c_str(), &given) == 0 && ::stat(policy_path, &installed) == 0 && given.st_dev == installed.st_dev &&
-           given.st_ino == installed.st_ino;
+    return is_same_file(path, policy_path);
 }
 
 std::vector<Diagnostic> warnings_of_text(const Policy &policy)

@@ -1,7 +1,6 @@
 // Asking everything that can be asked, and saying all of it at once.
 #include "admin/diagnose/faults.hpp"
 
-#include "admin/diagnose/canary_run.hpp"
 #include "admin/diagnose/explain.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/text/terminal.hpp"

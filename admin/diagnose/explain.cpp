@@ -1,7 +1,7 @@
 // Explaining, with the same functions that decide.
 #include "admin/diagnose/explain.hpp"
 
-#include "admin/diagnose/canary_run.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"

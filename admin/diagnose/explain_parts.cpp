@@ -53,10 +53,7 @@ void note_failure(ExplainedEnvironment &environment, const Look &look)
     }
 }
 
-std::string default_memory()
-{
-    return std::to_string(session_memory_percent) + "%";
-}
+const std::string default_memory = std::to_string(session_memory_percent) + "%";
 
 std::string said_or(const std::optional<SaidLimit> &said, const std::string &otherwise)
 {
@@ -76,15 +73,6 @@ Finding finding_of(const OpenedHome &home, const std::string &path)
         std::find_if(home.directories.begin(), home.directories.end(), [&](const HomeDirectory &one) { return one.path == path; });
     if (found == home.directories.end()) return {Finding::Kind::unusable, ""};
     return {found->problem.empty() ? Finding::Kind::usable : Finding::Kind::unusable, found->problem};
-}
-
-std::vector<ExplainedHomeDirectory> explained(const std::vector<PolicyPath> &paths,
-                                              const std::function<Finding(const std::string &path)> &finding)
-{
-    std::vector<ExplainedHomeDirectory> directories;
-    for (const auto &path : paths)
-        directories.push_back({path.path, place_in_agent_home(path.path), finding(path.path)});
-    return directories;
 }
 
 const char *state_of(const Finding &finding)
@@ -196,7 +184,7 @@ std::string to_text(const ExplainedLimits &explained)
     const auto &limits = explained.limits;
     const std::string sessions = said_or(limits.sessions, fmt::format("{} (default)", session_limit));
     std::string text = fmt::format("limits:   a session: memory {}, tasks {}, cpu {}, runtime {};\n          sessions at once: {}\n",
-                                   said_or(said_memory(limits), default_memory() + " of the host's (default)"),
+                                   said_or(said_memory(limits), default_memory + " of the host's (default)"),
                                    said_or(limits.tasks, fmt::format("{} (default)", session_tasks)), said_or(limits.cpu, "not limited"),
                                    said_or(limits.runtime, "not limited"), sessions);
     for (const auto &idle : explained.idle)
@@ -208,7 +196,7 @@ std::string to_text(const ExplainedLimits &explained)
 nlohmann::json to_json(const ExplainedLimits &explained)
 {
     const auto &limits = explained.limits;
-    nlohmann::json json = {{"memory", limit_json(said_memory(limits), default_memory())},
+    nlohmann::json json = {{"memory", limit_json(said_memory(limits), default_memory)},
                            {"tasks", limit_json(limits.tasks, std::to_string(session_tasks))},
                            {"cpu", limit_json(limits.cpu, nullptr)},
                            {"runtime", limit_json(limits.runtime, nullptr)},
@@ -247,8 +235,14 @@ ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Obs
     } catch (const Failure &failure) { // a file system that does not answer is a finding too
         unknown = failure.what();
     }
-    const auto finding = [&](const std::string &path) { return home ? finding_of(*home, path) : Finding{Finding::Kind::unknown, unknown}; };
-    return {explained(policy.readable.paths, finding), explained(policy.caches.paths, finding)};
+    const auto explained = [&](const HomeDirectories &list) {
+        std::vector<ExplainedHomeDirectory> directories;
+        for (const auto &[path, where, is_directory] : list.paths)
+            directories.push_back(
+                {path, place_in_agent_home(path), home ? finding_of(*home, path) : Finding{Finding::Kind::unknown, unknown}});
+        return directories;
+    };
+    return {explained(policy.readable), explained(policy.caches)};
 }
 
 std::string to_text(const ExplainedToolchains &toolchains)

@@ -37,14 +37,6 @@ namespace {
 
 constexpr const char *apply = "sudo pi-agentctl apply";
 
-bool is_same_file(const std::string &one, const std::string &other)
-{
-    struct stat first {};
-    struct stat second {};
-    return stat(one.c_str(), &first) == 0 && stat(other.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
-}
-
 std::optional<std::string> control_group_of(const std::string &pid)
 {
     std::ifstream groups("/proc/" + pid + "/cgroup");
@@ -135,6 +127,14 @@ void find_state_faults(const Policy &policy, const AgentsOfUsers &agents, Faults
 }
 
 } // namespace
+
+bool is_same_file(const std::string &one, const std::string &other)
+{
+    struct stat first {};
+    struct stat second {};
+    return stat(one.c_str(), &first) == 0 && stat(other.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
 
 Faults find_open_programs(const AsRoot &root, const Policy &policy)
 {

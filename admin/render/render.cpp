@@ -34,19 +34,13 @@ RenderTarget engine_called(const std::string &name)
 
 std::string rendered(RenderTarget target, const RenderPlan &plan, const RenderOptions &options)
 {
-    switch (target) {
-    case RenderTarget::podman:
-        return render_podman(plan, options.arguments);
-    case RenderTarget::quadlet:
-        return render_quadlet(plan, options.arguments);
-    case RenderTarget::systemd:
-        return render_systemd(plan, options.arguments);
-    case RenderTarget::slurm:
-        return render_slurm(plan, plan.policy.wrapper.command_name, options.arguments);
-    case RenderTarget::kubernetes:
-        return render_kubernetes(plan, parse_workspace_volume(options.volume), options.arguments);
-    }
-    throw Failure(ExitStatus::internal, "a target without a renderer");
+    using Render = std::string (*)(const RenderPlan &plan, const std::vector<std::string> &arguments);
+    static const std::map<RenderTarget, Render> renders = {{RenderTarget::podman, render_podman},
+                                                           {RenderTarget::quadlet, render_quadlet},
+                                                           {RenderTarget::systemd, render_systemd},
+                                                           {RenderTarget::slurm, render_slurm}};
+    if (target == RenderTarget::kubernetes) return render_kubernetes(plan, parse_workspace_volume(options.volume), options.arguments);
+    return renders.at(target)(plan, options.arguments);
 }
 
 } // namespace

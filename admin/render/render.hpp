@@ -83,8 +83,8 @@ std::map<std::string, std::vector<PassingCondition>> passing_calls();
 
 // --- A plan as a line for Slurm, for clusters whose nodes all have the product: there our own runner honours the policy.
 
-// `command`: the wrapper; `arguments`: the agent's.
-std::string render_slurm(const RenderPlan &plan, const std::string &command, const std::vector<std::string> &arguments);
+// `arguments`: the agent's.
+std::string render_slurm(const RenderPlan &plan, const std::vector<std::string> &arguments);
 
 // --- A plan as a unit file, of the same properties as the transient unit of a local session (runner/plan/unit_properties.hpp).
 

@@ -123,7 +123,7 @@ std::string render_systemd(const RenderPlan &plan, const std::vector<std::string
     return text + "\n# /etc/systemd/system/" + project + "\n" + project_unit(plan, place);
 }
 
-std::string render_slurm(const RenderPlan &plan, const std::string &command, const std::vector<std::string> &arguments)
+std::string render_slurm(const RenderPlan &plan, const std::vector<std::string> &arguments)
 {
     const auto &limits = plan.policy.limits;
     constexpr std::uint64_t mebibyte = std::uint64_t{1} << 20U;
@@ -134,7 +134,7 @@ std::string render_slurm(const RenderPlan &plan, const std::string &command, con
     if (limits.memory) text += fmt::format(" --mem={}M", (limits.memory->amount + mebibyte - 1) / mebibyte);
     if (limits.cpu) text += fmt::format(" --cpus-per-task={}", (limits.cpu->amount + 99) / 100);
     if (limits.runtime) text += fmt::format(" --time={}", (limits.runtime->amount + 59) / 60); // minutes
-    text += " " + shell_word(command);
+    text += " " + shell_word(plan.policy.wrapper.command_name);
     for (const auto &argument : arguments)
         text += " " + shell_word(argument);
     return text + "\n";

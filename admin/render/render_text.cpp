@@ -164,9 +164,8 @@ void write(YAML::Emitter &emitter, const Json &data)
 
 std::string shell_word(const std::string &text)
 {
-    if (is_plain(text) || std::all_of(text.begin(), text.end(), [](char byte) {
-            return is_property_safe(std::string_view(&byte, 1)) || byte == ',' || byte == '+' || byte == '%';
-        }))
+    if (std::all_of(text.begin(), text.end(),
+                    [](char byte) { return is_property_safe(std::string_view(&byte, 1)) || byte == ',' || byte == '+' || byte == '%'; }))
         return text.empty() ? "''" : text;
     std::string quoted = "'";
     for (const char byte : text)

@@ -86,7 +86,7 @@ std::string render(RenderTarget target, const RenderPlan &plan)
     if (target == RenderTarget::podman) text = render_podman(plan, arguments);
     if (target == RenderTarget::quadlet) text = render_quadlet(plan, arguments);
     if (target == RenderTarget::systemd) text = render_systemd(plan, arguments);
-    if (target == RenderTarget::slurm) text = render_slurm(plan, "pi", arguments);
+    if (target == RenderTarget::slurm) text = render_slurm(plan, arguments);
     return text.substr(text.find('\n') + 1); // the first line has the version
 }
 
@@ -242,7 +242,7 @@ TEST_CASE("a name that a unit or a volume would divide is refused")
         }
         CHECK(refusal(RenderTarget::slurm, plan).empty());
         const std::string quote = odd.find(' ') == std::string::npos ? "" : "'"; // the others mean nothing to a shell
-        CHECK(contains(render_slurm(plan, "pi", {}), "--chdir=" + quote + "/home/alice/projects/" + odd + "/demo" + quote));
+        CHECK(contains(render_slurm(plan, {}), "--chdir=" + quote + "/home/alice/projects/" + odd + "/demo" + quote));
     }
 }
 
@@ -341,7 +341,7 @@ TEST_CASE("slurm starts pi where the project lies on the host, whatever it is ca
 {
     const auto plan = plan_with("projects: {paths: alias}\n");
     CHECK(plan.directory != "/home/alice/projects/demo");
-    CHECK(contains(render_slurm(plan, "pi", {}), " --chdir=/home/alice/projects/demo pi\n"));
+    CHECK(contains(render_slurm(plan, {}), " --chdir=/home/alice/projects/demo pi\n"));
 }
 
 TEST_CASE("under systemd the way to the shown project is closed before the project is shown")
