@@ -11,7 +11,6 @@
 #include "runner/root/kernel/installed_tools.hpp"
 
 #include <fmt/format.h>
-#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>

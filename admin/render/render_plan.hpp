@@ -4,7 +4,6 @@
 #include "common/base/fd.hpp"
 #include "common/decide/decision.hpp"
 #include "common/host/account.hpp"
-#include "common/host/identity.hpp"
 #include "common/policy/env_file.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/root/view/protect.hpp"
@@ -43,10 +42,6 @@ struct RenderFacts : RenderFound {
 
 // Which of these are symbolic links, or lie behind one. For a process of the user's.
 std::vector<std::string> links_among(const std::map<std::string, PointKind> &points, FdRef top);
-
-// Throws Failure(denied) where pi would not start, and what else keeps a start from coming about.
-RenderFacts find_render_facts(const AsRoot &root, const Policy &policy, const AccessRules &rules, const Account &user,
-                              const std::string &directory);
 
 // --- The plan of a rendering. It holds no value of a file of variables: no rendering could show one by mistake.
 
