@@ -19,8 +19,7 @@ namespace {
 
 bool is_installed_policy(const std::string &path)
 {
-    if (path == policy_path) return true; // absent, or not ours to look at
-    return is_same_file(path, policy_path);
+    return path == policy_path || is_same_file(path, policy_path); // by its name where it is absent, or not ours to look at
 }
 
 std::vector<Diagnostic> warnings_of_text(const Policy &policy)

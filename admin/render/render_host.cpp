@@ -6,6 +6,7 @@
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
 #include "runner/plan/host_view.hpp"
+#include "runner/plan/limits.hpp"
 
 #include <fmt/format.h>
 
@@ -44,9 +45,12 @@ std::vector<std::string> podman_options(const RenderPlan &plan, bool with_runtim
     std::vector<std::string> options;
     for (const Gid group : plan.groups)
         options.push_back(fmt::format("--group-add={}", group.value()));
-    options.push_back(fmt::format("--memory={}", memory_of(plan)));
-    options.push_back(fmt::format("--pids-limit={}", tasks_of(plan)));
-    if (limits.memory || limits.memory_share) options.push_back(fmt::format("--memory-swap={}", memory_of(plan))); // none beyond it
+    // What the policy says, or the default, of this host's memory.
+    const std::uint64_t share = limits.memory_share ? limits.memory_share->amount : session_memory_percent;
+    const std::uint64_t memory = limits.memory ? limits.memory->amount : plan.host_memory / 100 * share;
+    options.push_back(fmt::format("--memory={}", memory));
+    options.push_back(fmt::format("--pids-limit={}", limits.tasks ? limits.tasks->amount : session_tasks));
+    if (limits.memory || limits.memory_share) options.push_back(fmt::format("--memory-swap={}", memory)); // none beyond it
     if (limits.cpu) options.push_back(fmt::format("--cpus={}.{:02}", limits.cpu->amount / 100, limits.cpu->amount % 100));
     if (limits.runtime && with_runtime) options.push_back(fmt::format("--timeout={}", limits.runtime->amount));
     for (const char *place : temporary_directories) {

@@ -5,7 +5,6 @@
 #include "runner/as_user/named_files.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/root/mount/id_map.hpp"
 
 #include <algorithm>
@@ -29,12 +28,6 @@ std::string name_of(const std::string &user, const std::string &tree)
     std::transform(label.begin(), label.end(), label.begin(),
                    [](unsigned char byte) { return std::isalnum(byte) != 0 ? static_cast<char>(std::tolower(byte)) : '-'; });
     return label;
-}
-
-// Those of one session: an engine starts the same rendering again and again.
-bool is_of_one_session(const std::string &name)
-{
-    return name == "PI_AGENT_SESSION";
 }
 
 CertificatePlace place_of_certificates(const Policy &policy, const std::string &home, const std::string &project, const std::string &path)
@@ -103,36 +96,9 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
     EnvironmentInput input{{}, {}, policy.env, facts.managed_files, rules.env, home, facts.agent.name, policy.agent.binary, {}};
     input.tmpdir = "/tmp";
     plan.certificates = find_rendered_certificates(policy, rules, input, place);
-    for (const auto &[name, variable] : layer_environment(input))
-        if (!is_of_one_session(name) && !places.contains(variable.from)) plan.variables[name] = variable.value;
+    for (const auto &[name, variable] : layer_environment(input)) // but what is of one session: an engine starts the same again and again
+        if (name != "PI_AGENT_SESSION" && !places.contains(variable.from)) plan.variables[name] = variable.value;
     return plan;
-}
-
-std::uint64_t memory_of(const RenderPlan &plan)
-{
-    const auto &limits = plan.policy.limits;
-    if (limits.memory) return limits.memory->amount;
-    return plan.host_memory / 100 * (limits.memory_share ? limits.memory_share->amount : session_memory_percent);
-}
-
-std::uint64_t tasks_of(const RenderPlan &plan)
-{
-    return plan.policy.limits.tasks ? plan.policy.limits.tasks->amount : session_tasks;
-}
-
-std::vector<std::string> left_out(const RenderPlan &plan)
-{
-    const auto is_default = [](const HomeDirectories &directories) {
-        return std::any_of(directories.paths.begin(), directories.paths.end(), [](const PolicyPath &path) { return path.where.line == 0; });
-    };
-    const auto &policy = plan.policy;
-    std::vector<std::string> lines;
-    if (policy.git_identity) lines.emplace_back("git_identity: commits do not carry the user's name");
-    if (policy.box_notes) lines.emplace_back("box_notes: the agent is not told about its sandbox");
-    if (is_default(policy.toolchains.readable)) lines.emplace_back("toolchains.readable: default");
-    if (is_default(policy.toolchains.caches)) lines.emplace_back("toolchains.caches: default");
-    if (policy.projects.aftermath) lines.emplace_back("projects.aftermath: nobody tells what was left that runs code outside");
-    return lines;
 }
 
 std::vector<EngineMount> mounts_of(const RenderPlan &plan)

@@ -83,15 +83,8 @@ struct RenderPlan : RenderFound {
 // Pure.
 RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const RenderFacts &facts);
 
-// What a session may have: what the policy says, or the default, of this host's memory.
-std::uint64_t memory_of(const RenderPlan &plan);
-std::uint64_t tasks_of(const RenderPlan &plan);
-
 // Where a session has its temporary files.
 constexpr const char *temporary_directories[] = {"/tmp", "/var/tmp"};
-
-// What the runner makes anew at each start, and no rendering has: one line each.
-std::vector<std::string> left_out(const RenderPlan &plan);
 
 // What an engine on this host mounts for a rendered session, from the host's own files.
 struct EngineMount {
@@ -115,7 +108,7 @@ enum class RenderTarget { kubernetes, podman, quadlet, systemd, slurm };
 const char *to_string(RenderTarget target);
 
 // Throws PolicyError with every key of the policy that `target` cannot honour, and Failure(unavailable) for a name that cannot be written
-// down for it. Restrictions and what the policy names are demands; what the runner brings by default is none (left_out).
+// down for it. Restrictions and what the policy names are demands; what the runner brings by default is none.
 void require_honoured(RenderTarget target, const RenderPlan &plan);
 
 } // namespace pi_agent

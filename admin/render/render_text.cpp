@@ -160,6 +160,22 @@ void write(YAML::Emitter &emitter, const Json &data)
     }
 }
 
+// What the runner makes anew at each start, and no rendering has: one line each.
+std::vector<std::string> left_out(const RenderPlan &plan)
+{
+    const auto is_default = [](const HomeDirectories &directories) {
+        return std::any_of(directories.paths.begin(), directories.paths.end(), [](const PolicyPath &path) { return path.where.line == 0; });
+    };
+    const auto &policy = plan.policy;
+    std::vector<std::string> lines;
+    if (policy.git_identity) lines.emplace_back("git_identity: commits do not carry the user's name");
+    if (policy.box_notes) lines.emplace_back("box_notes: the agent is not told about its sandbox");
+    if (is_default(policy.toolchains.readable)) lines.emplace_back("toolchains.readable: default");
+    if (is_default(policy.toolchains.caches)) lines.emplace_back("toolchains.caches: default");
+    if (policy.projects.aftermath) lines.emplace_back("projects.aftermath: nobody tells what was left that runs code outside");
+    return lines;
+}
+
 } // namespace
 
 std::string shell_word(const std::string &text)
