@@ -1,8 +1,7 @@
 // The commands that change the host: apply, remove, rollback, init, edit; and what they show beforehand.
 #include "admin/apply/apply.hpp"
 
-#include "admin/diagnose/canary_run.hpp"
-#include "admin/diagnose/check.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
 #include "admin/host/hidden_places.hpp"

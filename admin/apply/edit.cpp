@@ -1,7 +1,7 @@
 // A draft beside the policy, an editor, a check, and a rename.
 #include "admin/apply/apply.hpp"
 
-#include "admin/diagnose/check.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/host/policy_files.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/text/editor.hpp"

@@ -1,7 +1,7 @@
 // Looking for people and for where they keep their projects, and writing that down with comments.
 #include "admin/apply/apply.hpp"
 
-#include "admin/diagnose/check.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/root_files.hpp"
 #include "common/base/error.hpp"

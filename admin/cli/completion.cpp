@@ -1,7 +1,7 @@
 // What may stand where the cursor is in a command line of pi-agentctl, found by walking the same commands and options that parse it.
 #include "admin/apply/apply.hpp"
 #include "admin/cli/commands.hpp"
-#include "admin/diagnose/canary_run.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/render/render.hpp"
 #include "admin/sessions/history.hpp"
 #include "admin/sessions/sessions.hpp"

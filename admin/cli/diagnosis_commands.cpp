@@ -1,9 +1,7 @@
 // The command line of the commands that look: doctor, explain, why, shell, version.
 #include "admin/cli/commands.hpp"
-#include "admin/diagnose/doctor.hpp"
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
-#include "admin/diagnose/why.hpp"
 #include "admin/sessions/sessions.hpp"
 
 #include <iostream>

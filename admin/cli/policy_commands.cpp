@@ -1,7 +1,7 @@
 // The command line of the commands about the policy: check, schema, init, edit, apply, rollback, sudoers, remove.
 #include "admin/apply/apply.hpp"
 #include "admin/cli/commands.hpp"
-#include "admin/diagnose/check.hpp"
+#include "admin/diagnose/faults.hpp"
 
 #include <iostream>
 
