@@ -86,6 +86,15 @@ std::pair<UniqueFd, UniqueFd> make_channel()
     return {UniqueFd::adopt(ends[0]), UniqueFd::adopt(ends[1])};
 }
 
+std::pair<UniqueFd, UniqueFd> make_pipe(int reading)
+{
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
+    std::pair<UniqueFd, UniqueFd> pipe{UniqueFd::adopt(ends[0]), UniqueFd::adopt(ends[1])};
+    if (reading != 0 && fcntl(ends[0], F_SETFL, reading) != 0) throw_errno("making a pipe");
+    return pipe;
+}
+
 bool wait_for_input(FdRef fd, Deadline deadline)
 {
     return wait_for(fd, POLLIN, deadline);

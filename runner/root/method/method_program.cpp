@@ -63,6 +63,7 @@ namespace {
 
 constexpr int arguments_fd = 3; // in bwrap
 constexpr int info_fd = 4;
+constexpr int group_fd = 5; // until it has entered it
 
 // To the agent's, unless the runner's is as high: in a container that is killed first among others, nobody may lower it.
 bool raise_oom_score()
@@ -76,22 +77,16 @@ bool raise_oom_score()
 }
 
 // In the forked child: all but what bwrap needs goes, and so does what it would inherit of the caller's.
-[[noreturn]] void become_bwrap(pid_t parent, FdRef group, const std::array<int, 5> &descriptors, const std::vector<char *> &arguments)
+[[noreturn]] void become_bwrap(pid_t parent, const std::vector<int> &descriptors, bool in_group, const std::vector<char *> &arguments)
 {
-    constexpr int above_all = 16;
     const auto fail = [](const char *step) {
         const std::string text = std::string(step) + ": " + SystemFailure(errno, "bwrap").what() + "\n";
         static_cast<void>(write(STDERR_FILENO, text.data(), text.size()) > 0);
         _exit(static_cast<int>(ExitStatus::unavailable));
     };
-    std::array<int, 5> copies{};
-    for (std::size_t index = 0; index < copies.size(); ++index)
-        copies[index] = fcntl(descriptors[index], F_DUPFD_CLOEXEC, above_all);
-    const int group_copy = group.get() < 0 ? -1 : fcntl(group.get(), F_DUPFD_CLOEXEC, above_all);
-    for (std::size_t index = 0; index < copies.size(); ++index)
-        if (dup2(copies[index], static_cast<int>(index)) < 0) _exit(static_cast<int>(ExitStatus::system_failure));
-    if (group.get() >= 0 && (group_copy < 0 || enter_group(FdRef(group_copy)) != 0)) fail("entering the agent's control group");
-    if (close_range(static_cast<unsigned>(descriptors.size()), ~0U, 0) != 0) fail("closing descriptors");
+    if (!place_descriptors(descriptors)) _exit(static_cast<int>(ExitStatus::system_failure));
+    if (in_group && enter_group(FdRef(group_fd)) != 0) fail("entering the agent's control group");
+    if (close_range(group_fd, ~0U, 0) != 0) fail("closing descriptors");
     if (defence_is_on("bwrap:die-with-parent") && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         fail("asking for the parent-death signal");
     if (getppid() != parent) _exit(static_cast<int>(ExitStatus::system_failure));
@@ -100,9 +95,7 @@ bool raise_oom_score()
     errno = defence_is_on("bwrap:own-keyring") ? leave_session_keyring() : 0;
     if (errno != 0) fail("taking a keyring of its own");
     signal(SIGPIPE, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) fail("unblocking signals");
+    if (!unblock_signals()) fail("unblocking signals");
     char *const no_environment[] = {nullptr};
     execve(build::bwrap_path, arguments.data(), no_environment);
     fail("running bwrap");
@@ -121,13 +114,14 @@ pid_t run_bwrap(const AsRoot &root, const SandboxPlan &plan, FdRef group, const 
     const std::vector<char *> pointers = exec_pointers(arguments);
     const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
     if (!null) throw_errno("opening /dev/null");
+    std::vector<int> fds = {descriptors.launcher.get(), null.get(), descriptors.complaint.get(), arguments_file.get(),
+                            descriptors.info.get()};
+    const bool in_group = group.get() >= 0;
+    if (in_group) fds.push_back(group.get());
     const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid < 0) throw_errno("starting bwrap");
-    if (pid == 0)
-        become_bwrap(parent, group,
-                     {descriptors.launcher.get(), null.get(), descriptors.complaint.get(), arguments_file.get(), descriptors.info.get()},
-                     pointers);
+    if (pid == 0) become_bwrap(parent, fds, in_group, pointers);
     return pid;
 }
 

@@ -5,12 +5,10 @@
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 
-#include <array>
-#include <csignal>
-#include <fcntl.h>
 #include <linux/close_range.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace pi_agent {
@@ -24,9 +22,7 @@ namespace {
     const pid_t pid = fork();
     if (pid != 0) _exit(pid < 0 ? 1 : 0);
     setsid();
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
+    unblock_signals();
     char *const no_environment[] = {nullptr};
     execve(build::cleanup_path, arguments.data(), no_environment);
     _exit(1);
@@ -36,10 +32,7 @@ namespace {
 
 UniqueFd start_session_keeper(const AsRoot & /*root*/, const std::string &session_id)
 {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    const UniqueFd theirs = UniqueFd::adopt(ends[0]);
-    UniqueFd own = UniqueFd::adopt(ends[1]);
+    auto [theirs, own] = make_pipe();
     const std::vector<std::string> arguments = {build::cleanup_path, "--when-runner-ends", session_id};
     const std::vector<char *> pointers = exec_pointers(arguments);
     const pid_t pid = fork();
@@ -49,7 +42,7 @@ UniqueFd start_session_keeper(const AsRoot & /*root*/, const std::string &sessio
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (status != 0) throw Failure(ExitStatus::system_failure, "the session's keeper could not be started");
-    return own;
+    return std::move(own);
 }
 
 } // namespace pi_agent
