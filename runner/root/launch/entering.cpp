@@ -7,7 +7,6 @@
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
-#include "runner/root/method/sandbox_methods.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <optional>

@@ -8,7 +8,6 @@
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
-#include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/session/to_wrapper.hpp"
 #include "runner/root/view/session_terminal.hpp"
 

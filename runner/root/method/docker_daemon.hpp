@@ -3,7 +3,7 @@
 
 #include "common/base/channel.hpp"
 #include "common/host/identity.hpp"
-#include "runner/root/method/sandbox.hpp"
+#include "runner/plan/engine_commands.hpp"
 
 #include <nlohmann/json.hpp>
 

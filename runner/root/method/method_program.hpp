@@ -4,7 +4,7 @@
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/root/method/sandbox.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <optional>
 #include <string>

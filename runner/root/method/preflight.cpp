@@ -97,11 +97,6 @@ void require_bwrap_network(const AsRoot & /*root*/, const NetworkPolicy &network
                       "or change the policy");
 }
 
-void require_podman(const AsRoot & /*root*/)
-{
-    require_method_programs(SandboxMethod::podman);
-}
-
 namespace {
 
 constexpr int daemon_patience_seconds = 10;

@@ -18,11 +18,6 @@ void require_bwrap(const AsRoot &root);
 // The same for the network of a policy.
 void require_bwrap_network(const AsRoot &root, const NetworkPolicy &network);
 
-// --- Whether sandbox.method podman can work here, asked at every launch before anything is mounted.
-
-// Throws Failure(unavailable) with the reason and the remedy.
-void require_podman(const AsRoot &root);
-
 // --- Whether sandbox.method docker can work here, asked at every launch before anything is mounted.
 
 struct DockerHost {

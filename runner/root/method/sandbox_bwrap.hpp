@@ -14,12 +14,10 @@ namespace pi_agent {
 // with bwrap, and bwrap with this process (PR_SET_PDEATHSIG(2const)).
 class BwrapSandbox final : public Sandbox {
 public:
-    // Borrows root. Throws Failure(unavailable) when this host has no usable bwrap.
+    // Throws Failure(unavailable) when this host has no usable bwrap.
     BwrapSandbox(const AsRoot &root, std::string session_id, Uid user);
     BwrapSandbox(const BwrapSandbox &) = delete;
     BwrapSandbox &operator=(const BwrapSandbox &) = delete;
-    BwrapSandbox(BwrapSandbox &&) = delete;
-    BwrapSandbox &operator=(BwrapSandbox &&) = delete;
     ~BwrapSandbox() override;
 
     void leave_callers_group(const std::function<void()> &meanwhile) override;
@@ -27,47 +25,32 @@ public:
     void stop() override;
     void kill() override { stop(); }
     SandboxResult result() override;
-    [[nodiscard]] FdRef fd() const override { return events_; }
     [[nodiscard]] Deadline next_look(Deadline otherwise) const override;
     void process() override;
-    UnitUsage usage() override;
     UniqueFd mount_namespace() override;
     std::vector<pid_t> processes() override;
-    void require_confined() override;
-    void require_network_enforced(const NetworkPolicy &network) override;
-    void require_limits_enforced(const LimitsPolicy &limits) override;
-    LimitEvents limit_events() override;
-    [[nodiscard]] bool has_limits() const override;
     bool is_there() override;
     bool may_live(const std::string &session_id) override;
     [[nodiscard]] std::string name() const override;
     std::string explain(const SandboxResult &result) override;
-    [[nodiscard]] std::string where_to_look() const override { return ""; }
-    [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const override;
-    [[nodiscard]] Restrictions restrictions() const override { return Restrictions::all; }
+
+protected:
+    [[nodiscard]] std::optional<ControlGroup> group() const override { return group_ ? group_->group() : std::nullopt; }
+    void require_confined() override;
 
 private:
-    void watch(FdRef fd);
     void wait_for_info(Deadline deadline);
     void hear_info();
-    void hear_complaint();
     void hear_end();
     void look_at_the_time();
-    [[nodiscard]] std::optional<ControlGroup> agents_group() const { return group_ ? group_->group() : std::nullopt; }
 
-    const AsRoot &root_;
-    std::string id_;
-    Uid user_;
     std::optional<OwnGroup> group_;
-    UniqueFd events_; // epoll of the four below
-    UniqueFd info_;
-    UniqueFd complaint_; // bwrap's standard error
-    UniqueFd bwrap_;     // pidfd
-    UniqueFd first_;     // pidfd of the first process inside
+    Overheard info_;
+    Overheard complaint_; // bwrap's standard error
+    UniqueFd bwrap_;      // pidfd
+    UniqueFd first_;      // pidfd of the first process inside
     pid_t bwrap_pid_ = -1;
     pid_t first_pid_ = -1;
-    std::string said_; // on info_
-    std::string complained_;
     bool reaped_ = false;
     std::optional<Deadline> until_; // limits.runtime
     bool timed_out_ = false;

@@ -1,18 +1,15 @@
 // Running docker in a session's unit.
-#include "runner/root/method/sandbox_docker.hpp"
+#include "runner/root/method/sandbox_systemd.hpp"
 
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/docker_daemon.hpp"
-#include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <csignal>
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <utility>
@@ -22,13 +19,6 @@ namespace pi_agent {
 namespace {
 
 constexpr int sweep_patience_seconds = 2;
-
-// Where the unit mounts an empty tmpfs of its own. Left to systemd, it would be made for whoever is there first.
-void make_place_for_docker()
-{
-    const UniqueFd runtime = open_runtime_directory();
-    if (mkdirat(runtime.get(), "docker", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + docker_directory);
-}
 
 // Who may ask the daemon is root.
 void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
@@ -45,8 +35,7 @@ void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
 } // namespace
 
 DockerSandbox::DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy)
-    : ContainerSandbox(root, session_id, user, "docker"), root_(root), session_id_(std::move(session_id)),
-      host_(require_docker(root, policy))
+    : ContainerSandbox(root, SandboxMethod::docker, std::move(session_id), user), host_(require_docker(root, policy))
 {
 }
 
@@ -62,31 +51,28 @@ void DockerSandbox::sweep_containers()
     const std::string prefix = "/" + container_name("");
     try { // best_effort: it keeps nobody, and the next start tries again
         const Deadline deadline = in_seconds(sweep_patience_seconds);
-        for (const std::string &name : ended_containers(root_, deadline)) {
+        for (const std::string &name : ended_containers(root(), deadline)) {
             const std::string id = name.compare(0, prefix.size(), prefix) == 0 ? name.substr(prefix.size()) : "";
-            if (!is_session_id(id) || session_exists(root_, id) || may_live(id)) continue;
-            remove_ended_container(root_, container_name(id), deadline);
+            if (!is_session_id(id) || session_exists(root(), id) || may_live(id)) continue;
+            remove_ended_container(root(), container_name(id), deadline);
             record_problem(id, "a container without a session was removed");
         }
     } catch (const Failure &failure) {
-        record_problem(session_id_, std::string("containers without a session cannot be removed: ") + failure.what());
+        record_problem(id(), std::string("containers without a session cannot be removed: ") + failure.what());
     }
 }
 
 void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)
 {
     require_no_power_over_docker(plan, host_.group);
-    make_place_for_docker();
+    prepare(plan);
     agent_ = plan.agent;
-    expect_account(plan);
     const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
     if (mkdir((session + "/" + docker_mark).c_str(), 0700) != 0) throw_errno("marking the session as one of docker's");
     door_.emplace(session, launcher);
     watch(door_->fd());
-    const DockerContainer container{host_.image, place_in_hierarchy(group_of_service(session_id_)), host_name(), show_tree(plan)};
-    const UniqueFd complaint = make_complaint();
-    const UniqueFd arguments = write_arguments("the engine", docker_command(plan, container));
-    start_unit(plan, {FdRef(-1), arguments, complaint});
+    const DockerContainer container{host_.image, place_in_hierarchy(*group()), host_name(), show_tree(plan)};
+    start_engine(plan, FdRef(-1), docker_command(plan, container));
 }
 
 // Who knocked may be gone by now, and nobody is let in any more.
@@ -114,10 +100,10 @@ void DockerSandbox::process()
 }
 
 // docker makes its groups by itself: in each hierarchy that holds a limit the container must be below the unit's.
-void DockerSandbox::require_limits_enforced(const LimitsPolicy &limits)
+void DockerSandbox::require_limits(const LimitsPolicy &limits)
 {
-    SystemdSandbox::require_limits_enforced(limits);
-    const ControlGroup unit = group_of_service(session_id_);
+    SystemdSandbox::require_limits(limits);
+    const ControlGroup unit = *group();
     if (unit.is_unified) return; // processes() found it there
     for (const char *controller : {"memory", "pids", "cpu"}) {
         // A limit of which this host has no controller was refused before, when the policy says it.
@@ -128,11 +114,6 @@ void DockerSandbox::require_limits_enforced(const LimitsPolicy &limits)
                 throw Failure(ExitStatus::unavailable, std::string("docker put the container outside of the session's control group (") +
                                                            controller + "), whose limits would not hold it");
     }
-}
-
-std::vector<UnitProperty> DockerSandbox::properties(const SandboxPlan &plan, const SystemdFeatures & /*features*/) const
-{
-    return docker_service_properties(plan);
 }
 
 } // namespace pi_agent

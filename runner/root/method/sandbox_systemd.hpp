@@ -1,65 +1,124 @@
-// sandbox.method systemd: a hardened transient unit, bound to a scope that holds the runner.
+// Sessions in transient units of systemd, bound to a scope that holds the runner: by systemd alone, and around a container of an engine's.
 #pragma once
 
 #include "common/host/identity.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/plan/unit_properties.hpp"
+#include "runner/root/kernel/process_account.hpp"
+#include "runner/root/method/launch_door.hpp"
+#include "runner/root/method/preflight.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
+#include <optional>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
 
+// --- sandbox.method systemd: a hardened unit. And sandbox.method none, a plain one, without anything that confines what runs in it but
+// what the policy says of network and limits: what is left is what makes a session, its account, its view of files, its limits and its end.
+
 class SystemdSandbox : public Sandbox {
 public:
-    // Borrows root. Throws Failure(unavailable) when systemd does not answer.
-    SystemdSandbox(const AsRoot &root, std::string session_id, Uid user);
-    SystemdSandbox(const SystemdSandbox &) = delete;
-    SystemdSandbox &operator=(const SystemdSandbox &) = delete;
-    SystemdSandbox(SystemdSandbox &&) = delete;
-    SystemdSandbox &operator=(SystemdSandbox &&) = delete;
-    ~SystemdSandbox() override = default;
+    // Throws Failure(unavailable) when systemd does not answer.
+    SystemdSandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user);
 
     void leave_callers_group(const std::function<void()> &meanwhile) override;
     void start(const SandboxPlan &plan, FdRef launcher) override;
-    void stop() override;
+    void stop() override { bus_.stop_unit(service_); }
     void kill() override;
-    SandboxResult result() override;
-    [[nodiscard]] FdRef fd() const override;
-    [[nodiscard]] Deadline next_look(Deadline otherwise) const override;
-    void process() override;
+    SandboxResult result() override { return bus_.service_result(); }
+    [[nodiscard]] Deadline next_look(Deadline otherwise) const override { return bus_.next_look(otherwise); }
+    void process() override { bus_.process(); }
     UnitUsage usage() override;
     UniqueFd mount_namespace() override;
     std::vector<pid_t> processes() override;
-    void require_confined() override {} // where systemd cannot change a unit's root, the unit fails
-    void require_network_enforced(const NetworkPolicy &network) override;
-    void require_limits_enforced(const LimitsPolicy &limits) override;
-    LimitEvents limit_events() override;
-    [[nodiscard]] bool has_limits() const override { return true; }
     bool is_there() override;
     bool may_live(const std::string &session_id) override;
-    [[nodiscard]] std::string name() const override;
+    [[nodiscard]] std::string name() const override { return "the session's unit " + service_; }
     std::string explain(const SandboxResult &result) override;
-    [[nodiscard]] std::string where_to_look() const override;
     [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const override;
     [[nodiscard]] bool knows_other_ids(const Account &agent) const override;
-    [[nodiscard]] Restrictions restrictions() const override { return Restrictions::beside_unit; }
 
 protected:
     // Starts the session's unit with these as its standard descriptors; those that are none are /dev/null.
     void start_unit(const SandboxPlan &plan, const ServiceStreams &streams);
-    // The agent's unit.
-    [[nodiscard]] virtual std::vector<UnitProperty> properties(const SandboxPlan &plan, const SystemdFeatures &features) const;
+    [[nodiscard]] std::optional<ControlGroup> group() const override;
 
 private:
-    const AsRoot &root_;
-    std::string id_;
-    Uid user_;
+    [[nodiscard]] std::vector<UnitProperty> properties(const SandboxPlan &plan) const;
+
+    std::string service_;
     SystemdBus bus_;
     SystemdFeatures features_{};
     bool was_taken_in_ = false; // systemd has answered that it starts the session's unit
+};
+
+// --- What the methods have in common whose container an engine makes in the session's transient unit: telling what is in it, and ending
+// what outlives it. Unit, limits, lifetime and record are those of the method systemd.
+
+class ContainerSandbox : public SystemdSandbox {
+public:
+    using SystemdSandbox::SystemdSandbox;
+
+    // Those in the container: the engine itself and what watches for it are no part of it.
+    std::vector<pid_t> processes() override;
+    [[nodiscard]] Deadline next_look(Deadline otherwise) const override;
+    void process() override;
+    SandboxResult result() override;
+    std::string explain(const SandboxResult &result) override;
+
+protected:
+    void require_confined() override;
+    // As whom the engine is to run the launcher: require_confined() asks the kernel. And the engine's place in root's own runtime
+    // directory. Before anything is started.
+    void prepare(const SandboxPlan &plan);
+    // As the kernel has it.
+    static std::string host_name();
+    // `input` is its standard input, or none.
+    void start_engine(const SandboxPlan &plan, FdRef input, const std::vector<std::string> &command);
+    [[nodiscard]] std::string engine() const { return to_string(method()); }
+
+private:
+    void require_account(const std::vector<pid_t> &inside) const;
+
+    Overheard complaint_; // of the engine
+    UniqueFd launcher_;   // once it is there
+    std::optional<ExpectedAccount> account_;
+    std::optional<Deadline> patience_; // since the launcher's end
+    bool gave_up_ = false;             // it was over, and the engine was ended
+};
+
+// --- sandbox.method podman: root's podman, which makes one container around the session's view inside of the session's transient unit.
+
+class PodmanSandbox : public ContainerSandbox {
+public:
+    // Throws Failure(unavailable), also where podman or what it needs is missing.
+    PodmanSandbox(const AsRoot &root, std::string session_id, Uid user);
+    void start(const SandboxPlan &plan, FdRef launcher) override;
+};
+
+// --- sandbox.method docker: a container of root's docker around the session's view, inside of the session's transient unit.
+
+class DockerSandbox : public ContainerSandbox {
+public:
+    // Throws Failure, also where docker or what it needs is missing.
+    DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy);
+
+    void leave_callers_group(const std::function<void()> &meanwhile) override;
+    void start(const SandboxPlan &plan, FdRef launcher) override;
+    void stop() override;
+    void process() override;
+
+protected:
+    void require_limits(const LimitsPolicy &limits) override;
+
+private:
+    void sweep_containers();
+
+    DockerHost host_;
+    std::optional<Uid> agent_;
+    std::optional<LaunchDoor> door_; // until the launcher has knocked
 };
 
 } // namespace pi_agent
