@@ -27,8 +27,8 @@ def _name(*names):
 HOMES = (
     ("yaml-cpp", _include(r"yaml-cpp/"), ("common/policy/yaml/yaml_tree.cpp", "common/policy/yaml/yaml_places.cpp", "admin/render/render_text.cpp"),
      "lookups are lenient about duplicate keys and types; one file makes them strict, one knows its messages, one only writes"),
-    ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|bus_proxy\.hpp|service_watch\.hpp)"),
-     ("runner/root/method/bus_proxy.hpp", "runner/root/method/service_watch.hpp", "runner/root/method/service_watch.cpp", "runner/root/method/systemd_bus.cpp"),
+    ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|service_watch\.hpp)"),
+     ("runner/root/method/service_watch.hpp", "runner/root/method/service_watch.cpp", "runner/root/method/systemd_bus.cpp"),
      "the one file that talks to the bus enforces the alphabet of unit properties"),
     ("libseccomp", _include(r"seccomp\.h"), ("runner/filter/make_call_filters.cpp", "runner/filter/seccomp_filter.cpp"),
      "the filter is one list that can be read in one place; one file makes programs of it, one installs them"),
