@@ -49,12 +49,12 @@ HOMES = (
      "everything of ours stays in the namespaces that it was started in, but for one thread that mounts what nobody is to see, and the child that asks git (clone)"),
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
     ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/root/method/method_program.cpp", "runner/inside/canary.cpp", "runner/root/errand/child.cpp",
-      "runner/root/method/session_keeper.cpp", "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/host_program.cpp", "runner/root/mount/id_map.cpp",
+      "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/host_program.cpp", "runner/root/mount/id_map.cpp",
       "admin/programs/program.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
      ("wrapper/runner_process.cpp", "wrapper/main.cpp", "runner/inside/agent_process.cpp", "runner/root/method/method_program.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",
-      "runner/pi_agent_docker.cpp", "runner/pi_agent_podman.cpp", "runner/root/method/session_keeper.cpp", "admin/sessions/sessions.cpp"),
+      "runner/pi_agent_docker.cpp", "runner/pi_agent_podman.cpp", "admin/sessions/sessions.cpp"),
      "argv and environment of another program are built where they can be read"),
 )
 

@@ -1,4 +1,4 @@
-// Starts the programs of the methods: bwrap, and the engines.
+// Starts the programs of the methods: bwrap and its keeper, and the engines.
 #include "runner/root/method/method_program.hpp"
 
 #include "common/base/build_settings.hpp"
@@ -20,8 +20,9 @@
 #include <linux/close_range.h>
 #include <string>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 namespace pi_agent {
@@ -64,6 +65,7 @@ namespace {
 constexpr int arguments_fd = 3; // in bwrap
 constexpr int info_fd = 4;
 constexpr int group_fd = 5; // until it has entered it
+char *const no_environment[] = {nullptr};
 
 // To the agent's, unless the runner's is as high: in a container that is killed first among others, nobody may lower it.
 bool raise_oom_score()
@@ -96,10 +98,21 @@ bool raise_oom_score()
     if (errno != 0) fail("taking a keyring of its own");
     signal(SIGPIPE, SIG_DFL);
     if (!unblock_signals()) fail("unblocking signals");
-    char *const no_environment[] = {nullptr};
     execve(build::bwrap_path, arguments.data(), no_environment);
     fail("running bwrap");
     _exit(static_cast<int>(ExitStatus::unavailable));
+}
+
+// Twice forked, so that nobody has to wait for it. The session's lock is among what is closed: it must end with the runner.
+[[noreturn]] void become_keeper(const std::vector<char *> &arguments, int end_of_runner)
+{
+    if (dup2(end_of_runner, STDIN_FILENO) < 0 || close_range(3, ~0U, 0) != 0) _exit(1);
+    const pid_t pid = fork();
+    if (pid != 0) _exit(pid < 0 ? 1 : 0);
+    setsid();
+    unblock_signals();
+    execve(build::cleanup_path, arguments.data(), no_environment);
+    _exit(1);
 }
 
 } // namespace
@@ -123,6 +136,21 @@ pid_t run_bwrap(const AsRoot &root, const SandboxPlan &plan, FdRef group, const 
     if (pid < 0) throw_errno("starting bwrap");
     if (pid == 0) become_bwrap(parent, fds, in_group, pointers);
     return pid;
+}
+
+UniqueFd start_session_keeper(const AsRoot & /*root*/, const std::string &session_id)
+{
+    auto [theirs, own] = make_pipe();
+    const std::vector<std::string> arguments = {build::cleanup_path, "--when-runner-ends", session_id};
+    const std::vector<char *> pointers = exec_pointers(arguments);
+    const pid_t pid = fork();
+    if (pid < 0) throw_errno("starting the session's keeper");
+    if (pid == 0) become_keeper(pointers, theirs.get());
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (status != 0) throw Failure(ExitStatus::system_failure, "the session's keeper could not be started");
+    return std::move(own);
 }
 
 } // namespace pi_agent

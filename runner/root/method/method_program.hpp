@@ -1,4 +1,4 @@
-// Starts the programs of the methods: bwrap, and the engines.
+// Starts the programs of the methods: bwrap and its keeper, and the engines.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -40,5 +40,12 @@ struct BwrapDescriptors {
 
 // `group`: the control group to start in, or none. Returns the process' number; it is killed when this process ends. Throws SystemFailure.
 pid_t run_bwrap(const AsRoot &root, const SandboxPlan &plan, FdRef group, const BwrapDescriptors &descriptors);
+
+// --- Starting a process that outlives the runner where no systemd does: it removes what a session left whose runner was killed.
+
+// Starts it: pi-agent-cleanup --when-runner-ends, a program of another name than the runner's, so that who kills that by its name does not
+// kill this. While the returned descriptor is open it waits; a byte written there sends it away, and the end of this process without one
+// makes it remove the session. Throws SystemFailure.
+UniqueFd start_session_keeper(const AsRoot &root, const std::string &session_id);
 
 } // namespace pi_agent

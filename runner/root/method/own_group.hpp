@@ -22,8 +22,6 @@ public:
     OwnGroup(const AsRoot &root, std::string session_id, Uid user);
     OwnGroup(const OwnGroup &) = delete;
     OwnGroup &operator=(const OwnGroup &) = delete;
-    OwnGroup(OwnGroup &&) = delete;
-    OwnGroup &operator=(OwnGroup &&) = delete;
     // Leaves and removes the groups. best_effort: what is left is empty, and the next session's start removes it.
     ~OwnGroup();
 
@@ -46,8 +44,6 @@ public:
     explicit ProgramGroup(const AsRoot &root);
     ProgramGroup(const ProgramGroup &) = delete;
     ProgramGroup &operator=(const ProgramGroup &) = delete;
-    ProgramGroup(ProgramGroup &&) = delete;
-    ProgramGroup &operator=(ProgramGroup &&) = delete;
     // Ends what is left in it. best_effort: what does not end in a second is left to the next such group.
     ~ProgramGroup();
 

@@ -24,8 +24,6 @@ public:
     MoveIntoScope(SystemdBus &systemd, const std::string &scope, Uid user);
     MoveIntoScope(const MoveIntoScope &) = delete;
     MoveIntoScope &operator=(const MoveIntoScope &) = delete;
-    MoveIntoScope(MoveIntoScope &&) = delete;
-    MoveIntoScope &operator=(MoveIntoScope &&) = delete;
     ~MoveIntoScope();
     // Returns when this process is inside.
     void wait();

@@ -55,7 +55,7 @@ private:
     std::optional<Deadline> until_; // limits.runtime
     bool timed_out_ = false;
     int status_ = 0;
-    UniqueFd keeper_; // what is left to it when this process is killed: runner/root/method/session_keeper.hpp
+    UniqueFd keeper_; // what is left to it when this process is killed: method_program.hpp
 };
 
 } // namespace pi_agent

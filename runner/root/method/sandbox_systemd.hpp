@@ -4,7 +4,6 @@
 #include "common/host/identity.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/kernel/process_account.hpp"
-#include "runner/root/method/launch_door.hpp"
 #include "runner/root/method/preflight.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/method/systemd_bus.hpp"
@@ -99,6 +98,32 @@ public:
 };
 
 // --- sandbox.method docker: a container of root's docker around the session's view, inside of the session's transient unit.
+
+// Hands the launcher its control socket where an engine passes no descriptor on: a socket in the session's own /run at which the launcher
+// knocks once. It is gone before anything is handed in: the agent finds none.
+class LaunchDoor {
+public:
+    // `session`: its directory, in which nobody but root can name anything. `launcher`: what is handed out; copied.
+    LaunchDoor(const std::string &session, FdRef launcher);
+    LaunchDoor(const LaunchDoor &) = delete;
+    LaunchDoor &operator=(const LaunchDoor &) = delete;
+    ~LaunchDoor() { close(); }
+
+    // Readable when somebody knocks.
+    [[nodiscard]] FdRef fd() const { return listener_; }
+    // Who knocks; none where whoever it was is gone again, and the door stays.
+    [[nodiscard]] UniqueFd next_guest();
+    // Who knocks first is the only one: from here on there is no door. It must be a process of the agent's account that is among
+    // `inside`. Throws Failure(unavailable) when it is not.
+    void answer(FdRef guest, Uid agent, const std::vector<pid_t> &inside);
+
+private:
+    void close();
+
+    std::string path_;
+    UniqueFd listener_;
+    UniqueFd launcher_;
+};
 
 class DockerSandbox : public ContainerSandbox {
 public:
