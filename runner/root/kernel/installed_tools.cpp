@@ -1,8 +1,6 @@
 // Which programs of the host's a session can use, and how the agent's own is started.
 #include "runner/root/kernel/installed_tools.hpp"
 
-#include "runner/plan/environment.hpp"
-
 #include <algorithm>
 #include <filesystem>
 #include <sys/stat.h>
@@ -26,11 +24,6 @@ std::vector<std::string> missing_search_tools(const std::vector<std::string> &di
     if (!is_in_one(directories, "fd") && !is_in_one(directories, "fdfind")) missing.emplace_back("fd");
     if (!is_in_one(directories, "rg")) missing.emplace_back("rg");
     return missing;
-}
-
-std::vector<std::string> missing_search_tools()
-{
-    return missing_search_tools(system_path());
 }
 
 bool can_be_run_by_all(const std::string &path)

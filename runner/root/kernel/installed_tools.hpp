@@ -2,6 +2,7 @@
 #pragma once
 
 #include "common/policy/policy.hpp"
+#include "runner/plan/environment.hpp"
 
 #include <optional>
 #include <string>
@@ -11,10 +12,9 @@ namespace pi_agent {
 
 // --- Whether the host has fd and rg where the agent looks for them.
 
-// Which of "fd" and "rg" are in none of these directories. The agent takes fd under Debian's name, fdfind, too.
-std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories);
-// The same in the host's part of the agent's PATH. What the agent put into its own home is not looked for.
-std::vector<std::string> missing_search_tools();
+// Which of "fd" and "rg" are in none of these directories, the host's part of the agent's PATH. The agent takes fd under Debian's name,
+// fdfind, too. What the agent put into its own home is not looked for.
+std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories = system_path());
 
 // --- Whether the agent's program can be run past the wrapper (wrapper.hide_direct_binary): an upgrade by npm or apt may have opened it
 // again.

@@ -7,7 +7,6 @@
 #include "runner/root/kernel/control_group.hpp"
 
 #include <algorithm>
-#include <fstream>
 #include <linux/magic.h>
 #include <map>
 #include <string>
@@ -33,9 +32,8 @@ HostControllers host_controllers()
 {
     HostControllers host{is_mounted_as(control_groups, CGROUP2_SUPER_MAGIC), {}};
     if (host.is_unified) {
-        std::ifstream file(std::string(control_groups) + "/cgroup.controllers");
-        for (std::string name; file >> name;)
-            host.names.insert(name);
+        const std::vector<std::string> names = words_in(std::string(control_groups) + "/cgroup.controllers");
+        host.names.insert(names.begin(), names.end());
         return host;
     }
     for (const char *name : {"memory", "pids", "cpu"})
@@ -104,11 +102,10 @@ namespace {
 // "oom_kill 2", one a line.
 std::map<std::string, std::uint64_t> counters_in(const std::string &path)
 {
-    std::ifstream file(path);
+    const std::vector<std::string> words = words_in(path);
     std::map<std::string, std::uint64_t> counters;
-    std::string name;
-    for (std::uint64_t count = 0; file >> name >> count;)
-        counters[name] = count;
+    for (std::size_t index = 0; index + 1 < words.size(); index += 2)
+        if (const auto count = number_in(words, index + 1)) counters[words[index]] = *count;
     return counters;
 }
 
@@ -125,8 +122,7 @@ LimitEvents read_limit_events(const ControlGroup &group)
     } else {
         for (const auto &one : groups_below(memory)) // each counts its own
             events.killed += counters_in(one + "/memory.oom_control")["oom_kill"];
-        std::uint64_t failures = 0;
-        events.own_memory = std::ifstream(memory + "/memory.failcnt") >> failures && failures > 0;
+        events.own_memory = number_in(words_in(memory + "/memory.failcnt")).value_or(0) > 0;
     }
     // In the group of who was refused, or since Linux 6.11 in that of the limit, too.
     for (const auto &one : groups_below(directory_of(group, "pids")))
@@ -138,12 +134,9 @@ UnitUsage usage_of(const ControlGroup &group)
 {
     UnitUsage usage;
     if (!group.is_unified) return usage;
-    std::uint64_t value = 0;
-    std::ifstream memory(group.path + "/memory.peak");
-    if (memory >> value) usage.memory_peak = value;
-    std::ifstream processor(group.path + "/cpu.stat");
-    for (std::string name; processor >> name >> value;)
-        if (name == "usage_usec") usage.cpu_usec = value;
+    usage.memory_peak = number_in(words_in(group.path + "/memory.peak"));
+    const auto times = counters_in(group.path + "/cpu.stat");
+    if (times.contains("usage_usec")) usage.cpu_usec = times.at("usage_usec");
     return usage;
 }
 

@@ -8,11 +8,8 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
 
-#include <charconv>
 #include <fcntl.h>
-#include <fstream>
 #include <linux/bpf.h>
-#include <sstream>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -73,45 +70,6 @@ void require_packet_filters(const AsRoot & /*root*/, const ControlGroup &group, 
 
 namespace {
 
-// The first words of a file of a control group; empty when it is not there.
-std::vector<std::string> words_in(const std::string &path)
-{
-    std::ifstream file(path);
-    std::vector<std::string> words;
-    for (std::string word; file >> word;)
-        words.push_back(word);
-    return words;
-}
-
-// "max" and -1 are no limit, and neither is what cannot be read.
-std::optional<std::uint64_t> number(const std::vector<std::string> &words, std::size_t index)
-{
-    if (index >= words.size()) return std::nullopt;
-    const std::string &word = words[index];
-    std::uint64_t value = 0;
-    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size()) return std::nullopt;
-    return value;
-}
-
-// What is in force in a group, held against the policy.
-class Check {
-public:
-    explicit Check(const char *cause) : cause_(cause) {}
-    void require_at_most(const char *key, const SaidLimit &said, const std::string &controller, std::optional<std::uint64_t> in_force,
-                         std::uint64_t allowed) const
-    {
-        if (in_force && *in_force <= allowed) return;
-        throw Failure(ExitStatus::unavailable, std::string("this host does not enforce the policy's limits.") + key + ": " + said.text +
-                                                   " (" + to_string(said.where) +
-                                                   "): the session's control group is without it; the controller " + controller + ": " +
-                                                   cause_ + " or leave the key out of the policy");
-    }
-
-private:
-    const char *cause_;
-};
-
 // Percent of one processor, rounded up.
 std::optional<std::uint64_t> share_of_cpu(std::optional<std::uint64_t> quota, std::optional<std::uint64_t> period)
 {
@@ -123,30 +81,38 @@ std::optional<std::uint64_t> cpu_in(const ControlGroup &group)
 {
     const std::string directory = directory_of(group, "cpu");
     if (!group.is_unified)
-        return share_of_cpu(number(words_in(directory + "/cpu.cfs_quota_us"), 0), number(words_in(directory + "/cpu.cfs_period_us"), 0));
+        return share_of_cpu(number_in(words_in(directory + "/cpu.cfs_quota_us")), number_in(words_in(directory + "/cpu.cfs_period_us")));
     const std::vector<std::string> words = words_in(directory + "/cpu.max");
-    return share_of_cpu(number(words, 0), number(words, 1));
+    return share_of_cpu(number_in(words), number_in(words, 1));
 }
 
 } // namespace
 
 void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, const char *cause)
 {
-    const Check check(cause);
+    const auto require_at_most = [&](const char *key, const SaidLimit &said, const char *controller, std::optional<std::uint64_t> in_force,
+                                     std::uint64_t allowed) {
+        if (in_force && *in_force <= allowed) return;
+        throw Failure(ExitStatus::unavailable, std::string("this host does not enforce the policy's limits.") + key + ": " + said.text +
+                                                   " (" + to_string(said.where) +
+                                                   "): the session's control group is without it; the controller " + controller + ": " +
+                                                   cause + " or leave the key out of the policy");
+    };
     if (const auto &said = said_memory(limits)) {
-        const std::string file = group.is_unified ? "/memory.max" : "/memory.limit_in_bytes";
+        const std::string memory = directory_of(group, "memory");
         // The kernel rounds to pages, systemd a share to its own count of the host's memory.
         const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
         const std::uint64_t allowed = (limits.memory ? said->amount : host_memory() / 100 * said->amount + 100) + page;
-        check.require_at_most("memory", *said, "memory", number(words_in(directory_of(group, "memory") + file), 0), allowed);
+        require_at_most("memory", *said, "memory",
+                        number_in(words_in(memory + (group.is_unified ? "/memory.max" : "/memory.limit_in_bytes"))), allowed);
         // A kernel without accounts of swap has no such file; version 1 has no limit of swap alone (docs/limits.md).
-        const std::vector<std::string> swap = words_in(directory_of(group, "memory") + "/memory.swap.max");
-        if (!swap.empty()) check.require_at_most("memory", *said, "memory", number(swap, 0), 0);
+        const std::vector<std::string> swap = words_in(memory + "/memory.swap.max");
+        if (!swap.empty()) require_at_most("memory", *said, "memory", number_in(swap), 0);
     }
     if (limits.tasks)
-        check.require_at_most("tasks", *limits.tasks, "pids", number(words_in(directory_of(group, "pids") + "/pids.max"), 0),
-                              limits.tasks->amount);
-    if (limits.cpu) check.require_at_most("cpu", *limits.cpu, "cpu", cpu_in(group), limits.cpu->amount);
+        require_at_most("tasks", *limits.tasks, "pids", number_in(words_in(directory_of(group, "pids") + "/pids.max")),
+                        limits.tasks->amount);
+    if (limits.cpu) require_at_most("cpu", *limits.cpu, "cpu", cpu_in(group), limits.cpu->amount);
 }
 
 } // namespace pi_agent

@@ -109,7 +109,9 @@ int status_of(const std::string &text)
     return status;
 }
 
-DockerAnswer parse_answer(const std::string &text, bool is_list)
+} // namespace
+
+DockerAnswer parse_docker_answer(const std::string &text, bool is_list)
 {
     DockerAnswer answer{status_of(text), {}};
     const std::size_t body = text.find("\r\n\r\n");
@@ -123,16 +125,9 @@ DockerAnswer parse_answer(const std::string &text, bool is_list)
     return answer;
 }
 
-} // namespace
-
-DockerAnswer parse_docker_answer(const std::string &text)
-{
-    return parse_answer(text, false);
-}
-
 std::vector<std::string> parse_ended_containers(const std::string &text)
 {
-    const DockerAnswer answer = parse_answer(text, true);
+    const DockerAnswer answer = parse_docker_answer(text, true);
     if (answer.status != 200) refuse("it lists no containers");
     std::vector<std::string> found;
     for (const auto &container : answer.body) {
@@ -195,15 +190,12 @@ std::string program_tree_of(FdRef top, const std::string &name)
 void make_place(FdRef top, const std::string &path)
 {
     UniqueFd current = duplicate(top);
-    std::size_t start = 0;
-    while (current && start < path.size()) {
-        const std::size_t slash = std::min(path.find('/', start), path.size());
-        const std::string name = path.substr(start, slash - start);
+    for (const std::string &name : path_components(path)) {
+        if (!current) return;
         const bool is_new = mkdirat(current.get(), name.c_str(), 0755) == 0;
         if (!is_new && errno != EEXIST && errno != EROFS) throw_errno("creating a mount point");
         current = find_beneath(current, name, O_RDONLY | O_DIRECTORY);
         if (is_new && (!current || fchmod(current.get(), 0755) != 0)) throw_errno("creating a mount point");
-        start = slash + 1;
     }
 }
 

@@ -2,7 +2,6 @@
 #include "runner/root/method/own_scope.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/plan/unit_properties.hpp"
@@ -13,9 +12,7 @@
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <cerrno>
 #include <exception>
-#include <fcntl.h>
 #include <fstream>
 #include <utility>
 #include <vector>
@@ -27,14 +24,6 @@ namespace {
 constexpr int scope_patience_seconds = 30;
 constexpr int unanswered_patience_seconds = 1;
 constexpr std::size_t scopes_at_once = 64;
-
-// The groups below one; none where it has just gone.
-std::vector<std::string> groups_in(const std::string &path)
-{
-    const UniqueFd directory = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) require_gone("looking at the control group " + path, ENODEV);
-    return directory ? names_in(directory) : std::vector<std::string>();
-}
 
 // For while something else has failed, which is what is told.
 void wait_quietly(const std::string &place, int seconds) noexcept
@@ -127,13 +116,6 @@ void limit_group(const AsRoot & /*root*/, const std::string &group, const Limits
 
 namespace {
 
-std::optional<std::uint64_t> read_number(const std::string &path)
-{
-    std::ifstream file(path);
-    std::uint64_t value = 0;
-    return file >> value ? std::optional<std::uint64_t>(value) : std::nullopt;
-}
-
 // The runner's number may be another process' by now: that one is not in the session's scope.
 std::optional<ControlGroup> group_of_session(const std::string &session_id, pid_t runner)
 {
@@ -150,7 +132,7 @@ SessionUsage usage_of_session(const std::string &session_id, pid_t runner)
     if (!group || !path_exists(group->path)) return {};
     SessionUsage usage;
     usage.processes = processes_in(*group).size();
-    usage.memory = read_number(directory_of(*group, "memory") + (group->is_unified ? "/memory.current" : "/memory.usage_in_bytes"));
+    usage.memory = number_in(words_in(directory_of(*group, "memory") + (group->is_unified ? "/memory.current" : "/memory.usage_in_bytes")));
     usage.cpu_usec = usage_of(*group).cpu_usec;
     return usage;
 }
