@@ -1,6 +1,8 @@
 // System calls that the agent never makes, and those that it makes with certain arguments only.
 #include "runner/filter/call_rules.hpp"
 
+#include "runner/filter/call_names.hpp"
+
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
@@ -14,55 +16,6 @@
 namespace pi_agent {
 
 namespace {
-
-// Around other restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and file handles, or out of the
-// view.
-constexpr std::array denied = {
-    "io_uring_setup",
-    "io_uring_enter",
-    "io_uring_register",
-    "userfaultfd",
-    "process_vm_readv",
-    "process_vm_writev",
-    "kcmp",
-    "pidfd_getfd",
-    "ptrace",
-    "add_key",
-    "request_key",
-    "keyctl",
-    "name_to_handle_at",
-    "open_by_handle_at",
-    "bpf",
-    "perf_event_open",
-    "mount",
-    "umount2",
-    "open_tree",
-    "move_mount",
-    "fsopen",
-    "fsconfig",
-    "fsmount",
-    "fspick",
-    "mount_setattr",
-    "pivot_root",
-    "chroot",
-    "unshare",
-    "setns",
-    "init_module",
-    "finit_module",
-    "delete_module",
-    "kexec_load",
-    "kexec_file_load",
-    "quotactl",
-    "quotactl_fd",
-    "swapon",
-    "swapoff",
-    "reboot",
-    "acct",
-    "settimeofday",
-    "clock_settime",
-    "clock_adjtime",
-    "adjtimex",
-};
 
 struct ModeCall {
     const char *name;
@@ -147,7 +100,7 @@ const std::vector<CallDenial> &unknown_calls()
 std::vector<CallDenial> call_denials()
 {
     std::vector<CallDenial> denials;
-    for (const char *name : denied)
+    for (const char *name : denied_calls)
         denials.push_back({name, {}, EPERM});
     denials.insert(denials.end(), unknown_calls().begin(), unknown_calls().end());
     add_mode_bits(denials);
