@@ -5,8 +5,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
 #include "runner/root/kernel/network_check.hpp"
-#include "runner/root/method/sandbox_bwrap.hpp"
-#include "runner/root/method/sandbox_systemd.hpp"
+#include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <array>

@@ -1,5 +1,5 @@
 // Running bubblewrap as root, and knowing when everything in it is over.
-#include "runner/root/method/sandbox_bwrap.hpp"
+#include "runner/root/method/sandbox_methods.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"

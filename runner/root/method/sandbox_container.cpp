@@ -1,5 +1,5 @@
-// Sessions in containers: what engines share, and podman's.
-#include "runner/root/method/sandbox_systemd.hpp"
+// Sessions in containers: what engines share, podman's, and docker's with the door at which its launcher knocks.
+#include "runner/root/method/sandbox_methods.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
@@ -8,17 +8,24 @@
 #include "common/seams/seams.hpp"
 #include "runner/plan/agent_end.hpp"
 #include "runner/plan/engine_commands.hpp"
+#include "runner/root/kernel/control_group.hpp"
+#include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/method/method_program.hpp"
+#include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <fstream>
 #include <iterator>
+#include <linux/magic.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <utility>
 
@@ -28,6 +35,19 @@ namespace {
 
 constexpr int engine_patience_seconds = 10;
 constexpr int status_of_engine = 125; // of its own failures, which are no word about the agent's end (docker-run(1), podman-run(1))
+constexpr int sweep_patience_seconds = 2;
+
+// Who may ask the daemon is root.
+void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
+{
+    if (group == 0 || !defence_is_on("docker:no-group")) return;
+    const auto is_it = [&](Gid one) { return one.value() == group; };
+    if (plan.agent_group.value() != group && std::none_of(plan.groups.begin(), plan.groups.end(), is_it) &&
+        std::find(plan.account_groups.begin(), plan.account_groups.end(), group) == plan.account_groups.end())
+        return;
+    throw Failure(ExitStatus::denied, "denied: the agent would be in the group docker (" + std::to_string(group) +
+                                          "), whose members are root on this host; the administrator takes its account out of it");
+}
 
 } // namespace
 
@@ -137,6 +157,134 @@ void PodmanSandbox::start(const SandboxPlan &plan, FdRef launcher)
 {
     prepare(plan);
     start_engine(plan, launcher, podman_command(plan, host_name()));
+}
+
+LaunchDoor::LaunchDoor(const std::string &session, FdRef launcher) : path_(session + door_inside)
+{
+    const std::string directory = path_.substr(0, path_.rfind('/'));
+    if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) throw_errno("making the launcher's door");
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path_.size() >= sizeof address.sun_path) throw Failure(ExitStatus::internal, "the path of the launcher's door is too long");
+    std::memcpy(address.sun_path, path_.c_str(), path_.size());
+    listener_ = UniqueFd::adopt(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    launcher_ = duplicate(launcher);
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface
+    if (!listener_ || !launcher_ || bind(listener_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0 ||
+        chmod(directory.c_str(), 0755) != 0 || chmod(path_.c_str(), 0666) != 0 || listen(listener_.get(), 1) != 0)
+        throw_errno("making the launcher's door");
+}
+
+void LaunchDoor::close()
+{
+    if (!listener_) return;
+    if (!defence_is_on("docker:door-closed")) return static_cast<void>(listener_.release());
+    unlink(path_.c_str()); // best_effort: nobody listens there any more, and it goes with the session's directory
+    listener_.reset();
+}
+
+UniqueFd LaunchDoor::next_guest()
+{
+    UniqueFd guest = UniqueFd::adopt(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!guest && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) throw_errno("answering the launcher");
+    return guest;
+}
+
+void LaunchDoor::answer(FdRef guest, Uid agent, const std::vector<pid_t> &inside)
+{
+    close();
+    ucred who{};
+    socklen_t length = sizeof who;
+    if (getsockopt(guest.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) throw_errno("asking who the launcher is");
+    const bool is_launcher = who.uid == agent.value() && std::find(inside.begin(), inside.end(), who.pid) != inside.end();
+    if (!is_launcher && defence_is_on("docker:door-guest"))
+        throw Failure(ExitStatus::unavailable,
+                      "docker started the launcher outside of the session's unit, or as another account (process " +
+                          std::to_string(who.pid) + ", uid " + std::to_string(who.uid) + ")");
+    send_packet(guest, "launch", {launcher_.get()}, in_seconds(1));
+    launcher_.reset();
+}
+
+DockerSandbox::DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy)
+    : ContainerSandbox(root, SandboxMethod::docker, std::move(session_id), user), host_(require_docker(root, policy))
+{
+}
+
+void DockerSandbox::leave_callers_group(const std::function<void()> &meanwhile)
+{
+    ContainerSandbox::leave_callers_group(meanwhile);
+    if (defence_is_on("docker:sweep")) sweep_containers();
+}
+
+// A client that is killed while the daemon makes its container leaves that to nobody, when the cleanup of its session came before it.
+void DockerSandbox::sweep_containers()
+{
+    const std::string prefix = "/" + container_name("");
+    try { // best_effort: it keeps nobody, and the next start tries again
+        const Deadline deadline = in_seconds(sweep_patience_seconds);
+        for (const std::string &name : ended_containers(root(), deadline)) {
+            const std::string id = name.compare(0, prefix.size(), prefix) == 0 ? name.substr(prefix.size()) : "";
+            if (!is_session_id(id) || session_exists(root(), id) || may_live(id)) continue;
+            remove_ended_container(root(), container_name(id), deadline);
+            record_problem(id, "a container without a session was removed");
+        }
+    } catch (const Failure &failure) {
+        record_problem(id(), std::string("containers without a session cannot be removed: ") + failure.what());
+    }
+}
+
+void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)
+{
+    require_no_power_over_docker(plan, host_.group);
+    prepare(plan);
+    agent_ = plan.agent;
+    const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
+    if (mkdir((session + "/" + docker_mark).c_str(), 0700) != 0) throw_errno("marking the session as one of docker's");
+    door_.emplace(session, launcher);
+    watch(door_->fd());
+    const DockerContainer container{host_.image, place_in_hierarchy(*group()), host_name(), show_tree(plan)};
+    start_engine(plan, FdRef(-1), docker_command(plan, container));
+}
+
+// Who knocked may be gone by now, and nobody is let in any more.
+void DockerSandbox::stop()
+{
+    if (door_) forget(door_->fd());
+    door_.reset();
+    ContainerSandbox::stop();
+}
+
+void DockerSandbox::process()
+{
+    ContainerSandbox::process();
+    if (!door_ || !wait_for_input(door_->fd(), Clock::now())) return;
+    const UniqueFd guest = door_->next_guest();
+    if (!guest) return; // whoever knocks next finds the door
+    forget(door_->fd());
+    try {
+        door_->answer(guest, *agent_, processes());
+    } catch (...) { // whoever ends the session after it must not forget the door once more
+        door_.reset();
+        throw;
+    }
+    door_.reset();
+}
+
+// docker makes its groups by itself: in each hierarchy that holds a limit the container must be below the unit's.
+void DockerSandbox::require_limits(const LimitsPolicy &limits)
+{
+    SystemdSandbox::require_limits(limits);
+    const ControlGroup unit = *group();
+    if (unit.is_unified) return; // processes() found it there
+    for (const char *controller : {"memory", "pids", "cpu"}) {
+        // A limit of which this host has no controller was refused before, when the policy says it.
+        if (!is_mounted_as(std::string(control_groups) + "/" + controller, CGROUP_SUPER_MAGIC)) continue;
+        const std::vector<pid_t> held = processes_below(directory_of(unit, controller));
+        for (const pid_t pid : processes())
+            if (std::find(held.begin(), held.end(), pid) == held.end())
+                throw Failure(ExitStatus::unavailable, std::string("docker put the container outside of the session's control group (") +
+                                                           controller + "), whose limits would not hold it");
+    }
 }
 
 } // namespace pi_agent

@@ -1,5 +1,5 @@
 // The unit of a session behind the interface that all methods share.
-#include "runner/root/method/sandbox_systemd.hpp"
+#include "runner/root/method/sandbox_methods.hpp"
 
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
