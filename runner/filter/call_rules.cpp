@@ -53,30 +53,6 @@ void add_mode_bits(std::vector<CallDenial> &denials)
 constexpr std::array<std::uint64_t, 7> namespaces = {CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                                      CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
 
-// The unit's RestrictNamespaces= does that too, but systemd writes "none at all" down as an empty value, which it reads as "any" again: a
-// reload between a unit's start and its first process takes it away (seen with systemd 252).
-void add_namespaces(std::vector<CallDenial> &denials)
-{
-    for (const auto kind : namespaces)
-        denials.push_back({"clone", {has_bits(0, kind)}, EPERM});
-}
-
-// Typing into a terminal (CVE-2017-5226); the upper half of the argument is ignored by the kernel, so it is masked away.
-void add_terminal_injection(std::vector<CallDenial> &denials)
-{
-    for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX}})
-        denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
-}
-
-// Who holds a lease on a file is asked before anybody opens it otherwise, and may keep them waiting (fcntl(2): 45 s): the user, whose files
-// those of the project are, and every program of theirs. A delegation (Linux 6.19) is one that directories have as well.
-void add_leases(std::vector<CallDenial> &denials)
-{
-    constexpr std::uint64_t set_delegation = 1040; // F_SETDELEG, newer than our headers
-    for (const std::uint64_t command : {std::uint64_t{F_SETLEASE}, set_delegation})
-        denials.push_back({"fcntl", {{1, low_half, command}}, EPERM});
-}
-
 // No namespace; and sockets of root's too, whose account database may be asked anywhere (nsswitch.conf(5)).
 std::vector<CallAllowance> shared_allowances()
 {
@@ -104,9 +80,18 @@ std::vector<CallDenial> call_denials()
         denials.push_back({name, {}, EPERM});
     denials.insert(denials.end(), unknown_calls().begin(), unknown_calls().end());
     add_mode_bits(denials);
-    add_namespaces(denials);
-    add_terminal_injection(denials);
-    add_leases(denials);
+    // The unit's RestrictNamespaces= does that too, but systemd writes "none at all" down as an empty value, which it reads as "any" again:
+    // a reload between a unit's start and its first process takes it away (seen with systemd 252).
+    for (const auto kind : namespaces)
+        denials.push_back({"clone", {has_bits(0, kind)}, EPERM});
+    // Typing into a terminal (CVE-2017-5226); the upper half of the argument is ignored by the kernel, so it is masked away.
+    for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX}})
+        denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
+    // Who holds a lease on a file is asked before anybody opens it otherwise, and may keep them waiting (fcntl(2): 45 s): the user, whose
+    // files those of the project are, and every program of theirs. A delegation (Linux 6.19) is one that directories have as well.
+    constexpr std::uint64_t set_delegation = 1040; // F_SETDELEG, newer than our headers
+    for (const std::uint64_t command : {std::uint64_t{F_SETLEASE}, set_delegation})
+        denials.push_back({"fcntl", {{1, low_half, command}}, EPERM});
     return denials;
 }
 

@@ -29,8 +29,6 @@ public:
     [[nodiscard]] FdRef agents() const noexcept { return agents_; }
     // The agent's group; none where there are no groups.
     [[nodiscard]] std::optional<ControlGroup> group() const;
-    // Ends everything in the agent's group at once, where there is one.
-    void kill_agents() const;
 
 private:
     std::string id_;

@@ -85,7 +85,7 @@ void BwrapSandbox::stop()
     wait_for_info(in_seconds(info_patience_seconds));
     const FdRef victim = first_ ? FdRef(first_) : FdRef(bwrap_);
     if (victim.get() >= 0) signal_process(victim, SIGKILL, "ending the session");
-    if (group_) group_->kill_agents();
+    if (const auto own = group()) kill_group(*own);
 }
 
 SandboxResult BwrapSandbox::result()
