@@ -38,18 +38,6 @@ ArgumentTest has_bits(unsigned index, std::uint64_t bits)
     return {index, bits, bits};
 }
 
-void add_mode_bits(std::vector<CallDenial> &denials)
-{
-    for (const auto &call : mode_calls)
-        for (const auto bit : privilege_bits)
-            denials.push_back({call.name, {has_bits(call.argument, bit)}, EPERM});
-    for (const auto &call : opening_calls)
-        for (const auto bit : privilege_bits)
-            for (const int flag : {O_CREAT, O_TMPFILE & ~O_DIRECTORY})
-                denials.push_back(
-                    {call.name, {has_bits(call.argument - 1, static_cast<std::uint64_t>(flag)), has_bits(call.argument, bit)}, EPERM});
-}
-
 constexpr std::array<std::uint64_t, 7> namespaces = {CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                                      CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
 
@@ -79,7 +67,14 @@ std::vector<CallDenial> call_denials()
     for (const char *name : denied_calls)
         denials.push_back({name, {}, EPERM});
     denials.insert(denials.end(), unknown_calls().begin(), unknown_calls().end());
-    add_mode_bits(denials);
+    for (const auto &call : mode_calls)
+        for (const auto bit : privilege_bits)
+            denials.push_back({call.name, {has_bits(call.argument, bit)}, EPERM});
+    for (const auto &call : opening_calls)
+        for (const auto bit : privilege_bits)
+            for (const int flag : {O_CREAT, O_TMPFILE & ~O_DIRECTORY})
+                denials.push_back(
+                    {call.name, {has_bits(call.argument - 1, static_cast<std::uint64_t>(flag)), has_bits(call.argument, bit)}, EPERM});
     // The unit's RestrictNamespaces= does that too, but systemd writes "none at all" down as an empty value, which it reads as "any" again:
     // a reload between a unit's start and its first process takes it away (seen with systemd 252).
     for (const auto kind : namespaces)

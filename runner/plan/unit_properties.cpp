@@ -42,7 +42,7 @@ void add_binds(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     properties.push_back({"BindReadOnlyPaths", read_only});
 }
 
-// runner/root/kernel/network_check.cpp asks the kernel whether it came about.
+// runner/root/kernel/enforcement.cpp asks the kernel whether it came about.
 void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
     const AddressRanges any{{{{0, 0, 0, 0}, 0}, {std::vector<std::uint8_t>(16), 0}}};
@@ -60,7 +60,7 @@ void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     }
 }
 
-// runner/root/kernel/network_check.cpp asks the kernel whether those that are said came about.
+// runner/root/kernel/enforcement.cpp asks the kernel whether those that are said came about.
 void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
 {
     if (limits.memory)

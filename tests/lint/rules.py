@@ -34,7 +34,7 @@ HOMES = (
      "the filter is one list that can be read in one place; one file makes programs of it, one installs them"),
     ("Landlock", _name(r"landlock_(?:create_ruleset|add_rule|restrict_self)"), ("runner/inside/landlock.cpp",),
      "the kernel interface has versions; one file knows them, and the unit's filter lets them through"),
-    ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/root/kernel/network_check.cpp",),
+    ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/root/kernel/enforcement.cpp",),
      "it only asks what is attached; loading or attaching programs is systemd's"),
     ("changing identity", _name(r"set(?:e|re|res|fs)?[ug]id", "setgroups", "initgroups"), ("common/host/identity.cpp",),
      "becoming a user checks every id and tries to regain; nobody may do half of it"),

@@ -6,7 +6,7 @@
 #include "runner/root/door/start_slot.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/limit_controllers.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <optional>

@@ -3,8 +3,7 @@
 
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/kernel/limit_controllers.hpp"
-#include "runner/root/kernel/network_check.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/session/session_directory.hpp"
 

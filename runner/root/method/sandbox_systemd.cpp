@@ -4,7 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/control_group.hpp"
-#include "runner/root/kernel/limit_controllers.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/session_directory.hpp"
 

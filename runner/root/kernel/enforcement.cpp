@@ -1,15 +1,19 @@
-// Whether the kernel holds a session to its network and its limits.
-#include "runner/root/kernel/network_check.hpp"
+// What the kernel holds a session to and counts for it: network, controllers, limits, usage.
+#include "runner/root/kernel/enforcement.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/kernel/limit_controllers.hpp"
+#include "runner/root/kernel/control_group.hpp"
 
+#include <algorithm>
 #include <fcntl.h>
 #include <linux/bpf.h>
+#include <linux/magic.h>
+#include <map>
+#include <string>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -113,6 +117,132 @@ void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, co
         require_at_most("tasks", *limits.tasks, "pids", number_in(words_in(directory_of(group, "pids") + "/pids.max")),
                         limits.tasks->amount);
     if (limits.cpu) require_at_most("cpu", *limits.cpu, "cpu", cpu_in(group), limits.cpu->amount);
+}
+
+namespace {
+
+std::string reason_for(const std::string &controller, const HostControllers &host)
+{
+    const std::string lack = host.is_unified
+                                 ? "its control groups (version 2, /sys/fs/cgroup/cgroup.controllers) have no controller " + controller
+                                 : "no control groups of version 1 with the controller " + controller + " are mounted in /sys/fs/cgroup";
+    const std::string words = controller == "memory" ? "without cgroup_disable=memory, on some boards with cgroup_enable=memory"
+                                                     : "without cgroup_disable=" + controller;
+    return lack + "; start its kernel with it (" + words + "), or, in a container, have it delegated";
+}
+
+} // namespace
+
+HostControllers host_controllers()
+{
+    HostControllers host{is_mounted_as(control_groups, CGROUP2_SUPER_MAGIC), {}};
+    if (host.is_unified) {
+        const std::vector<std::string> names = words_in(std::string(control_groups) + "/cgroup.controllers");
+        host.names.insert(names.begin(), names.end());
+        return host;
+    }
+    for (const char *name : {"memory", "pids", "cpu"})
+        if (is_mounted_as(std::string(control_groups) + "/" + name, CGROUP_SUPER_MAGIC)) host.names.insert(name);
+    return host;
+}
+
+std::string to_string(const IdleLimit &limit)
+{
+    return limit.said ? limit.key + ": " + limit.said->text + " (" + to_string(limit.said->where) + ")" : "the default of " + limit.key;
+}
+
+std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControllers &host)
+{
+    std::vector<IdleLimit> idle;
+    const auto look = [&](const char *key, const std::optional<SaidLimit> &said, const char *controller) {
+        if (!host.names.contains(controller)) idle.push_back({key, said, reason_for(controller, host)});
+    };
+    look("limits.memory", said_memory(limits), "memory");
+    look("limits.tasks", limits.tasks, "pids");
+    if (limits.cpu) look("limits.cpu", limits.cpu, "cpu"); // without a default
+    return idle;
+}
+
+namespace {
+
+std::optional<IdleLimit> first_said(const std::vector<IdleLimit> &limits)
+{
+    const auto found = std::find_if(limits.begin(), limits.end(), [](const IdleLimit &limit) { return limit.said.has_value(); });
+    return found == limits.end() ? std::nullopt : std::optional(*found);
+}
+
+} // namespace
+
+std::optional<IdleLimit> first_for_group(const LimitsPolicy &limits)
+{
+    return first_said(idle_limits(limits, {}));
+}
+
+std::string problem_of_share(const LimitsPolicy &limits, std::uint64_t host_memory)
+{
+    if (!limits.memory_share) return "";
+    const std::uint64_t bytes = host_memory / 100 * limits.memory_share->amount;
+    if (bytes >= least_memory) return "";
+    return limits.memory_share->text + " of this host's memory are " + std::to_string(bytes >> 20U) + "M, and the agent needs at least " +
+           std::to_string(least_memory >> 20U) + "M; say more, or an amount";
+}
+
+std::uint64_t host_memory()
+{
+    return static_cast<std::uint64_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<std::uint64_t>(sysconf(_SC_PAGE_SIZE));
+}
+
+void require_limit_controllers(const AsRoot & /*root*/, const LimitsPolicy &limits)
+{
+    const std::string share = problem_of_share(limits, host_memory());
+    if (!share.empty()) throw Failure(ExitStatus::configuration, to_string(limits.memory_share->where) + ": limits.memory: " + share);
+    const auto said = first_said(idle_limits(limits, host_controllers()));
+    if (!said || !defence_is_on("limit-controllers")) return;
+    throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's " + to_string(*said) + ": " + said->reason +
+                                               "; or leave the key out of the policy");
+}
+
+namespace {
+
+// "oom_kill 2", one a line.
+std::map<std::string, std::uint64_t> counters_in(const std::string &path)
+{
+    const std::vector<std::string> words = words_in(path);
+    std::map<std::string, std::uint64_t> counters;
+    for (std::size_t index = 0; index + 1 < words.size(); index += 2)
+        if (const auto count = number_in(words, index + 1)) counters[words[index]] = *count;
+    return counters;
+}
+
+} // namespace
+
+LimitEvents read_limit_events(const ControlGroup &group)
+{
+    const std::string memory = directory_of(group, "memory");
+    LimitEvents events;
+    if (group.is_unified) {
+        auto counters = counters_in(memory + "/memory.events");
+        events.killed = counters["oom_kill"];
+        events.own_memory = counters["oom"] > 0;
+    } else {
+        for (const auto &one : groups_below(memory)) // each counts its own
+            events.killed += counters_in(one + "/memory.oom_control")["oom_kill"];
+        events.own_memory = number_in(words_in(memory + "/memory.failcnt")).value_or(0) > 0;
+    }
+    // In the group of who was refused, or since Linux 6.11 in that of the limit, too.
+    for (const auto &one : groups_below(directory_of(group, "pids")))
+        events.refused_tasks = std::max(events.refused_tasks, counters_in(one + "/pids.events")["max"]);
+    return events;
+}
+
+UnitUsage usage_of(const ControlGroup &group)
+{
+    UnitUsage usage;
+    if (!group.is_unified) return usage;
+    usage.memory_peak = number_in(words_in(group.path + "/memory.peak"));
+    const auto times = counters_in(group.path + "/cpu.stat");
+    if (times.contains("usage_usec")) usage.cpu_usec = times.at("usage_usec");
+    return usage;
 }
 
 } // namespace pi_agent
