@@ -2,7 +2,6 @@
 // when anything is not as it is to be. With --look and paths it says what it may do with them.
 #include "common/base/error.hpp"
 #include "runner/inside/canary.hpp"
-#include "runner/inside/path_access.hpp"
 
 #include <algorithm>
 #include <cstdio>

@@ -11,7 +11,7 @@
 #include "common/base/text.hpp"
 #include "common/host/remedy.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <fmt/format.h>
 #include <functional>

@@ -7,7 +7,7 @@
 #include "common/decide/decision.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/view/host_mounts.hpp"
 

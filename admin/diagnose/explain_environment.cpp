@@ -8,7 +8,7 @@
 #include "runner/plan/environment.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

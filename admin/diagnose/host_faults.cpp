@@ -13,7 +13,7 @@
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/mount/id_map.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/file_lock.hpp"

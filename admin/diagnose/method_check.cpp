@@ -4,7 +4,6 @@
 #include "common/base/error.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/method/method_program.hpp"
-#include "runner/root/method/preflight.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
 #include <fmt/format.h>

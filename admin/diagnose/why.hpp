@@ -2,7 +2,7 @@
 #pragma once
 
 #include "admin/diagnose/explain.hpp"
-#include "runner/inside/path_access.hpp"
+#include "runner/inside/canary.hpp"
 
 #include <optional>
 #include <ostream>

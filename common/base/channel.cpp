@@ -86,12 +86,12 @@ std::pair<UniqueFd, UniqueFd> make_channel()
     return {UniqueFd::adopt(ends[0]), UniqueFd::adopt(ends[1])};
 }
 
-std::pair<UniqueFd, UniqueFd> make_pipe(int reading)
+Pipe make_pipe(int flags)
 {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    std::pair<UniqueFd, UniqueFd> pipe{UniqueFd::adopt(ends[0]), UniqueFd::adopt(ends[1])};
-    if (reading != 0 && fcntl(ends[0], F_SETFL, reading) != 0) throw_errno("making a pipe");
+    Pipe pipe{UniqueFd::adopt(ends[0]), UniqueFd::adopt(ends[1])};
+    if (flags != 0 && fcntl(ends[0], F_SETFL, flags) != 0) throw_errno("making a pipe");
     return pipe;
 }
 

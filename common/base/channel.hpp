@@ -42,8 +42,13 @@ constexpr std::size_t packet_fd_limit = 8;
 // A connected pair, both ends close-on-exec.
 std::pair<UniqueFd, UniqueFd> make_channel();
 
-// A pipe's ends, to read from and to write to, both close-on-exec. `reading`: flags for the first, as of fcntl(2).
-std::pair<UniqueFd, UniqueFd> make_pipe(int reading = 0);
+struct Pipe {
+    UniqueFd reading;
+    UniqueFd writing;
+};
+
+// Both ends close-on-exec. `flags`: of the first, as for fcntl(2).
+Pipe make_pipe(int flags = 0);
 
 // Sends one packet; a full peer is waited for until `deadline`. Throws SystemFailure (EPIPE: the peer is gone) or DeadlineExceeded.
 void send_packet(FdRef channel, std::string_view bytes, const std::vector<int> &fds, Deadline deadline);

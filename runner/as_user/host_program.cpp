@@ -24,12 +24,6 @@ constexpr const char *program_path = "PATH=/usr/local/bin:/usr/bin:/bin:/run/cur
 constexpr int not_found_status = 127;
 constexpr std::size_t complaint_limit = 500;
 
-struct Pipe {
-    explicit Pipe(std::pair<UniqueFd, UniqueFd> ends = make_pipe()) : reading(std::move(ends.first)), writing(std::move(ends.second)) {}
-    UniqueFd reading;
-    UniqueFd writing;
-};
-
 // In the forked child, in which nothing may be thrown.
 [[noreturn]] void become_program(pid_t parent, const Pipe &output, const Pipe &complaint, const std::vector<std::string> &paths,
                                  const std::vector<int> &inputs, char *const *arguments, char *const *environment)
@@ -95,8 +89,8 @@ ProgramOutput run_host_program(const AsUser & /*user*/, const std::vector<std::s
     variables.emplace_back(program_path);
     const std::vector<char *> argument_pointers = exec_pointers(command);
     const std::vector<char *> variable_pointers = exec_pointers(variables);
-    Pipe output;
-    Pipe complaint;
+    Pipe output = make_pipe();
+    Pipe complaint = make_pipe();
     const pid_t parent = getpid();
     const pid_t program = fork();
     if (program < 0) throw_errno("starting " + command.front());

@@ -1,5 +1,5 @@
 // access(2), statvfs(3) and statx(2), and their answers as JSON.
-#include "runner/inside/path_access.hpp"
+#include "runner/inside/canary.hpp"
 
 #include "common/base/error.hpp"
 

@@ -1,7 +1,7 @@
 // What children with a user's or the agent's rights send to root and to each other: only the form in which it is sent, and no path that
 // leaves its tree.
 #include "runner/as_user/protected_paths.hpp"
-#include "runner/inside/path_access.hpp"
+#include "runner/inside/canary.hpp"
 #include "runner/wire/sync_messages.hpp"
 #include "support/property.hpp"
 

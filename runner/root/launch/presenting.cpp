@@ -7,7 +7,7 @@
 #include "runner/plan/canary_plan.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/session/to_wrapper.hpp"
 #include "runner/root/view/session_terminal.hpp"
 

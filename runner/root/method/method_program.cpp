@@ -10,7 +10,6 @@
 #include "runner/plan/limits.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/method/own_group.hpp"
-#include "runner/root/method/preflight.hpp"
 
 #include <array>
 #include <cerrno>

@@ -7,7 +7,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/method/own_scope.hpp"
-#include "runner/root/method/preflight.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_list.hpp"
 

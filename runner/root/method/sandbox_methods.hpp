@@ -4,9 +4,9 @@
 
 #include "common/host/identity.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/root/kernel/process_account.hpp"
+#include "runner/root/kernel/host_facts.hpp"
+#include "runner/root/method/method_program.hpp"
 #include "runner/root/method/own_group.hpp"
-#include "runner/root/method/preflight.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
