@@ -25,15 +25,6 @@ namespace {
 
 constexpr int report_fd = 3;
 
-// The descriptors of the child that becomes the agent: stdio, the report to its parent, nothing else. What is not passed on is closed
-// here and not by execve(2): a user's file may never answer, and while execve waits for it, whoever looks the process up in /proc waits
-// as well. systemd 257 does when it stops the unit, and stood still (seen on Linux 6.18).
-bool take_descriptors(const std::array<UniqueFd, 3> &stdio, FdRef report)
-{
-    return place_descriptors({stdio[0].get(), stdio[1].get(), stdio[2].get(), report.get()}) &&
-           fcntl(report_fd, F_SETFD, FD_CLOEXEC) == 0 && close_range(report_fd + 1, ~0U, 0) == 0;
-}
-
 ExecEnded decode_status(int status)
 {
     if (WIFSIGNALED(status)) return ExecEnded{true, WTERMSIG(status)};
@@ -171,7 +162,12 @@ pid_t start_agent(const ReceivedLaunch &launch)
     const pid_t agent = fork();
     if (agent < 0) throw_errno("starting the agent");
     if (agent == 0) {
-        const bool is_ready = setpgid(0, 0) == 0 && restore_signals() && take_descriptors(launch.stdio, to_parent);
+        // Stdio, the report to its parent, and no other descriptor. What is not passed on is closed here and not by execve(2): a user's
+        // file may never answer, and while execve waits for it, whoever looks the process up in /proc waits as well. systemd 257 does when
+        // it stops the unit, and stood still (seen on Linux 6.18).
+        const bool is_ready = setpgid(0, 0) == 0 && restore_signals() &&
+                              place_descriptors({launch.stdio[0].get(), launch.stdio[1].get(), launch.stdio[2].get(), to_parent.get()}) &&
+                              fcntl(report_fd, F_SETFD, FD_CLOEXEC) == 0 && close_range(report_fd + 1, ~0U, 0) == 0;
         if (is_ready) {
             umask(launch.record.umask);
             execve(launch.record.binary.c_str(), arguments.data(), environment.data());

@@ -200,11 +200,6 @@ int enter_group(FdRef group) noexcept
     return file && write(file.get(), "0", 1) == 1 ? 0 : errno;
 }
 
-void end_agents(const std::string &session_id, Deadline deadline)
-{
-    empty_group(agents_of(session_id), deadline);
-}
-
 void step_aside() noexcept
 {
     if (access(top_group, F_OK) != 0 || !make_group(leaving)) return;

@@ -9,8 +9,6 @@
 
 #include <optional>
 #include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 
@@ -52,15 +50,11 @@ private:
     std::string path_;
 };
 
-// The group of what a session confines; none where there are no groups, or it is gone.
+// The group of what a session confines; none where there are no groups, or it is gone: then the kernel has ended what it held.
 std::optional<ControlGroup> find_own_group(const std::string &session_id);
 
 // Moves the calling process into it. async-signal-safe; returns errno, or 0.
 int enter_group(FdRef group) noexcept;
-
-// Ends everything that the session's sandbox holds; where there are no groups the kernel has done it. Throws Failure(system_failure) at the
-// deadline.
-void end_agents(const std::string &session_id, Deadline deadline);
 
 // Moves the calling process into a group beside those of the sessions, and removes the groups of `session_id` if they are empty then. The
 // first alone is for who will outlive the session. Both best_effort: where there are no groups there is nothing to leave.

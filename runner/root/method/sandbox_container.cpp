@@ -240,7 +240,7 @@ void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)
     agent_ = plan.agent;
     const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
     if (mkdir((session + "/" + docker_mark).c_str(), 0700) != 0) throw_errno("marking the session as one of docker's");
-    door_.emplace(session, launcher);
+    door_ = std::make_unique<LaunchDoor>(session, launcher);
     watch(door_->fd());
     const DockerContainer container{host_.image, place_in_hierarchy(*group()), host_name(), show_tree(plan)};
     start_engine(plan, FdRef(-1), docker_command(plan, container));
@@ -259,15 +259,10 @@ void DockerSandbox::process()
     ContainerSandbox::process();
     if (!door_ || !wait_for_input(door_->fd(), Clock::now())) return;
     const UniqueFd guest = door_->next_guest();
-    if (!guest) return; // whoever knocks next finds the door
-    forget(door_->fd());
-    try {
-        door_->answer(guest, *agent_, processes());
-    } catch (...) { // whoever ends the session after it must not forget the door once more
-        door_.reset();
-        throw;
-    }
-    door_.reset();
+    if (!guest) return;                                        // whoever knocks next finds the door
+    const std::unique_ptr<LaunchDoor> door = std::move(door_); // whoever ends the session after it must not forget the door once more
+    forget(door->fd());
+    door->answer(guest, *agent_, processes());
 }
 
 // docker makes its groups by itself: in each hierarchy that holds a limit the container must be below the unit's.

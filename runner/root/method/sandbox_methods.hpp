@@ -10,6 +10,7 @@
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -145,7 +146,7 @@ private:
 
     DockerHost host_;
     std::optional<Uid> agent_;
-    std::optional<LaunchDoor> door_; // until the launcher has knocked
+    std::unique_ptr<LaunchDoor> door_; // until the launcher has knocked
 };
 
 // --- sandbox.method bwrap: bubblewrap, for hosts where systemd is not PID 1 (containers, WSL, chroots).

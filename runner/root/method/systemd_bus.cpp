@@ -7,7 +7,6 @@
 #include "runner/root/method/service_watch.hpp"
 
 #include <sys/socket.h>
-#include <type_traits>
 #include <unistd.h>
 #include <utility>
 
