@@ -39,6 +39,48 @@ std::uint32_t count_filters(FdRef group, bpf_attach_type direction, const Networ
     return attribute.query.prog_cnt;
 }
 
+// Percent of one processor, rounded up.
+std::optional<std::uint64_t> share_of_cpu(std::optional<std::uint64_t> quota, std::optional<std::uint64_t> period)
+{
+    if (!quota || !period || *period == 0) return std::nullopt;
+    return (*quota * 100 + *period - 1) / *period;
+}
+
+std::optional<std::uint64_t> cpu_in(const ControlGroup &group)
+{
+    const std::string directory = directory_of(group, "cpu");
+    if (!group.is_unified)
+        return share_of_cpu(number_in(words_in(directory + "/cpu.cfs_quota_us")), number_in(words_in(directory + "/cpu.cfs_period_us")));
+    const std::vector<std::string> words = words_in(directory + "/cpu.max");
+    return share_of_cpu(number_in(words), number_in(words, 1));
+}
+
+std::string reason_for(const std::string &controller, const HostControllers &host)
+{
+    const std::string lack = host.is_unified
+                                 ? "its control groups (version 2, /sys/fs/cgroup/cgroup.controllers) have no controller " + controller
+                                 : "no control groups of version 1 with the controller " + controller + " are mounted in /sys/fs/cgroup";
+    const std::string words = controller == "memory" ? "without cgroup_disable=memory, on some boards with cgroup_enable=memory"
+                                                     : "without cgroup_disable=" + controller;
+    return lack + "; start its kernel with it (" + words + "), or, in a container, have it delegated";
+}
+
+std::optional<IdleLimit> first_said(const std::vector<IdleLimit> &limits)
+{
+    const auto found = std::find_if(limits.begin(), limits.end(), [](const IdleLimit &limit) { return limit.said.has_value(); });
+    return found == limits.end() ? std::nullopt : std::optional(*found);
+}
+
+// "oom_kill 2", one a line.
+std::map<std::string, std::uint64_t> counters_in(const std::string &path)
+{
+    const std::vector<std::string> words = words_in(path);
+    std::map<std::string, std::uint64_t> counters;
+    for (std::size_t index = 0; index + 1 < words.size(); index += 2)
+        if (const auto count = number_in(words, index + 1)) counters[words[index]] = *count;
+    return counters;
+}
+
 } // namespace
 
 void require_own_network(const std::vector<pid_t> &processes, const NetworkPolicy &network)
@@ -72,26 +114,6 @@ void require_packet_filters(const AsRoot & /*root*/, const ControlGroup &group, 
                    "the kernel needs CONFIG_CGROUP_BPF, and systemd the right to use it");
 }
 
-namespace {
-
-// Percent of one processor, rounded up.
-std::optional<std::uint64_t> share_of_cpu(std::optional<std::uint64_t> quota, std::optional<std::uint64_t> period)
-{
-    if (!quota || !period || *period == 0) return std::nullopt;
-    return (*quota * 100 + *period - 1) / *period;
-}
-
-std::optional<std::uint64_t> cpu_in(const ControlGroup &group)
-{
-    const std::string directory = directory_of(group, "cpu");
-    if (!group.is_unified)
-        return share_of_cpu(number_in(words_in(directory + "/cpu.cfs_quota_us")), number_in(words_in(directory + "/cpu.cfs_period_us")));
-    const std::vector<std::string> words = words_in(directory + "/cpu.max");
-    return share_of_cpu(number_in(words), number_in(words, 1));
-}
-
-} // namespace
-
 void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, const char *cause)
 {
     const auto require_at_most = [&](const char *key, const SaidLimit &said, const char *controller, std::optional<std::uint64_t> in_force,
@@ -118,20 +140,6 @@ void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, co
                         limits.tasks->amount);
     if (limits.cpu) require_at_most("cpu", *limits.cpu, "cpu", cpu_in(group), limits.cpu->amount);
 }
-
-namespace {
-
-std::string reason_for(const std::string &controller, const HostControllers &host)
-{
-    const std::string lack = host.is_unified
-                                 ? "its control groups (version 2, /sys/fs/cgroup/cgroup.controllers) have no controller " + controller
-                                 : "no control groups of version 1 with the controller " + controller + " are mounted in /sys/fs/cgroup";
-    const std::string words = controller == "memory" ? "without cgroup_disable=memory, on some boards with cgroup_enable=memory"
-                                                     : "without cgroup_disable=" + controller;
-    return lack + "; start its kernel with it (" + words + "), or, in a container, have it delegated";
-}
-
-} // namespace
 
 HostControllers host_controllers()
 {
@@ -163,16 +171,6 @@ std::vector<IdleLimit> idle_limits(const LimitsPolicy &limits, const HostControl
     return idle;
 }
 
-namespace {
-
-std::optional<IdleLimit> first_said(const std::vector<IdleLimit> &limits)
-{
-    const auto found = std::find_if(limits.begin(), limits.end(), [](const IdleLimit &limit) { return limit.said.has_value(); });
-    return found == limits.end() ? std::nullopt : std::optional(*found);
-}
-
-} // namespace
-
 std::optional<IdleLimit> first_for_group(const LimitsPolicy &limits)
 {
     return first_said(idle_limits(limits, {}));
@@ -201,20 +199,6 @@ void require_limit_controllers(const AsRoot & /*root*/, const LimitsPolicy &limi
     throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's " + to_string(*said) + ": " + said->reason +
                                                "; or leave the key out of the policy");
 }
-
-namespace {
-
-// "oom_kill 2", one a line.
-std::map<std::string, std::uint64_t> counters_in(const std::string &path)
-{
-    const std::vector<std::string> words = words_in(path);
-    std::map<std::string, std::uint64_t> counters;
-    for (std::size_t index = 0; index + 1 < words.size(); index += 2)
-        if (const auto count = number_in(words, index + 1)) counters[words[index]] = *count;
-    return counters;
-}
-
-} // namespace
 
 LimitEvents read_limit_events(const ControlGroup &group)
 {

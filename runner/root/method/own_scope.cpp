@@ -34,6 +34,21 @@ void wait_quietly(const std::string &place, int seconds) noexcept
     }
 }
 
+constexpr std::uint64_t cpu_period_usec = 100'000;
+
+void write_to(const std::string &file, const std::string &text)
+{
+    std::ofstream(file) << text << std::flush;
+}
+
+// The runner's number may be another process' by now: that one is not in the session's scope.
+std::optional<ControlGroup> group_of_session(const std::string &session_id, pid_t runner)
+{
+    std::ifstream groups("/proc/" + std::to_string(runner) + "/cgroup");
+    if (auto group = find_sibling_group(groups, scope_name(session_id), service_name(session_id))) return group;
+    return find_own_group(session_id);
+}
+
 } // namespace
 
 MoveIntoScope::MoveIntoScope(SystemdBus &systemd, const std::string &scope, Uid user)
@@ -89,17 +104,6 @@ void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noex
     }
 }
 
-namespace {
-
-constexpr std::uint64_t cpu_period_usec = 100'000;
-
-void write_to(const std::string &file, const std::string &text)
-{
-    std::ofstream(file) << text << std::flush;
-}
-
-} // namespace
-
 void limit_group(const AsRoot & /*root*/, const std::string &group, const LimitsPolicy &limits)
 {
     // One at a time: a write of several is refused when one of them is missing.
@@ -113,18 +117,6 @@ void limit_group(const AsRoot & /*root*/, const std::string &group, const Limits
     if (limits.cpu)
         write_to(group + "/cpu.max", std::to_string(limits.cpu->amount * (cpu_period_usec / 100)) + " " + std::to_string(cpu_period_usec));
 }
-
-namespace {
-
-// The runner's number may be another process' by now: that one is not in the session's scope.
-std::optional<ControlGroup> group_of_session(const std::string &session_id, pid_t runner)
-{
-    std::ifstream groups("/proc/" + std::to_string(runner) + "/cgroup");
-    if (auto group = find_sibling_group(groups, scope_name(session_id), service_name(session_id))) return group;
-    return find_own_group(session_id);
-}
-
-} // namespace
 
 SessionUsage usage_of_session(const std::string &session_id, pid_t runner)
 {

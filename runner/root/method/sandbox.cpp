@@ -19,12 +19,6 @@ namespace {
 
 constexpr std::size_t overheard_limit = 4096;
 
-struct MethodTraits {
-    Restrictions restrictions;
-    std::vector<std::string> namespaces; // of its own, whatever the network
-    std::vector<std::string> own_files;
-};
-
 const MethodTraits &traits_of(SandboxMethod method)
 {
     static const std::map<SandboxMethod, MethodTraits> traits = {
@@ -60,7 +54,8 @@ const std::string &Overheard::text()
 }
 
 Sandbox::Sandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user)
-    : root_(root), method_(method), id_(std::move(session_id)), user_(user), events_(UniqueFd::adopt(epoll_create1(EPOLL_CLOEXEC)))
+    : root_(root), method_(method), traits_(traits_of(method)), id_(std::move(session_id)), user_(user),
+      events_(UniqueFd::adopt(epoll_create1(EPOLL_CLOEXEC)))
 {
     if (!events_) throw_errno("watching the sandbox");
 }
@@ -152,19 +147,9 @@ std::string Sandbox::where_to_look() const
 
 std::vector<std::string> Sandbox::own_namespaces(const NetworkPolicy &network) const
 {
-    std::vector<std::string> kinds = traits_of(method_).namespaces;
+    std::vector<std::string> kinds = traits_.namespaces;
     if (network.mode == NetworkMode::none) kinds.emplace_back("net");
     return kinds;
-}
-
-std::vector<std::string> Sandbox::own_files() const
-{
-    return traits_of(method_).own_files;
-}
-
-Restrictions Sandbox::restrictions() const
-{
-    return traits_of(method_).restrictions;
 }
 
 std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &policy, const std::string &session_id, Uid user)

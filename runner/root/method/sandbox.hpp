@@ -51,6 +51,13 @@ private:
     std::string text_;
 };
 
+// What all sessions of a method have.
+struct MethodTraits {
+    Restrictions restrictions;
+    std::vector<std::string> namespaces; // of its own, whatever the network
+    std::vector<std::string> own_files;
+};
+
 class Sandbox {
 public:
     Sandbox(const Sandbox &) = delete;
@@ -110,9 +117,9 @@ public:
     // Whether processes there can name other accounts and groups of the host in an access control list, if only to copy one.
     [[nodiscard]] virtual bool knows_other_ids(const Account & /*agent*/) const { return true; }
     // Files of the view's /etc that come from the method itself, and from nowhere else.
-    [[nodiscard]] std::vector<std::string> own_files() const;
+    [[nodiscard]] const std::vector<std::string> &own_files() const { return traits_.own_files; }
     // What pi-agent-exec is to bring beside. None: nothing but the agent's account keeps it from the host.
-    [[nodiscard]] Restrictions restrictions() const;
+    [[nodiscard]] Restrictions restrictions() const { return traits_.restrictions; }
     [[nodiscard]] bool confines() const { return restrictions() != Restrictions::none; }
 
 protected:
@@ -138,6 +145,7 @@ private:
 
     const AsRoot &root_;
     SandboxMethod method_;
+    const MethodTraits &traits_;
     std::string id_;
     Uid user_;
     UniqueFd events_; // epoll
