@@ -7,7 +7,7 @@
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_sources.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <filesystem>
 #include <fmt/format.h>

@@ -8,7 +8,7 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/host/remedy.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <fmt/format.h>
 #include <iostream>

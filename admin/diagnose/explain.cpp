@@ -5,7 +5,7 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/view/host_mounts.hpp"
 

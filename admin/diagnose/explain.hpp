@@ -8,7 +8,7 @@
 #include "common/policy/policy.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/root/kernel/limit_controllers.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 

@@ -11,7 +11,7 @@
 #include "runner/as_user/named_files.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

@@ -13,7 +13,6 @@
 #include "runner/plan/limits.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/method/method_program.hpp"
-#include "runner/root/method/preflight.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/view/host_mounts.hpp"
 

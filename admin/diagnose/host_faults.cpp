@@ -10,7 +10,7 @@
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/mount/id_map.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/file_lock.hpp"

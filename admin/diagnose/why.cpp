@@ -8,7 +8,7 @@
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/toolchains.hpp"
-#include "runner/inside/path_access.hpp"
+#include "runner/inside/canary.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -75,8 +75,13 @@ UniqueFd open_or_throw(const std::string &action, FdRef directory, const std::st
 // openat2(2), with its RESOLVE_ bits; "" is the directory itself.
 UniqueFd open_resolved(FdRef directory, const std::string &path, int flags, std::uint64_t resolve) noexcept;
 
-// A pipe, the end to read from first; `reading_flags` are of that one alone: O_NONBLOCK, or 0.
-std::pair<UniqueFd, UniqueFd> make_pipe(int reading_flags = 0, const char *action = "making a pipe");
+struct Pipe {
+    UniqueFd reading;
+    UniqueFd writing;
+};
+
+// Both ends close-on-exec; `reading_flags` are of that end alone: O_NONBLOCK, or 0.
+Pipe make_pipe(int reading_flags = 0, const char *action = "making a pipe");
 
 struct stat examine(FdRef fd, const std::string &action);
 

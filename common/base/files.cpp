@@ -41,11 +41,11 @@ UniqueFd open_resolved(FdRef directory, const std::string &path, int flags, std:
     return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
 }
 
-std::pair<UniqueFd, UniqueFd> make_pipe(int reading_flags, const char *action)
+Pipe make_pipe(int reading_flags, const char *action)
 {
     std::array<int, 2> ends{};
     if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno(action);
-    std::pair<UniqueFd, UniqueFd> pipe{UniqueFd::adopt(ends[0]), UniqueFd::adopt(ends[1])};
+    Pipe pipe{UniqueFd::adopt(ends[0]), UniqueFd::adopt(ends[1])};
     if (reading_flags != 0 && fcntl(ends[0], F_SETFL, reading_flags) != 0) throw_errno(action);
     return pipe;
 }

@@ -21,22 +21,13 @@ constexpr auto tick_interval = std::chrono::milliseconds(100);
 constexpr auto look_interval = std::chrono::milliseconds(20);
 constexpr int end_patience_seconds = 2;
 
-void restore_signals()
-{
-    for (int number = 1; number < NSIG; ++number)
-        signal(number, SIG_DFL); // best_effort: some numbers cannot be set, and need not be
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
 // In the forked child: nothing is thrown.
 [[noreturn]] void become_script(pid_t parent, const HookCall &call, FdRef output, char *const *arguments, char *const *environment)
 {
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    const bool ready = setsid() >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent && null >= 0 &&
-                       fchdir(call.directory.get()) == 0 && dup2(null, 0) == 0 && dup2(output.get(), 1) == 1 &&
-                       dup2(output.get(), 2) == 2 && close_range(3, ~0U, 0) == 0;
+    const bool ready = setsid() >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent &&
+                       fchdir(call.directory.get()) == 0 && place_descriptors({null, output.get(), output.get()}) &&
+                       close_range(3, ~0U, 0) == 0;
     if (!ready) _exit(126);
     restore_signals();
     umask(077);

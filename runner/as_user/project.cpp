@@ -192,7 +192,7 @@ void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_term
 
 void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio)
 {
-    const struct stat anonymous = examine(make_pipe().first, "examining a pipe");
+    const struct stat anonymous = examine(make_pipe().reading, "examining a pipe");
     for (std::size_t index = 0; index < stdio.size(); ++index) {
         struct statx facts {};
         if (!stdio[index] || statx(stdio[index].get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MODE, &facts) != 0)

@@ -30,7 +30,7 @@ void add_homes(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     properties.push_back({"TemporaryFileSystem", filesystems});
 }
 
-// runner/root/kernel/network_check.cpp asks the kernel whether it came about.
+// runner/root/kernel/enforcement.cpp asks the kernel whether it came about.
 void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
     const NetworkMode mode = plan.network.mode;
@@ -40,7 +40,7 @@ void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     properties.push_back({"IPAddressAllow", AddressRanges{plan.network.allowed}});
 }
 
-// runner/root/kernel/network_check.cpp asks the kernel whether those that are said came about.
+// runner/root/kernel/enforcement.cpp asks the kernel whether those that are said came about.
 void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
 {
     const std::uint64_t share = limits.memory_share ? limits.memory_share->amount : session_memory_percent;

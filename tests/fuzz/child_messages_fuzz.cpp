@@ -2,7 +2,7 @@
 // leaves its tree.
 #include "common/base/text.hpp"
 #include "runner/as_user/protected_paths.hpp"
-#include "runner/inside/path_access.hpp"
+#include "runner/inside/canary.hpp"
 #include "runner/wire/sync_messages.hpp"
 #include "support/property.hpp"
 

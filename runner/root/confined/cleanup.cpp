@@ -69,7 +69,7 @@ void keep_session(const AsRoot &root, const std::string &session_id)
     if (length == 1 || !defence_is_on("session-keeper")) return;
     // What ran inside has been killed by the kernel, or is being.
     fault_point("keeper-cleans");
-    end_agents(session_id, in_seconds(cleanup_group_seconds));
+    if (const auto agents = find_own_group(session_id)) empty_group(*agents, in_seconds(cleanup_group_seconds));
     if (!record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds)))
         throw Failure(ExitStatus::system_failure, "its runner was killed and still holds its record; the next sweep removes what is left");
     remove_session_with_scratch(root, session_id, cleanup_removal_seconds);

@@ -53,7 +53,7 @@ AgentEnded run_recorded(SessionRecord &record, AskedEnd &asked, Sandbox &sandbox
 // Idempotent. Kills what is left of the unit's processes, and throws Failure when some stay.
 void clean_up_after_unit(const AsRoot &root, const std::string &session_id);
 
-// What `pi-agent-cleanup --when-runner-ends` does (runner/root/method/session_keeper.hpp): waits at its standard input, and removes the
+// What `pi-agent-cleanup --when-runner-ends` does (runner/root/method/method_program.hpp): waits at its standard input, and removes the
 // session when the runner ended without a word.
 void keep_session(const AsRoot &root, const std::string &session_id);
 

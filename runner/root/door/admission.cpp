@@ -31,8 +31,7 @@ UniqueFd try_start_slot(Uid user)
     const UniqueFd parent = open_runtime_directory();
     // Nothing is ever written into it, and a lock leaves nothing: not of users that are gone, and nothing that a start could find half
     // removed.
-    UniqueFd slots = UniqueFd::adopt(openat(parent.get(), "starts", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!slots) throw_errno("opening the file of start slots");
+    UniqueFd slots = open_or_throw("opening the file of start slots", parent, "starts", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     for (std::size_t number = 0; number < start_limit; ++number) {
         struct flock slot {};
         slot.l_type = F_WRLCK;

@@ -5,7 +5,7 @@
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/control_group.hpp"
-#include "runner/root/kernel/process_account.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <array>
 #include <csignal>
@@ -111,9 +111,7 @@ void reset_signals()
         // The two that cannot be caught, and the two that the C library keeps, answer EINVAL.
         if (sigaction(number, &action, nullptr) != 0 && errno != EINVAL) throw_errno("resetting signals");
     }
-    sigset_t none;
-    sigemptyset(&none);
-    if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) throw_errno("unblocking signals");
+    if (!unblock_signals()) throw_errno("unblocking signals");
     const itimerval off{};
     for (const auto timer : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF})
         if (setitimer(timer, &off, nullptr) != 0) throw_errno("stopping timers");

@@ -21,7 +21,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
         hand_record_over(entered.root, entered.policy, entered.environment, presented.launch, launched.control, pty);
     };
     const auto before_agent = [&] {
-        require_enforced(sandbox, entered.policy);
+        sandbox.require_enforced(entered.policy);
         if (!view.tree.late.empty()) attach_late(entered.root, sandbox.mount_namespace(), view.tree.late);
         confine_root(entered.root);
         // --- confined root from here: what is left is to watch, to end and to remove ---

@@ -7,7 +7,7 @@
 #include "runner/root/door/authenticate.hpp"
 #include "runner/root/errand/host_files.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/view/kernel_files.hpp"
 #include "runner/root/view/session_terminal.hpp"

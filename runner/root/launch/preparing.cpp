@@ -9,7 +9,7 @@
 #include "runner/root/errand/config_sync.hpp"
 #include "runner/root/errand/migrations.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/kernel/limit_controllers.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 
 namespace pi_agent {

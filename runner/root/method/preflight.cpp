@@ -1,11 +1,10 @@
 // Whether bwrap, podman or docker can hold a session on this host, tried before it is needed.
-#include "runner/root/method/preflight.hpp"
+#include "runner/root/method/method_program.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/docker_daemon.hpp"
-#include "runner/root/method/method_program.hpp"
 #include "runner/root/mount/mount_calls.hpp"
 
 #include <array>
@@ -95,11 +94,6 @@ void require_bwrap_network(const AsRoot & /*root*/, const NetworkPolicy &network
                       to_string(network.where) +
                       "), to give the session a loopback of its own; start the container with that capability, "
                       "or change the policy");
-}
-
-void require_podman(const AsRoot & /*root*/)
-{
-    require_method_programs(SandboxMethod::podman);
 }
 
 namespace {

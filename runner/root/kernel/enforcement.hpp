@@ -1,4 +1,4 @@
-// What the kernel counts for a session: controllers, events, usage.
+// What the kernel holds a session to and counts for it: network, controllers, limits, usage.
 #pragma once
 
 #include "common/host/identity.hpp"
@@ -10,9 +10,25 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace pi_agent {
+
+// --- Asks the kernel whether it holds a session to the network that the policy gives it. Where systemd cannot attach its packet filter
+// or may not make a network namespace, it says so in its journal and starts the unit without.
+
+// Both once something runs in the session and before the agent does. They throw Failure(unavailable).
+// `processes`: all of it. Before the agent that is pi-agent-exec and, for a moment, what started it.
+void require_own_network(const std::vector<pid_t> &processes, const NetworkPolicy &network);
+void require_packet_filters(const AsRoot &root, const ControlGroup &group, const NetworkPolicy &network);
+
+// --- Asks the kernel whether it holds a session's unit to the limits that the policy says. Where systemd may not use a controller, it
+// starts the unit without.
+
+// Once something runs in the group, and before the agent does. Throws Failure(unavailable) unless each that is said is in force in the
+// group; `cause` asks what may have kept the controller from it.
+void require_limits_in(const ControlGroup &group, const LimitsPolicy &limits, const char *cause);
 
 // --- Whether this host's control groups have what the limits of the policy need, asked before anything is made for a session.
 

@@ -1,6 +1,8 @@
-// What the kernel says of a process and of this machine: accounts and processors.
+// What this machine says of itself: whose a process is, processors, and which programs are there.
 #pragma once
 
+#include "common/policy/policy.hpp"
+#include "runner/plan/environment.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 
 #include <functional>
@@ -36,5 +38,20 @@ using AskForProcessors = std::function<int(pid_t, std::size_t, cpu_set_t *)>; //
 // One set after the other in memory: a single one has room for 1,024, and a kernel for more answers EINVAL to a room too small for all that
 // it could have. Throws SystemFailure.
 std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask = sched_getaffinity);
+
+// --- Whether the host has fd and rg where the agent looks for them.
+
+// Which of "fd" and "rg" are in none of these directories, the host's part of the agent's PATH. The agent takes fd under Debian's name,
+// fdfind, too. What the agent put into its own home is not looked for.
+std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories = system_path());
+
+// --- Whether the agent's program can be run past the wrapper (wrapper.hide_direct_binary): an upgrade by npm or apt may have opened it
+// again.
+
+// By its mode and those of the directories on the way to it, links resolved. False for what is not there.
+bool can_be_run_by_all(const std::string &path);
+
+// What the user is told at a start; none when it is hidden, or need not be.
+std::optional<std::string> open_program_notice(const Policy &policy);
 
 } // namespace pi_agent

@@ -1,5 +1,5 @@
-// What the kernel says of a process and of this machine: accounts and processors.
-#include "runner/root/kernel/process_account.hpp"
+// What this machine says of itself: whose a process is, processors, and which programs are there.
+#include "runner/root/kernel/host_facts.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -9,8 +9,11 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <filesystem>
 #include <sstream>
 #include <string>
+#include <sys/stat.h>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -92,6 +95,42 @@ std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask)
         if (errno != EINVAL) break;
     }
     throw_errno("reading the processors of process " + std::to_string(process));
+}
+
+namespace {
+
+bool is_in_one(const std::vector<std::string> &directories, const std::string &name)
+{
+    return std::any_of(directories.begin(), directories.end(),
+                       [&](const std::string &directory) { return access((directory + "/" + name).c_str(), X_OK) == 0; });
+}
+
+} // namespace
+
+std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories)
+{
+    std::vector<std::string> missing;
+    if (!is_in_one(directories, "fd") && !is_in_one(directories, "fdfind")) missing.emplace_back("fd");
+    if (!is_in_one(directories, "rg")) missing.emplace_back("rg");
+    return missing;
+}
+
+bool can_be_run_by_all(const std::string &path)
+{
+    std::error_code problem;
+    const std::filesystem::path real = std::filesystem::canonical(path, problem);
+    struct stat facts {};
+    if (problem || stat(real.c_str(), &facts) != 0 || !S_ISREG(facts.st_mode) || (facts.st_mode & S_IXOTH) == 0) return false;
+    for (auto directory = real.parent_path(); directory.has_relative_path(); directory = directory.parent_path())
+        if (stat(directory.c_str(), &facts) == 0 && (facts.st_mode & S_IXOTH) == 0) return false;
+    return true;
+}
+
+std::optional<std::string> open_program_notice(const Policy &policy)
+{
+    if (!policy.wrapper.hide_direct_binary || !can_be_run_by_all(policy.agent.binary)) return std::nullopt;
+    return "everybody on this host can run " + policy.agent.binary +
+           " without this wrapper: was it upgraded? the administrator hides it again with: sudo pi-agentctl apply";
 }
 
 } // namespace pi_agent
