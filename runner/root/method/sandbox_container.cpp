@@ -6,7 +6,7 @@
 #include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/agent_end.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/docker_daemon.hpp"
