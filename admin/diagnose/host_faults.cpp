@@ -18,7 +18,6 @@
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/file_lock.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_list.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>

@@ -11,7 +11,7 @@
 #include "common/host/account.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/method/systemd_bus.hpp"
-#include "runner/root/session/session_list.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <nlohmann/json.hpp>
 #include <sys/utsname.h>

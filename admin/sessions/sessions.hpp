@@ -7,7 +7,7 @@
 #include "common/policy/policy.hpp"
 #include "runner/root/confined/asked_end.hpp"
 #include "runner/root/method/own_scope.hpp"
-#include "runner/root/session/session_list.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <cstdint>
 #include <functional>

@@ -32,10 +32,30 @@ bool path_exists(const std::string &path)
     return has_name(FdRef(AT_FDCWD), path, "looking for " + path);
 }
 
-std::string read_whole(FdRef fd, std::size_t limit, const std::string &name)
+UniqueFd open_at(FdRef directory, const std::string &name, int flags, const std::string &action, mode_t mode)
+{
+    UniqueFd opened = UniqueFd::adopt(openat(directory.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode));
+    if (!opened) throw_errno(action);
+    return opened;
+}
+
+UniqueFd open_if_there(FdRef directory, const std::string &name, int flags, const std::string &action)
+{
+    UniqueFd opened = UniqueFd::adopt(openat(directory.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
+    if (!opened) require_gone(action);
+    return opened;
+}
+
+struct stat examine(FdRef fd, const std::string &what)
 {
     struct stat facts {};
-    if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + name);
+    if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + what);
+    return facts;
+}
+
+std::string read_whole(FdRef fd, std::size_t limit, const std::string &name)
+{
+    const struct stat facts = examine(fd, name);
     std::string text(std::min(static_cast<std::size_t>(facts.st_size), limit) + 1, '\0'); // one more byte shows whether it grew
     std::size_t length = 0;
     for (;;) {

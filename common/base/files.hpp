@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -21,6 +22,16 @@ void require_gone(const std::string &action, int also = 0);
 bool has_name(FdRef directory, const std::string &name, const std::string &action);
 // The same for a path of the host's.
 bool path_exists(const std::string &path);
+
+// --- One call, whose failure is a SystemFailure.
+
+// openat(2), close-on-exec, and not through a link at the end. `action` is for the message.
+UniqueFd open_at(FdRef directory, const std::string &name, int flags, const std::string &action, mode_t mode = 0);
+// The same of what may be gone (require_gone): none then.
+UniqueFd open_if_there(FdRef directory, const std::string &name, int flags, const std::string &action);
+
+// fstat(2); the message says "examining", and `what`.
+struct stat examine(FdRef fd, const std::string &what);
 
 // --- Reads and writes whole files through descriptors, with bounds.
 

@@ -10,7 +10,7 @@
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/own_group.hpp"
-#include "runner/root/session/session_list.hpp"
+#include "runner/root/session/session_directory.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <cerrno>

@@ -8,7 +8,6 @@
 #include "runner/as_user/placeholders.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_list.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <fcntl.h>

@@ -8,7 +8,6 @@
 #include "runner/root/confined/supervise.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_list.hpp"
 #include "runner/root/session/session_record.hpp"
 
 #include <cerrno>

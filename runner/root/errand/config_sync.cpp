@@ -11,7 +11,6 @@
 #include "runner/as_agent/seed_defaults.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/session/version_stamp.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <array>

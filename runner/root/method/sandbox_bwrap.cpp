@@ -13,7 +13,6 @@
 #include "runner/root/method/preflight.hpp"
 #include "runner/root/method/session_keeper.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_list.hpp"
 
 #include <algorithm>
 #include <array>

@@ -2,7 +2,7 @@
 #include "runner/root/session/record.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
+#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
@@ -21,14 +21,9 @@
 
 namespace pi_agent {
 
-namespace {
-
-constexpr int journal_patience_milliseconds = 1000;
-
-} // namespace
-
 void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier)
 {
+    constexpr int journal_patience_milliseconds = 1000;
     const std::vector<JournalField> fields = record_fields(subject, event, identifier);
     if (send_to_journal(fields, journal_patience_milliseconds)) return;
     try {
@@ -63,8 +58,7 @@ constexpr off_t full_size = 16 << 20; // bytes of one file; the one before it is
 // Whoever could write there could have written the past, too.
 void require_roots_alone(FdRef opened, const std::string &path)
 {
-    struct stat status {};
-    if (fstat(opened.get(), &status) != 0) throw_errno("examining " + path);
+    const struct stat status = examine(opened, path);
     const bool roots = status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
     if (!roots && defence_is_on("record-trust"))
         throw Failure(ExitStatus::configuration, path + " belongs to somebody else than root, or others can write to it");
@@ -74,8 +68,7 @@ UniqueFd open_directory()
 {
     const UniqueFd parent = open_trusted(parent_path, O_RDONLY | O_DIRECTORY, "directory of logs");
     if (mkdirat(parent.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + directory_path);
-    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), "pi-agent", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) throw_errno(std::string("opening ") + directory_path);
+    UniqueFd directory = open_at(parent, "pi-agent", O_RDONLY | O_DIRECTORY, std::string("opening ") + directory_path);
     require_roots_alone(directory, directory_path);
     return directory;
 }
@@ -83,16 +76,13 @@ UniqueFd open_directory()
 // Opened anew for each event, so that it can be moved away at any time.
 UniqueFd open_file(FdRef directory)
 {
-    UniqueFd file = UniqueFd::adopt(
-        openat(directory.get(), file_name, O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
-    if (!file) throw_errno(std::string("opening ") + record_file_path);
-    return file;
+    return open_at(directory, file_name, O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, std::string("opening ") + record_file_path,
+                   0600);
 }
 
 struct stat examine_file(FdRef file)
 {
-    struct stat facts {};
-    if (fstat(file.get(), &facts) != 0) throw_errno(std::string("examining ") + record_file_path);
+    const struct stat facts = examine(file, record_file_path);
     if (!S_ISREG(facts.st_mode)) throw Failure(ExitStatus::configuration, std::string(record_file_path) + " is no regular file");
     require_roots_alone(file, record_file_path);
     return facts;

@@ -4,6 +4,7 @@
 #include "common/record/journal.hpp"
 #include "common/record/record_event.hpp"
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -18,6 +19,19 @@ void record_event(const RecordSubject &subject, const RecordEvent &event, const 
 
 // best_effort: what went wrong beside a session. `id` is the session's, or names what else it is about.
 void record_problem(const std::string &id, const std::string &text) noexcept;
+
+// best_effort: does `step`. What it throws is recorded as such a problem, after `words`; false then.
+template <typename Step>
+bool attempt_recorded(const std::string &id, const Step &step, const char *words = "")
+{
+    try {
+        step();
+        return true;
+    } catch (const std::exception &failure) {
+        record_problem(id, std::string(words) + failure.what());
+        return false;
+    }
+}
 
 // --- The record where there is no journal: one JSON line an event, in a file that only root can read.
 

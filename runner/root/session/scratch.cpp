@@ -2,6 +2,7 @@
 #include "runner/root/session/scratch.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
@@ -29,9 +30,7 @@ UniqueFd make_directory(FdRef parent, const std::string &name, const std::string
     // It must be new: what is there already is somebody else's.
     const bool fixed = !defence_is_on("unique-scratch");
     if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && !(fixed && errno == EEXIST)) throw_errno("creating " + path);
-    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) throw_errno("opening " + path);
-    return directory;
+    return open_at(parent, name, O_RDONLY | O_DIRECTORY, "opening " + path);
 }
 
 void give_away(FdRef directory, const Account &agent, const std::string &path)

@@ -13,10 +13,8 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <climits>
 #include <fcntl.h>
-#include <functional>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
@@ -129,9 +127,7 @@ UniqueFd open_sessions()
 
 UniqueFd try_open_session(FdRef sessions, const std::string &id)
 {
-    UniqueFd session = UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!session) require_gone("opening the session directory");
-    return session;
+    return open_if_there(sessions, id, O_RDONLY | O_DIRECTORY, "opening the session directory");
 }
 
 UniqueFd open_runtime_directory()
@@ -153,9 +149,7 @@ UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
     if (!directory) return directory;
     if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
         refuse_to_wait("looking at this one's directory");
-    struct stat facts {};
-    if (fstat(directory.get(), &facts) != 0) throw_errno("examining the session directory");
-    if (facts.st_nlink == 0) directory.reset();
+    if (examine(directory, "the session directory").st_nlink == 0) directory.reset();
     return directory;
 }
 
@@ -203,18 +197,14 @@ UniqueFd SessionDirectory::make_directory(const std::string &relative) const
 
 UniqueFd SessionDirectory::make_file(const std::string &name) const
 {
-    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444));
-    if (!file) throw_errno("creating a file in the session directory");
+    UniqueFd file = open_at(fd_, name, O_RDWR | O_CREAT | O_EXCL, "creating a file in the session directory", 0444);
     if (fchmod(file.get(), 0444) != 0) throw_errno("setting the mode of a file in the session directory");
     return file;
 }
 
 UniqueFd SessionDirectory::make_late_file(const std::string &name) const
 {
-    if (!has(name)) return make_file(name);
-    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-    if (!file) throw_errno("opening a file in the session directory");
-    return file;
+    return has(name) ? open_at(fd_, name, O_RDWR | O_NONBLOCK, "opening a file in the session directory") : make_file(name);
 }
 
 bool SessionDirectory::has(const std::string &name) const
@@ -252,41 +242,19 @@ bool session_exists(const AsRoot & /*root*/, const std::string &id)
     }
 }
 
-namespace {
-
-UniqueFd open_sessions_for(const std::string &id)
+void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest, Leave leave)
 {
     if (!is_session_id(id)) throw Failure(ExitStatus::usage, "not a session id");
-    return open_sessions();
-}
-
-// None when it is gone, or `rest` left something.
-UniqueFd unmount(const AsRoot &root, FdRef sessions, const std::string &id, const RemoveRest &rest)
-{
-    UniqueFd session = try_open_session(sessions, id);
-    if (!session) return session;
-    fault_point("removing");
-    unmount_all(root, std::string(sessions_directory) + "/" + id);
-    fault_point("unmounted");
-    for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
-        remove_directory(session, name);
-    if (rest && !rest(session)) session.reset();
-    return session;
-}
-
-} // namespace
-
-void unmount_session(const AsRoot &root, const std::string &id, const RemoveRest &rest)
-{
-    unmount(root, open_sessions_for(id), id, rest);
-}
-
-void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest)
-{
-    const UniqueFd sessions = open_sessions_for(id);
+    const UniqueFd sessions = open_sessions();
     {
-        const UniqueFd session = unmount(root, sessions, id, rest);
+        const UniqueFd session = try_open_session(sessions, id);
         if (!session) return;
+        fault_point("removing");
+        unmount_all(root, std::string(sessions_directory) + "/" + id);
+        fault_point("unmounted");
+        for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
+            remove_directory(session, name);
+        if ((rest && !rest(session)) || leave == Leave::directory) return;
         remove_skeleton(session);
     }
     if (unlinkat(sessions.get(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing the session directory");

@@ -19,8 +19,6 @@ public:
     SessionRecord() = default;
     SessionRecord(const SessionRecord &) = delete;
     SessionRecord &operator=(const SessionRecord &) = delete;
-    SessionRecord(SessionRecord &&) = delete;
-    SessionRecord &operator=(SessionRecord &&) = delete;
     ~SessionRecord() = default;
 
     // Known as it goes on; what is not known yet when a start is refused is not in the entry.
