@@ -39,7 +39,7 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
 UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, const RootTree &tree)
 {
     auto ends = make_channel(); // the runner's, and the launcher's
-    session.end.sandbox_may_live();
+    session.ending.sandbox_may_live();
     entered.sandbox->start(plan_sandbox(entered, heard.project, session, tree), ends.second);
     ends.second.reset();
     heard.guards.end_search();
@@ -98,7 +98,7 @@ Synced fetch_or_end(Entered &entered, Heard &heard, OpenedSession &session, Buil
     try {
         return fetch_meanwhile(entered, heard, session, view, home);
     } catch (...) {
-        session.end.end_after(std::current_exception());
+        session.ending.end_after(std::current_exception());
         throw;
     }
 }

@@ -3,8 +3,6 @@
 
 #include "common/decide/agent_places.hpp"
 #include "runner/plan/environment.hpp"
-#include "runner/root/confined/asked_end.hpp"
-#include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
 #include "runner/root/door/start_slot.hpp"
@@ -75,8 +73,7 @@ struct OpenedSession {
     OpenedSession(Entered &entered, Heard &heard);
 
     const SessionDirectory directory;
-    SessionEnd end;
-    AskedEnd asked;
+    Ending ending;
     EarlyMessages early;
     const SessionWatch watch; // what ends the session meanwhile
     bool waited = false;      // for another start of the same agent

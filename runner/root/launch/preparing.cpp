@@ -57,8 +57,9 @@ RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
 } // namespace
 
 OpenedSession::OpenedSession(Entered &entered, Heard &heard)
-    : directory(SessionDirectory::create(entered.root, entered.id, entered.caller.uid)), end(entered.root, *entered.sandbox, entered.id),
-      asked(directory, entered.record, [&entered](const std::string &notice) { entered.tell({notice}); }),
+    : directory(SessionDirectory::create(entered.root, entered.id, entered.caller.uid)),
+      ending(entered.root, *entered.sandbox, entered.id, directory, entered.record,
+             [&entered](const std::string &notice) { entered.tell({notice}); }),
       early(heard.receiver), watch{entered.wrapper, entered.termination, heard.receiver.channel(), [this] { early.hear(); }},
       state(open_state(entered, *this)),
       project_path(place_of_project(heard.project.shown, entered.policy.projects.paths, state.home_path)),
