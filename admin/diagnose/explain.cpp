@@ -9,7 +9,7 @@
 #include "runner/plan/host_view.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
 #include "runner/root/method/systemd_bus.hpp"
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>

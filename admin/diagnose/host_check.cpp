@@ -14,7 +14,7 @@
 #include "common/policy/policy_sources.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <fmt/format.h>
 #include <sys/stat.h>

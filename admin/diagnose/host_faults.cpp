@@ -14,7 +14,6 @@
 #include "common/policy/policy_paths.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
-#include "runner/root/mount/id_map.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/file_lock.hpp"
 #include "runner/root/session/session_directory.hpp"

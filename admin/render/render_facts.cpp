@@ -17,7 +17,7 @@
 #include "runner/root/errand/project.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>

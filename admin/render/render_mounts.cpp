@@ -4,7 +4,7 @@
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/root/mount/id_map.hpp"
+#include "runner/root/mount/mounts.hpp"
 
 #include <algorithm>
 #include <sstream>

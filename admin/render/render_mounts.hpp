@@ -27,7 +27,7 @@ struct IdRange {
     std::uint64_t inside;
     std::uint64_t length;
 };
-// As in a local session: the user's and the agent's swapped, all others as they are (runner/root/mount/id_map.hpp).
+// As in a local session: the user's and the agent's swapped, all others as they are (runner/root/mount/mounts.hpp).
 std::vector<IdRange> user_ids(const RenderPlan &plan);
 std::vector<IdRange> group_ids(const RenderPlan &plan);
 

@@ -120,7 +120,7 @@ std::vector<UnitProperty> lifetime(const SandboxPlan &plan, const std::string &p
 
 // A user namespace whose ids are the host's, so that capabilities count for nothing outside and processes outside cannot be traced. What it
 // does not map cannot be written into an access control list, not even as a copy of what is there (acl(5)), so it maps all that systemd
-// can. The project's id map has exchanged the user and the agent before (runner/root/mount/id_map.hpp); no mapped id gives the agent a
+// can. The project's id map has exchanged the user and the agent before (runner/root/mount/mounts.hpp); no mapped id gives the agent a
 // right, as it has no capability to use it with.
 UnitProperty user_namespace(const SandboxPlan &plan, const SystemdFeatures &features)
 {
@@ -249,7 +249,7 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"ProtectProc", std::string("invisible")},
         {"PrivateIPC", true},
         user_namespace(plan, features),
-        // Kernel. ProtectKernelTunables=: runner/root/view/kernel_files.hpp.
+        // Kernel. ProtectKernelTunables=: runner/root/view/root_tree.hpp.
         {"ProtectKernelModules", true},
         {"ProtectKernelLogs", true},
         {"ProtectControlGroups", true},

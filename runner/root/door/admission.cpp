@@ -9,7 +9,7 @@
 #include "runner/plan/limits.hpp"
 #include "runner/root/door/authenticate.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 namespace pi_agent {
 

@@ -4,7 +4,7 @@
 #include "runner/root/door/authenticate.hpp"
 #include "runner/root/errand/host_files.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/view/kernel_files.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <exception>
 #include <utility>

@@ -12,7 +12,6 @@
 #include "runner/root/session/session_record.hpp"
 #include "runner/root/session/state_directory.hpp"
 #include "runner/root/session/to_wrapper.hpp"
-#include "runner/root/view/home_mounts.hpp"
 #include "runner/root/view/protect.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/launch_record.hpp"

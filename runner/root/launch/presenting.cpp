@@ -10,7 +10,7 @@
 #include "runner/root/kernel/installed_tools.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/session/to_wrapper.hpp"
-#include "runner/root/view/session_terminal.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <utility>
 

@@ -6,7 +6,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/method_program.hpp"
-#include "runner/root/mount/mount_calls.hpp"
+#include "runner/root/mount/mounts.hpp"
 
 #include <array>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Builds the user namespace that carries a project mount's id map.
-#include "runner/root/mount/id_map.hpp"
+#include "runner/root/mount/mounts.hpp"
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
@@ -65,8 +65,6 @@ public:
     }
     Holder(const Holder &) = delete;
     Holder &operator=(const Holder &) = delete;
-    Holder(Holder &&) = delete;
-    Holder &operator=(Holder &&) = delete;
     ~Holder()
     {
         if (kill(pid_, SIGKILL) != 0) return; // then it goes with this process, which waits for nobody

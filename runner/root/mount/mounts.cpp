@@ -2,9 +2,12 @@
 #include "runner/root/mount/mounts.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
+#include <array>
+#include <cerrno>
 #include <fcntl.h>
 #include <future>
 #include <linux/mount.h>
@@ -126,8 +129,7 @@ void make_shared(const AsRoot & /*root*/, const std::string &path)
 void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMount> &mounts)
 {
     with_mounts_of(root, mount_namespace, [&] {
-        const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-        if (!view) throw_errno("opening the session's view");
+        const UniqueFd view = open_at(FdRef(AT_FDCWD), "/", O_PATH | O_DIRECTORY, "opening the session's view");
         for (const auto &late : mounts)
             attach(root, late.mount, open_beneath(view, late.path.substr(1), O_PATH));
     });
@@ -142,6 +144,36 @@ std::vector<std::string> places_of(const std::vector<LateMount> &mounts)
     for (const auto &late : mounts)
         places.push_back(late.path);
     return places;
+}
+
+// Questions that the kernel answers with "wrong argument", and a filter with "not permitted" or "no such call".
+std::vector<std::string> refused_mount_calls(const AsRoot & /*root*/)
+{
+    struct Question {
+        const char *name;
+        long number;
+        std::array<long, 5> arguments;
+    };
+    constexpr long wrong = -1; // as a descriptor, and as flags
+    static const char nowhere[] = "";
+    const auto empty = reinterpret_cast<long>(nowhere); // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast): an argument of syscall(2)
+    const std::array<Question, 11> questions = {{{"pivot_root", SYS_pivot_root, {empty, empty}},
+                                                 {"mount", SYS_mount, {empty, empty, empty, 0, 0}},
+                                                 {"umount2", SYS_umount2, {empty, wrong}},
+                                                 {"open_tree", SYS_open_tree, {wrong, empty, wrong}},
+                                                 {"move_mount", SYS_move_mount, {wrong, empty, wrong, empty, wrong}},
+                                                 {"fsopen", SYS_fsopen, {empty, wrong}},
+                                                 {"fsconfig", SYS_fsconfig, {wrong, wrong, 0, 0, 0}},
+                                                 {"fsmount", SYS_fsmount, {wrong, wrong, wrong}},
+                                                 {"mount_setattr", SYS_mount_setattr, {wrong, empty, 0, 0, 0}},
+                                                 {"setns", SYS_setns, {wrong, wrong}},
+                                                 {"unshare", SYS_unshare, {wrong}}}};
+    std::vector<std::string> refused;
+    for (const auto &[name, number, arguments] : questions)
+        if (syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]) < 0 &&
+            (errno == EPERM || errno == ENOSYS))
+            refused.emplace_back(name);
+    return refused;
 }
 
 } // namespace pi_agent

@@ -1,5 +1,5 @@
 // Mounts of what a session sees of its user's home.
-#include "runner/root/view/home_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -11,10 +11,8 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/mount/id_map.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/view/kernel_files.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 // The host's directories as a session sees them.
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
@@ -10,7 +10,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/view/kernel_files.hpp"
 
 #include <algorithm>
 #include <array>

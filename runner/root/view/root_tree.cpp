@@ -10,9 +10,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/root/mount/id_map.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/view/host_mounts.hpp"
 
 #include <algorithm>
 #include <array>
