@@ -10,7 +10,6 @@
 #include "runner/root/method/own_group.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <fcntl.h>
 #include <fstream>
 #include <unistd.h>
 

@@ -12,19 +12,15 @@
 #include "runner/root/session/file_lock.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/session/session_directory.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <optional>
 #include <random>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 

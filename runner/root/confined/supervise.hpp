@@ -8,7 +8,6 @@
 #include "runner/wire/launch_record.hpp"
 
 #include <functional>
-#include <string>
 
 namespace pi_agent {
 

@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdint>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <optional>

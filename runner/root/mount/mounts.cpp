@@ -12,7 +12,6 @@
 #include <future>
 #include <linux/mount.h>
 #include <sched.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <system_error>
 #include <unistd.h>

@@ -13,7 +13,6 @@
 #include <climits>
 #include <fcntl.h>
 #include <fstream>
-#include <functional>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>

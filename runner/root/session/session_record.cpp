@@ -2,7 +2,6 @@
 // runner dies, however it does: who gets it then, and finds the file still there, records it.
 #include "runner/root/session/session_record.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/file_lock.hpp"

@@ -9,7 +9,6 @@
 #include "runner/root/session/file_lock.hpp"
 
 #include <fcntl.h>
-#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 

@@ -6,7 +6,6 @@
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 
-#include <cerrno>
 #include <fcntl.h>
 #include <functional>
 #include <unistd.h>

@@ -2,7 +2,6 @@
 #include "runner/root/session/state_directory.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
@@ -11,7 +10,6 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

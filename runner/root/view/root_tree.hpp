@@ -122,8 +122,7 @@ private:
     void require_same_places() const;
     void show_later(std::size_t index, const std::string &agent_home, DetachedMount mount);
     [[nodiscard]] DetachedMount make_overlay(const Cache &cache) const;
-    void show_or_leave_out(std::size_t index, const std::function<void()> &step);
-    void refuse_or_leave_out(const HomeDirectory &directory, const SystemFailure &failure);
+    void show_or_leave_out(const HomeDirectory &directory, const std::function<void()> &step);
 
     const AsRoot &root_;
     const SessionDirectory &session_;
