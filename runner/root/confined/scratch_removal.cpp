@@ -52,44 +52,6 @@ void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
     send_answer(channel, "");
 }
 
-} // namespace
-
-template <typename Step>
-void PlaceholderRemoval::attempt(const Step &step)
-{
-    attempt_recorded(id_, step, "placeholders are left in the project: ");
-}
-
-void PlaceholderRemoval::begin() noexcept
-{
-    if (std::exchange(begun_, true)) return;
-    attempt([&] { // the mount points go all the same
-        paths_ = recorded_paths(session_);
-        if (paths_.empty() || !defence_is_on("remove-placeholders")) return;
-        const auto uid = session_user(session_);
-        const auto user = uid ? find_account(*uid) : std::nullopt;
-        if (!user) throw Failure(ExitStatus::system_failure, "its user has no account any more");
-        child_.emplace(root_, "remover of placeholders", *user, std::vector<int>{},
-                       [&](const AsUser & /*user*/, FdRef channel) { remove_as_user(paths_, channel); });
-    });
-}
-
-void PlaceholderRemoval::finish(Deadline deadline) noexcept
-{
-    begin();
-    attempt([&] {
-        if (!child_) return;
-        send_packet(child_->channel(), "R", {}, deadline);
-        if (!wait_for_input(child_->channel(), deadline)) throw Failure(ExitStatus::system_failure, "that took too long");
-        child_->receive();
-        const UniqueFd records = find_beneath(session_, placeholders_directory, O_RDONLY | O_DIRECTORY);
-        for (std::size_t index = 0; records && index < paths_.size(); ++index)
-            unlinkat(records.get(), std::to_string(index).c_str(), 0); // best_effort: what is removed already is removed again
-    });
-}
-
-namespace {
-
 constexpr int removal_patience_seconds = 10;
 constexpr std::size_t children_at_once = 4; // of one sweep
 constexpr std::size_t orphans_at_once = 64;
@@ -218,6 +180,40 @@ void await(Child &child, Deadline deadline)
 }
 
 } // namespace
+
+template <typename Step>
+void PlaceholderRemoval::attempt(const Step &step)
+{
+    attempt_recorded(id_, step, "placeholders are left in the project: ");
+}
+
+void PlaceholderRemoval::begin() noexcept
+{
+    if (std::exchange(begun_, true)) return;
+    attempt([&] { // the mount points go all the same
+        paths_ = recorded_paths(session_);
+        if (paths_.empty() || !defence_is_on("remove-placeholders")) return;
+        const auto uid = session_user(session_);
+        const auto user = uid ? find_account(*uid) : std::nullopt;
+        if (!user) throw Failure(ExitStatus::system_failure, "its user has no account any more");
+        child_.emplace(root_, "remover of placeholders", *user, std::vector<int>{},
+                       [&](const AsUser & /*user*/, FdRef channel) { remove_as_user(paths_, channel); });
+    });
+}
+
+void PlaceholderRemoval::finish(Deadline deadline) noexcept
+{
+    begin();
+    attempt([&] {
+        if (!child_) return;
+        send_packet(child_->channel(), "R", {}, deadline);
+        if (!wait_for_input(child_->channel(), deadline)) throw Failure(ExitStatus::system_failure, "that took too long");
+        child_->receive();
+        const UniqueFd records = find_beneath(session_, placeholders_directory, O_RDONLY | O_DIRECTORY);
+        for (std::size_t index = 0; records && index < paths_.size(); ++index)
+            unlinkat(records.get(), std::to_string(index).c_str(), 0); // best_effort: what is removed already is removed again
+    });
+}
 
 void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadline)
 {

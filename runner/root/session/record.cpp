@@ -149,13 +149,8 @@ namespace {
 
 void read_lines(const std::string &path, const std::function<void(const std::string &line)> &visit)
 {
-    UniqueFd file;
-    try {
-        file = open_trusted(path, O_RDONLY | O_NONBLOCK, "record");
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT) return;
-        throw;
-    }
+    const UniqueFd file = if_there([&] { return open_trusted(path, O_RDONLY | O_NONBLOCK, "record"); });
+    if (!file) return;
     std::string rest;
     std::array<char, 65536> chunk{};
     for (;;) {

@@ -67,6 +67,18 @@ void mount_sessions(const AsRoot &root)
     make_shared(root, sessions_directory);
 }
 
+// The directory that was just made, locked; none where it is gone. Another start's sweep may hold it for the moment that it takes to look
+// at it, or to remove it.
+UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
+{
+    UniqueFd directory = try_open_session(sessions, id);
+    if (!directory) return directory;
+    if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
+        refuse_to_wait("looking at this one's directory");
+    if (examine(directory, "the session directory").st_nlink == 0) directory.reset();
+    return directory;
+}
+
 // Never through a link, nor into what is mounted there: openat2 refuses to cross. None when it cannot be opened (errno).
 UniqueFd try_enter(FdRef directory, const std::string &name)
 {
@@ -138,22 +150,6 @@ UniqueFd open_runtime_directory()
     if (fchmod(directory.get(), 0700) != 0) throw_errno(std::string("setting the mode of ") + parent_directory);
     return directory;
 }
-
-namespace {
-
-// The directory that was just made, locked; none where it is gone. Another start's sweep may hold it for the moment that it takes to look
-// at it, or to remove it.
-UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
-{
-    UniqueFd directory = try_open_session(sessions, id);
-    if (!directory) return directory;
-    if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
-        refuse_to_wait("looking at this one's directory");
-    if (examine(directory, "the session directory").st_nlink == 0) directory.reset();
-    return directory;
-}
-
-} // namespace
 
 SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string &id, Uid user)
 {
@@ -234,12 +230,7 @@ std::string read_session_link(FdRef session, const char *name)
 
 bool session_exists(const AsRoot & /*root*/, const std::string &id)
 {
-    try {
-        return has_name(open_sessions(), id, "looking for the session " + id);
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw; // no session since boot
-        return false;
-    }
+    return if_there([&] { return has_name(open_sessions(), id, "looking for the session " + id); }); // else no session since boot
 }
 
 void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest, Leave leave)

@@ -137,8 +137,8 @@ std::vector<std::string> find_orphans(const AsRoot & /*root*/)
 
 std::vector<LiveSession> live_sessions(const AsRoot & /*root*/)
 {
-    std::vector<LiveSession> found;
-    try {
+    return if_there([&] { // else no session since boot
+        std::vector<LiveSession> found;
         for_each_session(true, [&](const std::string &id, FdRef session) {
             // One that has not come to writing this down will compare the policy after it (require_same_conditions).
             if (const auto user = session_user(session))
@@ -146,10 +146,8 @@ std::vector<LiveSession> live_sessions(const AsRoot & /*root*/)
             else if (!defence_is_on("half-made-sessions"))
                 throw Failure(ExitStatus::internal, "a session without a user");
         });
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw; // no session since boot
-    }
-    return found;
+        return found;
+    });
 }
 
 std::string host_stamp()

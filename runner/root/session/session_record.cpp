@@ -93,38 +93,16 @@ void forget(FdRef session, FdRef note)
 
 } // namespace
 
-void SessionRecord::concerns(const Account &caller)
-{
-    subject_.user = caller.name;
-    subject_.uid = caller.uid;
-}
-
 void SessionRecord::runs_in(SandboxMethod method)
 {
     subject_.method = to_string(method);
     if (has_unit(method)) subject_.unit = service_name(subject_.session);
 }
 
-void SessionRecord::runs(Program program)
-{
-    subject_.program = to_string(program);
-}
-
-void SessionRecord::works_in(const std::string &directory, const std::string &repository)
-{
-    subject_.directory = directory;
-    subject_.repository = repository;
-}
-
 void SessionRecord::take_usage(const UnitUsage &usage)
 {
     usage_ = usage;
     usage_counts_until_ = Clock::now() + usage_patience;
-}
-
-bool SessionRecord::knows_usage() const
-{
-    return usage_.cpu_usec && Clock::now() < usage_counts_until_;
 }
 
 void SessionRecord::started(const SessionDirectory &session, const Account &agent, const std::string &project, Program program)
@@ -158,11 +136,6 @@ void SessionRecord::end(EndedEvent event)
     record_event(subject_, event); // where that fails, the note stays for who cleans up: it may have more luck
     forget(directory_, ours);
     flock(ours.get(), LOCK_UN); // whatever child still has a copy of it
-}
-
-void SessionRecord::ended(const AgentEnded &how)
-{
-    end({how, asked_, {}, {}, {}});
 }
 
 void SessionRecord::failed(ExitStatus status, const std::string &reason)

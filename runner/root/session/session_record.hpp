@@ -23,11 +23,20 @@ public:
 
     // Known as it goes on; what is not known yet when a start is refused is not in the entry.
     void concerns(std::optional<Uid> uid) { subject_.uid = uid; } // sudo's word alone
-    void concerns(const Account &caller);
+    void concerns(const Account &caller)
+    {
+        subject_.user = caller.name;
+        subject_.uid = caller.uid;
+    }
     void names(const std::string &session_id) { subject_.session = session_id; }
     void runs_in(SandboxMethod method);
-    void runs(Program program);
-    void works_in(const std::string &directory, const std::string &repository); // paths of any bytes; no repository is empty
+    void runs(Program program) { subject_.program = to_string(program); }
+    // Paths of any bytes; no repository is empty.
+    void works_in(const std::string &directory, const std::string &repository)
+    {
+        subject_.directory = directory;
+        subject_.repository = repository;
+    }
     // Why it ends, where somebody asked for that; said instead of what came of it.
     void because(const std::string &reason) { asked_ = reason; }
 
@@ -36,9 +45,9 @@ public:
     // What the sandbox has used until now. What its launcher says of the agent's end is a hostile peer's hint: a look that it brought about
     // counts only where the end has followed at once.
     void take_usage(const UnitUsage &usage);
-    [[nodiscard]] bool knows_usage() const;
+    [[nodiscard]] bool knows_usage() const { return usage_.cpu_usec && Clock::now() < usage_counts_until_; }
     // How the session ended. Throws Failure when that can be recorded nowhere.
-    void ended(const AgentEnded &how);
+    void ended(const AgentEnded &how) { end({how, asked_, {}, {}, {}}); }
     // Why there was no session, or why the one that started is over; the same reason once. Throws as above.
     void failed(ExitStatus status, const std::string &reason);
 

@@ -26,6 +26,23 @@ bool send(FdRef wrapper, const RunnerMessage &message, Deadline deadline) noexce
     }
 }
 
+constexpr std::size_t told_limit = 4096; // bytes: some two hundred places
+
+std::string mark_of(const std::vector<std::string> &notices)
+{
+    std::string all;
+    for (const auto &notice : notices)
+        all += notice + '\n';
+    return std::to_string(std::hash<std::string>()(all));
+}
+
+// A file of root's own, in a directory of root's alone. Nobody locks it: of two starts at once each may tell the same, and neither waits.
+void rewrite(FdRef file, const std::string &name, const std::string &marks)
+{
+    if (lseek(file.get(), 0, SEEK_SET) != 0 || ftruncate(file.get(), 0) != 0) throw_errno("emptying " + name);
+    write_whole(file, marks, name);
+}
+
 } // namespace
 
 void ToWrapper::tell(const RunnerMessage &message) noexcept
@@ -45,27 +62,6 @@ bool ToWrapper::tell_at_once(const RunnerMessage &message) noexcept
 {
     return send(wrapper_, message, Clock::now());
 }
-
-namespace {
-
-constexpr std::size_t told_limit = 4096; // bytes: some two hundred places
-
-std::string mark_of(const std::vector<std::string> &notices)
-{
-    std::string all;
-    for (const auto &notice : notices)
-        all += notice + '\n';
-    return std::to_string(std::hash<std::string>()(all));
-}
-
-// A file of root's own, in a directory of root's alone. Nobody locks it: of two starts at once each may tell the same, and neither waits.
-void rewrite(FdRef file, const std::string &name, const std::string &marks)
-{
-    if (lseek(file.get(), 0, SEEK_SET) != 0 || ftruncate(file.get(), 0) != 0) throw_errno("emptying " + name);
-    write_whole(file, marks, name);
-}
-
-} // namespace
 
 std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always)
 {
