@@ -6,7 +6,6 @@
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/unit_properties.hpp"
-#include "runner/root/confined/supervise.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/own_group.hpp"
@@ -56,14 +55,12 @@ void send_signal(FdRef sessions, const EndOrder &order, int number) noexcept
 void end_confined(FdRef session, const std::string &id, Deadline deadline)
 {
     const auto user = session_user(session);
-    std::vector<ControlGroup> groups;
-    if (user)
-        if (auto group = group_of_unit(read_systemd_tops(), place_in_slice(*user, service_name(id)))) groups.push_back(std::move(*group));
-    if (auto group = find_own_group(id)) groups.push_back(std::move(*group));
-    for (const auto &group : groups)
-        kill_group(group);
-    for (const auto &group : groups)
-        empty_group(group, deadline);
+    const auto unit = user ? group_of_unit(read_systemd_tops(), place_in_slice(*user, service_name(id))) : std::nullopt;
+    const auto own = find_own_group(id);
+    for (const auto *group : {&unit, &own})
+        if (*group) kill_group(**group);
+    for (const auto *group : {&unit, &own})
+        if (*group) empty_group(**group, deadline);
 }
 
 // What its cleanup would do, and the next sweep: the two may be at it as well.

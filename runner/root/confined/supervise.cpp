@@ -1,5 +1,5 @@
 // The session's loop: three peers (wrapper, launcher inside, what confines it) and the runner's own termination.
-#include "runner/root/confined/supervise.hpp"
+#include "runner/root/confined/session_end.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"

@@ -4,7 +4,6 @@
 #include "runner/plan/limits.hpp"
 #include "runner/root/confined/root_confinement.hpp"
 #include "runner/root/confined/session_end.hpp"
-#include "runner/root/confined/supervise.hpp"
 #include "runner/root/door/start_slot.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/launch/phases.hpp"

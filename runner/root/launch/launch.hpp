@@ -4,7 +4,7 @@
 #include "common/base/fd.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
-#include "runner/root/session/session_record.hpp"
+#include "runner/root/session/record.hpp"
 
 namespace pi_agent {
 

@@ -101,23 +101,21 @@ bool detach_at(const AsRoot & /*root*/, const std::string &path)
 
 void with_own_mounts(const AsRoot & /*root*/, const std::function<void()> &task)
 {
-    const auto apart = [&task] {
+    in_thread([&task] {
         // Of this thread alone (unshare(2)).
         if (unshare(CLONE_NEWNS) != 0) throw_errno("taking a mount table of its own");
         if (mount(nullptr, "/", nullptr, mount_private | mount_recursive, nullptr) != 0) throw_errno("keeping mounts to itself");
         task();
-    };
-    in_thread(apart);
+    });
 }
 
 void with_mounts_of(const AsRoot & /*root*/, FdRef mount_namespace, const std::function<void()> &task)
 {
-    const auto apart = [&] {
+    in_thread([&] {
         // Root and working directory become those of the namespace, so they must be this thread's own (setns(2)).
         if (unshare(CLONE_FS) != 0 || setns(mount_namespace.get(), CLONE_NEWNS) != 0) throw_errno("entering the session's mount table");
         task();
-    };
-    in_thread(apart);
+    });
 }
 
 void make_shared(const AsRoot & /*root*/, const std::string &path)

@@ -1,6 +1,6 @@
 // A session's own file, locked by its runner, stands for the `ended` that is still to be recorded. The kernel gives the lock away when the
 // runner dies, however it does: who gets it then, and finds the file still there, records it.
-#include "runner/root/session/session_record.hpp"
+#include "runner/root/session/record.hpp"
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"

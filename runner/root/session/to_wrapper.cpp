@@ -26,7 +26,7 @@ bool send(FdRef wrapper, const RunnerMessage &message, Deadline deadline) noexce
     }
 }
 
-constexpr std::size_t told_limit = 4096; // bytes: some two hundred places
+constexpr std::size_t marks_limit = 4096; // bytes: some two hundred places
 
 std::string mark_of(const std::vector<std::string> &notices)
 {
@@ -70,7 +70,7 @@ std::vector<std::string> untold(const StateDirectory &state, const char *about, 
     const UniqueFd file = open_meta_file(state, about, O_RDWR | (notices.empty() ? 0 : O_CREAT));
     if (!file) return notices;
     const std::string mark = mark_of(notices);
-    if (read_whole(file, told_limit, name) == mark && !always) return {};
+    if (read_whole(file, marks_limit, name) == mark && !always) return {};
     rewrite(file, name, mark);
     return notices;
 }
@@ -84,11 +84,11 @@ std::vector<std::string> untold_of(const StateDirectory &state, const char *abou
     std::vector<std::string> named = notices;
     named.push_back(place);
     const std::string mark = mark_of(named) + '\n';
-    std::string marks = read_whole(file, told_limit, name);
+    std::string marks = read_whole(file, marks_limit, name);
     const std::size_t found = marks.find(mark);
     if (found != std::string::npos && (found == 0 || marks[found - 1] == '\n')) return always ? notices : std::vector<std::string>();
     marks += mark;
-    while (marks.size() > told_limit)
+    while (marks.size() > marks_limit)
         marks.erase(0, marks.find('\n') + 1); // the place that was told of first
     rewrite(file, name, marks);
     return notices;
