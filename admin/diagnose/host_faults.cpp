@@ -15,8 +15,8 @@
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/kernel/installed_tools.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/file_lock.hpp"
 #include "runner/root/session/session_directory.hpp"
+#include "runner/root/session/state_directory.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>

@@ -9,9 +9,8 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_user/placeholders.hpp"
-#include "runner/root/session/file_lock.hpp"
-#include "runner/root/session/record.hpp"
 #include "runner/root/session/scratch.hpp"
+#include "runner/root/session/state_directory.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
@@ -52,6 +51,7 @@ void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
     send_answer(channel, "");
 }
 
+constexpr const char *placeholders_left = "placeholders are left in the project: ";
 constexpr int removal_patience_seconds = 10;
 constexpr std::size_t children_at_once = 4; // of one sweep
 constexpr std::size_t orphans_at_once = 64;
@@ -181,16 +181,10 @@ void await(Child &child, Deadline deadline)
 
 } // namespace
 
-template <typename Step>
-void PlaceholderRemoval::attempt(const Step &step)
-{
-    attempt_recorded(id_, step, "placeholders are left in the project: ");
-}
-
 void PlaceholderRemoval::begin() noexcept
 {
     if (std::exchange(begun_, true)) return;
-    attempt([&] { // the mount points go all the same
+    const auto start = [&] {
         paths_ = recorded_paths(session_);
         if (paths_.empty() || !defence_is_on("remove-placeholders")) return;
         const auto uid = session_user(session_);
@@ -198,13 +192,14 @@ void PlaceholderRemoval::begin() noexcept
         if (!user) throw Failure(ExitStatus::system_failure, "its user has no account any more");
         child_.emplace(root_, "remover of placeholders", *user, std::vector<int>{},
                        [&](const AsUser & /*user*/, FdRef channel) { remove_as_user(paths_, channel); });
-    });
+    };
+    attempt_recorded(id_, start, placeholders_left); // the mount points go all the same
 }
 
 void PlaceholderRemoval::finish(Deadline deadline) noexcept
 {
     begin();
-    attempt([&] {
+    const auto remove = [&] {
         if (!child_) return;
         send_packet(child_->channel(), "R", {}, deadline);
         if (!wait_for_input(child_->channel(), deadline)) throw Failure(ExitStatus::system_failure, "that took too long");
@@ -212,7 +207,8 @@ void PlaceholderRemoval::finish(Deadline deadline) noexcept
         const UniqueFd records = find_beneath(session_, placeholders_directory, O_RDONLY | O_DIRECTORY);
         for (std::size_t index = 0; records && index < paths_.size(); ++index)
             unlinkat(records.get(), std::to_string(index).c_str(), 0); // best_effort: what is removed already is removed again
-    });
+    };
+    attempt_recorded(id_, remove, placeholders_left);
 }
 
 void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadline)
@@ -238,28 +234,26 @@ void remove_session_with_scratch(const AsRoot &root, const std::string &id, int 
 
 ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept : parent_(state_dir + "/" + scratch_parent)
 {
-    attempt_recorded("sweep", [&] { begin(root); }); // one user's leftover must not be another's refusal
-}
-
-void ScratchSweep::begin(const AsRoot &root)
-{
-    const UniqueFd parent = open_trusted(parent_, O_RDONLY | O_DIRECTORY, "directory of temporary directories");
-    std::vector<std::string> ids = names_in(parent);
-    std::shuffle(ids.begin(), ids.end(), std::random_device()); // what cannot be removed must not always be the first
-    std::size_t orphans = 0;
-    // A session makes its directory in /run first and removes it last: what has none there has no session.
-    for (const auto &id : ids) {
-        if (!is_session_id(id) || session_exists(root, id)) continue;
-        if (++orphans > orphans_at_once || children_.size() == children_at_once) return;
-        const std::string path = parent_ + "/" + id;
-        const auto remove = [&] {
-            const std::optional<FoundScratch> found = find_scratch(path, Clock::now(), Busy::is_passed_over);
-            if (!found || remove_when_empty(*found)) return;
-            children_.emplace_back(path, start_emptying(root, *found, Hurry::no));
-            record_problem(id, "temporary files without a session are removed");
-        };
-        attempt_recorded(id, remove, "temporary files without a session cannot be removed: ");
-    }
+    const auto begin = [&] {
+        const UniqueFd parent = open_trusted(parent_, O_RDONLY | O_DIRECTORY, "directory of temporary directories");
+        std::vector<std::string> ids = names_in(parent);
+        std::shuffle(ids.begin(), ids.end(), std::random_device()); // what cannot be removed must not always be the first
+        std::size_t orphans = 0;
+        // A session makes its directory in /run first and removes it last: what has none there has no session.
+        for (const auto &id : ids) {
+            if (!is_session_id(id) || session_exists(root, id)) continue;
+            if (++orphans > orphans_at_once || children_.size() == children_at_once) return;
+            const std::string path = parent_ + "/" + id;
+            const auto remove = [&] {
+                const std::optional<FoundScratch> found = find_scratch(path, Clock::now(), Busy::is_passed_over);
+                if (!found || remove_when_empty(*found)) return;
+                children_.emplace_back(path, start_emptying(root, *found, Hurry::no));
+                record_problem(id, "temporary files without a session are removed");
+            };
+            attempt_recorded(id, remove, "temporary files without a session cannot be removed: ");
+        }
+    };
+    attempt_recorded("sweep", begin); // one user's leftover must not be another's refusal
 }
 
 void ScratchSweep::finish() noexcept

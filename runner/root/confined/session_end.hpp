@@ -130,9 +130,6 @@ public:
     void finish(Deadline deadline) noexcept;
 
 private:
-    template <typename Step>
-    void attempt(const Step &step);
-
     const AsRoot &root_;
     bool begun_ = false;
     std::string id_;
@@ -157,8 +154,6 @@ public:
     void finish() noexcept;
 
 private:
-    void begin(const AsRoot &root);
-
     std::string parent_;
     std::vector<std::pair<std::string, std::unique_ptr<Child>>> children_; // each with the path that it empties
 };

@@ -9,12 +9,10 @@
 
 #include <array>
 #include <csignal>
-#include <optional>
 #include <poll.h>
 #include <set>
 #include <sys/signalfd.h>
 #include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 

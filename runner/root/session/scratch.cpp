@@ -7,7 +7,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/file_lock.hpp"
 #include "runner/root/session/state_directory.hpp"
 
 #include <cerrno>

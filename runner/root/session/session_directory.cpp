@@ -9,7 +9,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/file_lock.hpp"
+#include "runner/root/session/state_directory.hpp"
 
 #include <algorithm>
 #include <array>
@@ -90,25 +90,16 @@ UniqueFd try_enter(FdRef directory, const std::string &name)
 
 // Removes `name` and what is beneath it: directories, and the links and small files that stand for mount points, without ever leaving this
 // tmpfs: a project that could not be unmounted is out of reach. Missing is fine: the unit's own cleanup may be at work too.
-void remove_skeleton(FdRef directory);
-
 void remove_directory(FdRef directory, const std::string &name)
 {
     const UniqueFd child = try_enter(directory, name);
+    if (!child && errno == ENOENT) return;
+    if (!child && errno != ENOTDIR && errno != ELOOP) throw_errno("removing a session's mount points");
     if (child)
-        remove_skeleton(child);
-    else if (errno == ENOENT)
-        return;
-    else if (errno != ENOTDIR && errno != ELOOP)
-        throw_errno("removing a session's mount points");
+        for (const auto &inner : names_in(child))
+            remove_directory(child, inner);
     if (unlinkat(directory.get(), name.c_str(), child ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
         throw_errno("removing a session's mount points");
-}
-
-void remove_skeleton(FdRef directory)
-{
-    for (const auto &name : names_in(directory))
-        remove_directory(directory, name);
 }
 
 // Only mounts directly on our own mount points, whose paths nobody else can change. What is mounted below one of them lies on paths that a
@@ -246,7 +237,8 @@ void remove_session(const AsRoot &root, const std::string &id, const RemoveRest 
         for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
             remove_directory(session, name);
         if ((rest && !rest(session)) || leave == Leave::directory) return;
-        remove_skeleton(session);
+        for (const auto &name : names_in(session))
+            remove_directory(session, name);
     }
     if (unlinkat(sessions.get(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing the session directory");
 }

@@ -4,7 +4,7 @@
 
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/file_lock.hpp"
+#include "runner/root/session/state_directory.hpp"
 
 #include <array>
 #include <chrono>

@@ -1,12 +1,10 @@
 // Creates, checks and locks the state of one user.
 #include "runner/root/session/state_directory.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/file_lock.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>

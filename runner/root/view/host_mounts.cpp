@@ -80,14 +80,6 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
     return late;
 }
 
-// Processors and memory: what tools size themselves by.
-LateMount show_devices(const AsRoot &root, const SessionDirectory &session)
-{
-    const std::string path = "/sys/devices/system";
-    session.make_directory(path.substr(1));
-    return {clone_read_only(root, open_trusted(path, O_PATH | O_DIRECTORY, "host directory")), path};
-}
-
 // The host's sudo could only fail inside (no new privileges), and some scripts call it by its path.
 void explain_sudo(const AsRoot &root, std::vector<LateMount> &late)
 {
@@ -216,7 +208,9 @@ std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &ses
         show_read_only(root, session, "/etc", "root/etc");
     else
         late = show_part_of_etc(root, session);
-    late.push_back(show_devices(root, session));
+    const std::string devices = "/sys/devices/system"; // processors and memory: what tools size themselves by
+    session.make_directory(devices.substr(1));
+    late.push_back({clone_read_only(root, open_trusted(devices, O_PATH | O_DIRECTORY, "host directory")), devices});
     explain_sudo(root, late);
     for (auto &file : protect_kernel_files(root))
         late.push_back(std::move(file));
