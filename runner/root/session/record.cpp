@@ -46,8 +46,6 @@ void record_problem(const std::string &id, const std::string &text) noexcept
     }
 }
 
-const char *const record_file_path = "/var/log/pi-agent/record.jsonl";
-
 namespace {
 
 constexpr const char *parent_path = "/var/log";

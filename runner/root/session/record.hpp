@@ -41,7 +41,7 @@ bool attempt_recorded(const std::string &id, const Step &step, const char *words
 
 // --- The record where there is no journal: one JSON line an event, in a file that only root can read.
 
-extern const char *const record_file_path; // /var/log/pi-agent/record.jsonl
+constexpr const char *record_file_path = "/var/log/pi-agent/record.jsonl";
 
 // Appends one event. Throws Failure when it is not there as a whole afterwards.
 void append_to_record_file(const std::vector<JournalField> &fields);

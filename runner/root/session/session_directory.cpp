@@ -25,10 +25,6 @@
 
 namespace pi_agent {
 
-const char *const sessions_directory = "/run/pi-agent/sessions";
-const char *const user_link = "user";
-const char *const runner_link = "runner";
-
 namespace {
 
 constexpr const char *parent_directory = "/run/pi-agent";

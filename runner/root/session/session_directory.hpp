@@ -20,10 +20,10 @@ std::string make_session_id();
 // /run/pi-agent, root's alone; made when it is missing.
 UniqueFd open_runtime_directory();
 
-extern const char *const sessions_directory; // /run/pi-agent/sessions
+constexpr const char *sessions_directory = "/run/pi-agent/sessions";
 // Links of a session's directory that lead nowhere: their texts are the uid whose session it is, and the process id of its runner.
-extern const char *const user_link;
-extern const char *const runner_link;
+constexpr const char *user_link = "user";
+constexpr const char *runner_link = "runner";
 
 // In a session's directory: links whose texts are the paths of its placeholders, above before below.
 constexpr const char *placeholders_directory = "placeholders";
