@@ -11,7 +11,6 @@
 
 #include <cerrno>
 #include <fcntl.h>
-#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -117,8 +116,7 @@ CacheLayer make_cache_layer(FdRef scratch, std::size_t number, const Account &ag
 
 bool is_cache_work(const std::string &name) noexcept
 {
-    const std::string_view end = cache_work_end;
-    return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
+    return name.ends_with(cache_work_end) && name != cache_work_end;
 }
 
 std::optional<std::string> nearly_full(FdRef directory, const std::string &what)

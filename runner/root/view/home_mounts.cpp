@@ -150,6 +150,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
                                                 [&](std::string_view bytes) { return Texts::decode(bytes, places_.size()); })
                                                 .texts;
     const UniqueFd cache_map = toolchains < directories_.size() ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
+    std::vector<Cache> caches;
     for (std::size_t index = 0; index < directories_.size(); ++index) {
         const HomeDirectory &directory = *directories_[index];
         show_or_leave_out(directory, [&] {
@@ -157,7 +158,7 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
             const MountAttributes attributes{!directory.is_cache || overlaid, directory.is_cache ? &cache_map : &tree_.id_map};
             DetachedMount mount = clone_mount(root_, directory.directory, Submounts::leave_out, attributes);
             if (overlaid)
-                caches_.push_back({index, std::move(mount), make_cache_layer(scratch, caches_.size(), agent)});
+                caches.push_back({index, std::move(mount), make_cache_layer(scratch, caches.size(), agent)});
             else
                 show_later(index, state.home_path, std::move(mount));
         });
@@ -167,16 +168,16 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
         if (std::find(shown_.readable.begin(), shown_.readable.end(), "~/" + place) != shown_.readable.end())
             shown_.notices.push_back("the user's toolchain is shown in the place of the agent's own ~/" + escape_for_display(place) +
                                      ", which is hidden meanwhile (toolchains.readable)");
-    if (!caches_.empty()) {
+    if (!caches.empty()) {
         session_.make_directory(lower_name);
         with_own_mounts(root_, [&] {
             // What an overlay does, it does as who made it: root would be let into what file systems keep back for root.
             if (defence_is_on("overlay-identity")) act_on_files_as(root_, agent);
-            for (const auto &cache : caches_)
+            for (const auto &cache : caches)
                 show_or_leave_out(*directories_[cache.index], [&] { show_later(cache.index, state.home_path, make_overlay(cache)); });
         });
     }
-    caches_.clear();
+    caches.clear();
     home_.directories.clear();
     return std::move(shown_);
 }

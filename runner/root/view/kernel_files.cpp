@@ -24,9 +24,7 @@ constexpr std::array<const char *, 2> unreadable = {"/proc/kallsyms", "/proc/kco
 // Only the kernel makes names in /proc. None where this kernel has no such file.
 UniqueFd find_kernel_file(const char *path)
 {
-    UniqueFd file = UniqueFd::adopt(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!file && errno != ENOENT) throw_errno(std::string("opening ") + path);
-    return file;
+    return if_there([&] { return open_at(FdRef(AT_FDCWD), path, O_PATH, std::string("opening ") + path); });
 }
 
 } // namespace

@@ -133,7 +133,6 @@ private:
     std::vector<const HomeDirectory *> directories_; // that are shown
     std::vector<std::string> places_;                // of the same, in the agent's home
     std::set<std::string> own_places_;               // of toolchains, relative to the home
-    std::vector<Cache> caches_;
     ShownHome shown_;
 };
 
