@@ -32,30 +32,35 @@ bool path_exists(const std::string &path)
     return has_name(FdRef(AT_FDCWD), path, "looking for " + path);
 }
 
-UniqueFd open_at(FdRef directory, const std::string &name, int flags, const std::string &action, mode_t mode)
+UniqueFd open_or_throw(const std::string &action, const std::string &path, int flags)
 {
-    UniqueFd opened = UniqueFd::adopt(openat(directory.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC, mode));
-    if (!opened) throw_errno(action);
-    return opened;
+    return open_or_throw(action, FdRef(AT_FDCWD), path, flags);
 }
 
-UniqueFd open_if_there(FdRef directory, const std::string &name, int flags, const std::string &action)
+UniqueFd open_or_throw(const std::string &action, FdRef directory, const std::string &name, int flags, mode_t mode)
 {
-    UniqueFd opened = UniqueFd::adopt(openat(directory.get(), name.c_str(), flags | O_NOFOLLOW | O_CLOEXEC));
-    if (!opened) require_gone(action);
-    return opened;
+    UniqueFd fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), flags | O_CLOEXEC, mode));
+    if (!fd) throw_errno(action);
+    return fd;
 }
 
-struct stat examine(FdRef fd, const std::string &what)
+UniqueFd open_if_there(const std::string &action, FdRef directory, const std::string &name, int flags)
+{
+    UniqueFd fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), flags | O_CLOEXEC));
+    if (!fd) require_gone(action);
+    return fd;
+}
+
+struct stat examine(FdRef fd, const std::string &action)
 {
     struct stat facts {};
-    if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + what);
+    if (fstat(fd.get(), &facts) != 0) throw_errno(action);
     return facts;
 }
 
 std::string read_whole(FdRef fd, std::size_t limit, const std::string &name)
 {
-    const struct stat facts = examine(fd, name);
+    const struct stat facts = examine(fd, "examining " + name);
     std::string text(std::min(static_cast<std::size_t>(facts.st_size), limit) + 1, '\0'); // one more byte shows whether it grew
     std::size_t length = 0;
     for (;;) {

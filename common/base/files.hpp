@@ -25,13 +25,13 @@ bool path_exists(const std::string &path);
 
 // --- One call, whose failure is a SystemFailure.
 
-// openat(2), close-on-exec, and not through a link at the end. `action` is for the message.
-UniqueFd open_at(FdRef directory, const std::string &name, int flags, const std::string &action, mode_t mode = 0);
+// Opens, close-on-exec.
+UniqueFd open_or_throw(const std::string &action, const std::string &path, int flags);
+UniqueFd open_or_throw(const std::string &action, FdRef directory, const std::string &name, int flags, mode_t mode = 0);
 // The same of what may be gone (require_gone): none then.
-UniqueFd open_if_there(FdRef directory, const std::string &name, int flags, const std::string &action);
+UniqueFd open_if_there(const std::string &action, FdRef directory, const std::string &name, int flags);
 
-// fstat(2); the message says "examining", and `what`.
-struct stat examine(FdRef fd, const std::string &what);
+struct stat examine(FdRef fd, const std::string &action);
 
 // --- Reads and writes whole files through descriptors, with bounds.
 

@@ -44,7 +44,7 @@ void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
     const std::optional<Packet> order = receive_packet(channel, in_seconds(1));
     if (!order) return; // the runner is gone; who cleans up after it does this, too
     fault_point("unplacing");
-    const UniqueFd top = open_at(FdRef(AT_FDCWD), "/", O_PATH | O_DIRECTORY, "opening /");
+    const UniqueFd top = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
     for (auto path = paths.rbegin(); path != paths.rend(); ++path)
         remove_placeholder(top, path->substr(1));
     send_answer(channel, "");
@@ -67,7 +67,8 @@ struct FoundScratch {
 
 UniqueFd open_directory(FdRef parent, const char *name)
 {
-    return open_if_there(parent, name, O_RDONLY | O_DIRECTORY, std::string("opening a session's temporary directory: ") + name);
+    return open_if_there(std::string("opening a session's temporary directory: ") + name, parent, name,
+                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 enum class Busy { is_passed_over, is_failure };
@@ -121,7 +122,7 @@ bool remove_when_empty(const FoundScratch &found)
 Account owner_of(const FoundScratch &found)
 {
     for (const auto &[name, inner] : found.inner) {
-        struct stat facts = examine(inner, "a session's temporary directory");
+        struct stat facts = examine(inner, "examining a session's temporary directory");
         if (is_cache_work(name) && fstatat(inner.get(), kernels_work, &facts, AT_SYMLINK_NOFOLLOW) != 0) {
             require_gone("examining what an overlay left");
             continue;

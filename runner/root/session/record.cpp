@@ -56,7 +56,7 @@ constexpr off_t full_size = 16 << 20; // bytes of one file; the one before it is
 // Whoever could write there could have written the past, too.
 void require_roots_alone(FdRef opened, const std::string &path)
 {
-    const struct stat status = examine(opened, path);
+    const struct stat status = examine(opened, "examining " + path);
     const bool roots = status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
     if (!roots && defence_is_on("record-trust"))
         throw Failure(ExitStatus::configuration, path + " belongs to somebody else than root, or others can write to it");
@@ -66,7 +66,7 @@ UniqueFd open_directory()
 {
     const UniqueFd parent = open_trusted(parent_path, O_RDONLY | O_DIRECTORY, "directory of logs");
     if (mkdirat(parent.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + directory_path);
-    UniqueFd directory = open_at(parent, "pi-agent", O_RDONLY | O_DIRECTORY, std::string("opening ") + directory_path);
+    UniqueFd directory = open_or_throw(std::string("opening ") + directory_path, parent, "pi-agent", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     require_roots_alone(directory, directory_path);
     return directory;
 }
@@ -74,13 +74,13 @@ UniqueFd open_directory()
 // Opened anew for each event, so that it can be moved away at any time.
 UniqueFd open_file(FdRef directory)
 {
-    return open_at(directory, file_name, O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY, std::string("opening ") + record_file_path,
-                   0600);
+    return open_or_throw(std::string("opening ") + record_file_path, directory, file_name,
+                         O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0600);
 }
 
 struct stat examine_file(FdRef file)
 {
-    const struct stat facts = examine(file, record_file_path);
+    const struct stat facts = examine(file, std::string("examining ") + record_file_path);
     if (!S_ISREG(facts.st_mode)) throw Failure(ExitStatus::configuration, std::string(record_file_path) + " is no regular file");
     require_roots_alone(file, record_file_path);
     return facts;

@@ -28,7 +28,7 @@ UniqueFd make_directory(FdRef parent, const std::string &name, const std::string
     // It must be new: what is there already is somebody else's.
     const bool fixed = !defence_is_on("unique-scratch");
     if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && !(fixed && errno == EEXIST)) throw_errno("creating " + path);
-    return open_at(parent, name, O_RDONLY | O_DIRECTORY, "opening " + path);
+    return open_or_throw("opening " + path, parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 void give_away(FdRef directory, const Account &agent, const std::string &path)

@@ -71,7 +71,7 @@ UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
     if (!directory) return directory;
     if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
         refuse_to_wait("looking at this one's directory");
-    if (examine(directory, "the session directory").st_nlink == 0) directory.reset();
+    if (examine(directory, "examining the session directory").st_nlink == 0) directory.reset();
     return directory;
 }
 
@@ -126,7 +126,7 @@ UniqueFd open_sessions()
 
 UniqueFd try_open_session(FdRef sessions, const std::string &id)
 {
-    return open_if_there(sessions, id, O_RDONLY | O_DIRECTORY, "opening the session directory");
+    return open_if_there("opening the session directory", sessions, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 UniqueFd open_runtime_directory()
@@ -180,14 +180,15 @@ UniqueFd SessionDirectory::make_directory(const std::string &relative) const
 
 UniqueFd SessionDirectory::make_file(const std::string &name) const
 {
-    UniqueFd file = open_at(fd_, name, O_RDWR | O_CREAT | O_EXCL, "creating a file in the session directory", 0444);
+    UniqueFd file = open_or_throw("creating a file in the session directory", fd_, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
     if (fchmod(file.get(), 0444) != 0) throw_errno("setting the mode of a file in the session directory");
     return file;
 }
 
 UniqueFd SessionDirectory::make_late_file(const std::string &name) const
 {
-    return has(name) ? open_at(fd_, name, O_RDWR | O_NONBLOCK, "opening a file in the session directory") : make_file(name);
+    return has(name) ? open_or_throw("opening a file in the session directory", fd_, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
+                     : make_file(name);
 }
 
 bool SessionDirectory::has(const std::string &name) const

@@ -164,7 +164,7 @@ void mark_host_changed(const AsRoot & /*root*/)
 {
     const std::string action = "telling starts that are under way that this host is changed";
     const UniqueFd directory = open_runtime_directory();
-    const UniqueFd fresh = open_at(directory, fresh_name, O_WRONLY | O_CREAT | O_TRUNC, action, 0600);
+    const UniqueFd fresh = open_or_throw(action, directory, fresh_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
     if (renameat(directory.get(), fresh_name, directory.get(), change_name) != 0) throw_errno(action);
 }
 

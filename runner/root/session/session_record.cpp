@@ -65,7 +65,7 @@ std::pair<RecordSubject, std::uint64_t> read_note(FdRef note)
 UniqueFd make_file(FdRef session, const std::string &content)
 {
     const std::string action = "noting that the session's end is to be recorded";
-    UniqueFd file = open_at(session, unfinished_name, O_RDWR | O_CREAT | O_EXCL, action, 0600);
+    UniqueFd file = open_or_throw(action, session, unfinished_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) throw_errno("locking the note of the session's end");
     if (write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
         renameat(session.get(), unfinished_name, session.get(), record_name) != 0)
@@ -76,12 +76,12 @@ UniqueFd make_file(FdRef session, const std::string &content)
 // None when there is none any more.
 UniqueFd open_note(FdRef session, int flags)
 {
-    return open_if_there(session, record_name, flags, "opening the note of the session's end");
+    return open_if_there("opening the note of the session's end", session, record_name, flags | O_NOFOLLOW);
 }
 
 bool is_recorded(FdRef file)
 {
-    const struct stat status = examine(file, "the note of the session's end");
+    const struct stat status = examine(file, "examining the note of the session's end");
     return status.st_nlink == 0 || status.st_size == 0;
 }
 
@@ -112,7 +112,7 @@ void SessionRecord::started(const SessionDirectory &session, const Account &agen
     runs(program);
     started_usec_ = now_usec();
     // Opened anew: a copy of the session's own descriptor would keep the session's lock.
-    directory_ = open_at(session.fd(), ".", O_PATH | O_DIRECTORY, "opening the session directory");
+    directory_ = open_or_throw("opening the session directory", session.fd(), ".", O_PATH | O_DIRECTORY);
     open_end_ = make_file(directory_, encode(subject_, started_usec_));
     try {
         record_event(subject_, StartedEvent{});

@@ -31,7 +31,7 @@ bool is_half_made(FdRef directory, const struct stat &facts)
 
 UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void()> &wait)
 {
-    UniqueFd lock = open_at(meta, "lock", O_RDWR | O_CREAT, "opening the state lock of " + user, 0600);
+    UniqueFd lock = open_or_throw("opening the state lock of " + user, meta, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     if (!lock_until(lock, in_seconds(lock_patience_seconds), "the state of " + user, wait))
         throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
                                              std::to_string(lock_patience_seconds) +
@@ -53,11 +53,11 @@ UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid
 {
     const bool made = mkdirat(parent.get(), name, 0700) == 0;
     if (!made && errno != EEXIST) throw_errno("creating " + path);
-    UniqueFd directory = open_at(parent, name, O_RDONLY | O_DIRECTORY, "opening " + path);
-    struct stat facts = examine(directory, path);
+    UniqueFd directory = open_or_throw("opening " + path, parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    struct stat facts = examine(directory, "examining " + path);
     if (made || is_half_made(directory, facts)) {
         if (fchown(directory.get(), uid, gid) != 0 || fchmod(directory.get(), mode) != 0) throw_errno("setting owner and mode of " + path);
-        facts = examine(directory, path);
+        facts = examine(directory, "examining " + path);
     }
     if (facts.st_uid != uid || facts.st_gid != gid)
         throw Failure(ExitStatus::configuration,

@@ -33,7 +33,7 @@ DetachedMount clone_read_only(const AsRoot &root, FdRef source)
 void show_read_only(const AsRoot &root, const SessionDirectory &session, const std::string &host_path, const std::string &at)
 {
     const UniqueFd source = open_trusted(host_path, O_PATH, "host's");
-    const bool is_directory = S_ISDIR(examine(source, host_path).st_mode);
+    const bool is_directory = S_ISDIR(examine(source, "examining " + host_path).st_mode);
     if (!is_directory) session.make_directory(split_last(at).first);
     const UniqueFd target = is_directory ? session.make_directory(at) : session.make_file(at);
     attach(root, clone_read_only(root, source), target);

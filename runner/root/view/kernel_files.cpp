@@ -24,7 +24,7 @@ constexpr std::array<const char *, 2> unreadable = {"/proc/kallsyms", "/proc/kco
 // Only the kernel makes names in /proc. None where this kernel has no such file.
 UniqueFd find_kernel_file(const char *path)
 {
-    return if_there([&] { return open_at(FdRef(AT_FDCWD), path, O_PATH, std::string("opening ") + path); });
+    return if_there([&] { return open_or_throw(std::string("opening ") + path, path, O_PATH | O_NOFOLLOW); });
 }
 
 } // namespace
@@ -37,7 +37,7 @@ std::vector<LateMount> protect_kernel_files(const AsRoot &root)
     attributes.read_only = true;
     for (const char *path : read_only)
         if (const UniqueFd file = find_kernel_file(path)) late.push_back({clone_mount(root, file, Submounts::leave_out, attributes), path});
-    const UniqueFd device = open_at(FdRef(AT_FDCWD), "/dev/null", O_PATH, "opening /dev/null");
+    const UniqueFd device = open_or_throw("opening /dev/null", "/dev/null", O_PATH | O_NOFOLLOW);
     for (const char *path : unreadable) // a device in a mount that has none: opening it is EACCES (mount(8), nodev)
         if (find_kernel_file(path)) late.push_back({clone_mount(root, device, Submounts::leave_out, attributes), path});
     return late;
@@ -86,7 +86,7 @@ UniqueFd give_terminal(const AsRoot & /*root*/, FdRef devpts, const Account &age
 {
     constexpr int terminal_patience_seconds = 5;
     if (!has_any(request.on_terminal)) return UniqueFd();
-    const UniqueFd master = open_at(devpts, "ptmx", O_RDWR | O_NOCTTY, "opening the session's terminal");
+    const UniqueFd master = open_or_throw("opening the session's terminal", devpts, "ptmx", O_RDWR | O_NOCTTY);
     const int unlocked = 0;
     if (ioctl(master.get(), TIOCSPTLCK, &unlocked) != 0) throw_errno("unlocking the session's terminal");
     // By descriptor, not by name (ioctl_tty(2), TIOCGPTPEER).

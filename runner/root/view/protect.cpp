@@ -62,7 +62,7 @@ public:
         for (const auto &path : paths) {
             const UniqueFd target = find_beneath(top_.fd, path, O_PATH);
             if (!target) tree_changed(place_, path);
-            const UniqueFd &standin = S_ISDIR(examine(target, "a path in the project").st_mode) ? directory : file;
+            const UniqueFd &standin = S_ISDIR(examine(target, "examining a path in the project").st_mode) ? directory : file;
             forget_below(path);
             put(clone_mount(root_, standin, Submounts::leave_out, MountAttributes{true, nullptr}), target, path);
         }

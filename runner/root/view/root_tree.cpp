@@ -48,11 +48,11 @@ DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const Uni
 void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project, const std::string &path)
 {
     const UniqueFd target = open_beneath(project.fd, path, O_PATH);
-    if (S_ISDIR(examine(target, "a mount point in the project").st_mode)) {
+    if (S_ISDIR(examine(target, "examining a mount point in the project").st_mode)) {
         const std::vector<MountOption> options = {{"source", "pi-agent-hidden"}, {"mode", "0555"}, {"size", "4k"}, {"nr_inodes", "2"}};
         return attach(root, new_filesystem(root, "tmpfs", options, true), target);
     }
-    const UniqueFd empty = open_at(session.fd(), "empty", O_RDONLY | O_CREAT, "creating an empty stand-in", 0444);
+    const UniqueFd empty = open_or_throw("creating an empty stand-in", session.fd(), "empty", O_RDONLY | O_CREAT | O_NOFOLLOW, 0444);
     attach(root, clone_mount(root, empty, Submounts::leave_out, MountAttributes{true, nullptr}), target);
 }
 
@@ -180,7 +180,7 @@ void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd
             attach(root, clone_mount(root, directory, Submounts::leave_out, MountAttributes{}), directory);
     }
     const UniqueFd target = open_beneath(home.fd, path + "/settings.json", O_PATH);
-    if (!S_ISREG(examine(target, "the agent's settings.json").st_mode))
+    if (!S_ISREG(examine(target, "examining the agent's settings.json").st_mode))
         throw Failure(ExitStatus::system_failure, "the agent's settings.json changed while the session was being prepared; try again");
     if (defence_is_on("settings-lock"))
         attach(root, clone_mount(root, locked, Submounts::leave_out, MountAttributes{true, nullptr}), target);
