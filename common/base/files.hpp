@@ -23,15 +23,8 @@ bool has_name(FdRef directory, const std::string &name, const std::string &actio
 // The same for a path of the host's.
 bool path_exists(const std::string &path);
 
-// --- One call, whose failure is a SystemFailure.
-
-// Opens, close-on-exec.
-UniqueFd open_or_throw(const std::string &action, const std::string &path, int flags);
-UniqueFd open_or_throw(const std::string &action, FdRef directory, const std::string &name, int flags, mode_t mode = 0);
-// The same of what may be gone (require_gone): none then.
+// Opens (common/base/fd.hpp) what may be gone: none then. Throws as above.
 UniqueFd open_if_there(const std::string &action, FdRef directory, const std::string &name, int flags);
-
-struct stat examine(FdRef fd, const std::string &action);
 
 // --- Reads and writes whole files through descriptors, with bounds.
 

@@ -14,7 +14,6 @@
 #include <optional>
 #include <set>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -115,10 +114,8 @@ namespace {
 // What is mounted inside the root is hidden from the agent, so a directory there would not be seen.
 UniqueFd enter(FdRef parent, const std::string &name)
 {
-    open_how how{};
-    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC; // search permission is enough
-    how.resolve = defence_is_on("tmpdir-beneath") ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV : 0;
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, parent.get(), name.c_str(), &how, sizeof how)));
+    const std::uint64_t resolve = defence_is_on("tmpdir-beneath") ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV : 0;
+    return open_resolved(parent, name, O_PATH | O_DIRECTORY, resolve); // search permission is enough
 }
 
 [[noreturn]] void refuse_component(const std::string &path)
@@ -141,8 +138,7 @@ UniqueFd enter(FdRef parent, const std::string &name)
 
 void make_user_tmpdir(const Account &caller, FdRef root, const std::string &place, unsigned mask)
 {
-    UniqueFd current = UniqueFd::adopt(openat(root.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!current) throw_errno("opening the root");
+    UniqueFd current = open_or_throw("opening the root", root, ".", O_PATH | O_DIRECTORY);
     const std::vector<std::string> components = path_components(place);
     std::string path;
     umask(0);
@@ -153,8 +149,7 @@ void make_user_tmpdir(const Account &caller, FdRef root, const std::string &plac
         current = enter(current, components[index]);
         if (!current) refuse_component(path);
     }
-    struct stat facts {};
-    if (fstat(current.get(), &facts) != 0) throw_errno("examining the temporary directory " + path);
+    const struct stat facts = examine(current, "examining the temporary directory " + path);
     if (facts.st_uid != caller.uid.value() && defence_is_on("tmpdir-owner"))
         refuse_tmpdir(path + " belongs to somebody else, who could put things in the way of the agent's; name one of your own");
 }

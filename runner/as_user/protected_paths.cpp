@@ -116,7 +116,7 @@ private:
     void add_missing(const ShownPath &place, Standin standin)
     {
         if (standin == Standin::none || !defence_is_on("protect-missing")) return;
-        const std::vector<std::string> names = components_of(place.rest);
+        const std::vector<std::string> names = path_components(place.rest);
         std::string path = place.path;
         for (std::size_t index = 0; index < names.size(); ++index) {
             if (names[index] == "..") return; // leads nowhere as long as what is before it is missing
@@ -195,7 +195,7 @@ void require_beneath(const std::vector<std::string> &paths)
 {
     for (const auto &path : paths) {
         bool strange = path.empty() || path.front() == '/' || path.find('\0') != std::string::npos;
-        for (const auto &name : components_of(path))
+        for (const auto &name : path_components(path))
             strange = strange || name == "..";
         if (strange) throw ProtocolError("a path to protect does not lie in the project");
     }

@@ -25,8 +25,7 @@ constexpr const char *link_prefix = "gitdir: ";
 
 struct stat stat_of(FdRef fd)
 {
-    struct stat facts {};
-    if (fstat(fd.get(), &facts) != 0) throw_errno("examining a repository");
+    const struct stat facts = examine(fd, "examining a repository");
     return facts;
 }
 

@@ -8,7 +8,6 @@
 #include "common/policy/policy_paths.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <climits>
 #include <cstdint>
@@ -25,10 +24,9 @@ constexpr std::size_t links_at_most = 40; // as the kernel has it
 
 std::string text_of_link(FdRef link)
 {
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlinkat(link.get(), "", text.data(), text.size());
-    if (length < 0) throw_errno("reading a link in the project");
-    return std::string(text.data(), static_cast<std::size_t>(length));
+    std::string text = read_link(link, "");
+    if (text.empty()) throw_errno("reading a link in the project");
+    return text;
 }
 
 // One walk: what is still to come, and where it stands.
@@ -58,9 +56,9 @@ private:
     // Puts a path before what is still to come. False when it leads out.
     bool go(const std::string &path)
     {
-        std::vector<std::string> names = components_of(path);
+        std::vector<std::string> names = path_components(path);
         if (!path.empty() && path[0] == '/') {
-            const std::vector<std::string> top = components_of(tree_.path);
+            const std::vector<std::string> top = path_components(tree_.path);
             if (names.size() < top.size() || !std::equal(top.begin(), top.end(), names.begin())) return stop(ShownPath::Kind::outside);
             names.erase(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(top.size()));
             found_.path.clear();
@@ -91,8 +89,7 @@ private:
             found_.path = path;
             return stop(ShownPath::Kind::hidden);
         }
-        struct stat facts {};
-        if (fstat(fd.get(), &facts) != 0) throw_errno("examining a path in the project");
+        struct stat facts = examine(fd, "examining a path in the project");
         if (S_ISLNK(facts.st_mode)) {
             found_.links.push_back(path);
             return found_.links.size() > links_at_most ? stop(ShownPath::Kind::unclear) : go(text_of_link(fd));
@@ -116,18 +113,6 @@ bool is_own_directory(const GuardedTree &tree, const std::string &path)
     const UniqueFd directory = look_beneath(tree.top, path, O_PATH | O_DIRECTORY);
     struct stat facts {};
     return directory && fstat(directory.get(), &facts) == 0 && facts.st_uid == geteuid();
-}
-
-std::vector<std::string> components_of(const std::string &path)
-{
-    std::vector<std::string> names;
-    for (std::size_t start = 0; start < path.size();) {
-        const std::size_t slash = std::min(path.find('/', start), path.size());
-        std::string name = path.substr(start, slash - start);
-        if (!name.empty() && name != ".") names.push_back(std::move(name));
-        start = slash + 1;
-    }
-    return names;
 }
 
 ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path)

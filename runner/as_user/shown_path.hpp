@@ -33,9 +33,6 @@ struct ShownPath {
 // Whether `path` (canonical, relative to the top) is a directory of this process' account: who owns it may change its rights at any time.
 bool is_own_directory(const GuardedTree &tree, const std::string &path);
 
-// Components of a path, without empty ones and ".".
-std::vector<std::string> components_of(const std::string &path);
-
 // Follows `path`, which is relative to `base` (canonical, relative to the top, a directory) or absolute, as a program inside would.
 ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path);
 

@@ -55,8 +55,7 @@ std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> 
     std::vector<EnvAssignment> all;
     for (const auto &file : files) {
         const UniqueFd fd = open_trusted(file.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "file of variables (" + to_string(file.where) + ")");
-        struct stat facts {};
-        if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + file.path);
+        const struct stat facts = examine(fd, "examining " + file.path);
         if (!S_ISREG(facts.st_mode))
             throw Failure(ExitStatus::configuration, file.path + " (" + to_string(file.where) + ") is no regular file");
         if ((facts.st_mode & 077U) != 0 && defence_is_on("env-file-mode"))

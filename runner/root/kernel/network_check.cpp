@@ -63,8 +63,7 @@ void require_packet_filters(const AsRoot & /*root*/, const ControlGroup &group, 
     if (!group.is_unified)
         refuse(network, "its control groups are those of version 1, which have no packet filters",
                "start it with systemd.unified_cgroup_hierarchy=1");
-    const UniqueFd fd = UniqueFd::adopt(open(group.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd) throw_errno("opening the session's control group");
+    const UniqueFd fd = open_or_throw("opening the session's control group", group.path, O_RDONLY | O_DIRECTORY);
     for (const auto direction : {BPF_CGROUP_INET_INGRESS, BPF_CGROUP_INET_EGRESS})
         if (count_filters(fd, direction, network) == 0)
             refuse(network, "systemd attached no packet filter to the session",

@@ -7,10 +7,8 @@
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
-#include <array>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <fcntl.h>
 #include <fstream>
 #include <sys/file.h>
@@ -94,12 +92,10 @@ std::optional<pid_t> session_runner(FdRef session)
 bool is_runner(pid_t process)
 {
     constexpr std::string_view replaced = " (deleted)"; // by an upgrade
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlink(("/proc/" + std::to_string(process) + "/exe").c_str(), text.data(), text.size());
-    if (length < 0 && errno == EACCES) return is_named_as_runner(process);
-    if (length < 0) require_gone("looking at a session's runner", ESRCH);
-    if (length <= 0) return false;
-    std::string name = split_last(std::string(text.data(), static_cast<std::size_t>(length))).second;
+    const std::string path = read_link(FdRef(AT_FDCWD), "/proc/" + std::to_string(process) + "/exe");
+    if (path.empty() && errno == EACCES) return is_named_as_runner(process);
+    if (path.empty()) require_gone("looking at a session's runner", ESRCH);
+    std::string name = split_last(path).second;
     if (name.ends_with(replaced)) name.resize(name.size() - replaced.size());
     return name == split_last(build::runner_path).second;
 }
