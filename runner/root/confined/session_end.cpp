@@ -108,8 +108,7 @@ std::vector<EndOrder> wait_until(bool (*is_done)(const UniqueFd &), FdRef sessio
 // so whatever else fails then may have come of that.
 std::string words_of_early_end(Sandbox &sandbox) noexcept
 {
-    constexpr auto patience = std::chrono::milliseconds(200); // for a signal that is on its way
-    const Deadline deadline = Clock::now() + patience;
+    const Deadline deadline = Clock::now() + std::chrono::milliseconds(200); // for a signal that is on its way
     try {
         for (;;) {
             sandbox.process();

@@ -137,7 +137,6 @@ void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMoun
 std::vector<std::string> places_of(const std::vector<LateMount> &mounts)
 {
     std::vector<std::string> places;
-    places.reserve(mounts.size());
     for (const auto &late : mounts)
         places.push_back(late.path);
     return places;

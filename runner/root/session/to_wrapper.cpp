@@ -47,8 +47,7 @@ void rewrite(FdRef file, const std::string &name, const std::string &marks)
 
 void ToWrapper::tell(const RunnerMessage &message) noexcept
 {
-    const bool bounded = defence_is_on("wrapper-deadline");
-    const int patience = !bounded ? 600 : reads_ ? wrapper_patience_seconds : 0;
+    const int patience = !defence_is_on("wrapper-deadline") ? 600 : reads_ ? wrapper_patience_seconds : 0;
     reads_ = send(wrapper_, message, in_seconds(patience));
 }
 

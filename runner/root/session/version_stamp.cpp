@@ -54,8 +54,7 @@ std::optional<Version> read_stamp(const StateDirectory &state)
     std::optional<std::string> text = stamp_text(state);
     if (!text) return std::nullopt;
     if (!text->empty() && text->back() == '\n') text->pop_back();
-    const std::optional<Version> version = parse_version(*text);
-    if (version) return version;
+    if (const auto version = parse_version(*text)) return version;
     const std::string path = split_last(state.home_path).first + "/meta/" + stamp_name;
     throw Failure(ExitStatus::configuration,
                   path + " says which pi-agent used the agent's home last, but holds no version: \"" + escape_for_display(*text) +

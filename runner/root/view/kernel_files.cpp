@@ -33,8 +33,7 @@ std::vector<LateMount> protect_kernel_files(const AsRoot &root)
 {
     std::vector<LateMount> late;
     if (!defence_is_on("kernel-files")) return late;
-    MountAttributes attributes;
-    attributes.read_only = true;
+    const MountAttributes attributes{true, nullptr};
     for (const char *path : read_only)
         if (const UniqueFd file = find_kernel_file(path)) late.push_back({clone_mount(root, file, Submounts::leave_out, attributes), path});
     const UniqueFd device = open_or_throw("opening /dev/null", "/dev/null", O_PATH | O_NOFOLLOW);
