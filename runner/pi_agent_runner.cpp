@@ -6,7 +6,7 @@
 #include "runner/root/door/authenticate.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/launch/phases.hpp"
-#include "runner/root/session/session_record.hpp"
+#include "runner/root/session/record.hpp"
 
 #include <csignal>
 #include <cstdio>

@@ -13,7 +13,7 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/root/session/version_stamp.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <exception>
 #include <set>

@@ -15,8 +15,7 @@
 #include "common/host/account.hpp"
 #include "common/host/remedy.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/session_list.hpp"
-#include "runner/root/session/version_stamp.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <cerrno>
 #include <fmt/format.h>

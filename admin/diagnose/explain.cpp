@@ -7,7 +7,7 @@
 #include "common/policy/policy_load.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>

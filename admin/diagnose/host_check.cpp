@@ -14,7 +14,7 @@
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/method/systemd_bus.hpp"
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <cerrno>
 #include <fmt/format.h>

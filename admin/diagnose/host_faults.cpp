@@ -11,11 +11,9 @@
 #include "common/host/trusted_file.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/kernel/host_facts.hpp"
-#include "runner/root/mount/id_map.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/file_lock.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_list.hpp"
+#include "runner/root/session/state_directory.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>

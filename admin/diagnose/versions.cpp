@@ -8,7 +8,7 @@
 #include "common/base/error.hpp"
 #include "common/base/version.hpp"
 #include "runner/root/method/systemd_bus.hpp"
-#include "runner/root/session/session_list.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <nlohmann/json.hpp>
 #include <sys/utsname.h>

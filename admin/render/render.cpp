@@ -20,7 +20,7 @@
 #include "runner/root/errand/project.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/enforcement.hpp"
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <algorithm>
 #include <array>

@@ -259,7 +259,7 @@ std::string render_systemd(const RenderPlan &plan, const std::vector<std::string
     for (const auto &argument : arguments)
         text += " " + exec_word(argument);
     text += "\n";
-    // Of a local session the kernel's switches are read-only by mounts of the runner (runner/root/view/kernel_files.hpp), and here is none.
+    // Of a local session the kernel's switches are read-only by mounts of the runner (runner/root/view/root_tree.hpp), and here is none.
     text += property_lines(plan) + "ProtectKernelTunables=yes\nMountAPIVFS=yes\n" + view_lines(plan);
     text += "WorkingDirectory=" + plan.directory + "\n";
     for (const auto &[name, value] : plan.variables)

@@ -5,7 +5,7 @@
 #include "runner/as_user/named_files.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/root/mount/id_map.hpp"
+#include "runner/root/mount/mounts.hpp"
 
 #include <algorithm>
 #include <cctype>

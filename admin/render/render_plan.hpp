@@ -98,7 +98,7 @@ struct EngineMount {
 std::vector<EngineMount> mounts_of(const RenderPlan &plan);
 
 // Ids of the project's files, and what they are inside: as in a local session the user's and the agent's swapped, all others as they are
-// (runner/root/mount/id_map.hpp). `range` takes the first id on disk, the first inside, and how many there are.
+// (runner/root/mount/mounts.hpp). `range` takes the first id on disk, the first inside, and how many there are.
 std::string swapped_ids(std::uint32_t user, std::uint32_t agent, const char *range, const char *between);
 
 // --- The engines that a plan can be written for, and whether one of them can do all that the plan says.

@@ -9,8 +9,8 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_record.hpp"
 
 #include <algorithm>
 #include <fmt/ranges.h>

@@ -7,8 +7,8 @@
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/host/account.hpp"
+#include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_record.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>

@@ -5,9 +5,9 @@
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/root/confined/asked_end.hpp"
+#include "runner/root/confined/session_end.hpp"
 #include "runner/root/method/own_scope.hpp"
-#include "runner/root/session/session_list.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <cstdint>
 #include <functional>

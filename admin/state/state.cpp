@@ -8,7 +8,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/session/session_list.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
 #include <cerrno>

@@ -9,7 +9,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/root/confined/scratch_removal.hpp"
+#include "runner/root/confined/session_end.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/state_directory.hpp"

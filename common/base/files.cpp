@@ -50,6 +50,13 @@ Pipe make_pipe(int reading_flags, const char *action)
     return pipe;
 }
 
+UniqueFd open_if_there(const std::string &action, FdRef directory, const std::string &name, int flags)
+{
+    UniqueFd fd = open_at(directory, name, flags);
+    if (!fd) require_gone(action);
+    return fd;
+}
+
 struct stat examine(FdRef fd, const std::string &action)
 {
     struct stat facts {};

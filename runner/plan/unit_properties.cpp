@@ -219,11 +219,11 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"PrivateIPC", true},
         // A user namespace whose ids are the host's, so that capabilities count for nothing outside and processes outside cannot be traced.
         // What it does not map cannot be written into an access control list, not even as a copy of what is there (acl(5)), so it maps all
-        // that systemd can. The project's id map has exchanged the user and the agent before (runner/root/mount/id_map.hpp); no mapped id
+        // that systemd can. The project's id map has exchanged the user and the agent before (runner/root/mount/mounts.hpp); no mapped id
         // gives the agent a right, as it has no capability to use it with.
         knows_other_ids(features, plan.agent, plan.agent_group) ? UnitProperty{"PrivateUsersEx", std::string("identity")}
                                                                 : UnitProperty{"PrivateUsers", true},
-        // Kernel. ProtectKernelTunables=: runner/root/view/kernel_files.hpp.
+        // Kernel. ProtectKernelTunables=: runner/root/view/root_tree.hpp.
         {"ProtectKernelModules", true},
         {"ProtectKernelLogs", true},
         {"ProtectControlGroups", true},

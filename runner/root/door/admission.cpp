@@ -6,9 +6,8 @@
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/door/authenticate.hpp"
-#include "runner/root/session/session_list.hpp"
-#include "runner/root/session/version_stamp.hpp"
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <thread>
 

@@ -11,7 +11,6 @@
 #include "runner/as_agent/replacement.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/session/version_stamp.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <array>

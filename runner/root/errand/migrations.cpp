@@ -7,7 +7,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/hook_process.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/session/version_stamp.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>

@@ -2,9 +2,10 @@
 #include "runner/root/launch/phases.hpp"
 
 #include "runner/plan/limits.hpp"
-#include "runner/root/confined/placeholder_removal.hpp"
 #include "runner/root/confined/root_confinement.hpp"
-#include "runner/root/confined/supervise.hpp"
+#include "runner/root/confined/session_end.hpp"
+#include "runner/root/door/admission.hpp"
+#include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/session/scratch.hpp"
 
@@ -30,11 +31,11 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
         entered.record.take_usage(sandbox.usage());
         reached = sandbox.limit_events();
     };
-    return run_recorded(entered.record, session.asked, sandbox, entered.teller(), [&] {
+    return session.ending.run_recorded([&] {
         const Session watched{entered.wrapper, entered.to_wrapper,       heard.receiver, launched.control, entered.termination,
                               hand_over,       session.early.messages(), before_agent,   after_agent,      [&] { placeholders.begin(); }};
         const AgentEnded seen = supervise(sandbox, watched, std::move(presented.terminal));
-        session.end.sandbox_has_ended();
+        session.ending.sandbox_has_ended();
         release_scratch(view.scratch);
         return seen;
     });
@@ -60,8 +61,8 @@ void finish(Entered &entered, OpenedSession &session, BuiltView &view, Launched 
     // What concerns the user's repository is over before they hear of the end: git stops where a commondir goes while it looks.
     release_project(entered.root, view.tree);
     placeholders.finish(in_seconds(1));
-    entered.to_wrapper.tell(ended);                              // nobody waits for the removal of the rest
-    if (!session.asked.was_asked()) launched.leftovers.finish(); // else the administrator waits for the end of all of it
+    entered.to_wrapper.tell(ended);                               // nobody waits for the removal of the rest
+    if (!session.ending.was_asked()) launched.leftovers.finish(); // else the administrator waits for the end of all of it
 }
 
 } // namespace

@@ -9,8 +9,7 @@
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
-#include "runner/root/view/kernel_files.hpp"
-#include "runner/root/view/session_terminal.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <tuple>
 
@@ -44,7 +43,7 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
 UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, const RootTree &tree)
 {
     auto ends = make_channel(); // the runner's, and the launcher's
-    session.end.sandbox_may_live();
+    session.ending.sandbox_may_live();
     entered.sandbox->start(plan_sandbox(entered, heard.project, session, tree), ends.second);
     ends.second.reset();
     heard.guards.end_search();
@@ -99,7 +98,7 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         entered.tell(git_identity.show(session.directory, session.watch, heard.guards.repository_config()));
         return synced;
     } catch (...) {
-        session.end.end_after(std::current_exception());
+        session.ending.end_after(std::current_exception());
         throw;
     }
 }

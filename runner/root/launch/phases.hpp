@@ -4,17 +4,14 @@
 
 #include "common/decide/agent_places.hpp"
 #include "runner/plan/environment.hpp"
-#include "runner/root/confined/asked_end.hpp"
-#include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox.hpp"
+#include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_record.hpp"
 #include "runner/root/session/state_directory.hpp"
 #include "runner/root/session/to_wrapper.hpp"
-#include "runner/root/view/home_mounts.hpp"
 #include "runner/root/view/protect.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/launch_record.hpp"
@@ -88,8 +85,7 @@ struct OpenedSession {
     OpenedSession(Entered &entered, Heard &heard);
 
     const SessionDirectory directory;
-    SessionEnd end;
-    AskedEnd asked;
+    Ending ending;
     EarlyMessages early;
     const SessionWatch watch; // what ends the session meanwhile
     bool waited = false;      // for another start of the same agent

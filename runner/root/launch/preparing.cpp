@@ -121,8 +121,8 @@ Heard::Heard(Entered &entered)
 }
 
 OpenedSession::OpenedSession(Entered &entered, Heard &heard)
-    : directory(SessionDirectory::create(entered.root, entered.id, entered.caller.uid)), end(entered.root, *entered.sandbox, entered.id),
-      asked(directory, entered.record, entered.teller()),
+    : directory(SessionDirectory::create(entered.root, entered.id, entered.caller.uid)),
+      ending(entered.root, *entered.sandbox, entered.id, directory, entered.record, entered.teller()),
       early(heard.receiver), watch{entered.wrapper, entered.termination, heard.receiver.channel(), [this] { early.hear(); }},
       state(open_state(entered, *this)),
       project_path(place_of_project(heard.project.shown, entered.policy.projects.paths, state.home_path)),

@@ -5,7 +5,7 @@
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/docker_daemon.hpp"
-#include "runner/root/mount/mount_calls.hpp"
+#include "runner/root/mount/mounts.hpp"
 
 #include <array>
 #include <cstdint>

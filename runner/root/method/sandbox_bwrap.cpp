@@ -8,7 +8,6 @@
 #include "runner/root/method/method_program.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_list.hpp"
 
 #include <algorithm>
 #include <chrono>

@@ -1,5 +1,5 @@
 // Locks, and the file systems that cannot be trusted with them.
-#include "runner/root/session/file_lock.hpp"
+#include "runner/root/session/state_directory.hpp"
 
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"

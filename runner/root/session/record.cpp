@@ -2,7 +2,7 @@
 #include "runner/root/session/record.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
+#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
@@ -21,14 +21,9 @@
 
 namespace pi_agent {
 
-namespace {
-
-constexpr int journal_patience_milliseconds = 1000;
-
-} // namespace
-
 void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier)
 {
+    constexpr int journal_patience_milliseconds = 1000;
     const std::vector<JournalField> fields = record_fields(subject, event, identifier);
     if (send_to_journal(fields, journal_patience_milliseconds)) return;
     try {
@@ -50,8 +45,6 @@ void record_problem(const std::string &id, const std::string &text) noexcept
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): there is nobody else to tell
     }
 }
-
-const char *const record_file_path = "/var/log/pi-agent/record.jsonl";
 
 namespace {
 
@@ -81,9 +74,8 @@ UniqueFd open_directory()
 // Opened anew for each event, so that it can be moved away at any time.
 UniqueFd open_file(FdRef directory)
 {
-    UniqueFd file = open_or_throw(std::string("opening ") + record_file_path, directory, file_name,
-                                  O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
-    return file;
+    return open_or_throw(std::string("opening ") + record_file_path, directory, file_name,
+                         O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0600);
 }
 
 struct stat examine_file(FdRef file)
@@ -155,13 +147,8 @@ namespace {
 
 void read_lines(const std::string &path, const std::function<void(const std::string &line)> &visit)
 {
-    UniqueFd file;
-    try {
-        file = open_trusted(path, O_RDONLY | O_NONBLOCK, "record");
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT) return;
-        throw;
-    }
+    const UniqueFd file = if_there([&] { return open_trusted(path, O_RDONLY | O_NONBLOCK, "record"); });
+    if (!file) return;
     std::string rest;
     std::array<char, 65536> chunk{};
     for (;;) {

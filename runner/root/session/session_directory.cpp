@@ -9,24 +9,21 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/file_lock.hpp"
+#include "runner/root/session/state_directory.hpp"
 
 #include <algorithm>
-#include <charconv>
+#include <array>
+#include <climits>
 #include <fcntl.h>
-#include <functional>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
 namespace pi_agent {
-
-const char *const sessions_directory = "/run/pi-agent/sessions";
-const char *const user_link = "user";
-const char *const runner_link = "runner";
 
 namespace {
 
@@ -66,33 +63,39 @@ void mount_sessions(const AsRoot &root)
     make_shared(root, sessions_directory);
 }
 
+// The directory that was just made, locked; none where it is gone. Another start's sweep may hold it for the moment that it takes to look
+// at it, or to remove it.
+UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
+{
+    UniqueFd directory = try_open_session(sessions, id);
+    if (!directory) return directory;
+    if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
+        refuse_to_wait("looking at this one's directory");
+    if (examine(directory, "examining the session directory").st_nlink == 0) directory.reset();
+    return directory;
+}
+
 // Never through a link, nor into what is mounted there: openat2 refuses to cross. None when it cannot be opened (errno).
 UniqueFd try_enter(FdRef directory, const std::string &name)
 {
-    return open_resolved(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
+    open_how how{};
+    how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
 }
 
 // Removes `name` and what is beneath it: directories, and the links and small files that stand for mount points, without ever leaving this
 // tmpfs: a project that could not be unmounted is out of reach. Missing is fine: the unit's own cleanup may be at work too.
-void remove_skeleton(FdRef directory);
-
 void remove_directory(FdRef directory, const std::string &name)
 {
     const UniqueFd child = try_enter(directory, name);
+    if (!child && errno == ENOENT) return;
+    if (!child && errno != ENOTDIR && errno != ELOOP) throw_errno("removing a session's mount points");
     if (child)
-        remove_skeleton(child);
-    else if (errno == ENOENT)
-        return;
-    else if (errno != ENOTDIR && errno != ELOOP)
-        throw_errno("removing a session's mount points");
+        for (const auto &inner : names_in(child))
+            remove_directory(child, inner);
     if (unlinkat(directory.get(), name.c_str(), child ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
         throw_errno("removing a session's mount points");
-}
-
-void remove_skeleton(FdRef directory)
-{
-    for (const auto &name : names_in(directory))
-        remove_directory(directory, name);
 }
 
 // Only mounts directly on our own mount points, whose paths nobody else can change. What is mounted below one of them lies on paths that a
@@ -123,9 +126,7 @@ UniqueFd open_sessions()
 
 UniqueFd try_open_session(FdRef sessions, const std::string &id)
 {
-    UniqueFd session = UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!session) require_gone("opening the session directory");
-    return session;
+    return open_if_there("opening the session directory", sessions, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 UniqueFd open_runtime_directory()
@@ -136,23 +137,6 @@ UniqueFd open_runtime_directory()
     if (fchmod(directory.get(), 0700) != 0) throw_errno(std::string("setting the mode of ") + parent_directory);
     return directory;
 }
-
-namespace {
-
-// The directory that was just made, locked; none where it is gone. Another start's sweep may hold it for the moment that it takes to look
-// at it, or to remove it.
-UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
-{
-    UniqueFd directory = try_open_session(sessions, id);
-    if (!directory) return directory;
-    if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
-        refuse_to_wait("looking at this one's directory");
-    const struct stat facts = examine(directory, "examining the session directory");
-    if (facts.st_nlink == 0) directory.reset();
-    return directory;
-}
-
-} // namespace
 
 SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string &id, Uid user)
 {
@@ -177,8 +161,10 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
 UniqueFd SessionDirectory::make_directory(const std::string &relative) const
 {
     UniqueFd current = open_beneath(fd_, "", O_RDONLY | O_DIRECTORY);
-    for (const auto part : split(relative, '/')) {
-        const std::string name(part);
+    std::size_t start = 0;
+    while (start < relative.size()) {
+        const std::size_t slash = std::min(relative.find('/', start), relative.size());
+        const std::string name = relative.substr(start, slash - start);
         if (mkdirat(current.get(), name.c_str(), 0755) == 0) {
             if (fchmodat(current.get(), name.c_str(), 0755, 0) != 0) throw_errno("setting the mode of a mount point");
         } else if (errno != EEXIST) {
@@ -187,6 +173,7 @@ UniqueFd SessionDirectory::make_directory(const std::string &relative) const
         UniqueFd next = try_enter(current, name); // nothing of ours is made on the host
         if (!next) throw_errno("opening a mount point");
         current = std::move(next);
+        start = slash + 1;
     }
     return current;
 }
@@ -200,9 +187,8 @@ UniqueFd SessionDirectory::make_file(const std::string &name) const
 
 UniqueFd SessionDirectory::make_late_file(const std::string &name) const
 {
-    if (!has(name)) return make_file(name);
-    UniqueFd file = open_or_throw("opening a file in the session directory", fd_, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
-    return file;
+    return has(name) ? open_or_throw("opening a file in the session directory", fd_, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
+                     : make_file(name);
 }
 
 bool SessionDirectory::has(const std::string &name) const
@@ -224,57 +210,32 @@ void SessionDirectory::unlock() const
 
 std::string read_session_link(FdRef session, const char *name)
 {
-    std::string text = read_link(session, name);
-    if (text.empty()) require_gone(std::string("reading the link ") + name + " in the session directory");
-    return text;
+    std::array<char, PATH_MAX> text{};
+    const ssize_t length = readlinkat(session.get(), name, text.data(), text.size());
+    if (length < 0) require_gone(std::string("reading the link ") + name + " in the session directory");
+    return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
 }
 
 bool session_exists(const AsRoot & /*root*/, const std::string &id)
 {
-    try {
-        return has_name(open_sessions(), id, "looking for the session " + id);
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw; // no session since boot
-        return false;
-    }
+    return if_there([&] { return has_name(open_sessions(), id, "looking for the session " + id); }); // else no session since boot
 }
 
-namespace {
-
-UniqueFd open_sessions_for(const std::string &id)
+void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest, Leave leave)
 {
     if (!is_session_id(id)) throw Failure(ExitStatus::usage, "not a session id");
-    return open_sessions();
-}
-
-// None when it is gone, or `rest` left something.
-UniqueFd unmount(const AsRoot &root, FdRef sessions, const std::string &id, const RemoveRest &rest)
-{
-    UniqueFd session = try_open_session(sessions, id);
-    if (!session) return session;
-    fault_point("removing");
-    unmount_all(root, std::string(sessions_directory) + "/" + id);
-    fault_point("unmounted");
-    for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
-        remove_directory(session, name);
-    if (rest && !rest(session)) session.reset();
-    return session;
-}
-
-} // namespace
-
-void unmount_session(const AsRoot &root, const std::string &id, const RemoveRest &rest)
-{
-    unmount(root, open_sessions_for(id), id, rest);
-}
-
-void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest)
-{
-    const UniqueFd sessions = open_sessions_for(id);
+    const UniqueFd sessions = open_sessions();
     {
-        const UniqueFd session = unmount(root, sessions, id, rest);
+        const UniqueFd session = try_open_session(sessions, id);
         if (!session) return;
-        remove_skeleton(session);
+        fault_point("removing");
+        unmount_all(root, std::string(sessions_directory) + "/" + id);
+        fault_point("unmounted");
+        for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
+            remove_directory(session, name);
+        if ((rest && !rest(session)) || leave == Leave::directory) return;
+        for (const auto &name : names_in(session))
+            remove_directory(session, name);
     }
     if (unlinkat(sessions.get(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing the session directory");
 }

@@ -1,15 +1,12 @@
 // Creates, checks and locks the state of one user.
 #include "runner/root/session/state_directory.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/file_lock.hpp"
 
 #include <fcntl.h>
-#include <string_view>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,7 +57,7 @@ UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid
     struct stat facts = examine(directory, "examining " + path);
     if (made || is_half_made(directory, facts)) {
         if (fchown(directory.get(), uid, gid) != 0 || fchmod(directory.get(), mode) != 0) throw_errno("setting owner and mode of " + path);
-        if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
+        facts = examine(directory, "examining " + path);
     }
     if (facts.st_uid != uid || facts.st_gid != gid)
         throw Failure(ExitStatus::configuration,
@@ -89,19 +86,18 @@ StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &
     return state;
 }
 
-UniqueFd open_meta_file(const StateDirectory &state, const char *name)
+UniqueFd open_meta_file(const StateDirectory &state, const char *name, int flags)
 {
-    UniqueFd file = open_or_throw(std::string("opening meta/") + name + " of " + state.home_path, state.meta, name,
-                                  O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    UniqueFd file = UniqueFd::adopt(openat(state.meta.get(), name, flags | O_NOFOLLOW | O_CLOEXEC, 0600));
+    const bool is_absent = (flags & O_CREAT) == 0 && errno == ENOENT;
+    if (!file && !is_absent) throw_errno(std::string("opening meta/") + name + " of " + state.home_path);
     return file;
 }
 
 std::optional<std::string> read_meta_file(const StateDirectory &state, const char *name, std::size_t limit)
 {
-    const UniqueFd file = UniqueFd::adopt(openat(state.meta.get(), name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!file && errno == ENOENT) return std::nullopt;
-    if (!file) throw_errno(std::string("opening meta/") + name + " of " + state.home_path);
-    return read_whole(file, limit, std::string("meta/") + name + " of " + state.home_path);
+    const UniqueFd file = open_meta_file(state, name, O_RDONLY);
+    return file ? std::optional(read_whole(file, limit, std::string("meta/") + name + " of " + state.home_path)) : std::nullopt;
 }
 
 void write_meta_file(const StateDirectory &state, const char *name, const std::string &content)
