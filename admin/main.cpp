@@ -34,35 +34,35 @@ std::string usage_problem(const CLI::App &app, const CLI::ParseError &error, std
     if (!chosen.empty()) return fmt::format("{}; see 'pi-agentctl {} --help'", error.what(), chosen.front()->get_name());
     if (first.empty() || first.front() == '-') return std::string(error.what()) + "; see 'pi-agentctl --help'";
     std::vector<std::string> names;
-    for (const auto *command : app.get_subcommands([](const CLI::App * /*any*/) { return true; }))
+    for (const auto *command : commands_below(app))
         names.push_back(command->get_name());
     const auto hint = did_you_mean(first, {names.begin(), names.end()});
     return fmt::format("there is no command {}{}", quote(first), hint.empty() ? "; see 'pi-agentctl --help'" : hint);
 }
 
 // The command looks at options of `app` when it runs.
-Action parse_command_line(CLI::App &app, int argc, char **argv)
+Deed parse_command_line(CLI::App &app, int argc, char **argv)
 {
     app.set_version_flag("--version", std::string("pi-agentctl ") + build::version);
     app.set_help_all_flag("--help-all", "Print the help of every command and exit");
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
     app.footer(std::string("The policy is ") + policy_path + ". " + footer);
-    Action chosen;
+    Deed chosen;
     add_policy_commands(app, chosen);
     add_session_commands(app, chosen);
-    add_state_commands(app, chosen);
     add_diagnosis_commands(app, chosen);
-    add_render_command(app, chosen);
-    if (argc > 1 && std::string_view(argv[1]) == "complete") // not of app: it says what the others are
+    const std::string_view first = argc > 1 ? argv[1] : "";
+    const std::string_view second = argc > 2 ? argv[2] : "";
+    if (first == "complete") // not of app: it says what the others are
         return [text = complete(app, {argv + 2, argv + argc})] { std::cout << text; };
-    if (argc > 2 && std::string_view(argv[1]) == "shell" && std::string_view(argv[2]) != "--help" && std::string_view(argv[2]) != "-h") {
+    if (first == "shell" && argc > 2 && second != "--help" && second != "-h") {
         std::vector<std::string> words(argv + 2, argv + argc);
         if (words.front() == "--") words.erase(words.begin());
         return [words] { become_shell(words); };
     }
     // As other tools have it: help, and help COMMAND.
     std::vector<const char *> words(argv, argv + argc);
-    if (argc > 1 && std::string_view(argv[1]) == "help") {
+    if (first == "help") {
         words.erase(words.begin() + 1);
         words.push_back("--help");
     }
@@ -75,11 +75,11 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
     } catch (const CLI::CallForVersion &version) {
         return [text = std::string(version.what())] { std::cout << text << '\n'; };
     } catch (const CLI::ParseError &error) {
-        throw Failure(ExitStatus::usage, usage_problem(app, error, argc > 1 ? argv[1] : ""));
+        throw Failure(ExitStatus::usage, usage_problem(app, error, first));
     }
     if (chosen) return chosen;
     std::string names;
-    for (const auto *command : app.get_subcommands([](const CLI::App * /*any*/) { return true; }))
+    for (const auto *command : commands_below(app))
         names += (names.empty() ? "" : ", ") + command->get_name();
     throw Failure(ExitStatus::usage, "no command given: one of " + names + "; see 'pi-agentctl --help'");
 }

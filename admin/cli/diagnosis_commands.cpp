@@ -1,95 +1,85 @@
-// The command line of the commands that look: doctor, explain, why, shell, version.
+// The command line of the commands that look, and write down what they see: doctor, explain, why, shell, version, render.
 #include "admin/cli/commands.hpp"
 #include "admin/diagnose/doctor.hpp"
 #include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
 #include "admin/diagnose/why.hpp"
+#include "admin/render/render.hpp"
 #include "admin/sessions/sessions.hpp"
 
+#include <fmt/ranges.h>
 #include <iostream>
-#include <vector>
 
 namespace pi_agent {
 
 namespace {
 
 struct DiagnosisOptions {
-    std::string user;
-    std::string directory;
+    DoctorOptions doctor;
+    WhyOptions why;
+    RenderOptions render;
+    std::optional<std::string> user, directory;
     bool json = false;
     std::vector<std::string> arguments;
 };
 
-void add_doctor(CLI::App &app, Action &chosen)
+void add_cwd(CLI::App *command, std::optional<std::string> &directory, const char *help)
 {
-    const auto all = std::make_shared<DiagnosisOptions>();
-    const auto options = std::make_shared<DoctorOptions>();
-    auto *doctor =
-        app.add_subcommand("doctor", "Look for every way around pi and every reason why it would not start, and try the sandbox");
-    const auto *user =
-        doctor->add_option("--user", all->user, "Who tries the sandbox; without it the first user who has a root")->type_name("NAME");
-    doctor->add_flag("--attack", options->attack, "Print everything that the sandbox was tried with, and what came of it");
-    doctor->add_flag("--json", options->json, "Print JSON");
-    on(doctor, chosen, [all, options, user] {
-        options->user = given(user, all->user);
-        run_doctor(*options, std::cout);
-    });
+    add_optional(command, "--cwd", directory, help)->type_name("DIRECTORY");
 }
 
-void add_explain(CLI::App &app, Action &chosen)
+void add_render(CLI::App &app, Deed &chosen, const std::shared_ptr<DiagnosisOptions> &all)
 {
-    const auto all = std::make_shared<DiagnosisOptions>();
-    auto *explain = app.add_subcommand("explain", "Explain what the policy grants to a user, and where");
-    const auto *user =
-        explain->add_option("--user", all->user, "Whose access; without it your own, and for root a list of everybody")->type_name("NAME");
-    const auto *directory = explain->add_option("--cwd", all->directory, "The directory to start pi in")->type_name("DIRECTORY");
-    explain->add_flag("--json", all->json, "Print JSON");
-    on(explain, chosen,
-       [all, user, directory] { run_explain(given(user, all->user), given(directory, all->directory), all->json, std::cout); });
-}
-
-void add_why(CLI::App &app, Action &chosen)
-{
-    const auto all = std::make_shared<DiagnosisOptions>();
-    const auto options = std::make_shared<WhyOptions>();
-    auto *why = app.add_subcommand("why", "Say whether the agent may read or write paths, by which rule, and which key changes it");
-    why->add_option("PATH", options->paths, "What to ask about; relative paths count from the directory")->required();
-    const auto *user = why->add_option("--user", all->user, "Whose agent; without it your own")->type_name("NAME");
-    const auto *directory = why->add_option("--cwd", all->directory, "Where pi would be started; without it here")->type_name("DIRECTORY");
-    why->add_flag("--json", options->json, "Print JSON");
-    on(why, chosen, [all, options, user, directory] {
-        options->user = given(user, all->user);
-        options->directory = given(directory, all->directory);
-        run_why(*options, std::cout);
-    });
-}
-
-// Only for help and completion: main.cpp takes the words, for options are bash's.
-void add_shell(CLI::App &app, Action &chosen)
-{
-    const auto all = std::make_shared<DiagnosisOptions>();
-    auto *shell = app.add_subcommand("shell", "Start a shell in the agent's place, in this directory: what it sees, the agent sees");
-    shell->add_option("ARGUMENT", all->arguments, "Arguments of bash, options too: shell -c 'ls /'");
-    on(shell, chosen, [all] { become_shell(all->arguments); });
-}
-
-void add_version(CLI::App &app, Action &chosen)
-{
-    const auto all = std::make_shared<DiagnosisOptions>();
-    auto *version = app.add_subcommand("version", "Print the versions of pi-agent, systemd, the kernel and, as root, the agent");
-    version->add_flag("--json", all->json, "Print JSON");
-    on(version, chosen, [all] { run_version(all->json, std::cout); });
+    auto &options = all->render;
+    options.image = default_image();
+    auto *render =
+        add_command(app, chosen, "render", "Write what a start of pi would be given for an engine that exists: a container, a unit, a job",
+                    [all] { run_render(all->render, std::cout); });
+    render->add_option("--target", options.target, fmt::format("What to write: {}", fmt::join(render_targets(), ", ")))
+        ->type_name("TARGET")
+        ->required();
+    add_user(render, options.user, "Whose access; all targets but seccomp want it");
+    add_cwd(render, options.directory, "Where pi would be started; all targets but seccomp want it");
+    render->add_option("--image", options.image, "The image of a container")->type_name("IMAGE")->capture_default_str();
+    render->add_option("--volume", options.volume, "Where a cluster has the workspaces: SERVER:/EXPORT of NFS, or efs:fs-ID:fsap-ID")
+        ->type_name("VOLUME");
+    render->add_option("ARGUMENT", options.arguments, "Arguments of the agent, after --");
 }
 
 } // namespace
 
-void add_diagnosis_commands(CLI::App &app, Action &chosen)
+void add_diagnosis_commands(CLI::App &app, Deed &chosen)
 {
-    add_doctor(app, chosen);
-    add_explain(app, chosen);
-    add_why(app, chosen);
-    add_shell(app, chosen);
-    add_version(app, chosen);
+    const auto all = std::make_shared<DiagnosisOptions>();
+    auto *doctor =
+        add_command(app, chosen, "doctor", "Look for every way around pi and every reason why it would not start, and try the sandbox",
+                    [all] { run_doctor(all->doctor, std::cout); });
+    add_user(doctor, all->doctor.user, "Who tries the sandbox; without it the first user who has a root");
+    doctor->add_flag("--attack", all->doctor.attack, "Print everything that the sandbox was tried with, and what came of it");
+    add_json(doctor, all->doctor.json);
+
+    auto *explain = add_command(app, chosen, "explain", "Explain what the policy grants to a user, and where",
+                                [all] { run_explain(all->user, all->directory, all->json, std::cout); });
+    add_user(explain, all->user, "Whose access; without it your own, and for root a list of everybody");
+    add_cwd(explain, all->directory, "The directory to start pi in");
+    add_json(explain, all->json);
+
+    auto *why = add_command(app, chosen, "why", "Say whether the agent may read or write paths, by which rule, and which key changes it",
+                            [all] { run_why(all->why, std::cout); });
+    why->add_option("PATH", all->why.paths, "What to ask about; relative paths count from the directory")->required();
+    add_user(why, all->why.user, "Whose agent; without it your own");
+    add_cwd(why, all->why.directory, "Where pi would be started; without it here");
+    add_json(why, all->why.json);
+
+    // Only for help and completion: main.cpp takes the words, for options are bash's.
+    auto *shell = add_command(app, chosen, "shell", "Start a shell in the agent's place, in this directory: what it sees, the agent sees",
+                              [all] { become_shell(all->arguments); });
+    shell->add_option("ARGUMENT", all->arguments, "Arguments of bash, options too: shell -c 'ls /'");
+
+    auto *version = add_command(app, chosen, "version", "Print the versions of pi-agent, systemd, the kernel and, as root, the agent",
+                                [all] { run_version(all->json, std::cout); });
+    add_json(version, all->json);
+    add_render(app, chosen, all);
 }
 
 } // namespace pi_agent
