@@ -1,7 +1,7 @@
 // Asking a user's login shell.
 #include "admin/diagnose/faults.hpp"
 
-#include "admin/programs/user_program.hpp"
+#include "admin/programs/program.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"

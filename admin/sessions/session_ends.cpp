@@ -1,7 +1,7 @@
 // Judging each live session by the policy as it is now.
 #include "admin/sessions/sessions.hpp"
 
-#include "admin/programs/program_unit.hpp"
+#include "admin/programs/program.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
