@@ -4,7 +4,6 @@
 #include "admin/diagnose/check.hpp"
 #include "admin/host/policy_files.hpp"
 #include "admin/host/root_files.hpp"
-#include "admin/text/editor.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/host/beneath.hpp"

@@ -2,7 +2,7 @@
 #include "admin/host/policy_files.hpp"
 
 #include "admin/host/root_files.hpp"
-#include "admin/text/text_diff.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
 #include "common/base/text.hpp"

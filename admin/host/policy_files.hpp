@@ -17,7 +17,7 @@ using PolicyFiles = std::vector<PolicySource>;
 
 bool are_same(const PolicyFiles &one, const PolicyFiles &other);
 
-// The difference as text, file by file (admin/text/text_diff.hpp).
+// The difference as text, file by file (admin/text/terminal.hpp).
 std::string difference_of(const PolicyFiles &before, const PolicyFiles &after);
 
 // The file of the policy that `name` means: the main one, or one of policy.d, by its path or by its name there, or users.d/NAME.yaml; it

@@ -36,7 +36,7 @@ public:
     Changes(bool dry_run, std::ostream &out) : dry_run_(dry_run), out_(out) {}
 
     // Does `action` and then says so; `what` reads as an order, e.g. "create the account pi-agent". A dry run shows `difference` too, the
-    // lines of a file that would change (admin/text/text_diff.hpp).
+    // lines of a file that would change (admin/text/terminal.hpp).
     template <typename Action>
     void make(const std::string &what, const Action &action, const std::string &difference = {})
     {

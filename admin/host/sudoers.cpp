@@ -3,7 +3,7 @@
 
 #include "admin/host/root_files.hpp"
 #include "admin/programs/program.hpp"
-#include "admin/text/text_diff.hpp"
+#include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"

@@ -1,5 +1,5 @@
 // Choosing by trust in who set a variable.
-#include "admin/text/editor.hpp"
+#include "admin/text/terminal.hpp"
 
 #include "admin/programs/program.hpp"
 #include "common/base/error.hpp"
@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdlib>
 #include <fcntl.h>
+#include <iterator>
 #include <sstream>
 
 namespace pi_agent {
@@ -23,22 +24,10 @@ bool was_called_by_somebody(const Variable &variable)
     return std::any_of(traces.begin(), traces.end(), [&](const char *name) { return variable(name).has_value(); });
 }
 
-std::vector<std::string> split_words(const std::string &value)
-{
-    std::vector<std::string> words;
-    std::istringstream stream(value);
-    for (std::string word; stream >> word;)
-        words.push_back(word);
-    return words;
-}
-
 // Terminal types and languages are such words. A slash would name a file that a library reads.
 bool is_plain_value(const std::string &value)
 {
-    return !value.empty() && std::all_of(value.begin(), value.end(), [](char byte) {
-        const bool letter = (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9');
-        return letter || byte == '.' || byte == '_' || byte == '-' || byte == '+' || byte == '@';
-    });
+    return !value.empty() && is_made_of(value, "._-+@");
 }
 
 void require_trusted(const std::string &program, const std::string &variable)
@@ -66,7 +55,8 @@ std::vector<std::string> choose_editor(const Variable &variable)
 {
     if (!was_called_by_somebody(variable) || !defence_is_on("editor-choice")) {
         for (const auto *name : {"SUDO_EDITOR", "VISUAL", "EDITOR"}) {
-            auto words = split_words(variable(name).value_or(""));
+            std::istringstream value(variable(name).value_or(""));
+            std::vector<std::string> words(std::istream_iterator<std::string>(value), {});
             if (words.empty()) continue;
             require_trusted(words.front(), name);
             return words;

@@ -41,19 +41,10 @@ std::string read_draft(const std::string &path)
     return text;
 }
 
-namespace {
-
-bool can_ask()
-{
-    return ::isatty(STDIN_FILENO) == 1;
-}
-
-} // namespace
-
 char ask_letter(const std::string &question, const std::string &letters)
 {
     std::string answer;
-    while (can_ask()) {
+    while (::isatty(STDIN_FILENO) == 1) {
         std::cout.flush();
         std::cerr << question << ' ' << std::flush;
         if (!std::getline(std::cin, answer)) break;
@@ -65,7 +56,7 @@ char ask_letter(const std::string &question, const std::string &letters)
 void require_consent(const std::string &question, bool yes)
 {
     if (yes) return;
-    if (!can_ask())
+    if (::isatty(STDIN_FILENO) != 1)
         throw Failure(ExitStatus::usage, question + " This needs a confirmation; when standard input is no terminal, say --yes");
     if (ask_letter(question + " (y or n)", "yn") != 'y') throw Nothing("nothing is changed");
 }
@@ -162,14 +153,10 @@ std::optional<std::string> read_again(const std::string &file)
 
 std::string prefix_lines(const std::string &prefix, const std::string &text)
 {
-    std::string lines;
-    std::size_t start = 0;
-    while (start <= text.size()) {
-        const auto end = std::min(text.find('\n', start), text.size());
-        lines += prefix + text.substr(start, end - start) + '\n';
-        start = end + 1;
-    }
-    return lines;
+    std::string lines = prefix;
+    for (const char byte : text)
+        lines += byte == '\n' ? '\n' + prefix : std::string(1, byte);
+    return lines + '\n';
 }
 
 std::string show_problems(const std::vector<Diagnostic> &diagnostics, const std::string &prefix, const TextOfFile &text_of_file)
