@@ -5,7 +5,6 @@
 #include "admin/diagnose/check.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
-#include "admin/host/hidden_places.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"

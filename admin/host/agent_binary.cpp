@@ -1,7 +1,6 @@
 // Where the agent is installed, and whether npm put it there for all.
 #include "admin/host/agent_binary.hpp"
 
-#include "admin/host/hidden_places.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
@@ -14,11 +13,12 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <fcntl.h>
+#include <filesystem>
 #include <optional>
 #include <set>
 #include <sys/stat.h>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -31,19 +31,15 @@ constexpr mode_t hidden_mode = 0750;
 constexpr mode_t open_mode = 0755;
 constexpr const char *program_name = "agent's program"; // in messages
 
-std::string read_link(const std::string &path)
-{
-    std::vector<char> target(PATH_MAX);
-    const auto length = ::readlink(path.c_str(), target.data(), target.size());
-    if (length < 0) throw_errno("cannot read the link " + path);
-    return {target.data(), static_cast<std::size_t>(length)};
-}
-
 // The wrapper lies beside this program. An agent.binary that is the wrapper would start itself, and hiding it would hide pi.
 bool is_wrapper(const struct stat &program)
 {
+    constexpr const char *own = "/proc/self/exe";
+    std::error_code problem;
+    const auto directory = std::filesystem::read_symlink(own, problem).parent_path();
+    if (problem) throw SystemFailure(problem.value(), std::string("cannot read the link ") + own);
     struct stat wrapper {};
-    const auto path = parent_of(read_link("/proc/self/exe")) + "/" + build::command_name;
+    const auto path = directory / build::command_name;
     return ::stat(path.c_str(), &wrapper) == 0 && wrapper.st_dev == program.st_dev && wrapper.st_ino == program.st_ino;
 }
 
@@ -147,12 +143,7 @@ std::optional<HidingPlace> hiding_place_of(const AsRoot & /*root*/, const Policy
 
 std::optional<HidingPlace> hiding_place_if_there(const AsRoot &root, const Policy &policy)
 {
-    try {
-        return hiding_place_of(root, policy);
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw;
-        return std::nullopt;
-    }
+    return if_there([&] { return hiding_place_of(root, policy); });
 }
 
 void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes)

@@ -4,7 +4,6 @@
 #include "admin/host/root_files.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
@@ -70,15 +69,10 @@ void require_name(const std::string &name)
 
 std::optional<PolicyFiles> read_kept(const char *name)
 {
-    std::string text;
+    const auto text = if_there([&] { return std::optional(read_trusted_file(path_of(name), size_limit, "policy that was applied")); });
+    if (!text) return std::nullopt;
     try {
-        text = read_trusted_file(path_of(name), size_limit, "policy that was applied");
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT) return std::nullopt;
-        throw;
-    }
-    try {
-        const auto json = nlohmann::json::parse(text);
+        const auto json = nlohmann::json::parse(*text);
         if (json.at("version") != format_version)
             throw Failure(ExitStatus::configuration, path_of(name) + " is of another version of pi-agent");
         PolicyFiles files;
@@ -130,15 +124,18 @@ std::string policy_file_named(const std::string &name)
 UniqueFd open_policy_directory(const AsRoot & /*root*/, const std::string &path)
 {
     const auto directory = split_last(path).first;
-    if (directory == directory_of_parts(policy_path) || directory == directory_of_users(policy_path)) {
-        const auto [above, below] = split_last(directory);
-        const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
-        const bool is_new = ::mkdirat(parent.get(), below.c_str(), 0700) == 0;
-        if (!is_new && errno != EEXIST) throw_errno("cannot create " + directory);
-        // Users read the policy, whatever root's umask is.
-        if (is_new && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
-    }
+    if (directory == directory_of_parts(policy_path) || directory == directory_of_users(policy_path)) make_policy_directory(directory);
     return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
+}
+
+void make_policy_directory(const std::string &directory)
+{
+    const auto [above, below] = split_last(directory);
+    const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
+    const bool is_new = ::mkdirat(parent.get(), below.c_str(), 0700) == 0;
+    if (!is_new && errno != EEXIST) throw_errno("cannot create " + directory);
+    // Users read the policy, whatever root's umask is.
+    if (is_new && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
 }
 
 bool are_same(const PolicyFiles &one, const PolicyFiles &other)
@@ -210,15 +207,11 @@ void keep_applied(const AsRoot &root, const PolicyFiles &files)
 
 void forget_applied(const AsRoot & /*root*/, Changes &changes)
 {
-    const auto [above, name] = split_last(applied_directory);
-    UniqueFd directory;
-    try {
-        directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT) return;
-        throw;
-    }
-    changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&, parent = above, own = name] {
+    const auto directory =
+        if_there([] { return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies"); });
+    if (!directory) return;
+    changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&] {
+        const auto [parent, own] = split_last(applied_directory);
         for (const std::string file : {last_name, previous_name, hidden_name})
             for (const auto &kept : {file, file + ".new"}) // the latter where a write failed
                 remove_root_file(directory, kept, path_of(kept.c_str()));

@@ -26,6 +26,8 @@ std::string policy_file_named(const std::string &name);
 
 // The directory that holds such a file; policy.d and users.d are made where they are missing.
 UniqueFd open_policy_directory(const AsRoot &root, const std::string &path);
+// Makes such a directory, or that of the main file, unless it is there. Throws where others than root could lead it elsewhere.
+void make_policy_directory(const std::string &directory);
 
 // Makes `wanted` the installed policy, root 0644: all its files are written before the first takes its place, so that a full disk leaves
 // the policy as it was; files of policy.d and users.d that are not wanted go last.
@@ -34,7 +36,7 @@ void install_policy_files(const AsRoot &root, const PolicyFiles &installed, cons
 // What apply keeps, in /var/lib/pi-agent/applied, root 0700: the policy that was last applied, and the one that was applied before that and
 // was another. The place is fixed, because state_dir is a part of the policy.
 extern const char *const applied_directory;
-constexpr const char *hidden_name = "hidden.json"; // of admin/host/hidden_places.hpp, which goes with the directory
+constexpr const char *hidden_name = "hidden.json"; // of admin/host/hidden_places.cpp, which goes with the directory
 struct AppliedPolicies {
     std::optional<PolicyFiles> last, previous;
 };
