@@ -117,16 +117,31 @@ private:
     bool is_tried_ = false;
 };
 
-// What an action failed with; empty when it did not.
-template <typename Action>
-std::string problem_of(const Action &action)
+// Whatever is wrong with it: what cannot be read as a policy is no obstacle to putting another one there.
+PolicyFiles read_installed()
 {
     try {
-        action();
+        return read_policy_sources(policy_path);
+    } catch (const PolicyError &) {
         return {};
-    } catch (const std::exception &failure) {
-        return failure.what();
     }
+}
+
+PolicyFiles choose(const AsRoot &root, const PolicyFiles &installed)
+{
+    auto applied = read_applied(root);
+    if (applied.last && !are_same(*applied.last, installed)) return std::move(*applied.last);
+    if (applied.previous) return std::move(*applied.previous);
+    throw Nothing("no earlier policy was applied on this host, so there is none to go back to");
+}
+
+void check_wanted(const PolicyFiles &wanted, const Observer &observer)
+{
+    const auto policy = parse_policy(wanted);
+    if (!policy.wrapper.enable) return; // the emergency stop needs nothing of the host
+    Problems problems;
+    check_host(policy, observer, Means::installed, problems);
+    problems.throw_if_any();
 }
 
 } // namespace
@@ -159,9 +174,11 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
         // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes, and where it cannot, the
         // sessions.
         out << to_string(policy.wrapper.where) << ": wrapper.enable is false: nobody may start pi\n";
-        rule_stays = problem_of([&] {
+        try {
             if (!build::is_system_managed) remove_sudoers(root, sudoers_directory, changes);
-        });
+        } catch (const std::exception &failure) {
+            rule_stays = failure.what();
+        }
         living = end_unauthorised_sessions(root, policy, changes);
         stop_empty_scopes(root, changes, warnings);
         if (!rule_stays.empty()) warnings << "pi-agentctl: warning: the sudo rule stays, and lets nobody start pi: " << rule_stays << '\n';
@@ -186,9 +203,8 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
 
 void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
 {
+    claim_root("apply", "changes the host, so only root can run it");
     const auto observer = Observer::self();
-    if (!observer.root())
-        throw Failure(ExitStatus::denied, "apply changes the host, so only root can run it; try 'sudo pi-agentctl apply'");
     auto lock = take_apply_lock(*observer.root());
     const auto files = read_policy_sources(policy_path);
     if (options.dry_run) {
@@ -198,43 +214,11 @@ void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &war
     apply_files(observer, std::move(lock), files, options, out, warnings);
 }
 
-namespace {
-
-// Whatever is wrong with it: what cannot be read as a policy is no obstacle to putting another one there.
-PolicyFiles read_installed()
-{
-    try {
-        return read_policy_sources(policy_path);
-    } catch (const PolicyError &) {
-        return {};
-    }
-}
-
-PolicyFiles choose(const AsRoot &root, const PolicyFiles &installed)
-{
-    auto applied = read_applied(root);
-    if (applied.last && !are_same(*applied.last, installed)) return std::move(*applied.last);
-    if (applied.previous) return std::move(*applied.previous);
-    throw Nothing("no earlier policy was applied on this host, so there is none to go back to");
-}
-
-void check_wanted(const PolicyFiles &wanted, const Observer &observer)
-{
-    const auto policy = parse_policy(wanted);
-    if (!policy.wrapper.enable) return; // the emergency stop needs nothing of the host
-    Problems problems;
-    check_host(policy, observer, Means::installed, problems);
-    problems.throw_if_any();
-}
-
-} // namespace
-
 void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
 {
     require_own_policy("rollback");
+    claim_root("rollback", "changes the host, so only root can run it");
     const auto observer = Observer::self();
-    if (!observer.root())
-        throw Failure(ExitStatus::denied, "rollback changes the host, so only root can run it; try 'sudo pi-agentctl rollback'");
     const auto &root = *observer.root();
     auto editing = take_edit_lock(root);
     const auto installed = read_installed();
@@ -258,6 +242,21 @@ void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std:
     } catch (const Failure &failure) {
         throw Failure(failure.status(), std::string("the files of the policy are those that came back, but: ") + failure.what());
     }
+}
+
+void run_sudoers(std::ostream &out, std::ostream &notes)
+{
+    const auto policy = load_policy(policy_path);
+    const auto sudo = installed_sudo_kind();
+    const auto text = sudoers_text(policy, policy_path, build::runner_path, sudo);
+    const auto visudo = visudo_of(sudo);
+    if (!has_program(visudo)) {
+        notes << "pi-agentctl: there is no visudo here, so nobody has checked this\n";
+    } else if (const auto result = run_program({visudo, "-c", "-f", "-"}, text); result.status != 0) {
+        throw Failure(ExitStatus::internal, visudo + " refuses the rule that was generated: " + one_line(result.output));
+    }
+    if (!policy.wrapper.enable) notes << "pi-agentctl: wrapper.enable is false: apply would install no rule, and remove the one there is\n";
+    out << text;
 }
 
 } // namespace pi_agent
