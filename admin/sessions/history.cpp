@@ -113,33 +113,6 @@ std::string outcome_of(const PastStart &start)
     return state_of(start);
 }
 
-nlohmann::json to_json(const PastStart &start)
-{
-    const auto time = [](const std::optional<std::uint64_t> &value) {
-        return value ? nlohmann::json(to_utc_time(*value)) : nlohmann::json(nullptr);
-    };
-    return {{"id", text_or_null(start.id)},
-            {"state", state_of(start)},
-            {"user", text_or_null(start.user)},
-            {"account", text_or_null(start.account)},
-            {"project", text_or_null(start.project)},
-            {"directory", text_or_null(start.directory)},
-            {"repository", text_or_null(start.repository)},
-            {"method", text_or_null(start.method)},
-            {"program", text_or_null(start.program)},
-            {"started", time(start.started_usec)},
-            {"ended", time(start.ended_usec)},
-            {"duration_usec", number_or_null(start.duration_usec)},
-            {"memory_peak_bytes", number_or_null(start.memory_peak)},
-            {"cpu_usec", number_or_null(start.cpu_usec)},
-            {"exit_code", number_or_null(start.exit_code)},
-            {"exit_signal", number_or_null(start.exit_signal)},
-            {"denied_status", number_or_null(start.refused)},
-            {"probe", start.is_probe},
-            {"reason", text_or_null(start.reason)},
-            {"said_by", start.said_by_root ? "root" : "user"}};
-}
-
 Row to_row(const PastStart &start)
 {
     return {to_local_time(start.first_usec()),
@@ -174,6 +147,31 @@ std::string to_line(const LogEntry &entry)
 }
 
 } // namespace
+
+// Not in a namespace without a name: nlohmann-json finds it by its argument.
+static void to_json(nlohmann::json &json, const PastStart &start)
+{
+    json = {{"id", text_or_null(start.id)},
+            {"state", state_of(start)},
+            {"user", text_or_null(start.user)},
+            {"account", text_or_null(start.account)},
+            {"project", text_or_null(start.project)},
+            {"directory", text_or_null(start.directory)},
+            {"repository", text_or_null(start.repository)},
+            {"method", text_or_null(start.method)},
+            {"program", text_or_null(start.program)},
+            {"started", time_or_null(start.started_usec)},
+            {"ended", time_or_null(start.ended_usec)},
+            {"duration_usec", number_or_null(start.duration_usec)},
+            {"memory_peak_bytes", number_or_null(start.memory_peak)},
+            {"cpu_usec", number_or_null(start.cpu_usec)},
+            {"exit_code", number_or_null(start.exit_code)},
+            {"exit_signal", number_or_null(start.exit_signal)},
+            {"denied_status", number_or_null(start.refused)},
+            {"probe", start.is_probe},
+            {"reason", text_or_null(start.reason)},
+            {"said_by", start.said_by_root ? "root" : "user"}};
+}
 
 std::uint64_t PastStart::first_usec() const
 {
@@ -237,12 +235,7 @@ void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::o
     const auto starts = to_history(read_record(query.since), query, is_live);
     if (::geteuid() != 0)
         notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
-    if (json) {
-        nlohmann::json list = nlohmann::json::array();
-        for (const auto &start : starts)
-            list.push_back(to_json(start));
-        return print_json({{"starts", list}}, out);
-    }
+    if (json) return print_json({{"starts", starts}}, out);
     if (starts.empty()) throw Nothing("the record has no such session or refusal");
     std::vector<Row> rows;
     for (const auto &start : starts)

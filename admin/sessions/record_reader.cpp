@@ -8,7 +8,6 @@
 #include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -165,11 +164,7 @@ std::string LogEntry::field(const std::string &name) const
 
 std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
 {
-    const std::string text = field(name);
-    std::uint64_t value = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
-    return value;
+    return parse_number(field(name));
 }
 
 bool LogEntry::is_roots() const

@@ -79,13 +79,7 @@ private:
 // What comes from the agent's account could be anything: a path of names, each of one component, and none that leads up.
 bool is_path_of_names(const std::string &path)
 {
-    for (std::size_t start = 0; start <= path.size();) {
-        const std::size_t end = std::min(path.find('/', start), path.size());
-        const std::string name = path.substr(start, end - start);
-        if (name.empty() || name == "." || name == ".." || name.find('\0') != std::string::npos) return false;
-        start = end + 1;
-    }
-    return true;
+    return !has_odd_component(path) && path.find('\0') == std::string::npos;
 }
 
 // No link is followed on the way: in a root the user's agent may have made it, and what is written here comes from the agent, too.
