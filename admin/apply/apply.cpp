@@ -3,8 +3,10 @@
 
 #include "admin/diagnose/canary_run.hpp"
 #include "admin/diagnose/check.hpp"
+#include "admin/diagnose/user_view.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
+#include "admin/host/policy_files.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
@@ -16,7 +18,6 @@
 #include "runner/root/session/version_stamp.hpp"
 
 #include <exception>
-#include <set>
 #include <utility>
 
 namespace pi_agent {
@@ -34,16 +35,6 @@ void require_fitting(const Policy &policy, const Observer &observer, const Apply
     if (!options.try_sandbox) warn(find_what_starts_lack(policy, observer), warnings);
 }
 
-// Of policies that were applied before: the program was another, or lay elsewhere.
-void show_what_is_no_agents(const AsRoot &root, const Policy &policy, Changes &changes)
-{
-    std::set<std::string> current;
-    if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
-    for (const auto &install : find_npm_installs(root, policy))
-        current.insert(install.path);
-    give_back_hidden(root, current, policy.agent.group, changes);
-}
-
 void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ostream &warnings)
 {
     const auto accounts = needed_agent_accounts(policy, group_members);
@@ -54,7 +45,8 @@ void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ost
     for (const auto &install : hide_npm_installs(root, policy, changes))
         warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path
                  << ", and it cannot be hidden: " << install.why_left << "; npm uninstall -g it\n";
-    show_what_is_no_agents(root, policy, changes);
+    // What is hidden of policies that were applied before: the program was another, or lay elsewhere.
+    give_back_hidden(root, places_of_agent(root, policy), policy.agent.group, changes);
     if (build::is_system_managed) return;
     const auto sudo = installed_sudo_kind();
     install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy), changes);
@@ -144,8 +136,7 @@ void check_wanted(const PolicyFiles &wanted, const Observer &observer)
     problems.throw_if_any();
 }
 
-} // namespace
-
+// The files are those that are installed, or, in a dry run, are to be. `observer` is root; `lock` is that of apply, given away.
 void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &files, const ApplyOptions &options, std::ostream &out,
                  std::ostream &warnings)
 {
@@ -200,6 +191,8 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
     lock.reset();
     trial->after(warnings);
 }
+
+} // namespace
 
 void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
 {

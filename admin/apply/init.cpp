@@ -3,6 +3,7 @@
 
 #include "admin/diagnose/check.hpp"
 #include "admin/host/accounts.hpp"
+#include "admin/host/policy_files.hpp"
 #include "admin/host/root_files.hpp"
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
@@ -142,11 +143,7 @@ void note_problems(const std::string &text, const Observer &observer, std::ostre
     const auto policy = parse_policy({{policy_path, text}});
     Problems problems;
     check_host(policy, observer, Means::installed, problems);
-    try {
-        problems.throw_if_any();
-    } catch (const PolicyError &error) {
-        notes << "pi-agentctl: to be mended before 'pi-agentctl apply':\n" << error.what() << '\n';
-    }
+    if (!problems.empty()) notes << "pi-agentctl: to be mended before 'pi-agentctl apply':\n" << PolicyError(problems.all()).what() << '\n';
 }
 
 } // namespace

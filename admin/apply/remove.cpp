@@ -47,11 +47,8 @@ void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std:
 {
     policy.wrapper.hide_direct_binary = false;
     hide_npm_installs(root, policy, changes);
-    std::set<std::string> current;
-    for (const auto &install : find_npm_installs(root, policy))
-        current.insert(install.path);
+    const auto current = places_of_agent(root, policy);
     try {
-        if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
         hide_agent_binary(root, policy, changes);
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != ENOENT) throw;

@@ -64,52 +64,7 @@ void set_owner_and_mode(const std::string &path, Gid group, mode_t mode)
     if (::fchown(fd.get(), 0, group.value()) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
 }
 
-} // namespace
-
-std::optional<HidingPlace> choose_hiding_place(const std::string &directory, const std::string &program)
-{
-    if (is_within(program, "/nix")) return std::nullopt;
-    const auto tree = parent_of(directory);
-    const bool own_tree = tree == "/usr/lib/pi-agent/agent" || (is_within(tree, "/opt") && tree != "/opt");
-    if (own_tree && directory == tree + "/bin" && is_within(program, tree)) return HidingPlace{tree, true};
-    if (const auto package = npm_package_of(program)) return HidingPlace{*package, true};
-    return HidingPlace{program, false};
-}
-
-std::optional<std::string> npm_package_of(const std::string &path)
-{
-    constexpr std::string_view modules = "/node_modules/";
-    const auto found = path.rfind(modules);
-    if (found == std::string::npos) return std::nullopt;
-    const auto begin = found + modules.size();
-    if (path[begin] == '.') return std::nullopt; // npm's own, such as .bin
-    auto end = path.find('/', begin);
-    if (path[begin] == '@' && end != std::string::npos) end = path.find('/', end + 1);
-    if (end == std::string::npos) return std::nullopt; // a file that is no part of a package
-    return path.substr(0, end);
-}
-
-bool check_agent_binary(const Policy &policy, Problems &problems)
-{
-    const auto &agent = policy.agent;
-    const auto report = [&](const std::string &problem, const std::string &remedy) {
-        problems.add(agent.binary_where, "agent.binary", problem, remedy);
-    };
-    try {
-        const auto fd = open_trusted(agent.binary, O_PATH, program_name);
-        struct stat status {};
-        if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + agent.binary);
-        if (const auto problem = problem_of_program(status))
-            report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == EACCES) return false;
-        report(failure.what(), "install the agent there, or name where it is");
-    } catch (const Failure &failure) {
-        report(failure.what(), "");
-    }
-    return true;
-}
-
+// Closes `path`, canonical, or opens it again. `what` says in messages what it is.
 void hide_place(const AsRoot &root, const Policy &policy, const std::string &path, const std::string &what, Changes &changes)
 {
     const auto group = find_group(policy.agent.group);
@@ -134,33 +89,6 @@ void hide_place(const AsRoot &root, const Policy &policy, const std::string &pat
             [&] { set_owner_and_mode(path, former, mode); });
     }
 }
-
-std::optional<HidingPlace> hiding_place_of(const AsRoot & /*root*/, const Policy &policy)
-{
-    const auto &binary = policy.agent.binary;
-    return choose_hiding_place(resolve_trusted(parent_of(binary), program_name).canonical, resolve_trusted(binary, program_name).canonical);
-}
-
-std::optional<HidingPlace> hiding_place_if_there(const AsRoot &root, const Policy &policy)
-{
-    return if_there([&] { return hiding_place_of(root, policy); });
-}
-
-void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes)
-{
-    const auto &binary = policy.agent.binary;
-    const auto place = hiding_place_of(root, policy);
-    if (!place) {
-        if (!policy.wrapper.hide_direct_binary) return;
-        throw PolicyError(
-            {{policy.agent.binary_where, "agent.binary", quote(binary) + " lies in the Nix store, where nothing can be hidden",
-              "say 'wrapper: {hide_direct_binary: false}'"}});
-    }
-    hide_place(root, policy, place->path,
-               place->whole_tree ? "the agent's directory " : "only the agent's program, for its directory is not its own: ", changes);
-}
-
-namespace {
 
 constexpr std::array<const char *, 2> agent_packages = {"@earendil-works/pi-coding-agent",
                                                         "@mariozechner/pi-coding-agent"}; // it has had two names
@@ -219,6 +147,75 @@ std::optional<NpmInstall> look_at(const std::string &package)
 
 } // namespace
 
+std::optional<HidingPlace> choose_hiding_place(const std::string &directory, const std::string &program)
+{
+    if (is_within(program, "/nix")) return std::nullopt;
+    const auto tree = parent_of(directory);
+    const bool own_tree = tree == "/usr/lib/pi-agent/agent" || (is_within(tree, "/opt") && tree != "/opt");
+    if (own_tree && directory == tree + "/bin" && is_within(program, tree)) return HidingPlace{tree, true};
+    if (const auto package = npm_package_of(program)) return HidingPlace{*package, true};
+    return HidingPlace{program, false};
+}
+
+std::optional<std::string> npm_package_of(const std::string &path)
+{
+    constexpr std::string_view modules = "/node_modules/";
+    const auto found = path.rfind(modules);
+    if (found == std::string::npos) return std::nullopt;
+    const auto begin = found + modules.size();
+    if (path[begin] == '.') return std::nullopt; // npm's own, such as .bin
+    auto end = path.find('/', begin);
+    if (path[begin] == '@' && end != std::string::npos) end = path.find('/', end + 1);
+    if (end == std::string::npos) return std::nullopt; // a file that is no part of a package
+    return path.substr(0, end);
+}
+
+bool check_agent_binary(const Policy &policy, Problems &problems)
+{
+    const auto &agent = policy.agent;
+    const auto report = [&](const std::string &problem, const std::string &remedy) {
+        problems.add(agent.binary_where, "agent.binary", problem, remedy);
+    };
+    try {
+        const auto fd = open_trusted(agent.binary, O_PATH, program_name);
+        struct stat status {};
+        if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + agent.binary);
+        if (const auto problem = problem_of_program(status))
+            report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == EACCES) return false;
+        report(failure.what(), "install the agent there, or name where it is");
+    } catch (const Failure &failure) {
+        report(failure.what(), "");
+    }
+    return true;
+}
+
+std::optional<HidingPlace> hiding_place_of(const AsRoot & /*root*/, const Policy &policy)
+{
+    const auto &binary = policy.agent.binary;
+    return choose_hiding_place(resolve_trusted(parent_of(binary), program_name).canonical, resolve_trusted(binary, program_name).canonical);
+}
+
+std::optional<HidingPlace> hiding_place_if_there(const AsRoot &root, const Policy &policy)
+{
+    return if_there([&] { return hiding_place_of(root, policy); });
+}
+
+void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    const auto &binary = policy.agent.binary;
+    const auto place = hiding_place_of(root, policy);
+    if (!place) {
+        if (!policy.wrapper.hide_direct_binary) return;
+        throw PolicyError(
+            {{policy.agent.binary_where, "agent.binary", quote(binary) + " lies in the Nix store, where nothing can be hidden",
+              "say 'wrapper: {hide_direct_binary: false}'"}});
+    }
+    hide_place(root, policy, place->path,
+               place->whole_tree ? "the agent's directory " : "only the agent's program, for its directory is not its own: ", changes);
+}
+
 std::vector<NpmInstall> find_npm_installs(const AsRoot & /*root*/, const Policy &policy)
 {
     const auto agent = try_resolve(policy.agent.binary);
@@ -228,6 +225,15 @@ std::vector<NpmInstall> find_npm_installs(const AsRoot & /*root*/, const Policy 
         if (auto install = look_at(package)) installs.push_back(std::move(*install));
     }
     return installs;
+}
+
+std::set<std::string> places_of_agent(const AsRoot &root, const Policy &policy)
+{
+    std::set<std::string> places;
+    for (const auto &install : find_npm_installs(root, policy))
+        places.insert(install.path);
+    if (const auto place = hiding_place_if_there(root, policy)) places.insert(place->path);
+    return places;
 }
 
 std::vector<NpmInstall> hide_npm_installs(const AsRoot &root, const Policy &policy, Changes &changes)

@@ -37,16 +37,12 @@ bool check_agent_binary(const Policy &policy, Problems &problems);
 // The directory of the innermost npm package that holds this canonical path (DIRECTORY/node_modules/NAME or …/@SCOPE/NAME). Pure.
 std::optional<std::string> npm_package_of(const std::string &path);
 
-// Gives `path`, canonical, to root and the agents' group, closed to others; or opens it again where the policy says hide_direct_binary:
-// false. `what` says in messages what it is.
-void hide_place(const AsRoot &root, const Policy &policy, const std::string &path, const std::string &what, Changes &changes);
-
 // That of agent.binary. Throws SystemFailure (ENOENT) where there is no such program.
 std::optional<HidingPlace> hiding_place_of(const AsRoot &root, const Policy &policy);
 // The same, but none where the agent was removed.
 std::optional<HidingPlace> hiding_place_if_there(const AsRoot &root, const Policy &policy);
 
-// Does so with the hiding place of agent.binary.
+// Gives that place to root and the agents' group, closed to others; or opens it again where the policy says hide_direct_binary: false.
 void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes);
 
 // --- What apply has hidden on this host, with the owner and mode that it had before.
@@ -87,7 +83,10 @@ struct NpmInstall {
 // the one that holds agent.binary. Root changes nothing on a way that others can change, and nothing that a link only leads to.
 std::vector<NpmInstall> find_npm_installs(const AsRoot &root, const Policy &policy);
 
-// Closes the open ones like the policy's agent (hide_place), or opens those that were closed so where the policy says hide_direct_binary:
+// These, and the place of agent.binary where it is there.
+std::set<std::string> places_of_agent(const AsRoot &root, const Policy &policy);
+
+// Closes the open ones like the policy's agent, or opens those that were closed so where the policy says hide_direct_binary:
 // false. Returns the open ones that are left so.
 std::vector<NpmInstall> hide_npm_installs(const AsRoot &root, const Policy &policy, Changes &changes);
 

@@ -159,12 +159,10 @@ std::string first_of_group(const std::string &path, Gid group)
 
 std::set<std::string> places_of_group(const AsRoot &root, const Policy &policy)
 {
-    std::set<std::string> places = {policy.agent.binary, parent_of(policy_path)};
-    for (const auto &install : find_npm_installs(root, policy))
-        places.insert(install.path);
+    auto places = places_of_agent(root, policy);
+    places.insert({policy.agent.binary, parent_of(policy_path)});
     for (const auto &[path, rights] : read_hidden_places(root))
         places.insert(path);
-    if (const auto place = hiding_place_if_there(root, policy)) places.insert(place->path);
     return places;
 }
 

@@ -9,6 +9,7 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -132,11 +133,15 @@ void require_readable()
                                           "can read; try it with sudo");
 }
 
-void add_sorted(std::vector<LogEntry> &entries, std::vector<LogEntry> more)
+// With those of the file that are wanted, in the order of their times.
+std::vector<LogEntry> with_file(std::vector<LogEntry> entries, std::optional<std::uint64_t> since,
+                                const std::function<bool(const LogEntry &)> &is_wanted)
 {
-    std::move(more.begin(), more.end(), std::back_inserter(entries));
+    auto more = read_file(since);
+    std::copy_if(std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()), std::back_inserter(entries), is_wanted);
     std::stable_sort(entries.begin(), entries.end(),
                      [](const LogEntry &one, const LogEntry &other) { return one.time_usec < other.time_usec; });
+    return entries;
 }
 
 // Anybody can send any other field; these the journal adds itself.
@@ -179,11 +184,7 @@ std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)
     for (const auto *event : {"denied", "started", "ended", "preflight"})
         journal.match("MESSAGE_ID", message_id_of(event));
     const auto is_wanted = [](const LogEntry &entry) { return counts(entry) && is_of_record(entry); };
-    auto entries = journal.read(since, is_wanted);
-    auto kept = read_file(since);
-    std::erase_if(kept, [&](const LogEntry &entry) { return !is_wanted(entry); });
-    add_sorted(entries, std::move(kept));
-    return entries;
+    return with_file(journal.read(since, is_wanted), since, is_wanted);
 }
 
 std::vector<LogEntry> read_session_log(const std::string &id)
@@ -199,11 +200,8 @@ std::vector<LogEntry> read_session_log(const std::string &id)
         journal.match("UNIT", unit);
         journal.match("_PID", "1");
     }
-    auto entries = journal.read({}, [](const LogEntry &) { return true; }); // root's and systemd's, by what is matched
-    auto kept = read_file({});
-    std::erase_if(kept, [&](const LogEntry &entry) { return entry.field("PI_AGENT_SESSION") != id; });
-    add_sorted(entries, std::move(kept));
-    return entries;
+    return with_file(journal.read({}, [](const LogEntry &) { return true; }), {}, // root's and systemd's, by what is matched
+                     [&](const LogEntry &entry) { return entry.field("PI_AGENT_SESSION") == id; });
 }
 
 std::vector<std::string> recorded_sessions()
