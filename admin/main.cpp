@@ -48,9 +48,7 @@ Deed parse_command_line(CLI::App &app, int argc, char **argv)
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
     app.footer(std::string("The policy is ") + policy_path + ". " + footer);
     Deed chosen;
-    add_policy_commands(app, chosen);
-    add_session_commands(app, chosen);
-    add_diagnosis_commands(app, chosen);
+    add_commands(app, chosen);
     const std::string_view first = argc > 1 ? argv[1] : "";
     const std::string_view second = argc > 2 ? argv[2] : "";
     if (first == "complete") // not of app: it says what the others are
@@ -84,19 +82,18 @@ Deed parse_command_line(CLI::App &app, int argc, char **argv)
     throw Failure(ExitStatus::usage, "no command given: one of " + names + "; see 'pi-agentctl --help'");
 }
 
-// Each line of `text` after `prefix`, the name of the program.
-void print_failure(const std::string &prefix, const std::string &text)
-{
-    std::cout.flush();
-    std::cerr << prefix_lines(prefix, text);
-}
-
 } // namespace
 
 int main(int argc, char **argv)
 {
     // `pi --pi-agent-explain` becomes this program, and what it says is pi's.
     const char *prefix = argc > 0 && std::string_view(argv[0]) == "pi" ? "pi: " : "pi-agentctl: ";
+    // Each line of `text` after the name of the program.
+    const auto fail = [prefix](const std::string &text, int status) {
+        std::cout.flush();
+        std::cerr << prefix_lines(prefix, text);
+        return status;
+    };
     try {
         CLI::App app("Administers pi-agent: writes and checks its policy, makes the host follow it, and looks after sessions and state.",
                      "pi-agentctl");
@@ -105,17 +102,14 @@ int main(int argc, char **argv)
         if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
         return 0;
     } catch (const Nothing &nothing) {
-        print_failure(prefix, nothing.what());
-        return nothing_status;
+        return fail(nothing.what(), nothing_status);
     } catch (const PolicyError &error) {
         std::cout.flush();
         std::cerr << show_problems(error.diagnostics(), prefix, read_again);
         return static_cast<int>(error.status());
     } catch (const Failure &failure) {
-        print_failure(prefix, failure.what());
-        return static_cast<int>(failure.status());
+        return fail(failure.what(), static_cast<int>(failure.status()));
     } catch (const std::exception &failure) {
-        print_failure(prefix, std::string("a bug of pi-agent: ") + failure.what());
-        return static_cast<int>(ExitStatus::internal);
+        return fail(std::string("a bug of pi-agent: ") + failure.what(), static_cast<int>(ExitStatus::internal));
     }
 }
