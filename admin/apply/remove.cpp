@@ -83,20 +83,19 @@ std::vector<std::string> made_accounts(const Policy &policy)
     return names;
 }
 
-void run_or_throw(const std::vector<std::string> &arguments, const std::string &action)
-{
-    const auto result = run_program(arguments);
-    if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot " + action + ": " + one_line(result.output));
-}
-
 void remove_accounts(const Policy &policy, Changes &changes)
 {
+    const auto remove = [&changes](const char *program, const std::string &what, const std::string &name) {
+        changes.make("remove the " + what + name, [&] {
+            const auto result = run_program({program, name});
+            if (result.status != 0)
+                throw Failure(ExitStatus::system_failure, "cannot remove the " + what + name + ": " + one_line(result.output));
+        });
+    };
     for (const auto &name : made_accounts(policy))
-        changes.make("remove the account " + name, [&name] { run_or_throw({"userdel", name}, "remove the account " + name); });
-    const auto &group = policy.agent.group;
-    const auto found = find_group(group); // it may have gone with the account of its name
-    if (!found || !policy.agent.create_user || found->value() >= 1000) return;
-    changes.make("remove the group " + group, [&group] { run_or_throw({"groupdel", group}, "remove the group " + group); });
+        remove("userdel", "account ", name);
+    const auto found = find_group(policy.agent.group); // it may have gone with the account of its name
+    if (found && policy.agent.create_user && found->value() < 1000) remove("groupdel", "group ", policy.agent.group);
 }
 
 std::string question_of(const RemoveOrder &order)

@@ -8,7 +8,6 @@
 #include "admin/diagnose/faults.hpp"
 #include "admin/diagnose/why.hpp"
 #include "admin/render/render.hpp"
-#include "admin/sessions/history.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"

@@ -3,7 +3,6 @@
 #include "admin/cli/commands.hpp"
 #include "admin/diagnose/canary_run.hpp"
 #include "admin/render/render.hpp"
-#include "admin/sessions/history.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "common/base/error.hpp"
 #include "common/policy/policy_load.hpp"

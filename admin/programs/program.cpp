@@ -9,6 +9,7 @@
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
+#include <algorithm>
 #include <array>
 #include <csignal>
 #include <fcntl.h>
@@ -32,14 +33,6 @@ std::string look_for_program(const std::string &name)
         if (::access(path.c_str(), X_OK) == 0) return path;
     }
     return "";
-}
-
-std::string find_program(const std::string &name)
-{
-    auto path = look_for_program(name);
-    if (!path.empty()) return path;
-    throw Failure(ExitStatus::configuration,
-                  "the program " + name + " is not installed, and pi-agent needs it; install the package that brings it");
 }
 
 constexpr int kill_patience_seconds = 1;
@@ -98,7 +91,7 @@ public:
 
     [[nodiscard]] pid_t spawn(const std::vector<std::string> &arguments, const std::vector<std::string> &variables) const
     {
-        const auto path = arguments.front().front() == '/' ? arguments.front() : find_program(arguments.front());
+        const auto path = arguments.front().front() == '/' ? arguments.front() : require_program(arguments.front());
         const std::vector<char *> argv = exec_pointers(arguments);
         const std::vector<char *> environment = exec_pointers(variables);
         pid_t pid = -1;
@@ -199,9 +192,12 @@ std::vector<std::string> program_variables()
     return {program_path_variable, "LC_ALL=C"};
 }
 
-void require_program(const std::string &name)
+std::string require_program(const std::string &name)
 {
-    static_cast<void>(find_program(name));
+    auto path = look_for_program(name);
+    if (!path.empty()) return path;
+    throw Failure(ExitStatus::configuration,
+                  "the program " + name + " is not installed, and pi-agent needs it; install the package that brings it");
 }
 
 bool has_program(const std::string &name)
@@ -211,12 +207,9 @@ bool has_program(const std::string &name)
 
 std::string one_line(const std::string &output)
 {
-    std::string line;
-    for (const char byte : output)
-        line += byte == '\n' ? ' ' : byte;
-    while (!line.empty() && line.back() == ' ')
-        line.pop_back();
-    return escape_for_display(line);
+    std::string line = output;
+    std::replace(line.begin(), line.end(), '\n', ' ');
+    return escape_for_display(line.substr(0, line.find_last_not_of(' ') + 1));
 }
 
 ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input)

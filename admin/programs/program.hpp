@@ -43,8 +43,8 @@ inline constexpr const char *program_too_late = "a program did not end in time";
 // end of the output `end` is closed.
 void take_output(UniqueFd &end, std::string &text);
 
-// Throws Failure(configuration) when the program is not installed: to be called before a first change, not after it.
-void require_program(const std::string &name);
+// Its path. Throws Failure(configuration) when the program is not installed: to be called before a first change, not after it.
+std::string require_program(const std::string &name);
 
 // Whether it is installed.
 bool has_program(const std::string &name);

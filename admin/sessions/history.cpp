@@ -1,7 +1,6 @@
 // Joining what is recorded of each start.
-#include "admin/sessions/history.hpp"
-
 #include "admin/sessions/sessions.hpp"
+
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -50,12 +49,6 @@ void take_end(PastStart &start, const LogEntry &entry)
     if (!start.started_usec && start.duration_usec) start.started_usec = entry.time_usec - *start.duration_usec; // it began before `since`
 }
 
-// Older versions recorded no working directory.
-const std::string &place_of(const PastStart &start)
-{
-    return start.directory.empty() ? start.project : start.directory;
-}
-
 // A try of the sandbox is one start, as its user, which ends before the try does: root says when that was. A user's own canary is none, so
 // nobody is left out by what they call their start.
 class Tries {
@@ -94,7 +87,7 @@ bool is_asked_for(const PastStart &start, const HistoryQuery &query)
     if (query.user && start.user != escape_for_display(*query.user)) return false;
     if (query.until && start.first_usec() > *query.until) return false;
     if (start.is_probe && !query.probes) return false;
-    if (query.project && !is_within(place_of(start), escape_for_display(*query.project))) return false;
+    if (query.project && !is_within(place_of(start.directory, start.project), escape_for_display(*query.project))) return false;
     return !query.failed || start.has_failed();
 }
 
@@ -115,6 +108,7 @@ std::string outcome_of(const PastStart &start)
 
 Row to_row(const PastStart &start)
 {
+    const auto &place = place_of(start.directory, start.project);
     return {to_local_time(start.first_usec()),
             start.user,
             start.id,
@@ -122,7 +116,7 @@ Row to_row(const PastStart &start)
             to_duration(start.duration_usec),
             to_duration(start.cpu_usec),
             to_size(start.memory_peak),
-            place_of(start) + (start.reason.empty() ? "" : (place_of(start).empty() ? "(" : " (") + start.reason + ")")};
+            place + (start.reason.empty() ? "" : (place.empty() ? "(" : " (") + start.reason + ")")};
 }
 
 std::function<bool(const std::string &)> asker_for_live()
@@ -171,16 +165,6 @@ static void to_json(nlohmann::json &json, const PastStart &start)
             {"probe", start.is_probe},
             {"reason", text_or_null(start.reason)},
             {"said_by", start.said_by_root ? "root" : "user"}};
-}
-
-std::uint64_t PastStart::first_usec() const
-{
-    return started_usec.value_or(ended_usec.value_or(0));
-}
-
-bool PastStart::is_denied() const
-{
-    return refused == static_cast<std::uint64_t>(ExitStatus::denied);
 }
 
 bool PastStart::has_failed() const

@@ -1,5 +1,5 @@
 // sd-journal(3) for the journal, JSON lines for the file.
-#include "admin/sessions/history.hpp"
+#include "admin/sessions/sessions.hpp"
 
 #include "admin/text/terminal.hpp"
 #include "common/record/record_event.hpp"
@@ -27,17 +27,6 @@ constexpr std::size_t fields_limit = 128;
 void check(int result, const char *action)
 {
     if (result < 0) throw SystemFailure(-result, std::string("reading the journal: ") + action);
-}
-
-bool can_read_journal()
-{
-    if (::geteuid() == 0) return true;
-    for (const auto *directory : {"/var/log/journal", "/run/log/journal"}) {
-        std::error_code error;
-        for (const auto &machine : std::filesystem::directory_iterator(directory, error))
-            if (::access((machine.path() / "system.journal").c_str(), R_OK) == 0) return true;
-    }
-    return false;
 }
 
 class Journal {
@@ -128,9 +117,14 @@ std::vector<LogEntry> read_file(std::optional<std::uint64_t> since)
 
 void require_readable()
 {
-    if (!can_read_journal())
-        throw Failure(ExitStatus::denied, "the record is in the system's journal, which only root and members of the group systemd-journal "
-                                          "can read; try it with sudo");
+    if (::geteuid() == 0) return;
+    for (const auto *directory : {"/var/log/journal", "/run/log/journal"}) {
+        std::error_code error;
+        for (const auto &machine : std::filesystem::directory_iterator(directory, error))
+            if (::access((machine.path() / "system.journal").c_str(), R_OK) == 0) return;
+    }
+    throw Failure(ExitStatus::denied, "the record is in the system's journal, which only root and members of the group systemd-journal "
+                                      "can read; try it with sudo");
 }
 
 // With those of the file that are wanted, in the order of their times.
@@ -170,11 +164,6 @@ std::string LogEntry::field(const std::string &name) const
 std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
 {
     return parse_number(field(name));
-}
-
-bool LogEntry::is_roots() const
-{
-    return field("_UID") == "0";
 }
 
 std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)

@@ -60,12 +60,6 @@ bool started_before(const SessionView &one, const SessionView &other)
     return one.started_usec.has_value() && !other.started_usec.has_value();
 }
 
-// Older versions told no working directory.
-const std::string &place_of(const SessionView &session)
-{
-    return session.directory.empty() ? session.project : session.directory;
-}
-
 Row to_row(const SessionView &session)
 {
     return {session.id,
@@ -77,7 +71,7 @@ Row to_row(const SessionView &session)
             to_duration(session.usage.cpu_usec),
             session.method,
             session.unit,
-            place_of(session)};
+            place_of(session.directory, session.project)};
 }
 
 std::vector<SessionView> chosen_by(const AsRoot &root, const StopOrder &order)
