@@ -41,13 +41,13 @@ std::string usage_problem(const CLI::App &app, const CLI::ParseError &error, std
 }
 
 // The command looks at options of `app` when it runs.
-Deed parse_command_line(CLI::App &app, int argc, char **argv)
+Action parse_command_line(CLI::App &app, int argc, char **argv)
 {
     app.set_version_flag("--version", std::string("pi-agentctl ") + build::version);
     app.set_help_all_flag("--help-all", "Print the help of every command and exit");
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
     app.footer(std::string("The policy is ") + policy_path + ". " + footer);
-    Deed chosen;
+    Action chosen;
     add_commands(app, chosen);
     const std::string_view first = argc > 1 ? argv[1] : "";
     const std::string_view second = argc > 2 ? argv[2] : "";

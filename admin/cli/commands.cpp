@@ -26,7 +26,7 @@ namespace {
 
 // A command of that name, and `run` as what happens when it itself is given, and not one below it.
 template <typename Run>
-CLI::App *add_command(CLI::App &app, Deed &chosen, const char *name, const char *help, const Run &run)
+CLI::App *add_command(CLI::App &app, Action &chosen, const char *name, const char *help, const Run &run)
 {
     auto *command = app.add_subcommand(name, help);
     command->callback([command, &chosen, run] {
@@ -70,7 +70,7 @@ void add_applying(CLI::App *command, PolicyOptions &options)
                       "Do not try the sandbox: where no session can run yet, as in an image that is being built");
 }
 
-void add_policy_commands(CLI::App &app, Deed &chosen)
+void add_policy_commands(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<PolicyOptions>();
     auto *init = add_command(app, chosen, "init", "Write a first policy from the users and directories of this host",
@@ -128,7 +128,7 @@ struct SessionOptions {
     bool all = false, json = false, yes = false;
 };
 
-void add_stop(CLI::App &app, Deed &chosen, const std::shared_ptr<SessionOptions> &all)
+void add_stop(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
 {
     auto *stop = add_command(app, chosen, "stop", "End sessions, and wait until they are gone", [all] {
         if (!all->stop.id && !all->stop.user && !all->all)
@@ -142,7 +142,7 @@ void add_stop(CLI::App &app, Deed &chosen, const std::shared_ptr<SessionOptions>
     user->excludes(every);
 }
 
-void add_history(CLI::App &app, Deed &chosen, const std::shared_ptr<SessionOptions> &all)
+void add_history(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
 {
     auto &query = all->history;
     auto *history = add_command(app, chosen, "history", "List past sessions and refusals from the record", [all, &query] {
@@ -160,7 +160,7 @@ void add_history(CLI::App &app, Deed &chosen, const std::shared_ptr<SessionOptio
     add_json(history, all->json);
 }
 
-void add_state(CLI::App &app, Deed &chosen, const std::shared_ptr<SessionOptions> &all)
+void add_state(CLI::App &app, Action &chosen, const std::shared_ptr<SessionOptions> &all)
 {
     auto *state = add_command(app, chosen, "state", "Show how large each user's agent home, caches and temporary files are",
                               [all] { run_state(all->user, all->json, std::cout); });
@@ -168,7 +168,7 @@ void add_state(CLI::App &app, Deed &chosen, const std::shared_ptr<SessionOptions
     add_json(state, all->json);
     state->require_subcommand(0, 1);
     // What is given to `state` itself would be forgotten by a command below it: "state --user alice prune" prunes everybody's.
-    const auto add_below = [&](const char *name, const char *help, const Deed &run) {
+    const auto add_below = [&](const char *name, const char *help, const Action &run) {
         return add_command(*state, chosen, name, help, [state, name, run] {
             for (const auto *option : state->get_options())
                 if (option->count() > 0)
@@ -195,7 +195,7 @@ void add_state(CLI::App &app, Deed &chosen, const std::shared_ptr<SessionOptions
     exporting->add_option("DIRECTORY", all->directory, "A new directory, or an empty one of the user")->required();
 }
 
-void add_session_commands(CLI::App &app, Deed &chosen)
+void add_session_commands(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<SessionOptions>();
     auto *sessions = add_command(app, chosen, "sessions", "List the sessions that live, and what each uses now",
@@ -226,7 +226,7 @@ void add_cwd(CLI::App *command, std::optional<std::string> &directory, const cha
     add_optional(command, "--cwd", directory, help)->type_name("DIRECTORY");
 }
 
-void add_render(CLI::App &app, Deed &chosen, const std::shared_ptr<DiagnosisOptions> &all)
+void add_render(CLI::App &app, Action &chosen, const std::shared_ptr<DiagnosisOptions> &all)
 {
     auto &options = all->render;
     options.image = default_image();
@@ -244,7 +244,7 @@ void add_render(CLI::App &app, Deed &chosen, const std::shared_ptr<DiagnosisOpti
     render->add_option("ARGUMENT", options.arguments, "Arguments of the agent, after --");
 }
 
-void add_diagnosis_commands(CLI::App &app, Deed &chosen)
+void add_diagnosis_commands(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<DiagnosisOptions>();
     auto *doctor =
@@ -280,7 +280,7 @@ void add_diagnosis_commands(CLI::App &app, Deed &chosen)
 
 } // namespace
 
-void add_commands(CLI::App &app, Deed &chosen)
+void add_commands(CLI::App &app, Action &chosen)
 {
     add_policy_commands(app, chosen);
     add_session_commands(app, chosen);

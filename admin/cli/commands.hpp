@@ -9,10 +9,10 @@
 namespace pi_agent {
 
 // What the command line asks for. It throws Failure, or Nothing (admin/text/terminal.hpp).
-using Deed = std::function<void()>;
+using Action = std::function<void()>;
 
 // Adds all commands to `app`; the one that is given leaves in `chosen` what it does.
-void add_commands(CLI::App &app, Deed &chosen);
+void add_commands(CLI::App &app, Action &chosen);
 
 // For the shells' completions: what may stand in the place of the last of `words`, the command line after the program's name. A line for
 // each candidate: the word, a tab, what it means; ":paths" and ":directories" ask the shell for paths.

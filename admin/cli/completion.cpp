@@ -121,13 +121,6 @@ Candidates values_of(const CLI::App &command, const CLI::Option &option)
     return {};
 }
 
-Candidates commands_of(const CLI::App &app)
-{
-    return candidates_of(commands_below(app), [](const CLI::App *command) {
-        return Candidate{command->get_name(), command->get_description()};
-    });
-}
-
 Candidates options_of(const CLI::App &app)
 {
     Candidates candidates;
@@ -176,7 +169,9 @@ struct Place {
     {
         if (awaited != nullptr) return values_of(*command, *awaited);
         if (begun[0] == '-') return options_of(*command);
-        auto candidates = positionals == 0 ? commands_of(*command) : Candidates();
+        Candidates candidates;
+        for (const auto *below : positionals == 0 ? commands_below(*command) : std::vector<const CLI::App *>())
+            candidates.push_back({below->get_name(), below->get_description()});
         if (const auto *option = positional(*command, positionals); option != nullptr) add_all(candidates, values_of(*command, *option));
         return candidates;
     }

@@ -22,14 +22,10 @@ bool is_member(const Account &account, Gid group) noexcept
 
 // What systemd-sysusers takes as a name: no dot, at most 31 bytes.
 constexpr std::size_t creatable_length = 31;
-bool is_creatable(const std::string &name) noexcept
-{
-    return name.size() <= creatable_length && name.find('.') == std::string::npos;
-}
 
 void check_can_be_made(const AgentAccount &agent, Problems &problems)
 {
-    if (is_creatable(agent.name)) return;
+    if (agent.name.size() <= creatable_length && agent.name.find('.') == std::string::npos) return;
     const std::string remedy = agent.user.empty() ? "name another account"
                                                   : fmt::format("give {} an entry of their own with another name (run_as: {})", agent.user,
                                                                 creatable_name(agent.name));

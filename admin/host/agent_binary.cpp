@@ -52,12 +52,6 @@ std::optional<std::string> problem_of_program(const struct stat &status)
     return std::nullopt;
 }
 
-// As apply leaves what it hides: nothing of that is to come back. Of another group it is what somebody closed before, and does come back.
-bool is_hidden_already(const AsRoot &root, const Policy &policy, const struct stat &facts)
-{
-    return facts.st_uid == 0 && (facts.st_mode & 07777U) == hidden_mode && is_agents_group(root, facts.st_gid, policy.agent.group);
-}
-
 void set_owner_and_mode(const std::string &path, Gid group, mode_t mode)
 {
     const auto fd = open_trusted(path, O_RDONLY | O_NONBLOCK, program_name);
@@ -76,7 +70,10 @@ void hide_place(const AsRoot &root, const Policy &policy, const std::string &pat
     if (hide && !hidden) {
         changes.make(fmt::format("hide {}{} (root:{} {:04o})", what, path, policy.agent.group, hidden_mode), [&] {
             if (!group) throw Failure(ExitStatus::internal, "the group " + policy.agent.group + " is not there yet");
-            if (!is_hidden_already(root, policy, status)) remember_hidden(root, path, status);
+            // As apply leaves what it hides: nothing of that is to come back. Of another group it is what somebody closed before, and does.
+            const bool is_hidden_already =
+                status.st_uid == 0 && (status.st_mode & 07777U) == hidden_mode && is_agents_group(root, status.st_gid, policy.agent.group);
+            if (!is_hidden_already) remember_hidden(root, path, status);
             set_owner_and_mode(path, *group, hidden_mode);
         });
     } else if (!hide && hidden) {

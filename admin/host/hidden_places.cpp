@@ -31,18 +31,13 @@ constexpr std::size_t notes_limit = std::size_t{1} << 20U;
 constexpr mode_t notes_mode = 0600;
 constexpr mode_t rights_of_mode = 07777;
 
-std::string notes_path()
-{
-    return std::string(applied_directory) + "/" + hidden_name;
-}
-
 void write_notes(const HiddenPlaces &places)
 {
     auto json = nlohmann::ordered_json::object();
     for (const auto &[path, rights] : places)
         json[path] = {{"uid", rights.uid}, {"gid", rights.gid}, {"mode", rights.mode}};
     const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
-    replace_root_file(directory, hidden_name, json.dump(1) + "\n", notes_mode, notes_path());
+    replace_root_file(directory, hidden_name, json.dump(1) + "\n", notes_mode, path_of_applied(hidden_name));
 }
 
 // Only what is hidden still: root's, of the agents' group, closed to others. Whether there is nothing to remember of it any more: what
@@ -68,7 +63,8 @@ bool give_back(const AsRoot &root, const std::string &path, const FormerRights &
 
 HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
 {
-    const auto text = if_there([] { return std::optional(read_trusted_file(notes_path(), notes_limit, "list of what is hidden")); });
+    const auto text =
+        if_there([] { return std::optional(read_trusted_file(path_of_applied(hidden_name), notes_limit, "list of what is hidden")); });
     if (!text) return {};
     HiddenPlaces places;
     try {
@@ -76,7 +72,7 @@ HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
         for (const auto &[path, rights] : json.items())
             places[path] = {rights.at("uid"), rights.at("gid"), static_cast<mode_t>(rights.at("mode").get<unsigned>() & rights_of_mode)};
     } catch (const nlohmann::json::exception &) {
-        throw Failure(ExitStatus::configuration, notes_path() + " is damaged; remove it");
+        throw Failure(ExitStatus::configuration, path_of_applied(hidden_name) + " is damaged; remove it");
     }
     return places;
 }

@@ -31,11 +31,6 @@ constexpr std::size_t size_limit = std::size_t{64} << 20U; // of one, in bytes
 constexpr mode_t policy_mode = 0644;
 constexpr mode_t kept_mode = 0600;
 
-std::string path_of(const char *name)
-{
-    return std::string(applied_directory) + "/" + name;
-}
-
 std::map<std::string, std::string> by_name(const PolicyFiles &files)
 {
     std::map<std::string, std::string> map;
@@ -59,30 +54,26 @@ bool is_policy_file(const std::string &path)
     return directory == directory_of_parts(policy_path) && name.ends_with(".yaml") && name.front() != '.';
 }
 
-// Every name is one that the policy's reader would read: what is kept is root's, but a rollback writes it.
-void require_name(const std::string &name)
-{
-    if (is_policy_file(name)) return;
-    throw Failure(ExitStatus::configuration,
-                  std::string("what is kept in ") + applied_directory + " is of another policy: " + escape_for_display(name));
-}
-
 std::optional<PolicyFiles> read_kept(const char *name)
 {
-    const auto text = if_there([&] { return std::optional(read_trusted_file(path_of(name), size_limit, "policy that was applied")); });
+    const auto text =
+        if_there([&] { return std::optional(read_trusted_file(path_of_applied(name), size_limit, "policy that was applied")); });
     if (!text) return std::nullopt;
     try {
         const auto json = nlohmann::json::parse(*text);
         if (json.at("version") != format_version)
-            throw Failure(ExitStatus::configuration, path_of(name) + " is of another version of pi-agent");
+            throw Failure(ExitStatus::configuration, path_of_applied(name) + " is of another version of pi-agent");
         PolicyFiles files;
         for (const auto &file : json.at("files"))
             files.push_back({file.at("name").get<std::string>(), file.at("text").get<std::string>()});
+        // Every name is one that the policy's reader would read: what is kept is root's, but a rollback writes it.
         for (const auto &file : files)
-            require_name(file.name);
+            if (!is_policy_file(file.name))
+                throw Failure(ExitStatus::configuration, std::string("what is kept in ") + applied_directory +
+                                                             " is of another policy: " + escape_for_display(file.name));
         return files;
     } catch (const nlohmann::json::exception &) {
-        throw Failure(ExitStatus::configuration, path_of(name) + " is damaged; remove it");
+        throw Failure(ExitStatus::configuration, path_of_applied(name) + " is damaged; remove it");
     }
 }
 
@@ -201,8 +192,8 @@ void keep_applied(const AsRoot &root, const PolicyFiles &files)
     }
     if (last && are_same(*last, files)) return;
     const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
-    if (last) replace_root_file(directory, previous_name, to_text(*last), kept_mode, path_of(previous_name));
-    replace_root_file(directory, last_name, to_text(files), kept_mode, path_of(last_name));
+    if (last) replace_root_file(directory, previous_name, to_text(*last), kept_mode, path_of_applied(previous_name));
+    replace_root_file(directory, last_name, to_text(files), kept_mode, path_of_applied(last_name));
 }
 
 void forget_applied(const AsRoot & /*root*/, Changes &changes)
@@ -214,7 +205,7 @@ void forget_applied(const AsRoot & /*root*/, Changes &changes)
         const auto [parent, own] = split_last(applied_directory);
         for (const std::string file : {last_name, previous_name, hidden_name})
             for (const auto &kept : {file, file + ".new"}) // the latter where a write failed
-                remove_root_file(directory, kept, path_of(kept.c_str()));
+                remove_root_file(directory, kept, path_of_applied(kept));
         const auto holder = open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory");
         if (::unlinkat(holder.get(), own.c_str(), AT_REMOVEDIR) != 0) throw_errno(std::string("cannot remove ") + applied_directory);
         const auto [top, last] = split_last(parent);

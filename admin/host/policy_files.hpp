@@ -36,6 +36,10 @@ void install_policy_files(const AsRoot &root, const PolicyFiles &installed, cons
 // What apply keeps, in /var/lib/pi-agent/applied, root 0700: the policy that was last applied, and the one that was applied before that and
 // was another. The place is fixed, because state_dir is a part of the policy.
 extern const char *const applied_directory;
+inline std::string path_of_applied(const std::string &name)
+{
+    return std::string(applied_directory) + "/" + name;
+}
 constexpr const char *hidden_name = "hidden.json"; // of admin/host/hidden_places.cpp, which goes with the directory
 struct AppliedPolicies {
     std::optional<PolicyFiles> last, previous;

@@ -40,8 +40,6 @@ bool does_sudo_read(SudoKind kind, const std::string &path, const std::string &c
 
 // --- The sudo rule that lets authorised users start the runner, and nothing else: its text, and its installation.
 
-constexpr const char *sudoers_directory = "/etc/sudoers.d";
-
 // The whole file, in words that this sudo knows: one rule without arguments for each entry of the policy, but for users of users.d who
 // are members of a group that has an entry. Throws Failure(internal) for a runner path that would need quoting there; names are plain since
 // the policy was parsed.

@@ -106,15 +106,6 @@ ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::s
     return {status_of(result, unit), std::move(text)};
 }
 
-ProgramResult run_in_group(const AsRoot &root, const std::vector<std::string> &command, int patience_seconds)
-{
-    const ProgramGroup group(root);
-    if (group.entrance().empty()) return run_program_apart(command, patience_seconds);
-    std::vector<std::string> entering = {"sh", "-c", "echo 0 >\"$0\" && exec \"$@\"", group.entrance()};
-    entering.insert(entering.end(), command.begin(), command.end());
-    return run_program_apart(entering, patience_seconds);
-}
-
 } // namespace
 
 ProgramResult run_confined_to_group(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
@@ -122,7 +113,11 @@ ProgramResult run_confined_to_group(const AsRoot &root, Uid user, const std::vec
     require_program(command.front());
     if (!defence_is_on("canary-apart")) return run_program_apart(command, patience_seconds);
     if (has_systemd() && defence_is_on("program-unit")) return run_in_unit(root, user, command, patience_seconds);
-    return run_in_group(root, command, patience_seconds);
+    const ProgramGroup group(root);
+    if (group.entrance().empty()) return run_program_apart(command, patience_seconds);
+    std::vector<std::string> entering = {"sh", "-c", "echo 0 >\"$0\" && exec \"$@\"", group.entrance()};
+    entering.insert(entering.end(), command.begin(), command.end());
+    return run_program_apart(entering, patience_seconds);
 }
 
 ProgramResult run_as_user(const AsRoot &root, const Account &user, const std::vector<std::string> &arguments, int patience_seconds,

@@ -31,13 +31,6 @@ namespace {
 
 constexpr const char *stop_reason = "the administrator ended it (pi-agentctl stop)";
 
-Account require_user(const std::string &name)
-{
-    const auto account = find_account(name);
-    if (!account) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(name) + " on this host");
-    return *account;
-}
-
 SessionView look_at(FdRef session, const LiveSession &live)
 {
     SessionView view{live.id, live.user, escape_for_display(name_or_number(live.user)), {}, {}, {}, {}, {}, {}, {}, {}};
@@ -86,11 +79,6 @@ std::vector<SessionView> chosen_by(const AsRoot &root, const StopOrder &order)
     return sessions;
 }
 
-std::string in_words(const SessionView &session)
-{
-    return session.id + " of " + session.user + (session.project.empty() ? ", which was being prepared" : " in " + session.project);
-}
-
 // "" while the session may go on.
 std::string reason_to_end(const Policy &policy, Uid uid, const FindAccount &find)
 {
@@ -129,7 +117,8 @@ static void to_json(nlohmann::json &json, const SessionView &session)
 
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user)
 {
-    const auto account = user ? std::optional<Account>(require_user(*user)) : std::nullopt;
+    const auto account = user ? find_account(*user) : std::nullopt;
+    if (user && !account) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(*user) + " on this host");
     const auto living = live_sessions(root);
     std::vector<SessionView> views;
     if (living.empty()) return views;
@@ -246,7 +235,9 @@ void run_stop(const StopOrder &order, std::ostream &out)
         orders.push_back({session.id, stop_reason});
     const auto left = end_sessions(root, orders);
     for (const auto &session : sessions)
-        if (std::find(left.begin(), left.end(), session.id) == left.end()) out << "ended the session " << in_words(session) << '\n';
+        if (std::find(left.begin(), left.end(), session.id) == left.end())
+            out << "ended the session " << session.id << " of " << session.user
+                << (session.project.empty() ? ", which was being prepared" : " in " + session.project) << '\n';
     out.flush();
     require_ended(left, "sessions do not end");
 }

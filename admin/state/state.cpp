@@ -226,20 +226,16 @@ Row to_row(const SizeOfState &size)
             size.path + (size.problem.empty() ? "" : " (" + size.problem + ")")};
 }
 
-// A descriptor for each user's home: more than the usual 1,024 where there are as many users.
-void raise_descriptor_limit()
-{
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("reading the limit of open files");
-    limit.rlim_cur = limit.rlim_max;
-    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("raising the limit of open files");
-}
-
 } // namespace
 
 std::vector<UserState> find_states(const AsRoot & /*root*/, const std::string &state_dir, const std::optional<std::string> &user)
 {
-    if (!user) raise_descriptor_limit();
+    if (!user) { // a descriptor for each user's home: more than the usual 1,024 where there are as many users
+        rlimit limit{};
+        if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("reading the limit of open files");
+        limit.rlim_cur = limit.rlim_max;
+        if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("raising the limit of open files");
+    }
     std::vector<UserState> states;
     const std::string users_path = state_dir + "/users";
     const auto users = open_part(users_path);

@@ -76,20 +76,17 @@ std::uint64_t start_of_day(std::uint64_t now, int days_back)
 
 } // namespace
 
-std::string to_table(const Row &header, const std::vector<Row> &rows)
+std::string to_table(const Row &header, std::vector<Row> rows)
 {
-    std::vector<Row> shown = {header};
-    for (const auto &row : rows) {
-        shown.emplace_back();
-        for (const auto &value : row)
-            shown.back().push_back(value.empty() ? "-" : value);
-    }
+    for (auto &row : rows)
+        std::replace(row.begin(), row.end(), std::string(), std::string("-"));
+    rows.insert(rows.begin(), header);
     std::vector<std::size_t> widths(header.size(), 0);
-    for (const auto &row : shown)
+    for (const auto &row : rows)
         for (std::size_t column = 0; column < row.size(); ++column)
             widths.at(column) = std::max(widths.at(column), width_of(row[column]));
     std::string text;
-    for (const auto &row : shown) {
+    for (const auto &row : rows) {
         for (std::size_t column = 0; column < row.size(); ++column) {
             text += row[column];
             if (column + 1 < row.size()) text.append(widths[column] - width_of(row[column]) + 2, ' ');
@@ -144,7 +141,7 @@ std::uint64_t parse_time(std::string_view text, std::uint64_t now)
     if (text == "yesterday") return start_of_day(now, 1);
     if (const auto ago = parse_ago(text, now)) return *ago;
     if (!text.empty() && text.front() == '@') {
-        if (const auto seconds = parse_amount(text.substr(1))) return *seconds * second;
+        if (const auto seconds = parse_amount(text.substr(1))) return *seconds * one_second;
         refuse_time(text);
     }
     const std::string copy(text);

@@ -105,7 +105,7 @@ using Row = std::vector<std::string>;
 
 // Columns of equal width, two spaces apart, the last one as long as it is; an empty value is shown as "-". Values are
 // harmless already (common/base/text.hpp).
-std::string to_table(const Row &header, const std::vector<Row> &rows);
+std::string to_table(const Row &header, std::vector<Row> rows);
 
 // 512, 1.5K, 20M, 3.2G, of 1024 each; and 0.25s, 12s, 3m 20s, 2h 5m, 3d 4h. Empty for what is not known.
 std::string to_size(const std::optional<std::uint64_t> &bytes);
