@@ -6,7 +6,6 @@
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
-#include "admin/host/policy_files.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
@@ -127,15 +126,6 @@ PolicyFiles choose(const AsRoot &root, const PolicyFiles &installed)
     throw Nothing("no earlier policy was applied on this host, so there is none to go back to");
 }
 
-void check_wanted(const PolicyFiles &wanted, const Observer &observer)
-{
-    const auto policy = parse_policy(wanted);
-    if (!policy.wrapper.enable) return; // the emergency stop needs nothing of the host
-    Problems problems;
-    check_host(policy, observer, Means::installed, problems);
-    problems.throw_if_any();
-}
-
 // The files are those that are installed, or, in a dry run, are to be. `observer` is root; `lock` is that of apply, given away.
 void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &files, const ApplyOptions &options, std::ostream &out,
                  std::ostream &warnings)
@@ -216,7 +206,11 @@ void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std:
     auto editing = take_edit_lock(root);
     const auto installed = read_installed();
     const auto wanted = choose(root, installed);
-    check_wanted(wanted, observer);
+    if (const auto policy = parse_policy(wanted); policy.wrapper.enable) { // the emergency stop needs nothing of the host
+        Problems problems;
+        check_host(policy, observer, Means::installed, problems);
+        problems.throw_if_any();
+    }
     out << difference_of(installed, wanted) << std::flush;
     if (!options.dry_run) require_consent("Put this policy back, and apply it?", yes);
     auto lock = take_apply_lock(root); // not while somebody is asked: it would keep an emergency stop waiting

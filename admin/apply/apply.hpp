@@ -19,7 +19,7 @@ struct ApplyOptions {
 };
 
 // Root only. Says each change on `out`; a second run has nothing to do. Ends the sessions that the policy does not allow any more, and
-// keeps the policy for a rollback (admin/host/policy_files.hpp). Throws before the first change when check finds anything wrong, or when
+// keeps the policy for a rollback (admin/host/root_files.hpp). Throws before the first change when check finds anything wrong, or when
 // the sandbox, tried by a session of a user who can start pi already (admin/diagnose/canary_run.hpp), does not hold; what fails later
 // leaves the steps before it done, and no new sudo rule. When anything was changed, or nobody could start pi before, it is tried at the
 // end: Failure (unavailable) when it does not hold, and the sudo rule is what it was.

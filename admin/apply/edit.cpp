@@ -2,7 +2,6 @@
 #include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/check.hpp"
-#include "admin/host/policy_files.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
@@ -102,9 +101,8 @@ bool take_up_or_begin(const Draft &draft, const std::string &text)
 std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const Observer &observer, const std::vector<std::string> &editor,
                             std::ostream &warnings)
 {
-    const auto variable = own_environment();
     for (;;) {
-        const int status = run_editor(editor, draft.path(), variable);
+        const int status = run_editor(editor, draft.path());
         std::string mistakes = "the editor " + editor.front() + " ended with status " + std::to_string(status);
         if (status == 0) {
             auto text = draft.read();

@@ -3,7 +3,6 @@
 
 #include "admin/diagnose/check.hpp"
 #include "admin/host/accounts.hpp"
-#include "admin/host/policy_files.hpp"
 #include "admin/host/root_files.hpp"
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"

@@ -3,7 +3,6 @@
 
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
-#include "admin/host/policy_files.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"

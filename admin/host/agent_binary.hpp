@@ -53,7 +53,7 @@ struct FormerRights {
     mode_t mode = 0755;
 };
 
-// By canonical path. Kept beside the policies that were applied (admin/host/policy_files.hpp), in a directory of root's alone.
+// By canonical path. Kept beside the policies that were applied (admin/host/root_files.hpp), in a directory of root's alone.
 using HiddenPlaces = std::map<std::string, FormerRights>;
 HiddenPlaces read_hidden_places(const AsRoot &root);
 

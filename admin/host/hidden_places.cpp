@@ -2,7 +2,6 @@
 #include "admin/host/agent_binary.hpp"
 
 #include "admin/host/accounts.hpp"
-#include "admin/host/policy_files.hpp"
 #include "admin/host/root_files.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"

@@ -1,7 +1,6 @@
 // Replacing the policy's files, and keeping applied ones as JSON: one file for each policy, however many it has.
-#include "admin/host/policy_files.hpp"
-
 #include "admin/host/root_files.hpp"
+
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"

@@ -138,18 +138,13 @@ std::vector<LogEntry> with_file(std::vector<LogEntry> entries, std::optional<std
     return entries;
 }
 
-// Anybody can send any other field; these the journal adds itself.
-bool counts(const LogEntry &entry)
-{
-    if (!defence_is_on("record-sender")) return true;
-    return entry.is_roots() || (entry.field("PI_AGENT_EVENT") == "denied" && !entry.field("_UID").empty() &&
-                                entry.field("_UID") == entry.field("PI_AGENT_UID"));
-}
-
 bool is_of_record(const LogEntry &entry)
 {
-    const auto &event = entry.field("PI_AGENT_EVENT");
-    return (event == "denied" || event == "started" || event == "ended" || event == "preflight") &&
+    const auto event = entry.field("PI_AGENT_EVENT");
+    const auto uid = entry.field("_UID"); // anybody can send any other field; this one the journal adds itself
+    const bool counts = entry.is_roots() || (event == "denied" && !uid.empty() && uid == entry.field("PI_AGENT_UID"));
+    return (counts || !defence_is_on("record-sender")) &&
+           (event == "denied" || event == "started" || event == "ended" || event == "preflight") &&
            entry.field("MESSAGE_ID") == message_id_of(event);
 }
 
@@ -172,8 +167,7 @@ std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)
     Journal journal;
     for (const auto *event : {"denied", "started", "ended", "preflight"})
         journal.match("MESSAGE_ID", message_id_of(event));
-    const auto is_wanted = [](const LogEntry &entry) { return counts(entry) && is_of_record(entry); };
-    return with_file(journal.read(since, is_wanted), since, is_wanted);
+    return with_file(journal.read(since, is_of_record), since, is_of_record);
 }
 
 std::vector<LogEntry> read_session_log(const std::string &id)

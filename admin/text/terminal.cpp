@@ -167,8 +167,9 @@ std::vector<std::string> choose_editor(const Variable &variable)
                   "sudo, name one in EDITOR");
 }
 
-int run_editor(const std::vector<std::string> &editor, const std::string &file, const Variable &variable)
+int run_editor(const std::vector<std::string> &editor, const std::string &file)
 {
+    const auto variable = own_environment();
     std::vector<std::string> variables = {"HOME=/root"};
     for (const auto *name : {"TERM", "COLORTERM", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"})
         if (const auto value = variable(name); value && is_plain_value(*value)) variables.push_back(std::string(name) + "=" + *value);

@@ -48,7 +48,7 @@ std::vector<std::string> choose_editor(const Variable &variable);
 
 // Runs it on `file` at this terminal, as root, and waits; with nothing of the environment but the terminal's type and the language, for an
 // editor does what many variables say. Returns its exit status, 128 and the number for a signal.
-int run_editor(const std::vector<std::string> &editor, const std::string &file, const Variable &variable);
+int run_editor(const std::vector<std::string> &editor, const std::string &file);
 
 // --- What a command says that was given nothing to act on: neither done nor failed.
 
