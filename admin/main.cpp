@@ -7,7 +7,7 @@
 #include "common/base/problems.hpp"
 #include "common/policy/policy_load.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iostream>
 #include <string_view>
 #include <vector>
@@ -27,15 +27,21 @@ constexpr const char *footer = "Exit status:\n"
                                "  77  denied: only root can do that\n"
                                "  78  the policy or the host is not valid";
 
+std::vector<std::string> command_names(const CLI::App &app)
+{
+    std::vector<std::string> names;
+    for (const auto *command : commands_below(app))
+        names.push_back(command->get_name());
+    return names;
+}
+
 // What was wrong, and which help answers it: that of the command, or where there is no such command, that of all.
 std::string usage_problem(const CLI::App &app, const CLI::ParseError &error, std::string_view first)
 {
     const auto chosen = app.get_subcommands();
     if (!chosen.empty()) return fmt::format("{}; see 'pi-agentctl {} --help'", error.what(), chosen.front()->get_name());
     if (first.empty() || first.front() == '-') return std::string(error.what()) + "; see 'pi-agentctl --help'";
-    std::vector<std::string> names;
-    for (const auto *command : commands_below(app))
-        names.push_back(command->get_name());
+    const auto names = command_names(app);
     const auto hint = did_you_mean(first, {names.begin(), names.end()});
     return fmt::format("there is no command {}{}", quote(first), hint.empty() ? "; see 'pi-agentctl --help'" : hint);
 }
@@ -76,10 +82,8 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
         throw Failure(ExitStatus::usage, usage_problem(app, error, first));
     }
     if (chosen) return chosen;
-    std::string names;
-    for (const auto *command : commands_below(app))
-        names += (names.empty() ? "" : ", ") + command->get_name();
-    throw Failure(ExitStatus::usage, "no command given: one of " + names + "; see 'pi-agentctl --help'");
+    throw Failure(ExitStatus::usage,
+                  fmt::format("no command given: one of {}; see 'pi-agentctl --help'", fmt::join(command_names(app), ", ")));
 }
 
 } // namespace

@@ -54,10 +54,9 @@ void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ost
 // Trying the sandbox on the host as it is, under the policy that is to be applied, and on the host as it has become.
 class Trial {
 public:
-    Trial(const Observer &observer, const Policy &policy, std::ostream &out)
-        : root_(*observer.root()), observer_(observer), policy_(policy), out_(out)
+    Trial(const Observer &observer, const Policy &policy, std::ostream &out) : observer_(observer), policy_(policy), out_(out)
     {
-        if (!build::is_system_managed) rule_ = read_sudoers(root_, sudoers_directory);
+        if (!build::is_system_managed) rule_ = read_sudoers(*observer_.root(), sudoers_directory);
     }
 
     // By users who can start pi already; there may be none yet. Throws Failure(unavailable) when the sandbox does not hold.
@@ -85,22 +84,20 @@ public:
 private:
     bool tell(const CanaryReport &report)
     {
-        if (report.user.empty()) return false;
-        if (report.is_good()) out_ << "done: " << to_text(report) << '\n' << std::flush;
-        return true;
+        if (!report.user.empty() && report.is_good()) out_ << "done: " << to_text(report) << '\n' << std::flush;
+        return !report.user.empty();
     }
 
     std::string take_back_rule()
     {
         if (build::is_system_managed) return "the policy is applied";
-        const auto lock = take_apply_lock(root_);
-        if (read_sudoers(root_, sudoers_directory) == rule_) return "the policy is applied";
-        put_back_sudoers(root_, sudoers_directory, rule_);
+        const auto lock = take_apply_lock(*observer_.root());
+        if (read_sudoers(*observer_.root(), sudoers_directory) == rule_) return "the policy is applied";
+        put_back_sudoers(*observer_.root(), sudoers_directory, rule_);
         return rule_ ? "the policy is applied, but the sudo rule is again the one of before"
                      : "the sudo rule is taken back, so nobody can start pi";
     }
 
-    const AsRoot &root_;
     const Observer &observer_;
     const Policy &policy_;
     std::ostream &out_;

@@ -136,15 +136,6 @@ void write_policy(const std::string &path, const std::string &text)
     if (::fsync(file.get()) != 0) throw_errno("cannot write " + shown + " to disk");
 }
 
-// The same judgement as check's, on what is about to be written.
-void note_problems(const std::string &text, const Observer &observer, std::ostream &notes)
-{
-    const auto policy = parse_policy({{policy_path, text}});
-    Problems problems;
-    check_host(policy, observer, Means::installed, problems);
-    if (!problems.empty()) notes << "pi-agentctl: to be mended before 'pi-agentctl apply':\n" << PolicyError(problems.all()).what() << '\n';
-}
-
 } // namespace
 
 std::vector<Account> find_people()
@@ -202,7 +193,9 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
     if (!order.output) require_own_policy("init");
     const auto observer = Observer::self();
     const auto text = init_text(find_candidates(order, observer));
-    note_problems(text, observer, notes);
+    Problems problems;
+    check_host(parse_policy({{policy_path, text}}), observer, Means::installed, problems); // as check judges, before it is written
+    if (!problems.empty()) notes << "pi-agentctl: to be mended before 'pi-agentctl apply':\n" << PolicyError(problems.all()).what() << '\n';
     const auto path = order.output.value_or(policy_path);
     if (path == "-") {
         out << text;

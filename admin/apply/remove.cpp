@@ -107,12 +107,6 @@ std::string question_of(const RemoveOrder &order)
     return question + "?";
 }
 
-bool has_state(const std::string &state_dir)
-{
-    struct stat status {};
-    return ::lstat(state_dir.c_str(), &status) == 0;
-}
-
 } // namespace
 
 void run_remove(const RemoveOrder &order, std::ostream &out)
@@ -146,7 +140,8 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     if (order.accounts && !order.dry_run) require_nothing_of_group(places, policy.agent.group);
     if (order.state) {
         forget_applied(root, changes);
-        if (has_state(policy.agent.state_dir))
+        struct stat status {};
+        if (::lstat(policy.agent.state_dir.c_str(), &status) == 0)
             changes.make("remove " + policy.agent.state_dir + ", with the homes of all agents",
                          [&] { remove_all_state(root, policy.agent.state_dir); });
     }

@@ -12,7 +12,7 @@
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
-#include "common/policy/policy_paths.hpp"
+#include "common/base/text.hpp"
 
 #include <filesystem>
 #include <fmt/ranges.h>

@@ -9,7 +9,6 @@
 #include "runner/root/session/session_directory.hpp"
 
 #include <filesystem>
-#include <string_view>
 #include <unistd.h>
 #include <vector>
 

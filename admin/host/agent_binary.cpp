@@ -3,10 +3,9 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
+#include "common/base/text.hpp"
 #include "common/host/account.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>

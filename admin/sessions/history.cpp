@@ -5,7 +5,6 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/host/account.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <algorithm>
@@ -119,16 +118,6 @@ Row to_row(const PastStart &start)
             place + (start.reason.empty() ? "" : (place.empty() ? "(" : " (") + start.reason + ")")};
 }
 
-std::function<bool(const std::string &)> asker_for_live()
-{
-    if (::geteuid() != 0) return [](const std::string & /*id*/) { return false; };
-    const auto root = AsRoot::claim();
-    std::vector<std::string> ids;
-    for (const auto &live : live_sessions(root))
-        ids.push_back(live.id);
-    return [ids](const std::string &id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
-}
-
 std::string to_line(const LogEntry &entry)
 {
     const std::string identifier = entry.field("SYSLOG_IDENTIFIER");
@@ -215,7 +204,11 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
 
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes)
 {
-    const auto is_live = asker_for_live(); // before the record: what ends in between has its end there
+    std::vector<std::string> living; // known to root alone; before the record: what ends in between has its end there
+    if (::geteuid() == 0)
+        for (const auto &live : live_sessions(AsRoot::claim()))
+            living.push_back(live.id);
+    const auto is_live = [&living](const std::string &id) { return std::find(living.begin(), living.end(), id) != living.end(); };
     const auto starts = to_history(read_record(query.since), query, is_live);
     if (::geteuid() != 0)
         notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";

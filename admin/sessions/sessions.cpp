@@ -47,12 +47,6 @@ SessionView look_at(FdRef session, const LiveSession &live)
     return view;
 }
 
-bool started_before(const SessionView &one, const SessionView &other)
-{
-    if (one.started_usec && other.started_usec) return *one.started_usec < *other.started_usec;
-    return one.started_usec.has_value() && !other.started_usec.has_value();
-}
-
 Row to_row(const SessionView &session)
 {
     return {session.id,
@@ -65,18 +59,6 @@ Row to_row(const SessionView &session)
             session.method,
             session.unit,
             place_of(session.directory, session.project)};
-}
-
-std::vector<SessionView> chosen_by(const AsRoot &root, const StopOrder &order)
-{
-    auto sessions = list_sessions(root, order.user);
-    if (!order.id) return sessions;
-    std::vector<std::string> ids;
-    for (const auto &session : sessions)
-        ids.push_back(session.id);
-    const auto id = choose_session(ids, *order.id, "sudo pi-agentctl sessions");
-    std::erase_if(sessions, [&](const SessionView &session) { return session.id != id; });
-    return sessions;
 }
 
 // "" while the session may go on.
@@ -127,7 +109,10 @@ std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<s
         if (account && live.user != account->uid) continue;
         if (const UniqueFd session = try_open_session(sessions, live.id)) views.push_back(look_at(session, live)); // else it has just ended
     }
-    std::sort(views.begin(), views.end(), started_before);
+    std::sort(views.begin(), views.end(), [](const SessionView &one, const SessionView &other) {
+        if (one.started_usec && other.started_usec) return *one.started_usec < *other.started_usec;
+        return one.started_usec.has_value() && !other.started_usec.has_value();
+    });
     return views;
 }
 
@@ -228,7 +213,14 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
 void run_stop(const StopOrder &order, std::ostream &out)
 {
     const auto root = claim_root("stop", "ends sessions of users, so only root can run it");
-    const auto sessions = chosen_by(root, order);
+    auto sessions = list_sessions(root, order.user);
+    if (order.id) {
+        std::vector<std::string> ids;
+        for (const auto &session : sessions)
+            ids.push_back(session.id);
+        const auto id = choose_session(ids, *order.id, "sudo pi-agentctl sessions");
+        std::erase_if(sessions, [&](const SessionView &session) { return session.id != id; });
+    }
     if (sessions.empty()) throw Nothing(order.user ? escape_for_display(*order.user) + " has no session" : "there is no session");
     std::vector<EndOrder> orders;
     for (const auto &session : sessions)
