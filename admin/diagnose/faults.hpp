@@ -90,7 +90,7 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
 // The wrapper's own path, and those that lead to it from where the host has its programs: on NixOS, users find it by links.
 std::vector<std::string> names_of_wrapper(const std::string &command, const std::string &wrapper);
 
-// Runs the user's login shell, as that user and apart from this process (user_program.hpp). `wrapper`: its names, its own path first.
+// Runs the user's login shell, as that user and apart from this process (run_as_user). `wrapper`: its names, its own path first.
 Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::vector<std::string> &wrapper);
 
 // `output` is that shell's; what stands in it is the user's word. Pure.

@@ -2,7 +2,7 @@
 // shell starts.
 #include "admin/diagnose/faults.hpp"
 
-#include "admin/programs/user_program.hpp"
+#include "admin/programs/program.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/root_path.hpp"

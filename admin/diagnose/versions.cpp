@@ -2,7 +2,7 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/host/accounts.hpp"
-#include "admin/programs/user_program.hpp"
+#include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"

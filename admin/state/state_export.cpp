@@ -6,7 +6,6 @@
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_load.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
@@ -17,7 +16,6 @@
 #include <filesystem>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

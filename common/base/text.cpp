@@ -40,13 +40,18 @@ std::string escape_for_display(std::string_view bytes)
     return text;
 }
 
-bool is_property_safe(std::string_view bytes) noexcept
+bool is_made_of(std::string_view bytes, std::string_view others) noexcept
 {
-    return std::all_of(bytes.begin(), bytes.end(), [](char byte) {
+    return std::all_of(bytes.begin(), bytes.end(), [others](char byte) {
         const bool letter = (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
         const bool digit = byte >= '0' && byte <= '9';
-        return letter || digit || std::string_view("/_.:=@-").find(byte) != std::string_view::npos;
+        return letter || digit || others.find(byte) != std::string_view::npos;
     });
+}
+
+bool is_property_safe(std::string_view bytes) noexcept
+{
+    return is_made_of(bytes, "/_.:=@-");
 }
 
 namespace {

@@ -138,13 +138,8 @@ std::string read_trusted_file(const std::string &path, std::size_t limit, const 
 
 std::vector<std::string> list_trusted_directory(const std::string &path, const std::string &suffix, const std::string &what)
 {
-    UniqueFd fd;
-    try {
-        fd = open_trusted(path, O_RDONLY | O_DIRECTORY, what);
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT) return {};
-        throw;
-    }
+    auto fd = if_there([&] { return open_trusted(path, O_RDONLY | O_DIRECTORY, what); });
+    if (!fd) return {};
     DirectoryStream stream(std::move(fd));
     if (!stream) throw_errno("cannot list " + escape_for_display(path));
     std::vector<std::string> names;

@@ -1,7 +1,6 @@
-// Running tools of the system, and handing programs to systemd: admin/programs/program.hpp, admin/programs/program_unit.hpp
+// Running tools of the system, and handing programs to systemd: admin/programs/program.hpp
 #include "admin/programs/program.hpp"
 
-#include "admin/programs/program_unit.hpp"
 #include "common/base/error.hpp"
 
 #include <chrono>
