@@ -1,5 +1,6 @@
 // Says which rule lets a path be seen or written, and which hides it: `pi-agentctl why`.
 #include "admin/diagnose/explain.hpp"
+
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
