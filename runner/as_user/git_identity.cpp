@@ -54,7 +54,6 @@ FoundIdentity find_git_identity(const AsUser &user, const UserPaths &paths, cons
 
 namespace {
 
-constexpr std::size_t answer_limit = 16UL * 1024;
 constexpr int include_depth = 10; // as git's own
 constexpr const char *wanted_settings = "^(user\\.(name|email)|safe\\.directory|include\\.path|includeif\\..*\\.path)$";
 constexpr std::string_view condition_begin = "includeif.";
@@ -80,7 +79,7 @@ std::string problem_of(const ProgramOutput &answer, const std::string &file)
         return "git did not read " + place + " within " + std::to_string(git_patience_seconds) +
                " seconds; is it, or what it includes, a pipe or on a file system that does not answer?";
     case ProgramOutput::End::too_long:
-        return "user.name, user.email and safe.directory in " + place + " are longer than " + std::to_string(answer_limit) + " bytes";
+        return "user.name, user.email and safe.directory in " + place + " are longer than " + std::to_string(git_answer_limit) + " bytes";
     case ProgramOutput::End::killed:
         return "git was killed while it read " + place;
     case ProgramOutput::End::not_installed:
@@ -153,7 +152,7 @@ GitFiles::Settings GitFiles::ask(const std::string &file, FdRef descriptor)
     const bool is_open = descriptor.get() >= 0;
     const ProgramOutput answer =
         run_host_program(user_, {"git", "config", "--file", is_open ? "-" : file, "--no-includes", "-z", "--get-regexp", wanted_settings},
-                         environment, answer_limit, deadline_, is_open ? std::vector<int>{descriptor.get()} : std::vector<int>{});
+                         environment, git_answer_limit, deadline_, is_open ? std::vector<int>{descriptor.get()} : std::vector<int>{});
     if (const std::string problem = problem_of(answer, file); !problem.empty()) throw Failure(ExitStatus::configuration, problem);
     return read_git_settings(answer.output);
 }
@@ -185,7 +184,7 @@ bool GitFiles::holds(const std::string &condition, const std::string &file)
     const UniqueFd question = file_with("[includeIf \"" + quoted + "\"]\n\tpath = /proc/self/fd/3\n");
     const UniqueFd included = file_with("[pi-agent]\n\tholds = yes\n");
     const ProgramOutput answer = run_host_program(user_, {"git", "config", "--file", "-", "--includes", "--get", "pi-agent.holds"},
-                                                  environment_for(home_), answer_limit, deadline_, {question.get(), included.get()});
+                                                  environment_for(home_), git_answer_limit, deadline_, {question.get(), included.get()});
     if (answer.end == ProgramOutput::End::exited && answer.status <= 1 && answer.complaint.empty()) return answer.status == 0;
     const std::string why =
         answer.end == ProgramOutput::End::late ? "it did not answer in time; is its .git/config a pipe?" : in_one_line(answer.complaint);

@@ -1,9 +1,11 @@
 // What of a project is protected or masked, found by a child with the user's identity: root parses nothing of a repository (design rule 1).
 #pragma once
 
+#include "common/base/fields.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/as_user/shown_path.hpp"
+#include "runner/plan/limits.hpp"
 
 #include <optional>
 #include <string>
@@ -12,6 +14,8 @@
 
 namespace pi_agent {
 
+constexpr std::size_t guarded_texts_limit = 2 * guard_limit;
+
 // Of one tree. All paths are relative to it, canonical when they were found, and any bytes.
 struct GuardedPaths {
     std::vector<std::string> read_only;    // what is there, links themselves included
@@ -19,6 +23,12 @@ struct GuardedPaths {
     std::vector<std::string> kept;         // directories that must stay where they are
     std::vector<std::string> masked;
     std::vector<std::string> notices;
+
+    static void fields(auto &archive, auto &self)
+    {
+        for (auto *some : {&self.read_only, &self.placeholders, &self.kept, &self.masked, &self.notices})
+            archive.bounded(*some, guarded_texts_limit);
+    }
 };
 
 // What there is to search: the project, in it the repository and the working directory (both relative to it), and git directories of that

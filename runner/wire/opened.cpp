@@ -11,6 +11,7 @@ namespace {
 
 constexpr std::size_t told_limit = 4096; // of a path and a problem each
 constexpr std::size_t elsewhere_limit = 2;
+constexpr std::size_t directories_limit = 200;
 
 } // namespace
 
@@ -72,12 +73,6 @@ std::optional<Repository> decode_repository(Packet packet)
     }
     return repository;
 }
-
-namespace {
-
-constexpr std::size_t directories_limit = 200;
-
-} // namespace
 
 void send_home(FdRef channel, const OpenedHome &home)
 {

@@ -1,6 +1,7 @@
 // What a child that is the caller answers about files in the caller's home.
 #pragma once
 
+#include "common/base/fields.hpp"
 #include "common/policy/env_file.hpp"
 
 #include <cstddef>
@@ -14,6 +15,7 @@ namespace pi_agent {
 
 // --- Copies of files of certificates on their way from the child that reads them.
 
+constexpr std::size_t certificate_variables_limit = 100;
 constexpr std::size_t certificates_limit = 512UL * 1024; // bytes of one session, which lie in the memory that all sessions share
 
 // What is to be shown, and what the user should know.
@@ -22,8 +24,20 @@ struct CertificateFiles {
     std::map<std::string, std::string> renamed; // variable -> its path inside
     std::vector<std::string> notices;
 
-    [[nodiscard]] std::string encode() const;
-    static CertificateFiles decode(std::string_view bytes); // throws ProtocolError for paths that are none of these
+    // Reads no paths that are none of these.
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.contents, certificate_variables_limit);
+        archive.as(self.renamed, flattened, in_pairs);
+        archive.bounded(self.notices, certificate_variables_limit);
+        archive.require([&] { return self.is_sound(); }, not_asked_for);
+    }
+    static constexpr const char *not_asked_for = "certificates of the user's are not what was asked for";
+
+private:
+    static std::vector<std::string> flattened(const std::map<std::string, std::string> &renamed);
+    static std::map<std::string, std::string> in_pairs(const std::vector<std::string> &texts);
+    [[nodiscard]] bool is_sound() const;
 };
 
 // Where the session shows the file of that number.
@@ -38,8 +52,11 @@ struct EtcFile {
     std::string target = {};  // where its links lead, canonical
     std::string content = {}; // of one that was read
 
-    [[nodiscard]] std::string encode() const;
-    static EtcFile decode(std::string_view bytes); // throws ProtocolError
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.state, EtcFileState::too_large, "a file of /etc is in an unknown state");
+        archive(self.target, self.content);
+    }
 };
 
 // --- Who commits, on its way from the child that asks git.
@@ -51,17 +68,26 @@ struct GitIdentity {
     std::vector<std::string> safe_directories = {}; // git's safe.directory, as the user trusts repositories of others
 };
 
+constexpr std::size_t git_notice_limit = 10;
+constexpr std::size_t git_answer_limit = 16UL * 1024; // bytes
+
 // What was found, or why nothing could be: `problem` is for people, and empty where all is well.
 struct FoundIdentity {
     GitIdentity identity;
     std::string problem;
     std::vector<std::string> notices = {}; // of single files that were left out; git_notice_limit at most
 
-    [[nodiscard]] std::string encode() const;
-    static FoundIdentity decode(std::string_view bytes); // throws ProtocolError
+    static void fields(auto &archive, auto &self)
+    {
+        for (auto *value : {&self.identity.name, &self.identity.email}) {
+            archive(*value);
+            archive.require([&] { return !*value || ((*value)->size() <= git_answer_limit && (*value)->find('\0') == std::string::npos); },
+                            "git's answer is no name or address");
+        }
+        archive(self.identity.safe_directories, self.problem);
+        archive.bounded(self.notices, git_notice_limit);
+    }
 };
-
-constexpr std::size_t git_notice_limit = 10;
 
 // --- The copy of a user's ssh key on its way from the child that reads it.
 
@@ -73,8 +99,13 @@ struct SshFiles {
     std::string known_hosts;
     std::vector<std::string> notices;
 
-    [[nodiscard]] std::string encode() const;
-    static SshFiles decode(std::string_view bytes); // throws ProtocolError
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.key, self.known_hosts);
+        archive.bounded(self.notices, 3);
+        archive.require([&] { return self.key.size() <= ssh_key_limit && self.known_hosts.size() <= 2 * known_hosts_limit + 2; },
+                        "the key of the user's is not what was asked for");
+    }
 };
 
 // None, and why.
@@ -82,17 +113,27 @@ SshFiles without_ssh_key(const std::string &path, const std::string &problem);
 
 // --- What the user's own files of variables say, on its way from the child that reads them.
 
+constexpr std::size_t variables_limit = 100'000; // that a child may send
+
+std::string encode_assignments(const std::vector<EnvAssignment> &assignments);
+// Throws ProtocolError.
+std::vector<EnvAssignment> decode_assignments(std::string_view bytes);
+
 // A name that is not the user's to set is left out, and `notices` say so, each with file, line and reason.
 struct HostVariables {
     std::vector<EnvAssignment> assignments;
     std::vector<std::string> notices;
 
-    [[nodiscard]] std::string encode() const;
-    static HostVariables decode(std::string_view bytes); // throws ProtocolError for a variable that is not theirs to set
-};
+    // What the child may send and what root puts into an environment are not the same: the child is its user's.
+    static void fields(auto &archive, auto &self)
+    {
+        archive.as(self.assignments, encode_assignments, decode_assignments);
+        archive.bounded(self.notices, variables_limit);
+        archive.require([&] { return self.are_the_users(); }, "a variable of the user's files is none");
+    }
 
-std::string encode_assignments(const std::vector<EnvAssignment> &assignments);
-// Throws ProtocolError.
-std::vector<EnvAssignment> decode_assignments(std::string_view bytes);
+private:
+    [[nodiscard]] bool are_the_users() const;
+};
 
 } // namespace pi_agent

@@ -13,6 +13,7 @@
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/session/version_stamp.hpp"
 #include "runner/wire/answer.hpp"
+#include "runner/wire/sync_messages.hpp"
 
 #include <array>
 #include <fcntl.h>

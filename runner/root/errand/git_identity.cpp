@@ -28,7 +28,7 @@ void read_identity(const AsUser &user, const Account &account, const OpenedProje
     fault_point("reading-git-id");
     const UniqueFd here = find_beneath(project.shown.directory, project.below, O_PATH | O_DIRECTORY);
     if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
-    send_answer(channel, find_git_identity(user, UserPaths(agents), account.home, project.shown.path(), deadline).encode());
+    send_answer(channel, encode_fields(find_git_identity(user, UserPaths(agents), account.home, project.shown.path(), deadline)));
 }
 
 } // namespace
@@ -72,7 +72,7 @@ FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
 {
     if (!wait(watch)) return FoundIdentity{{}, "its files were not read in time"};
     try {
-        return FoundIdentity::decode(child_->receive().bytes);
+        return decode_fields<FoundIdentity>(child_->receive().bytes);
     } catch (const Failure &failure) { // no reason to refuse a session
         return FoundIdentity{{}, failure.what()};
     }

@@ -17,7 +17,7 @@ HostFilesReader::HostFilesReader(const AsRoot &root, const Account &agent, const
     child_.emplace(root, "reader of the host's /etc", agent, std::vector<int>{}, [](const AsUser & /*agent*/, FdRef channel) {
         fault_point("reading-etc");
         for (const auto &name : shown_etc_files())
-            send_long_answer(channel, read_etc_file(name).encode());
+            send_long_answer(channel, encode_fields(read_etc_file(name)));
     });
 }
 
@@ -26,7 +26,7 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, 
     std::vector<std::string> notices;
     if (!child_) return notices;
     for (const auto &name : shown_etc_files()) {
-        const EtcFile file = EtcFile::decode(child_->receive_long(child_patience_seconds));
+        const EtcFile file = decode_fields<EtcFile>(child_->receive_long(child_patience_seconds));
         if (file.state == EtcFileState::too_large)
             notices.push_back("not shown to the agent: /etc/" + name + " (larger than " + std::to_string(host_file_limit >> 20U) +
                               " MiB); the policy's view_paths can show it");

@@ -33,7 +33,7 @@ CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, 
         });
         for (const auto &[name, path] : files.renamed)
             if (std::none_of(variables.begin(), variables.end(), [&, &wanted = name](const auto &one) { return one.name == wanted; }))
-                throw ProtocolError("certificates of the user's are not what was asked for");
+                throw ProtocolError(CertificateFiles::not_asked_for);
         return files;
     } catch (const Failure &failure) { // no reason to refuse a session
         return {{}, {}, {std::string("files of certificates that variables name are not shown to the agent: ") + failure.what()}};
