@@ -4,7 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/toolchains.hpp"
-#include "runner/as_user/home_directories.hpp"
+#include "runner/as_user/project.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>

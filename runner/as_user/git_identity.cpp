@@ -7,7 +7,6 @@
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_user/host_file.hpp"
-#include "runner/as_user/host_program.hpp"
 #include "runner/plan/git_config.hpp"
 
 #include <algorithm>

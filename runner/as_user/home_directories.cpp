@@ -1,5 +1,5 @@
 // The caller's directories that a session works in: home and temporary files.
-#include "runner/as_user/home_directories.hpp"
+#include "runner/as_user/project.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
@@ -10,11 +10,9 @@
 
 #include <cerrno>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <optional>
 #include <set>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -115,10 +113,8 @@ namespace {
 // What is mounted inside the root is hidden from the agent, so a directory there would not be seen.
 UniqueFd enter(FdRef parent, const std::string &name)
 {
-    open_how how{};
-    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC; // search permission is enough
-    how.resolve = defence_is_on("tmpdir-beneath") ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV : 0;
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, parent.get(), name.c_str(), &how, sizeof how)));
+    const std::uint64_t inside = defence_is_on("tmpdir-beneath") ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV : 0;
+    return open_resolving(parent, name.c_str(), O_PATH | O_DIRECTORY, inside); // search permission is enough
 }
 
 [[noreturn]] void refuse_component(const std::string &path)

@@ -3,6 +3,7 @@
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/agent_lock.hpp"
 
@@ -10,8 +11,6 @@
 #include <fcntl.h>
 #include <functional>
 #include <linux/magic.h>
-#include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <thread>
 #include <unistd.h>
@@ -85,10 +84,8 @@ HostFile open_followed(const std::function<UserPlacePtr()> &follow)
 UniqueFd open_without_links(const UserPlace &from, const std::string &name)
 {
     if (from.written_by != nullptr || name.find('/') != std::string::npos) return UniqueFd();
-    open_how how{};
-    how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-    UniqueFd fd = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, from.fd.get(), name.c_str(), &how, sizeof how)));
+    UniqueFd fd = open_resolving(from.fd, name.c_str(), O_PATH | O_NOFOLLOW,
+                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
     struct stat facts {};
     if (fd && (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode))) fd.reset();
     return fd;

@@ -1,5 +1,5 @@
 // Searching a project for what is masked, within bounds.
-#include "runner/as_user/masked_paths.hpp"
+#include "runner/as_user/protected_paths.hpp"
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"

@@ -8,18 +8,14 @@
 #include "common/decide/root_path.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/home_directories.hpp"
-#include "runner/as_user/repository.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
 #include "runner/wire/opened.hpp"
 
 #include <array>
 #include <fcntl.h>
-#include <linux/openat2.h>
 #include <poll.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -38,18 +34,10 @@ PlaceFacts place_facts(FdRef fd)
     return PlaceFacts{device, facts.stx_ino, facts.stx_mnt_id};
 }
 
-UniqueFd open_directory_without_links(const std::string &path)
-{
-    open_how how{};
-    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
-}
-
 UniqueFd reopen_cwd(FdRef claimed)
 {
     const std::string path = path_of_directory(claimed);
-    UniqueFd actual = open_directory_without_links(path);
+    UniqueFd actual = open_resolving(FdRef(AT_FDCWD), path.c_str(), O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     if (!actual)
         throw Failure(ExitStatus::denied, "denied: the working directory " + escape_for_display(path) + " cannot be opened by its path (" +
                                               SystemFailure(errno, "open").what() + "); was it deleted or renamed? cd to it again");

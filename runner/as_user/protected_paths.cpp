@@ -7,9 +7,6 @@
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/git_paths.hpp"
-#include "runner/as_user/masked_paths.hpp"
-#include "runner/as_user/placeholders.hpp"
-#include "runner/as_user/single_names.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/wire/answer.hpp"
 
@@ -114,7 +111,7 @@ private:
     void add_missing(const ShownPath &place, Standin standin)
     {
         if (standin == Standin::none || !defence_is_on("protect-missing")) return;
-        const std::vector<std::string> names = components_of(place.rest);
+        const std::vector<std::string> names = path_components(place.rest);
         std::string path = place.path;
         for (std::size_t index = 0; index < names.size(); ++index) {
             if (names[index] == "..") return; // leads nowhere as long as what is before it is missing
@@ -193,7 +190,7 @@ void require_beneath(const std::vector<std::string> &paths)
 {
     for (const auto &path : paths) {
         bool strange = path.empty() || path.front() == '/' || path.find('\0') != std::string::npos;
-        for (const auto &name : components_of(path))
+        for (const auto &name : path_components(path))
             strange = strange || name == "..";
         if (strange) throw ProtocolError("a path to protect does not lie in the project");
     }

@@ -43,11 +43,6 @@ void send_to_writer(FdRef transfer, const SyncMessage &message, const std::vecto
     }
 }
 
-struct DirectoryId {
-    dev_t device;
-    ino_t inode;
-};
-
 // A file of the listing, to be opened when the writer wants it.
 struct ListedFile {
     std::size_t source;
@@ -129,14 +124,13 @@ private:
     void enter(const UserPlacePtr &place, const std::string &path)
     {
         const struct stat &facts = place->facts;
-        const bool loop = std::any_of(above_.begin(), above_.end(),
-                                      [&](const DirectoryId &d) { return d.device == facts.st_dev && d.inode == facts.st_ino; });
-        if (loop) return skip(path, "a link back to a directory above it");
+        if (std::any_of(above_.begin(), above_.end(), [&](const auto *one) { return is_same_file(*one, facts); }))
+            return skip(path, "a link back to a directory above it");
         if (above_.size() >= listing_depth_limit) return skip(path, "nested too deep");
         DirectoryStream stream(open_to_list(*place));
         if (!stream) return skip(path, SystemFailure(errno, "opening").what());
         if (!path.empty() && is_listed(path)) add(EntryKind::directory, path, {});
-        above_.push_back(DirectoryId{facts.st_dev, facts.st_ino});
+        above_.push_back(&facts);
         while (const dirent *entry = stream.next()) {
             const std::string name = entry->d_name;
             visit(place, name, path.empty() ? name : path + "/" + name);
@@ -272,7 +266,7 @@ private:
     FdRef channel_;
     std::vector<UserPlacePtr> tops_; // one for each source; none where it is missing
     std::size_t source_ = 0;
-    std::vector<DirectoryId> above_;
+    std::vector<const struct stat *> above_;
     std::vector<ListedFile> files_;
     std::vector<ListedEntry> listing_;
     std::size_t pending_ = 0;

@@ -1,5 +1,6 @@
 // What children with a user's or the agent's rights send to root and to each other: only the form in which it is sent, and no path that
 // leaves its tree.
+#include "common/base/text.hpp"
 #include "runner/as_user/protected_paths.hpp"
 #include "runner/inside/path_access.hpp"
 #include "runner/wire/sync_messages.hpp"
@@ -16,7 +17,7 @@ void require_beneath(const std::vector<std::string> &paths)
 {
     for (const auto &path : paths) {
         require(!path.empty() && path.front() != '/' && path.find('\0') == std::string::npos, "a path that is not relative");
-        const std::vector<std::string> names = components_of(path);
+        const std::vector<std::string> names = path_components(path);
         require(std::find(names.begin(), names.end(), "..") == names.end(), "a path that leaves its tree");
     }
 }

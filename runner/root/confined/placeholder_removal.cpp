@@ -5,7 +5,7 @@
 #include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/placeholders.hpp"
+#include "runner/as_user/git_paths.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/session_list.hpp"

@@ -6,7 +6,7 @@
 #include "common/policy/policy.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/root/errand/project.hpp"
-#include "runner/root/errand/receiver.hpp"
+#include "runner/root/errand/session_watch.hpp"
 
 #include <string>
 #include <vector>

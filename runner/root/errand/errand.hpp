@@ -52,6 +52,7 @@ public:
     [[nodiscard]] FdRef channel() const noexcept { return channel_; }
 
 private:
+    void start(bool apart, const std::function<void(FdRef)> &run);
     std::optional<Packet> receive_one(Deadline deadline, int patience_seconds);
 
     std::string name_;

@@ -2,7 +2,6 @@
 #include "runner/root/launch/phases.hpp"
 
 #include "runner/root/door/authenticate.hpp"
-#include "runner/root/errand/host_files.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/view/kernel_files.hpp"
 
