@@ -10,7 +10,6 @@
 
 #include <cerrno>
 #include <fcntl.h>
-#include <optional>
 #include <set>
 #include <sys/stat.h>
 #include <unistd.h>

@@ -6,7 +6,6 @@
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_env.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/host_file.hpp"
 

@@ -4,15 +4,12 @@
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
-#include "runner/wire/opened.hpp"
 
-#include <array>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/stat.h>

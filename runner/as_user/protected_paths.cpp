@@ -1,13 +1,9 @@
 // The user's half of `protect` and `mask`.
 #include "runner/as_user/protected_paths.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/git_paths.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>

@@ -9,11 +9,8 @@
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 
-#include <array>
-#include <climits>
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

@@ -5,12 +5,9 @@
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
-#include "common/policy/policy_paths.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdint>
 #include <deque>
 #include <fcntl.h>

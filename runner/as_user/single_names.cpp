@@ -7,16 +7,13 @@
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/limits.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>

@@ -1,7 +1,7 @@
 // The messages of the config sync as bytes.
 #include "runner/wire/sync_messages.hpp"
 
-#include "common/policy/policy_paths.hpp"
+#include "common/base/text.hpp"
 
 namespace pi_agent {
 

@@ -3,7 +3,6 @@
 
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <algorithm>
 #include <csignal>

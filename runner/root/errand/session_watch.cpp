@@ -4,7 +4,6 @@
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/wire/answer.hpp"
 

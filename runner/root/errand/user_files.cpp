@@ -11,11 +11,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_user/git_identity.hpp"
-#include "runner/as_user/named_files.hpp"
 #include "runner/as_user/project.hpp"
-#include "runner/plan/environment.hpp"
-#include "runner/plan/host_view.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
