@@ -9,6 +9,8 @@
 #include <algorithm>
 #include <deque>
 #include <fcntl.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 
@@ -21,8 +23,11 @@ constexpr int step_flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
 // What is mounted in a root is not shown to the agent, who can rename the directory that it is mounted on all the same.
 UniqueFd step_inside(FdRef directory, const std::string &name)
 {
-    const std::uint64_t no_mounts = defence_is_on("mounts-in-roots") ? RESOLVE_NO_XDEV : 0;
-    return open_resolving(directory, name.c_str(), step_flags, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | no_mounts);
+    open_how how{};
+    how.flags = step_flags;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    if (defence_is_on("mounts-in-roots")) how.resolve |= RESOLVE_NO_XDEV;
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
 }
 
 UserPlacePtr host_top()

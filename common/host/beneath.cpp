@@ -13,6 +13,7 @@
 #include <cstdio>
 #include <deque>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <memory>
 #include <string_view>
 #include <sys/stat.h>
@@ -74,19 +75,16 @@ std::pair<std::string, std::string> split_last(const std::string &path)
     return {path.substr(0, slash), path.substr(slash + 1)};
 }
 
-UniqueFd open_resolving(FdRef top, const char *path, int flags, std::uint64_t resolve) noexcept
-{
-    open_how how{};
-    how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
-    how.resolve = resolve;
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, top.get(), path, &how, sizeof how)));
-}
-
 UniqueFd find_beneath(FdRef top, const std::string &path, int flags) noexcept
 {
-    const char *name = path.empty() ? "." : path.c_str();
-    if (!defence_is_on("beneath")) return open_resolving(top, name, flags, 0);
-    return open_resolving(top, name, flags | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    open_how how{};
+    how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOFOLLOW;
+    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    if (!defence_is_on("beneath")) {
+        how.resolve = 0;
+        how.flags &= ~static_cast<std::uint64_t>(O_NOFOLLOW);
+    }
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, top.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
 }
 
 UniqueFd look_beneath(FdRef top, const std::string &path, int flags)

@@ -4,9 +4,7 @@
 #include "common/base/fd.hpp"
 #include "common/base/text.hpp"
 
-#include <cstdint>
 #include <functional>
-#include <linux/openat2.h>
 #include <string>
 #include <string_view>
 #include <sys/stat.h>
@@ -16,9 +14,6 @@ namespace pi_agent {
 
 // --- File operations beneath a directory whose content an attacker can rearrange at any moment: no link is followed, nothing above is
 // reached.
-
-// As openat2(2), close-on-exec; none when it cannot be opened (errno). `resolve`: of its RESOLVE_ flags.
-UniqueFd open_resolving(FdRef top, const char *path, int flags, std::uint64_t resolve) noexcept;
 
 // Opens `path` (relative, components separated by '/') beneath `top`, following no symbolic link (openat2(2), RESOLVE_BENEATH). `flags` as
 // for open(2). Throws SystemFailure; ELOOP or EXDEV mean that something on the way is a link. With O_PATH a link at the end is opened

@@ -2,6 +2,7 @@
 #include "runner/as_user/host_file.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
@@ -11,6 +12,7 @@
 #include <fcntl.h>
 #include <functional>
 #include <linux/magic.h>
+#include <linux/openat2.h>
 #include <sys/vfs.h>
 #include <thread>
 #include <unistd.h>
@@ -22,8 +24,7 @@ namespace {
 // Opening a FIFO would wait and opening a device may act, so the type is looked at first, through a descriptor that does neither.
 UniqueFd reopen(FdRef place, int flags = 0)
 {
-    return UniqueFd::adopt(
-        open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags));
+    return open_at(FdRef(AT_FDCWD), "/proc/self/fd/" + std::to_string(place.get()), O_RDONLY | O_NONBLOCK | O_NOCTTY | flags);
 }
 
 // The first component of a path that is a link to nothing, or "". Such a link is a mistake; nothing at all is a new user. Keeps no errno
@@ -84,8 +85,8 @@ HostFile open_followed(const std::function<UserPlacePtr()> &follow)
 UniqueFd open_without_links(const UserPlace &from, const std::string &name)
 {
     if (from.written_by != nullptr || name.find('/') != std::string::npos) return UniqueFd();
-    UniqueFd fd = open_resolving(from.fd, name.c_str(), O_PATH | O_NOFOLLOW,
-                                 RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
+    UniqueFd fd =
+        open_resolved(from.fd, name, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
     struct stat facts {};
     if (fd && (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode))) fd.reset();
     return fd;

@@ -2,6 +2,7 @@
 #include "runner/as_user/project.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/root_path.hpp"
@@ -11,6 +12,7 @@
 #include "runner/wire/launch_record.hpp"
 
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <poll.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -34,7 +36,7 @@ PlaceFacts place_facts(FdRef fd)
 UniqueFd reopen_cwd(FdRef claimed)
 {
     const std::string path = path_of_directory(claimed);
-    UniqueFd actual = open_resolving(FdRef(AT_FDCWD), path.c_str(), O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
+    UniqueFd actual = open_resolved(FdRef(AT_FDCWD), path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     if (!actual)
         throw Failure(ExitStatus::denied, "denied: the working directory " + escape_for_display(path) + " cannot be opened by its path (" +
                                               SystemFailure(errno, "open").what() + "); was it deleted or renamed? cd to it again");
@@ -59,8 +61,7 @@ void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claim
         if (const auto *problem = std::get_if<RootProblem>(&resolved))
             throw PolicyError({unusable_root(rules, problem->where, problem->text)});
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
-        struct stat facts {};
-        if (fstat(root.fd.get(), &facts) != 0) throw_errno("examining a root");
+        const struct stat facts = examine(root.fd, "examining a root");
         send_place(channel, root.fd, {facts.st_dev, facts.st_ino, place_facts(root.fd).mount});
     }
     send_repository(channel, find_repository(cwd));
@@ -182,12 +183,7 @@ void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_term
 
 void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio)
 {
-    std::array<int, 2> own{};
-    if (pipe2(own.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    const UniqueFd reading = UniqueFd::adopt(own[0]);
-    const UniqueFd writing = UniqueFd::adopt(own[1]);
-    struct stat anonymous {};
-    if (fstat(reading.get(), &anonymous) != 0) throw_errno("examining a pipe");
+    const struct stat anonymous = examine(make_pipe().first, "examining a pipe");
     for (std::size_t index = 0; index < stdio.size(); ++index) {
         struct statx facts {};
         if (!stdio[index] || statx(stdio[index].get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MODE, &facts) != 0)

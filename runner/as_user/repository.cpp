@@ -23,20 +23,13 @@ constexpr const char *link_prefix = "gitdir: ";
 
 struct stat stat_of(FdRef fd)
 {
-    struct stat facts {};
-    if (fstat(fd.get(), &facts) != 0) throw_errno("examining a repository");
-    return facts;
-}
-
-UniqueFd try_open(FdRef directory, const std::string &path, int flags)
-{
-    return UniqueFd::adopt(openat(directory.get(), path.c_str(), flags | O_CLOEXEC));
+    return examine(fd, "examining a repository");
 }
 
 // Empty where there is no such regular file, or it is longer than any that git writes.
 std::string read_small(FdRef directory, const char *name)
 {
-    const UniqueFd file = try_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    const UniqueFd file = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (!file || !S_ISREG(stat_of(file).st_mode)) return {};
     try {
         return read_whole(file, git_file_limit, name);
@@ -83,19 +76,19 @@ bool names_back(FdRef top, FdRef directory)
 {
     const std::string link = without_line_end(read_small(directory, "gitdir"));
     if (!link.empty()) { // of a worktree: its `.git` file
-        const UniqueFd told = try_open(directory, link, O_PATH | O_NOFOLLOW);
-        const UniqueFd own = try_open(top, ".git", O_PATH | O_NOFOLLOW);
+        const UniqueFd told = open_at(directory, link, O_PATH | O_NOFOLLOW);
+        const UniqueFd own = open_at(top, ".git", O_PATH | O_NOFOLLOW);
         return told && own && is_same_file(stat_of(told), stat_of(own));
     }
     const auto worktree = worktree_of_config(read_small(directory, "config"));
     if (!worktree || !is_git_directory(directory)) return false;
-    const UniqueFd told = try_open(directory, *worktree, O_PATH | O_DIRECTORY);
+    const UniqueFd told = open_at(directory, *worktree, O_PATH | O_DIRECTORY);
     return told && is_same_file(stat_of(told), stat_of(top));
 }
 
 GitDirectory open_git_directory(FdRef from, const std::string &path)
 {
-    GitDirectory found{try_open(from, path, O_PATH | O_DIRECTORY), 0, path, {}};
+    GitDirectory found{open_at(from, path, O_PATH | O_DIRECTORY), 0, path, {}};
     if (!found.directory)
         found.problem = "it cannot be opened (" + std::string(SystemFailure(errno, "open").what()) + ")";
     else if (joined(kernel_path(from), path) != kernel_path(found.directory) && defence_is_on("git-back-link"))
@@ -141,7 +134,7 @@ std::vector<GitDirectory> follow(FdRef top)
 
 std::optional<Repository> find_repository(FdRef cwd)
 {
-    UniqueFd current = try_open(cwd, ".", O_PATH | O_DIRECTORY);
+    UniqueFd current = open_at(cwd, ".", O_PATH | O_DIRECTORY);
     for (std::size_t level = 0; current && level < repository_levels_limit; ++level) {
         struct stat facts {};
         if (fstatat(current.get(), ".git", &facts, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -150,12 +143,12 @@ std::optional<Repository> find_repository(FdRef cwd)
             if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(repository.top);
             if (S_ISLNK(facts.st_mode))
                 repository.elsewhere.push_back(
-                    {try_open(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symbolic link leads to it"});
+                    {open_at(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symbolic link leads to it"});
             for (auto &place : repository.elsewhere)
                 if (place.directory) place.mount = mount_id(place.directory);
             return repository;
         }
-        UniqueFd above = try_open(current, "..", O_PATH | O_DIRECTORY);
+        UniqueFd above = open_at(current, "..", O_PATH | O_DIRECTORY);
         if (!above || is_same_file(stat_of(above), stat_of(current))) return std::nullopt;
         current = std::move(above);
     }

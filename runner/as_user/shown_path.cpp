@@ -2,6 +2,7 @@
 #include "runner/as_user/git_paths.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
@@ -80,8 +81,7 @@ private:
             found_.path = path;
             return stop(ShownPath::Kind::hidden);
         }
-        struct stat facts {};
-        if (fstat(fd.get(), &facts) != 0) throw_errno("examining a path in the project");
+        const struct stat facts = examine(fd, "examining a path in the project");
         if (S_ISLNK(facts.st_mode)) {
             found_.links.push_back(path);
             return found_.links.size() > links_at_most ? stop(ShownPath::Kind::unclear) : go(link_target(fd, path));

@@ -24,6 +24,15 @@
 
 namespace pi_agent {
 
+namespace {
+
+void write_file(const SessionDirectory &session, const std::string &path, const std::string &content)
+{
+    write_whole(session.make_file(path), content, "/" + path);
+}
+
+} // namespace
+
 CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, const std::vector<CertificateVariable> &variables,
                                        const ShownPlaces &shown, const AgentPlaces &agents)
 {
@@ -46,10 +55,8 @@ void show_certificate_files(const SessionDirectory &session, const CertificateFi
 {
     if (files.contents.empty()) return;
     session.make_directory("run/pi-agent/ca");
-    for (std::size_t number = 1; number <= files.contents.size(); ++number) {
-        const std::string path = certificate_path_inside(number);
-        write_whole(session.make_file(path.substr(1)), files.contents[number - 1], path);
-    }
+    for (std::size_t number = 1; number <= files.contents.size(); ++number)
+        write_file(session, certificate_path_inside(number).substr(1), files.contents[number - 1]);
 }
 
 std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> &files)
@@ -57,8 +64,7 @@ std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> 
     std::vector<EnvAssignment> all;
     for (const auto &file : files) {
         const UniqueFd fd = open_trusted(file.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "file of variables (" + to_string(file.where) + ")");
-        struct stat facts {};
-        if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + file.path);
+        const struct stat facts = examine(fd, "examining " + file.path);
         if (!S_ISREG(facts.st_mode))
             throw Failure(ExitStatus::configuration, file.path + " (" + to_string(file.where) + ") is no regular file");
         if ((facts.st_mode & 077U) != 0 && defence_is_on("env-file-mode"))
@@ -100,7 +106,7 @@ HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const 
 
 namespace {
 
-constexpr const char *directory_inside = "run/pi-agent/ssh";
+constexpr const char *ssh_inside = "run/pi-agent/ssh";
 // ssh_config(5). Nobody can be asked, no other key is tried, and a host that the user does not know is refused.
 constexpr const char *config = "Host *\n"
                                "    IdentityFile /run/pi-agent/ssh/key\n"
@@ -112,12 +118,6 @@ constexpr const char *config = "Host *\n"
                                "    GlobalKnownHostsFile none\n"
                                "    UpdateHostKeys no\n"
                                "    ForwardAgent no\n";
-
-void write_file(const SessionDirectory &session, const std::string &name, const std::string &content)
-{
-    const std::string path = std::string(directory_inside) + "/" + name;
-    write_whole(session.make_file(path), content, "/" + path);
-}
 
 } // namespace
 
@@ -137,11 +137,11 @@ SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRule
 void show_ssh_files(const AsRoot & /*root*/, const SessionDirectory &session, const Account &agent, const SshFiles &files)
 {
     if (files.key.empty()) return;
-    session.make_directory(directory_inside);
-    write_file(session, "known_hosts", files.known_hosts);
-    write_file(session, "config", config);
+    session.make_directory(ssh_inside);
+    write_file(session, "run/pi-agent/ssh/known_hosts", files.known_hosts);
+    write_file(session, "run/pi-agent/ssh/config", config);
     // Root's, so that the agent cannot change it, and for the agent's group to read. Before there is anything in it.
-    const UniqueFd key = session.make_file(std::string(directory_inside) + "/key");
+    const UniqueFd key = session.make_file(std::string(ssh_inside) + "/key");
     if (fchown(key.get(), 0, agent.gid.value()) != 0 || fchmod(key.get(), 0440) != 0) throw_errno("closing the copy of an ssh key");
     write_whole(key, files.key, "/run/pi-agent/ssh/key");
 }
@@ -264,7 +264,7 @@ std::vector<std::string> GitIdentityReader::show(const SessionDirectory &session
     const FoundIdentity found = child_ ? receive(watch) : FoundIdentity{{}, problem_};
     child_.reset();
     session.make_directory("run/pi-agent");
-    write_whole(session.make_file("run/pi-agent/gitconfig"), git_config_text("/etc/gitconfig", found.identity, config), file_inside);
+    write_file(session, "run/pi-agent/gitconfig", git_config_text("/etc/gitconfig", found.identity, config));
     std::vector<std::string> notices;
     for (const auto &notice : found.notices)
         notices.push_back("git: " + notice);
