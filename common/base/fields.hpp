@@ -3,6 +3,7 @@
 
 #include "common/base/channel.hpp"
 
+#include <map>
 #include <type_traits>
 #include <variant>
 
@@ -30,6 +31,12 @@ public:
 private:
     void put(const std::string &text) { to_.text(text); }
     void put(const std::optional<std::string> &text) { to_.number(text ? 1 : 0).text(text.value_or("")); }
+    void put(const std::map<std::string, std::string> &pairs)
+    {
+        to_.number(2 * pairs.size());
+        for (const auto &[key, value] : pairs)
+            to_.text(key).text(value);
+    }
     template <typename Field>
     void put(const std::vector<Field> &list)
     {
@@ -94,6 +101,14 @@ private:
         if (!is_set) text.reset();
     }
     void take(std::vector<std::string> &texts) { texts = from_.texts(); }
+    void take(std::map<std::string, std::string> &pairs)
+    {
+        std::uint64_t left = from_.number();
+        for (require([&] { return left % 2 == 0; }, "a message counts half a pair"); left > 0; left -= 2) {
+            std::string key = from_.text();
+            pairs[key] = from_.text();
+        }
+    }
     void take(auto &field)
     {
         using Field = std::remove_reference_t<decltype(field)>;

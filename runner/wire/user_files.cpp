@@ -14,23 +14,6 @@ std::string certificate_path_inside(std::size_t number)
     return "/run/pi-agent/ca/" + std::to_string(number) + ".pem";
 }
 
-std::vector<std::string> CertificateFiles::flattened(const std::map<std::string, std::string> &renamed)
-{
-    std::vector<std::string> texts;
-    for (const auto &[name, path] : renamed)
-        texts.insert(texts.end(), {name, path});
-    return texts;
-}
-
-std::map<std::string, std::string> CertificateFiles::in_pairs(const std::vector<std::string> &texts)
-{
-    if (texts.size() % 2 != 0 || texts.size() > 2 * certificate_variables_limit) throw ProtocolError(not_asked_for);
-    std::map<std::string, std::string> renamed;
-    for (std::size_t index = 0; index < texts.size(); index += 2)
-        renamed[texts[index]] = texts[index + 1];
-    return renamed;
-}
-
 bool CertificateFiles::is_sound() const
 {
     std::size_t size = 0;

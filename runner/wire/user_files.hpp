@@ -28,15 +28,13 @@ struct CertificateFiles {
     static void fields(auto &archive, auto &self)
     {
         archive.bounded(self.contents, certificate_variables_limit);
-        archive.as(self.renamed, flattened, in_pairs);
+        archive(self.renamed);
         archive.bounded(self.notices, certificate_variables_limit);
         archive.require([&] { return self.is_sound(); }, not_asked_for);
     }
     static constexpr const char *not_asked_for = "certificates of the user's are not what was asked for";
 
 private:
-    static std::vector<std::string> flattened(const std::map<std::string, std::string> &renamed);
-    static std::map<std::string, std::string> in_pairs(const std::vector<std::string> &texts);
     [[nodiscard]] bool is_sound() const;
 };
 
