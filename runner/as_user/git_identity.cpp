@@ -5,7 +5,7 @@
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "runner/as_user/host_file.hpp"
+#include "runner/as_user/named_files.hpp"
 #include "runner/plan/git_config.hpp"
 
 #include <algorithm>

@@ -94,23 +94,6 @@ private:
     OpenedHome &found_;
 };
 
-} // namespace
-
-OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains)
-{
-    OpenedHome found;
-    if (toolchains.readable.paths.empty() && toolchains.caches.paths.empty()) return found;
-    const UniqueFd home = open_at(FdRef(AT_FDCWD), user.home, O_PATH | O_DIRECTORY);
-    if (!home) return found; // whatever needs it says so
-    found.path = kernel_path(home);
-    HomeFinder finder(home, found);
-    finder.look_at(toolchains.readable.paths, false);
-    finder.look_at(toolchains.caches.paths, true);
-    return found;
-}
-
-namespace {
-
 // What is mounted inside the root is hidden from the agent, so a directory there would not be seen.
 UniqueFd enter(FdRef parent, const std::string &name)
 {
@@ -135,6 +118,19 @@ UniqueFd enter(FdRef parent, const std::string &name)
 }
 
 } // namespace
+
+OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains)
+{
+    OpenedHome found;
+    if (toolchains.readable.paths.empty() && toolchains.caches.paths.empty()) return found;
+    const UniqueFd home = open_at(FdRef(AT_FDCWD), user.home, O_PATH | O_DIRECTORY);
+    if (!home) return found; // whatever needs it says so
+    found.path = kernel_path(home);
+    HomeFinder finder(home, found);
+    finder.look_at(toolchains.readable.paths, false);
+    finder.look_at(toolchains.caches.paths, true);
+    return found;
+}
 
 void make_user_tmpdir(const Account &caller, FdRef root, const std::string &place, unsigned mask)
 {

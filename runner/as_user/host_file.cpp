@@ -1,5 +1,5 @@
 // Opening what a user's config names.
-#include "runner/as_user/host_file.hpp"
+#include "runner/as_user/named_files.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
@@ -42,17 +42,6 @@ std::string find_dangling_link(const std::string &path)
     return found;
 }
 
-} // namespace
-
-bool is_kernels(FdRef place)
-{
-    struct statfs facts {};
-    if (!defence_is_on("kernels-files")) return false;
-    return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
-}
-
-namespace {
-
 // `place` is open on what was found (O_PATH).
 HostFile open_found(FdRef place, bool by_agents)
 {
@@ -93,6 +82,13 @@ UniqueFd open_without_links(const UserPlace &from, const std::string &name)
 }
 
 } // namespace
+
+bool is_kernels(FdRef place)
+{
+    struct statfs facts {};
+    if (!defence_is_on("kernels-files")) return false;
+    return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
+}
 
 HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path)
 {

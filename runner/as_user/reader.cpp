@@ -5,7 +5,7 @@
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/host_file.hpp"
+#include "runner/as_user/named_files.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/sync_messages.hpp"

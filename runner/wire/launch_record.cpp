@@ -10,6 +10,20 @@ namespace {
 constexpr std::uint64_t launch_type = 16;
 constexpr std::uint64_t stdio_type = 20;
 
+// Those that came, and copies of the terminal in the places between.
+std::array<UniqueFd, 3> complete(std::vector<UniqueFd> came, const OnTerminal &on_terminal, FdRef terminal)
+{
+    std::array<UniqueFd, 3> stdio;
+    auto next = came.begin();
+    for (std::size_t index = 0; index < 3; ++index) {
+        if (!on_terminal[index] && next == came.end()) throw ProtocolError("a standard descriptor is missing");
+        stdio[index] = on_terminal[index] ? duplicate(terminal) : std::move(*next++);
+        if (!stdio[index]) throw_errno("copying the session's terminal");
+    }
+    if (next != came.end()) throw ProtocolError("there is a standard descriptor too many");
+    return stdio;
+}
+
 } // namespace
 
 void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline)
@@ -27,24 +41,6 @@ void send_launch(FdRef channel, const LaunchRecord &record, FdRef terminal, Dead
     const bool has_terminal = has_any(record.on_terminal);
     send_record(channel, encoder.bytes(), has_terminal ? std::vector<int>{terminal.get()} : std::vector<int>{}, deadline);
 }
-
-namespace {
-
-// Those that came, and copies of the terminal in the places between.
-std::array<UniqueFd, 3> complete(std::vector<UniqueFd> came, const OnTerminal &on_terminal, FdRef terminal)
-{
-    std::array<UniqueFd, 3> stdio;
-    auto next = came.begin();
-    for (std::size_t index = 0; index < 3; ++index) {
-        if (!on_terminal[index] && next == came.end()) throw ProtocolError("a standard descriptor is missing");
-        stdio[index] = on_terminal[index] ? duplicate(terminal) : std::move(*next++);
-        if (!stdio[index]) throw_errno("copying the session's terminal");
-    }
-    if (next != came.end()) throw ProtocolError("there is a standard descriptor too many");
-    return stdio;
-}
-
-} // namespace
 
 ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
 {

@@ -6,7 +6,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/wire/opened.hpp"
+#include "runner/wire/user_files.hpp"
 
 #include <algorithm>
 #include <fcntl.h>

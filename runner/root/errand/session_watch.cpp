@@ -17,6 +17,8 @@ namespace {
 
 constexpr const char *ended_text = "the session was ended while it was being prepared";
 
+constexpr int record_patience_seconds = 5;
+
 } // namespace
 
 UniqueFd watch_termination()
@@ -61,12 +63,6 @@ void EarlyMessages::hear()
     if (signal != nullptr && signal->number != SIGTSTP && signal->number != SIGUSR2) throw EndedBySignal{signal->number};
     if (messages_.size() < limit) messages_.push_back(message);
 }
-
-namespace {
-
-constexpr int record_patience_seconds = 5;
-
-} // namespace
 
 void hand_record_over(const AsRoot &root, const Policy &policy, const EnvironmentInput &environment, const LaunchRecord &record,
                       FdRef control, FdRef terminal)

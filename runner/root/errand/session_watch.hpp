@@ -27,7 +27,7 @@ struct WrapperGone {};                                                         /
 using ReceiverEvent = std::variant<StdioHandedOver, WrapperGone, std::string>; // a message's bytes, without descriptors
 
 // Owns the child. In this order: request(), then the answers of open_as_caller (runner/as_user/project.hpp)
-// and of send_home (runner/wire/opened.hpp), then start_handover() and receive().
+// and of send_home (runner/wire/user_files.hpp), then start_handover() and receive().
 class Receiver {
 public:
     // `wrapper` is borrowed; from here on nobody else may receive from it.

@@ -31,6 +31,33 @@ void write_file(const SessionDirectory &session, const std::string &path, const 
     write_whole(session.make_file(path), content, "/" + path);
 }
 
+constexpr const char *ssh_inside = "run/pi-agent/ssh";
+// ssh_config(5). Nobody can be asked, no other key is tried, and a host that the user does not know is refused.
+constexpr const char *config = "Host *\n"
+                               "    IdentityFile /run/pi-agent/ssh/key\n"
+                               "    IdentitiesOnly yes\n"
+                               "    IdentityAgent none\n"
+                               "    BatchMode yes\n"
+                               "    StrictHostKeyChecking yes\n"
+                               "    UserKnownHostsFile /run/pi-agent/ssh/known_hosts\n"
+                               "    GlobalKnownHostsFile none\n"
+                               "    UpdateHostKeys no\n"
+                               "    ForwardAgent no\n";
+
+constexpr const char *file_inside = "/run/pi-agent/gitconfig";
+// In git's order the lowest: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT win
+// over both.
+constexpr const char *variable = "GIT_CONFIG_SYSTEM";
+
+void read_identity(const AsUser &user, const Account &account, const OpenedProject &project, const AgentPlaces &agents, Deadline deadline,
+                   FdRef channel)
+{
+    fault_point("reading-git-id");
+    const UniqueFd here = find_beneath(project.shown.directory, project.below, O_PATH | O_DIRECTORY);
+    if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
+    send_answer(channel, encode_fields(find_git_identity(user, UserPaths(agents), account.home, project.shown.path(), deadline)));
+}
+
 } // namespace
 
 CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, const std::vector<CertificateVariable> &variables,
@@ -103,23 +130,6 @@ HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const 
         return read_host_env_files(UserPaths(agents), files, user.home);
     });
 }
-
-namespace {
-
-constexpr const char *ssh_inside = "run/pi-agent/ssh";
-// ssh_config(5). Nobody can be asked, no other key is tried, and a host that the user does not know is refused.
-constexpr const char *config = "Host *\n"
-                               "    IdentityFile /run/pi-agent/ssh/key\n"
-                               "    IdentitiesOnly yes\n"
-                               "    IdentityAgent none\n"
-                               "    BatchMode yes\n"
-                               "    StrictHostKeyChecking yes\n"
-                               "    UserKnownHostsFile /run/pi-agent/ssh/known_hosts\n"
-                               "    GlobalKnownHostsFile none\n"
-                               "    UpdateHostKeys no\n"
-                               "    ForwardAgent no\n";
-
-} // namespace
 
 SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRules &rules, const AgentPlaces &agents)
 {
@@ -195,24 +205,6 @@ std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, 
     child_.reset();
     return notices;
 }
-
-namespace {
-
-constexpr const char *file_inside = "/run/pi-agent/gitconfig";
-// In git's order the lowest: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT win
-// over both.
-constexpr const char *variable = "GIT_CONFIG_SYSTEM";
-
-void read_identity(const AsUser &user, const Account &account, const OpenedProject &project, const AgentPlaces &agents, Deadline deadline,
-                   FdRef channel)
-{
-    fault_point("reading-git-id");
-    const UniqueFd here = find_beneath(project.shown.directory, project.below, O_PATH | O_DIRECTORY);
-    if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
-    send_answer(channel, encode_fields(find_git_identity(user, UserPaths(agents), account.home, project.shown.path(), deadline)));
-}
-
-} // namespace
 
 void name_git_config(EnvironmentInput &environment)
 {

@@ -10,7 +10,7 @@
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/view/root_tree.hpp"
-#include "runner/wire/opened.hpp"
+#include "runner/wire/user_files.hpp"
 
 #include <functional>
 #include <set>

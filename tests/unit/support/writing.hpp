@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runner/as_agent/writer.hpp"
-#include "runner/as_user/host_file.hpp"
+#include "runner/as_user/named_files.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/sync_messages.hpp"
 #include "support/accounts.hpp"
