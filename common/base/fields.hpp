@@ -123,11 +123,21 @@ private:
     Decoder &from_;
 };
 
-std::string encode_fields(const auto &message)
+// One of several messages has a number of its own, `static constexpr std::uint64_t type`, which goes before its fields.
+template <typename Message>
+std::string encode(const Message &message)
 {
     Encoder encoder;
-    FieldWriter{encoder}(message);
+    FieldWriter write(encoder);
+    if constexpr (requires { Message::type; }) write(Message::type);
+    write(message);
     return encoder.bytes();
+}
+
+template <typename... Messages>
+std::string encode(const std::variant<Messages...> &message)
+{
+    return std::visit([](const auto &one) { return encode(one); }, message);
 }
 
 template <typename Message>
@@ -147,15 +157,6 @@ inline std::vector<std::string> decode_texts(std::string_view bytes, std::size_t
     std::vector<std::string> texts = decoder.texts(limit);
     decoder.end();
     return texts;
-}
-
-// --- One of several messages, each of which has a number of its own, `static constexpr std::uint64_t type`, that goes before it.
-
-std::string encode_one_of(const auto &variant)
-{
-    Encoder encoder;
-    std::visit([&](const auto &one) { FieldWriter{encoder}(one.type, one); }, variant);
-    return encoder.bytes();
 }
 
 template <typename Variant>

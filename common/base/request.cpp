@@ -137,11 +137,6 @@ ReceivedRequest receive_request(FdRef channel, Deadline deadline)
     return received;
 }
 
-std::string encode(const RunnerMessage &message)
-{
-    return encode_one_of(message);
-}
-
 RunnerMessage decode_runner_message(std::string_view bytes)
 {
     return decode_one_of<RunnerMessage>(bytes, "the runner sent an unknown message");
@@ -167,11 +162,6 @@ bool is_forwarded_signal(int number) noexcept
     default:
         return false;
     }
-}
-
-std::string encode(const WrapperMessage &message)
-{
-    return encode_one_of(message);
 }
 
 WrapperMessage decode_wrapper_message(std::string_view bytes)

@@ -122,7 +122,6 @@ struct AgentEnded {
 };
 using RunnerMessage = std::variant<FailureReport, Notice, Preparing, SessionBegun, TerminalOpened, AgentStopped, AgentEnded>;
 constexpr std::size_t small_message_limit = 64; // bytes of any message that the wrapper sends after its request
-std::string encode(const RunnerMessage &message);
 RunnerMessage decode_runner_message(std::string_view bytes);
 
 // Wrapper to runner, and runner to pi-agent-exec.
@@ -148,7 +147,6 @@ struct ContinueAgent {
     static void fields(auto &archive, auto &self) { archive(self.with_keyboard); }
 };
 using WrapperMessage = std::variant<ForwardSignal, TerminalReady, ContinueAgent>;
-std::string encode(const WrapperMessage &message);
 WrapperMessage decode_wrapper_message(std::string_view bytes); // throws ProtocolError for a signal that is never forwarded
 bool is_forwarded_signal(int number) noexcept;
 

@@ -204,7 +204,7 @@ void serve_guarded_paths(const AsUser & /*user*/, const GuardedTrees &trees, con
     fault_point("finding-paths");
     const std::vector<FoundPaths> found = find_all(trees, policy);
     for (const auto &one : found)
-        send_long_answer(channel, encode_fields(one.guarded));
+        send_long_answer(channel, encode(one.guarded));
     for (;;) {
         pollfd wait{channel.get(), POLLIN, 0};
         if (poll(&wait, 1, -1) < 0 && errno != EINTR) throw_errno("waiting for the runner");

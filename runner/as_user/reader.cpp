@@ -92,7 +92,7 @@ public:
         for (;;) {
             const std::optional<Packet> packet = receive_packet(transfer_, in_seconds(sync_patience_seconds));
             if (!packet) wait_for_the_end();
-            const std::vector<std::uint64_t> numbers = decode_wanted(packet->bytes);
+            const std::vector<std::uint64_t> numbers = decode_fields<WantedNumbers>(packet->bytes).numbers;
             if (numbers.empty()) break;
             for (std::size_t start = 0; start < numbers.size(); start += packet_fd_limit)
                 send_contents({numbers.begin() + static_cast<std::ptrdiff_t>(start),

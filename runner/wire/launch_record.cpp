@@ -60,11 +60,6 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline)
     return launch;
 }
 
-std::string encode(const ExecMessage &message)
-{
-    return encode_one_of(message);
-}
-
 ExecMessage decode_exec_message(std::string_view bytes)
 {
     return decode_one_of<ExecMessage>(bytes, "pi-agent-exec sent an unknown message");

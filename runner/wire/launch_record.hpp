@@ -82,7 +82,6 @@ struct ExecEnded {
     }
 };
 using ExecMessage = std::variant<ExecReady, ExecFailed, ExecStopped, ExecEnded>;
-std::string encode(const ExecMessage &message);
 ExecMessage decode_exec_message(std::string_view bytes);
 
 } // namespace pi_agent

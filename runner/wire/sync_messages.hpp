@@ -92,15 +92,18 @@ struct SyncMessage {
     }
 };
 
-std::string encode(const SyncMessage &message);
-// Throws ProtocolError for anything that encode does not make, and for paths that do not stay beneath where they begin.
-SyncMessage decode_sync_message(std::string_view bytes);
+constexpr std::size_t wanted_limit = 64; // files in one request
 
 // Writer to reader: the numbers of the files it wants, or none when it has all.
-std::string encode_wanted(const std::vector<std::uint64_t> &numbers);
-std::vector<std::uint64_t> decode_wanted(std::string_view bytes);
+struct WantedNumbers {
+    std::vector<std::uint64_t> numbers;
 
-constexpr std::size_t wanted_limit = 64;                         // files in one request
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.numbers, wanted_limit, "the writer of the config wants too much at once");
+    }
+};
+
 constexpr std::size_t listing_bytes = packet_limit - 4UL * 4096; // a listing is sent when it is longer; a path is at most 4096
 
 } // namespace pi_agent

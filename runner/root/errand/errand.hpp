@@ -87,7 +87,7 @@ template <typename Task, typename Decode>
 auto ask(const AsRoot &root, const Errand &errand, const Task &task, const Decode &decode)
 {
     Child child(root, errand.name, errand.as, errand.keep,
-                [&](const AsUser &self, FdRef channel) { send_long_answer(channel, encode_fields(task(self))); });
+                [&](const AsUser &self, FdRef channel) { send_long_answer(channel, encode(task(self))); });
     return decode(child.receive_long(child_patience_seconds));
 }
 

@@ -55,7 +55,7 @@ void read_identity(const AsUser &user, const Account &account, const OpenedProje
     fault_point("reading-git-id");
     const UniqueFd here = find_beneath(project.shown.directory, project.below, O_PATH | O_DIRECTORY);
     if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
-    send_answer(channel, encode_fields(find_git_identity(user, UserPaths(agents), account.home, project.shown.path(), deadline)));
+    send_answer(channel, encode(find_git_identity(user, UserPaths(agents), account.home, project.shown.path(), deadline)));
 }
 
 } // namespace
@@ -180,7 +180,7 @@ HostFilesReader::HostFilesReader(const AsRoot &root, const Account &agent, const
     child_.emplace(root, "reader of the host's /etc", agent, std::vector<int>{}, [](const AsUser & /*agent*/, FdRef channel) {
         fault_point("reading-etc");
         for (const auto &name : shown_etc_files())
-            send_long_answer(channel, encode_fields(read_etc_file(name)));
+            send_long_answer(channel, encode(read_etc_file(name)));
     });
 }
 
