@@ -70,16 +70,13 @@ constexpr std::size_t directories_limit = 200;
 
 void send_place(FdRef channel, FdRef directory, const PlaceFacts &facts)
 {
-    send_answer(channel, Encoder().number(facts.device).number(facts.inode).number(facts.mount).bytes(), {directory.get()});
+    send_answer(channel, encode(facts), {directory.get()});
 }
 
 OpenedPlace decode_place(Packet packet)
 {
     if (packet.fds.size() != 1) throw ProtocolError("the receiver sent the wrong number of descriptors");
-    Decoder decoder(packet.bytes);
-    OpenedPlace place{std::move(packet.fds.front()), {decoder.number(), decoder.number(), decoder.number()}};
-    decoder.end();
-    return place;
+    return {std::move(packet.fds.front()), decode_fields<PlaceFacts>(packet.bytes)};
 }
 
 void send_repository(FdRef channel, const std::optional<Repository> &repository)

@@ -145,6 +145,7 @@ struct PlaceFacts {
     std::uint64_t inode;
     std::uint64_t mount;
     friend bool operator==(const PlaceFacts &, const PlaceFacts &) = default;
+    static void fields(auto &archive, auto &self) { archive(self.device, self.inode, self.mount); }
 };
 
 struct OpenedPlace {

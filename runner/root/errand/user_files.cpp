@@ -227,23 +227,17 @@ GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, co
     }
 }
 
-// Looks at least once: the config sync may have taken longer than git was given, and the answer is there.
-bool GitIdentityReader::wait(const SessionWatch &watch) const
+FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
 {
-    for (;;) {
+    for (;;) { // looks at least once: the config sync may have taken longer than git was given, and the answer is there
         const auto [receiver, wrapper, termination] = watch.waits();
         std::array<pollfd, 4> waits{pollfd{child_->channel().get(), POLLIN, 0}, receiver, wrapper, termination};
         const int ready = poll(waits.data(), waits.size(), milliseconds_left(deadline_));
         if (ready < 0 && errno != EINTR) throw_errno("waiting for the reader of the git identity");
         if (ready > 0) watch.obey(&waits[1]);
-        if (ready > 0 && waits[0].revents != 0) return true;
-        if (Clock::now() >= deadline_) return false;
+        if (ready > 0 && waits[0].revents != 0) break;
+        if (Clock::now() >= deadline_) return FoundIdentity{{}, "its files were not read in time"};
     }
-}
-
-FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
-{
-    if (!wait(watch)) return FoundIdentity{{}, "its files were not read in time"};
     try {
         return decode_fields<FoundIdentity>(child_->receive().bytes);
     } catch (const Failure &failure) { // no reason to refuse a session

@@ -79,7 +79,6 @@ public:
     std::vector<std::string> show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config);
 
 private:
-    [[nodiscard]] bool wait(const SessionWatch &watch) const;
     FoundIdentity receive(const SessionWatch &watch);
 
     std::optional<Child> child_;
