@@ -41,13 +41,13 @@ std::string usage_problem(const CLI::App &app, const CLI::ParseError &error, std
 }
 
 // The command looks at options of `app` when it runs.
-Command parse_command_line(CLI::App &app, int argc, char **argv)
+Action parse_command_line(CLI::App &app, int argc, char **argv)
 {
     app.set_version_flag("--version", std::string("pi-agentctl ") + build::version);
     app.set_help_all_flag("--help-all", "Print the help of every command and exit");
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
     app.footer(std::string("The policy is ") + policy_path + ". " + footer);
-    Command chosen;
+    Action chosen;
     add_policy_commands(app, chosen);
     add_session_commands(app, chosen);
     add_state_commands(app, chosen);

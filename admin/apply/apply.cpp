@@ -24,8 +24,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *sudoers_directory = "/etc/sudoers.d";
-
 void require_fitting(const Policy &policy, const Observer &observer, const ApplyOptions &options, std::ostream &warnings)
 {
     Problems problems;

@@ -124,8 +124,7 @@ std::string entry_of(const Candidate &candidate)
 UniqueFd open_holder(const std::string &directory, bool is_policys)
 {
     if (::geteuid() != 0) {
-        auto holder = UniqueFd::adopt(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // NOLINT
-        if (!holder) throw_errno("cannot open " + escape_for_display(directory));
+        auto holder = open_or_throw("cannot open " + escape_for_display(directory), directory, O_RDONLY | O_DIRECTORY);
         return holder;
     }
     if (is_policys) {

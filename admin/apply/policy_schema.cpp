@@ -25,7 +25,7 @@ Json json_of(std::string_view yaml)
     Problems problems;
     const auto node = parse_yaml("the table of keys", std::string(yaml), problems);
     problems.throw_if_any();
-    return Json::parse(read_json_text({*node, "", {}}, problems));
+    return Json::parse(read_json_text({*node, problems, "", {}}));
 }
 
 Json mapping_of(std::string_view path)
@@ -74,15 +74,15 @@ Json form_of(const PolicyKey &key)
     case ValueForm::name:
         return {{"type", "string"}, {"pattern", name_pattern}};
     case ValueForm::choice:
-        return {{"enum", split_words(key.choices)}};
+        return {{"enum", split(key.choices, ' ')}};
     case ValueForm::fixed:
         return {{"const", key.standard}};
     case ValueForm::list:
         return list_schema(key);
     case ValueForm::choice_or_list:
-        return {{"anyOf", Json::array({Json{{"enum", split_words(key.choices)}}, list_schema(key)})}};
+        return {{"anyOf", Json::array({Json{{"enum", split(key.choices, ' ')}}, list_schema(key)})}};
     case ValueForm::amount:
-        return {{"type", "string"}, {"pattern", fmt::format("^(0|[1-9][0-9]*)[{}]$", fmt::join(split_words(key.choices), ""))}};
+        return {{"type", "string"}, {"pattern", fmt::format("^(0|[1-9][0-9]*)[{}]$", fmt::join(split(key.choices, ' '), ""))}};
     case ValueForm::count:
         return {{"type", "integer"}};
     case ValueForm::later:
@@ -95,7 +95,7 @@ Json schema_of(const PolicyKey &key)
 {
     auto schema = form_of(key);
     std::string description(key.meaning);
-    if (!key.later.empty()) description += fmt::format(" Not supported yet: {}.", fmt::join(split_words(key.later), ", "));
+    if (!key.later.empty()) description += fmt::format(" Not supported yet: {}.", fmt::join(split(key.later, ' '), ", "));
     schema["description"] = description;
     if (!key.standard.empty()) schema["default"] = json_of(key.standard);
     if (!key.example.empty()) schema["examples"] = Json::array({json_of(key.example)});

@@ -30,8 +30,6 @@ namespace pi_agent {
 
 namespace {
 
-constexpr const char *sudoers_directory = "/etc/sudoers.d";
-
 // What apply did follows from what it applied, not from what has been written since.
 Policy applied_policy(const AsRoot &root)
 {

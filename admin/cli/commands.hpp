@@ -12,14 +12,14 @@
 namespace pi_agent {
 
 // What the command line asks for. It throws Failure, or Nothing (admin/text/terminal.hpp).
-using Command = std::function<void()>;
+using Action = std::function<void()>;
 
 // Each adds its commands to `app`; the one that is given leaves in `chosen` what it does.
-void add_policy_commands(CLI::App &app, Command &chosen);    // check, schema, init, edit, apply, rollback, sudoers, remove
-void add_session_commands(CLI::App &app, Command &chosen);   // sessions, stop, logs, history
-void add_state_commands(CLI::App &app, Command &chosen);     // state
-void add_diagnosis_commands(CLI::App &app, Command &chosen); // doctor, explain, why, shell, version
-void add_render_command(CLI::App &app, Command &chosen);     // render
+void add_policy_commands(CLI::App &app, Action &chosen);    // check, schema, init, edit, apply, rollback, sudoers, remove
+void add_session_commands(CLI::App &app, Action &chosen);   // sessions, stop, logs, history
+void add_state_commands(CLI::App &app, Action &chosen);     // state
+void add_diagnosis_commands(CLI::App &app, Action &chosen); // doctor, explain, why, shell, version
+void add_render_command(CLI::App &app, Action &chosen);     // render
 
 // For the shells' completions: what may stand in the place of the last of `words`, the command line after the program's name. A line for
 // each candidate: the word, a tab, what it means; ":paths" and ":directories" ask the shell for paths.
@@ -34,7 +34,7 @@ std::optional<Value> given(const CLI::Option *option, const Value &value)
 
 // Makes `run` what happens when `command` itself is given, and not one below it.
 template <typename Run>
-void on(CLI::App *command, Command &chosen, const Run &run)
+void on(CLI::App *command, Action &chosen, const Run &run)
 {
     command->callback([command, &chosen, run] {
         if (command->get_subcommands().empty()) chosen = run;

@@ -20,7 +20,7 @@ struct DiagnosisOptions {
     std::vector<std::string> arguments;
 };
 
-void add_doctor(CLI::App &app, Command &chosen)
+void add_doctor(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<DiagnosisOptions>();
     const auto options = std::make_shared<DoctorOptions>();
@@ -36,7 +36,7 @@ void add_doctor(CLI::App &app, Command &chosen)
     });
 }
 
-void add_explain(CLI::App &app, Command &chosen)
+void add_explain(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<DiagnosisOptions>();
     auto *explain = app.add_subcommand("explain", "Explain what the policy grants to a user, and where");
@@ -48,7 +48,7 @@ void add_explain(CLI::App &app, Command &chosen)
        [all, user, directory] { run_explain(given(user, all->user), given(directory, all->directory), all->json, std::cout); });
 }
 
-void add_why(CLI::App &app, Command &chosen)
+void add_why(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<DiagnosisOptions>();
     const auto options = std::make_shared<WhyOptions>();
@@ -65,7 +65,7 @@ void add_why(CLI::App &app, Command &chosen)
 }
 
 // Only for help and completion: main.cpp takes the words, for options are bash's.
-void add_shell(CLI::App &app, Command &chosen)
+void add_shell(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<DiagnosisOptions>();
     auto *shell = app.add_subcommand("shell", "Start a shell in the agent's place, in this directory: what it sees, the agent sees");
@@ -73,7 +73,7 @@ void add_shell(CLI::App &app, Command &chosen)
     on(shell, chosen, [all] { become_shell(all->arguments); });
 }
 
-void add_version(CLI::App &app, Command &chosen)
+void add_version(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<DiagnosisOptions>();
     auto *version = app.add_subcommand("version", "Print the versions of pi-agent, systemd, the kernel and, as root, the agent");
@@ -83,7 +83,7 @@ void add_version(CLI::App &app, Command &chosen)
 
 } // namespace
 
-void add_diagnosis_commands(CLI::App &app, Command &chosen)
+void add_diagnosis_commands(CLI::App &app, Action &chosen)
 {
     add_doctor(app, chosen);
     add_explain(app, chosen);

@@ -16,7 +16,7 @@ struct PolicyOptions {
 
 constexpr const char *no_canary_help = "Do not try the sandbox: where no session can run yet, as in an image that is being built";
 
-void add_check(CLI::App &app, Command &chosen)
+void add_check(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<PolicyOptions>();
     auto *check = app.add_subcommand("check", "Check the policy and whether this host fits it; as root, the roots of every user too");
@@ -29,13 +29,13 @@ void add_check(CLI::App &app, Command &chosen)
     });
 }
 
-void add_schema(CLI::App &app, Command &chosen)
+void add_schema(CLI::App &app, Action &chosen)
 {
     auto *schema = app.add_subcommand("schema", "Print a JSON Schema of the policy, for editors");
     on(schema, chosen, [] { run_schema(std::cout); });
 }
 
-void add_apply(CLI::App &app, Command &chosen)
+void add_apply(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<PolicyOptions>();
     auto *apply = app.add_subcommand("apply", "Make the host follow the policy: accounts, directories, the agent's program, the sudo rule");
@@ -44,7 +44,7 @@ void add_apply(CLI::App &app, Command &chosen)
     on(apply, chosen, [all] { run_apply({all->dry_run, !all->no_canary}, std::cout, std::cerr); });
 }
 
-void add_rollback(CLI::App &app, Command &chosen)
+void add_rollback(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<PolicyOptions>();
     const auto yes = std::make_shared<bool>(false);
@@ -55,7 +55,7 @@ void add_rollback(CLI::App &app, Command &chosen)
     on(rollback, chosen, [all, yes] { run_rollback(*yes, {all->dry_run, !all->no_canary}, std::cout, std::cerr); });
 }
 
-void add_init(CLI::App &app, Command &chosen)
+void add_init(CLI::App &app, Action &chosen)
 {
     const auto order = std::make_shared<InitOrder>();
     const auto output = std::make_shared<std::string>();
@@ -69,7 +69,7 @@ void add_init(CLI::App &app, Command &chosen)
     });
 }
 
-void add_edit(CLI::App &app, Command &chosen)
+void add_edit(CLI::App &app, Action &chosen)
 {
     const auto name = std::make_shared<std::string>();
     auto *edit = app.add_subcommand("edit", "Change the policy with an editor; what is not valid never takes its place");
@@ -78,7 +78,7 @@ void add_edit(CLI::App &app, Command &chosen)
     on(edit, chosen, [name, file] { run_edit(given(file, *name), std::cout, std::cerr); });
 }
 
-void add_remove(CLI::App &app, Command &chosen)
+void add_remove(CLI::App &app, Action &chosen)
 {
     const auto order = std::make_shared<RemoveOrder>();
     auto *remove = app.add_subcommand("remove", "Undo what apply did: the sudo rule, the hidden program");
@@ -90,7 +90,7 @@ void add_remove(CLI::App &app, Command &chosen)
     on(remove, chosen, [order] { run_remove(*order, std::cout); });
 }
 
-void add_sudoers(CLI::App &app, Command &chosen)
+void add_sudoers(CLI::App &app, Action &chosen)
 {
     auto *sudoers = app.add_subcommand("sudoers", "Print the sudo rule that apply would install, after visudo has checked it");
     on(sudoers, chosen, [] { run_sudoers(std::cout, std::cerr); });
@@ -98,7 +98,7 @@ void add_sudoers(CLI::App &app, Command &chosen)
 
 } // namespace
 
-void add_policy_commands(CLI::App &app, Command &chosen)
+void add_policy_commands(CLI::App &app, Action &chosen)
 {
     add_init(app, chosen);
     add_check(app, chosen);

@@ -6,7 +6,7 @@
 
 namespace pi_agent {
 
-void add_render_command(CLI::App &app, Command &chosen)
+void add_render_command(CLI::App &app, Action &chosen)
 {
     struct Given {
         RenderOptions options;

@@ -18,7 +18,7 @@ struct SessionOptions {
     bool all = false, failed = false, probes = false, json = false;
 };
 
-void add_sessions(CLI::App &app, Command &chosen)
+void add_sessions(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<SessionOptions>();
     auto *sessions = app.add_subcommand("sessions", "List the sessions that live, and what each uses now");
@@ -27,7 +27,7 @@ void add_sessions(CLI::App &app, Command &chosen)
     on(sessions, chosen, [all, user] { run_sessions(given(user, all->user), all->json, std::cout); });
 }
 
-void add_stop(CLI::App &app, Command &chosen)
+void add_stop(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<SessionOptions>();
     auto *stop = app.add_subcommand("stop", "End sessions, and wait until they are gone");
@@ -43,7 +43,7 @@ void add_stop(CLI::App &app, Command &chosen)
     });
 }
 
-void add_logs(CLI::App &app, Command &chosen)
+void add_logs(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<SessionOptions>();
     auto *logs = app.add_subcommand("logs", "Print what is logged of a session, its record and that of its units");
@@ -51,7 +51,7 @@ void add_logs(CLI::App &app, Command &chosen)
     on(logs, chosen, [all] { run_logs(all->id, std::cout); });
 }
 
-void add_history(CLI::App &app, Command &chosen)
+void add_history(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<SessionOptions>();
     auto *history = app.add_subcommand("history", "List past sessions and refusals from the record");
@@ -74,7 +74,7 @@ void add_history(CLI::App &app, Command &chosen)
 
 } // namespace
 
-void add_session_commands(CLI::App &app, Command &chosen)
+void add_session_commands(CLI::App &app, Action &chosen)
 {
     add_sessions(app, chosen);
     add_stop(app, chosen);

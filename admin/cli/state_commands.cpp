@@ -24,7 +24,7 @@ void refuse_before(const CLI::App &command, const CLI::App &state)
                                                          command.get_name(), command.get_name(), option->get_name()));
 }
 
-void add_prune(CLI::App &state, Command &chosen)
+void add_prune(CLI::App &state, Action &chosen)
 {
     const auto all = std::make_shared<StateOptions>();
     auto *prune = state.add_subcommand("prune", "Remove caches of users who have no session now, and what sessions left");
@@ -36,7 +36,7 @@ void add_prune(CLI::App &state, Command &chosen)
     });
 }
 
-void add_reset(CLI::App &state, Command &chosen)
+void add_reset(CLI::App &state, Action &chosen)
 {
     const auto all = std::make_shared<StateOptions>();
     auto *reset = state.add_subcommand("reset", "Empty a user's agent home: the next start is like the first");
@@ -48,7 +48,7 @@ void add_reset(CLI::App &state, Command &chosen)
     });
 }
 
-void add_export(CLI::App &state, Command &chosen)
+void add_export(CLI::App &state, Action &chosen)
 {
     const auto all = std::make_shared<StateOptions>();
     auto *exporting = state.add_subcommand("export", "Copy the agent's session files of a user into a directory of that user");
@@ -62,7 +62,7 @@ void add_export(CLI::App &state, Command &chosen)
 
 } // namespace
 
-void add_state_commands(CLI::App &app, Command &chosen)
+void add_state_commands(CLI::App &app, Action &chosen)
 {
     const auto all = std::make_shared<StateOptions>();
     auto *state = app.add_subcommand("state", "Show how large each user's agent home, caches and temporary files are");

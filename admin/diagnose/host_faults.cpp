@@ -189,8 +189,7 @@ Faults find_changed_files()
                              build::canary_path, build::podman_door_path, build::docker_door_path}) {
         try {
             const auto file = open_trusted(path, O_PATH, "program of pi-agent");
-            struct stat facts {};
-            if (fstat(file.get(), &facts) != 0) throw_errno(std::string("examining ") + path);
+            const struct stat facts = examine(file, std::string("examining ") + path);
             if ((facts.st_mode & (S_ISUID | S_ISGID)) != 0)
                 faults.push_back(
                     {"own-files", std::string(path) + " is setuid or setgid, and no program of pi-agent is", "install pi-agent again"});

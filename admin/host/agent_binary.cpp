@@ -14,7 +14,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <fcntl.h>
 #include <optional>
 #include <set>
@@ -33,10 +32,9 @@ constexpr const char *program_name = "agent's program"; // in messages
 
 std::string read_link(const std::string &path)
 {
-    std::vector<char> target(PATH_MAX);
-    const auto length = ::readlink(path.c_str(), target.data(), target.size());
-    if (length < 0) throw_errno("cannot read the link " + path);
-    return {target.data(), static_cast<std::size_t>(length)};
+    std::string target = read_link(FdRef(AT_FDCWD), path);
+    if (target.empty()) throw_errno("cannot read the link " + path);
+    return target;
 }
 
 // The wrapper lies beside this program. An agent.binary that is the wrapper would start itself, and hiding it would hide pi.
@@ -101,8 +99,7 @@ bool check_agent_binary(const Policy &policy, Problems &problems)
     };
     try {
         const auto fd = open_trusted(agent.binary, O_PATH, program_name);
-        struct stat status {};
-        if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + agent.binary);
+        const struct stat status = examine(fd, "cannot examine " + agent.binary);
         if (const auto problem = problem_of_program(status))
             report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
     } catch (const SystemFailure &failure) {

@@ -51,8 +51,7 @@ std::string first_of_group(const std::string &path, Gid group)
     }
     if (facts.st_gid == group.value()) return path;
     if (!S_ISDIR(facts.st_mode)) return "";
-    const UniqueFd directory = UniqueFd::adopt(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!directory) throw_errno("opening " + path);
+    const UniqueFd directory = open_or_throw("opening " + path, path, O_RDONLY | O_DIRECTORY);
     return first_of_group(directory, path, facts.st_dev, group);
 }
 

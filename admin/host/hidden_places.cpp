@@ -44,8 +44,7 @@ void write_notes(const HiddenPlaces &places)
 bool give_back(const AsRoot &root, const std::string &path, const FormerRights &former, const std::string &group, Changes &changes)
 {
     const auto place = open_trusted(path, O_RDONLY | O_NONBLOCK, "program that was hidden");
-    struct stat facts {};
-    if (::fstat(place.get(), &facts) != 0) throw_errno("cannot examine " + path);
+    const struct stat facts = examine(place, "cannot examine " + path);
     if (!is_agents_group(root, facts.st_gid, group) || !defence_is_on("hidden-given-back")) return true;
     if ((facts.st_mode & S_IRWXO) != 0) return false;
     const auto order =

@@ -32,8 +32,7 @@ void sync_directory(FdRef directory, const std::string &path)
 void write_beside(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path)
 {
     if (::unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
-    const auto fd = UniqueFd::adopt(::openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
-    if (!fd) throw_errno("cannot create " + path);
+    const auto fd = open_or_throw("cannot create " + path, directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0400);
     try {
         write_whole(fd, text, path);
         if (::fchown(fd.get(), 0, 0) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
@@ -90,8 +89,7 @@ void set_owner_and_mode(FdRef directory, const Wanted &wanted)
 
 UniqueFd open_below(FdRef parent, const std::string &name)
 {
-    return UniqueFd::adopt(
-        ::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    return open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 void create(FdRef parent, const Wanted &wanted)
@@ -105,8 +103,7 @@ void create(FdRef parent, const Wanted &wanted)
 void check_present(FdRef directory, const Wanted &wanted, Changes &changes)
 {
     const auto path = wanted.path();
-    struct stat status {};
-    if (::fstat(directory.get(), &status) != 0) throw_errno("cannot examine " + path);
+    const struct stat status = examine(directory, "cannot examine " + path);
     if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
         // Whoever could write here may have left something; taking it over would make that trusted.
         throw Failure(

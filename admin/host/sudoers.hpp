@@ -13,6 +13,8 @@
 
 namespace pi_agent {
 
+constexpr const char *sudoers_directory = "/etc/sudoers.d";
+
 // --- Which sudo the wrapper starts: the original, or sudo-rs, which reads the same files but knows fewer settings.
 
 enum class SudoKind {

@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -212,10 +211,7 @@ namespace {
 ProgramResult run(const std::vector<std::string> &arguments, std::string_view input, bool own_session, Deadline deadline)
 {
     const auto standard_input = in_memory_input(input);
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
-    const auto output = UniqueFd::adopt(ends[0]);
-    auto their_end = UniqueFd::adopt(ends[1]);
+    auto [output, their_end] = make_pipe(0, "cannot make a pipe");
     const auto pid = start(arguments, standard_input, their_end, own_session);
     their_end.reset(); // or its end would never be seen
     try {

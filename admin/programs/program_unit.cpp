@@ -117,10 +117,8 @@ std::vector<UnitProperty> program_unit_properties(Uid user, int patience_seconds
 ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
 {
     const auto script = in_memory_input(shell_script(command, program_variables()));
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
-    auto their_end = UniqueFd::adopt(ends[1]);
-    Output output(UniqueFd::adopt(ends[0]));
+    auto [own_end, their_end] = make_pipe(0, "cannot make a pipe");
+    Output output(std::move(own_end));
     const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
     const auto deadline = in_seconds(patience_seconds);
     SystemdBus systemd(root);

@@ -36,8 +36,7 @@ OpenedProject open_as(const AsRoot &root, const Policy &policy, const AccessRule
 {
     const HostView view = plan_host_view(policy);
     Child child(root, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
-        const auto cwd = UniqueFd::adopt(::open(directory.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); // NOLINT(*-vararg)
-        if (!cwd) throw_errno("opening " + escape_for_display(directory));
+        const auto cwd = open_or_throw("opening " + escape_for_display(directory), directory, O_PATH | O_DIRECTORY);
         open_as_caller(user, rules, cwd, channel);
     });
     auto opened = open_project(child, user, rules, view, policy.projects);

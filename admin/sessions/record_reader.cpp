@@ -2,13 +2,13 @@
 #include "admin/sessions/history.hpp"
 
 #include "admin/text/terminal.hpp"
+#include "common/base/text.hpp"
 #include "common/record/record_event.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -165,11 +165,7 @@ std::string LogEntry::field(const std::string &name) const
 
 std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
 {
-    const std::string text = field(name);
-    std::uint64_t value = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
-    return value;
+    return to_number<std::uint64_t>(field(name));
 }
 
 bool LogEntry::is_roots() const

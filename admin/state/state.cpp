@@ -44,8 +44,7 @@ UniqueFd open_part(const std::string &path)
 // None where it is root's: a home, or a temporary directory, that has only just been begun.
 std::optional<Account> owner_of(FdRef directory, const std::string &path)
 {
-    struct stat facts {};
-    if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
+    const struct stat facts = examine(directory, "examining " + path);
     if (facts.st_uid == 0) return std::nullopt;
     const Uid uid(facts.st_uid);
     return Account{name_or_number(uid), uid, Gid(facts.st_gid), "/", {facts.st_gid}};

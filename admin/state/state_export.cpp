@@ -23,9 +23,9 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int depth_limit = 16;                    // the agent makes two
-constexpr std::size_t export_file_limit = 200'000; // files of one export
-constexpr std::uint64_t size_limit = 256ULL << 20; // bytes of one file
+constexpr int depth_limit = 16;                      // the agent makes two
+constexpr std::size_t export_file_limit = 200'000;   // files of one export
+constexpr std::uint64_t export_limit = 256ULL << 20; // bytes of one file
 constexpr int transfer_patience_seconds = 60;
 
 // --- the agent's side ---
@@ -63,7 +63,7 @@ private:
         const auto file = find_beneath(directory, name, O_RDONLY | O_NONBLOCK | O_NOCTTY);
         struct stat facts {};
         const bool fits = file && fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode) &&
-                          static_cast<std::uint64_t>(facts.st_size) <= size_limit && path.size() < packet_limit / 2;
+                          static_cast<std::uint64_t>(facts.st_size) <= export_limit && path.size() < packet_limit / 2;
         if (!fits) return static_cast<void>(++skipped_);
         if (++sent_ > export_file_limit) throw Failure(ExitStatus::limit, "the agent has more session files than an export takes");
         send_packet(transfer_, path, {file.get()}, in_seconds(transfer_patience_seconds));
@@ -79,13 +79,7 @@ private:
 // What comes from the agent's account could be anything: a path of names, each of one component, and none that leads up.
 bool is_path_of_names(const std::string &path)
 {
-    for (std::size_t start = 0; start <= path.size();) {
-        const std::size_t end = std::min(path.find('/', start), path.size());
-        const std::string name = path.substr(start, end - start);
-        if (name.empty() || name == "." || name == ".." || name.find('\0') != std::string::npos) return false;
-        start = end + 1;
-    }
-    return true;
+    return !has_odd_component(path) && path.find('\0') == std::string::npos;
 }
 
 // No link is followed on the way: in a root the user's agent may have made it, and what is written here comes from the agent, too.
@@ -103,8 +97,7 @@ UniqueFd open_without_links(FdRef from, const std::string &name, int flags, cons
 UniqueFd make_export_directory(const std::string &path)
 {
     const std::string shown = escape_for_display(path);
-    const auto top = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!top) throw_errno("opening /");
+    const auto top = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
     const auto [above, name] = split_last(path.substr(1));
     const auto parent = open_without_links(top, above, O_PATH, path);
     if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating " + shown + " as its user");
@@ -115,8 +108,7 @@ UniqueFd make_export_directory(const std::string &path)
 
 std::uint64_t copy_file(FdRef from, FdRef directory, const std::string &name, FdRef channel)
 {
-    const auto to = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!to) throw_errno("creating " + escape_for_display(name));
+    const auto to = open_or_throw("creating " + escape_for_display(name), directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     constexpr std::size_t piece = std::size_t{8} << 20U;
     for (std::uint64_t size = 0;;) {
         const auto count = sendfile(to.get(), from.get(), nullptr, piece);
@@ -124,7 +116,7 @@ std::uint64_t copy_file(FdRef from, FdRef directory, const std::string &name, Fd
         if (count < 0) throw_errno("writing " + escape_for_display(name));
         if (count == 0) return size;
         size += static_cast<std::uint64_t>(count);
-        if (size > size_limit)
+        if (size > export_limit)
             throw Failure(ExitStatus::system_failure, escape_for_display(name) + " grows while it is copied; export again");
         send_progress(channel);
     }
@@ -211,7 +203,7 @@ void run_state_export(const std::string &user, const std::string &directory, std
     out << exported.files << " files, " << to_size(exported.bytes) << ", copied to " << escape_for_display(path) << ", of "
         << escape_for_display(user) << '\n';
     if (exported.skipped > 0)
-        out << exported.skipped << " entries left out: links, other things than files, or larger than " << to_size(size_limit) << '\n';
+        out << exported.skipped << " entries left out: links, other things than files, or larger than " << to_size(export_limit) << '\n';
 }
 
 } // namespace pi_agent

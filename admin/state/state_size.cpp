@@ -31,8 +31,7 @@ public:
     std::uint64_t measure(FdRef top)
     {
         seen_.clear();
-        struct stat facts {};
-        if (fstat(top.get(), &facts) != 0) throw_errno("measuring a directory");
+        struct stat facts = examine(top, "measuring a directory");
         device_ = facts.st_dev;
         return static_cast<std::uint64_t>(facts.st_blocks) * block + measure_content(top, 0);
     }

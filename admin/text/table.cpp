@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <fmt/format.h>
@@ -16,7 +15,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::uint64_t second = 1'000'000;
+constexpr std::uint64_t one_second = 1'000'000;
 constexpr std::uint64_t day_seconds = 86'400;
 
 // Characters, not bytes: what goes on in UTF-8 has no width of its own.
@@ -28,7 +27,7 @@ std::size_t width_of(const std::string &text)
 
 std::tm broken_down(std::uint64_t microseconds, std::tm *(*convert)(const std::time_t *, std::tm *))
 {
-    const auto seconds = static_cast<std::time_t>(microseconds / second);
+    const auto seconds = static_cast<std::time_t>(microseconds / one_second);
     std::tm parts{};
     if (convert(&seconds, &parts) == nullptr) throw Failure(ExitStatus::system_failure, "a time cannot be shown");
     return parts;
@@ -49,11 +48,8 @@ std::string written(const std::tm &parts, char between)
 
 std::optional<std::uint64_t> parse_number(std::string_view text)
 {
-    std::uint64_t number = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size() || number > 1'000'000'000'000)
-        return std::nullopt;
-    return number;
+    const auto number = to_number<std::uint64_t>(text);
+    return number && *number <= 1'000'000'000'000 ? number : std::nullopt;
 }
 
 std::optional<std::uint64_t> parse_ago(std::string_view text, std::uint64_t now)
@@ -63,7 +59,7 @@ std::optional<std::uint64_t> parse_ago(std::string_view text, std::uint64_t now)
     const std::size_t unit = std::string_view("smhd").find(text.back());
     if (!number || unit == std::string_view::npos) return std::nullopt;
     constexpr std::array<std::uint64_t, 4> seconds = {1, 60, 3600, day_seconds};
-    const std::uint64_t ago = *number * seconds.at(unit) * second;
+    const std::uint64_t ago = *number * seconds.at(unit) * one_second;
     return ago < now ? now - ago : 0;
 }
 
@@ -73,7 +69,7 @@ std::uint64_t start_of_day(std::uint64_t now, int days_back)
     parts.tm_hour = parts.tm_min = parts.tm_sec = 0;
     parts.tm_mday -= days_back;
     parts.tm_isdst = -1;
-    return static_cast<std::uint64_t>(std::mktime(&parts)) * second;
+    return static_cast<std::uint64_t>(std::mktime(&parts)) * one_second;
 }
 
 } // namespace
@@ -115,8 +111,8 @@ std::string to_size(const std::optional<std::uint64_t> &bytes)
 std::string to_duration(const std::optional<std::uint64_t> &microseconds)
 {
     if (!microseconds) return "";
-    const std::uint64_t seconds = *microseconds / second;
-    if (seconds < 10) return fmt::format("{:.2f}s", static_cast<double>(*microseconds) / static_cast<double>(second));
+    const std::uint64_t seconds = *microseconds / one_second;
+    if (seconds < 10) return fmt::format("{:.2f}s", static_cast<double>(*microseconds) / static_cast<double>(one_second));
     if (seconds < 60) return fmt::format("{}s", seconds);
     if (seconds < 3600) return fmt::format("{}m {}s", seconds / 60, seconds % 60);
     if (seconds < day_seconds) return fmt::format("{}h {}m", seconds / 3600, seconds % 3600 / 60);
@@ -130,7 +126,7 @@ std::string to_local_time(std::uint64_t microseconds)
 
 std::string to_utc_time(std::uint64_t microseconds)
 {
-    return written(broken_down(microseconds, gmtime_r), 'T') + fmt::format(".{:06}Z", microseconds % second);
+    return written(broken_down(microseconds, gmtime_r), 'T') + fmt::format(".{:06}Z", microseconds % one_second);
 }
 
 std::uint64_t parse_time(std::string_view text, std::uint64_t now)
@@ -139,7 +135,7 @@ std::uint64_t parse_time(std::string_view text, std::uint64_t now)
     if (text == "yesterday") return start_of_day(now, 1);
     if (const auto ago = parse_ago(text, now)) return *ago;
     if (!text.empty() && text.front() == '@') {
-        if (const auto seconds = parse_number(text.substr(1))) return *seconds * second;
+        if (const auto seconds = parse_number(text.substr(1))) return *seconds * one_second;
         refuse_time(text);
     }
     const std::string copy(text);
@@ -151,7 +147,7 @@ std::uint64_t parse_time(std::string_view text, std::uint64_t now)
         const std::tm asked = parts;
         const std::time_t seconds = std::mktime(&parts);
         if (seconds < 0 || parts.tm_mday != asked.tm_mday) break; // 31 February is no day
-        return static_cast<std::uint64_t>(seconds) * second;
+        return static_cast<std::uint64_t>(seconds) * one_second;
     }
     refuse_time(text);
 }

@@ -25,13 +25,8 @@ struct Edit {
 
 Lines lines_of(const std::string &text)
 {
-    Lines lines;
-    for (std::size_t start = 0; start < text.size();) {
-        const std::size_t end = std::min(text.find('\n', start), text.size());
-        lines.push_back(text.substr(start, end - start));
-        start = end + 1;
-    }
-    return lines;
+    const auto lines = split(text, '\n');
+    return {lines.begin(), lines.end()};
 }
 
 void add(std::vector<Edit> &edits, char kind, const Lines &lines, std::size_t from, std::size_t to)

@@ -1,4 +1,4 @@
-// Opening and examining files, whole files, what a directory holds, and whether something is there at all.
+// Opening and examining (common/base/fd.hpp), whole files, what a directory holds, and whether something is there at all.
 #include "common/base/files.hpp"
 
 #include "common/base/error.hpp"

@@ -1,35 +1,15 @@
-// Opening and examining files, whole files, what a directory holds, and whether something is there at all.
+// Whole files, what a directory holds, and whether something is there at all.
 #pragma once
 
 #include "common/base/fd.hpp"
 
-#include <cstdint>
 #include <dirent.h>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <sys/stat.h>
-#include <utility>
 
 namespace pi_agent {
-
-// --- Opens, close-on-exec; none where it cannot be (errno). Those that name an `action` throw SystemFailure.
-
-UniqueFd open_at(FdRef directory, const std::string &name, int flags, mode_t mode = 0) noexcept;
-UniqueFd open_or_throw(const std::string &action, const std::string &path, int flags);
-UniqueFd open_or_throw(const std::string &action, FdRef directory, const std::string &name, int flags, mode_t mode = 0);
-
-// openat2(2), with its RESOLVE_ bits; "" is the directory itself.
-UniqueFd open_resolved(FdRef directory, const std::string &path, int flags, std::uint64_t resolve) noexcept;
-
-// A pipe, the end to read from first; `reading_flags` are of that one alone: O_NONBLOCK, or 0.
-std::pair<UniqueFd, UniqueFd> make_pipe(int reading_flags = 0, const char *action = "making a pipe");
-
-struct stat examine(FdRef fd, const std::string &action);
-
-// The text of a link; of one that is open itself (O_PATH) with "" for its name. Empty where it cannot be read (errno), and cut at PATH_MAX.
-std::string read_link(FdRef directory, const std::string &name);
 
 // --- What a failed call says of what it looked for: that it is not there, or nothing.
 

@@ -1,5 +1,7 @@
 // Encoding of the request and of the messages between wrapper and runner.
 #include "common/base/request.hpp"
+
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
@@ -13,32 +15,11 @@ namespace {
 constexpr std::uint64_t request_type = 1;
 
 // pi-contract: what describes the terminal, and nothing that could reach into the agent.
-constexpr std::array presentation_names = {
-    std::string_view("TERM"),
-    std::string_view("COLORTERM"),
-    std::string_view("COLORFGBG"),
-    std::string_view("LANG"),
-    std::string_view("TERM_PROGRAM"),
-    std::string_view("TERM_PROGRAM_VERSION"),
-    std::string_view("TERMINAL_EMULATOR"),
-    std::string_view("KITTY_WINDOW_ID"),
-    std::string_view("GHOSTTY_RESOURCES_DIR"),
-    std::string_view("WEZTERM_PANE"),
-    std::string_view("ITERM_SESSION_ID"),
-    std::string_view("ALACRITTY_WINDOW_ID"),
-    std::string_view("WT_SESSION"),
-    std::string_view("TMUX"),
-    std::string_view("STY"),
-    std::string_view("ZELLIJ"),
-    std::string_view("SSH_CONNECTION"),
-    std::string_view("SSH_CLIENT"),
-    std::string_view("SSH_TTY"),
-    std::string_view("NO_COLOR"),
-    std::string_view("FORCE_COLOR"),
-    std::string_view("VISUAL"),
-    std::string_view("EDITOR"),
-    std::string_view("TZ"),
-};
+constexpr std::string_view presentation_names =
+    "TERM COLORTERM COLORFGBG LANG TERM_PROGRAM TERM_PROGRAM_VERSION TERMINAL_EMULATOR KITTY_WINDOW_ID GHOSTTY_RESOURCES_DIR WEZTERM_PANE "
+    "ITERM_SESSION_ID ALACRITTY_WINDOW_ID WT_SESSION TMUX STY ZELLIJ SSH_CONNECTION SSH_CLIENT SSH_TTY NO_COLOR FORCE_COLOR VISUAL EDITOR "
+    "TZ";
+constexpr std::size_t presentation_limit = 24 + 32; // these, and some LC_
 
 void check_argument(const std::string &argument)
 {
@@ -67,7 +48,7 @@ bool is_presentation_variable(std::string_view name) noexcept
 {
     if (name.substr(0, 3) == "LC_")
         return name.size() > 3 && std::all_of(name.begin() + 3, name.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
-    return std::find(presentation_names.begin(), presentation_names.end(), name) != presentation_names.end();
+    return has_word(presentation_names, name);
 }
 
 void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline)
@@ -101,7 +82,7 @@ Request decode_request(std::string_view bytes)
     if (decoder.number() != request_type) throw ProtocolError("the first message is not a request");
     Request request;
     request.arguments = decoder.texts();
-    request.presentation = decoder.texts(presentation_names.size() + 32);
+    request.presentation = decoder.texts(presentation_limit);
     request.umask = static_cast<unsigned>(bounded(decoder, 0777, "umask"));
     for (bool &on_terminal : request.on_terminal)
         on_terminal = bounded(decoder, 1, "terminal flag") == 1;

@@ -120,14 +120,10 @@ std::string parent_of(const std::string &path)
 
 std::vector<std::string> path_components(std::string_view path)
 {
-    std::vector<std::string> parts;
-    while (!path.empty()) {
-        const auto length = std::min(path.find('/'), path.size());
-        const auto part = path.substr(0, length);
-        if (!part.empty() && part != ".") parts.emplace_back(part);
-        path.remove_prefix(std::min(length + 1, path.size()));
-    }
-    return parts;
+    std::vector<std::string> names;
+    for (const auto name : split(path, '/'))
+        if (!name.empty() && name != ".") names.emplace_back(name);
+    return names;
 }
 
 bool nests_deeper(std::string_view json, int levels) noexcept

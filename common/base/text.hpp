@@ -1,7 +1,10 @@
 // Texts that others chose: made harmless for people, decoded, taken apart as paths, and measured.
 #pragma once
 
+#include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -46,6 +49,39 @@ std::string parent_of(const std::string &path);
 
 // The names in a path, ".." too, without empty ones and ".".
 std::vector<std::string> path_components(std::string_view path);
+
+// --- Texts in parts.
+
+// What lies between separators; nothing behind one at the end. The parts refer to `text`.
+inline std::vector<std::string_view> split(std::string_view text, char separator)
+{
+    std::vector<std::string_view> parts;
+    while (!text.empty()) {
+        parts.push_back(text.substr(0, text.find(separator)));
+        text.remove_prefix(std::min(parts.back().size() + 1, text.size()));
+    }
+    return parts;
+}
+
+// The number that a text is, and nothing but that.
+template <typename Number>
+std::optional<Number> to_number(std::string_view text) noexcept
+{
+    Number number{};
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+// Whether a list of words, with one space between them, holds this one.
+
+constexpr bool has_word(std::string_view words, std::string_view word) noexcept
+{
+    for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
+        const std::size_t end = at + word.size();
+        if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return word.find(' ') == word.npos;
+    }
+    return false;
+}
 
 // --- What is in the files that stand for missing ones in a repository while a session runs (runner/as_user/git_paths.hpp). They are
 // nobody's, and the look for what an agent left passes them over.

@@ -46,9 +46,8 @@ std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, user);
         const auto *root = std::get_if<ResolvedRoot>(&resolved);
-        struct stat facts {};
         if (root == nullptr) continue;
-        if (fstat(root->fd.get(), &facts) != 0) throw_errno("examining " + escape_for_display(root->path));
+        const struct stat facts = examine(root->fd, "examining " + escape_for_display(root->path));
         roots.push_back({root->path, facts.st_dev, facts.st_ino});
     }
     return roots;

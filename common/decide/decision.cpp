@@ -3,11 +3,9 @@
 
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace pi_agent {
@@ -167,18 +165,16 @@ namespace {
 // In this order: root by another name; root by asking a service; raw devices, terminals, keyboard and screen, microphone, what is plugged
 // in; the host's network and radios, by their services or by capturing packets; logs and secrets; private keys; the print service's
 // configuration, which root follows; /usr/local, which lies on root's own PATH. docs/policy.md says the same.
-constexpr std::array<std::string_view, 35> privileged_names = {
-    "root",         "sudo",   "wheel",    "admin",   "docker",    "podman", "lxd",       "incus",     "incus-admin", "libvirt",
-    "libvirt-qemu", "kvm",    "microk8s", "disk",    "kmem",      "tty",    "input",     "video",     "audio",       "tape",
-    "cdrom",        "floppy", "dialout",  "plugdev", "vboxusers", "netdev", "bluetooth", "wireshark", "adm",         "systemd-journal",
-    "utmp",         "shadow", "ssl-cert", "lpadmin", "staff"};
+constexpr std::string_view privileged_names =
+    "root sudo wheel admin docker podman lxd incus incus-admin libvirt libvirt-qemu kvm microk8s disk kmem tty input video audio tape "
+    "cdrom floppy dialout plugdev vboxusers netdev bluetooth wireshark adm systemd-journal utmp shadow ssl-cert lpadmin staff";
 
 // What the host calls by these names, and not what it calls a number: two names may share one. Asked once, for a directory service is slow.
 const std::vector<Gid> &privileged_gids()
 {
     static const std::vector<Gid> gids = [] {
         std::vector<Gid> found = {Gid(0)};
-        for (const auto name : privileged_names)
+        for (const auto name : split(privileged_names, ' '))
             if (const auto gid = find_group(std::string(name))) found.push_back(*gid);
         return found;
     }();
@@ -189,7 +185,7 @@ const std::vector<Gid> &privileged_gids()
 
 bool is_privileged_group(std::string_view name)
 {
-    return std::find(privileged_names.begin(), privileged_names.end(), name) != privileged_names.end();
+    return has_word(privileged_names, name);
 }
 
 bool is_privileged_group(Gid gid)

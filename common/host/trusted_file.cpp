@@ -89,10 +89,7 @@ PathStep walk_trusted(const std::string &path, const std::string &what)
 // Opens what an O_PATH descriptor holds: nobody but root could have exchanged it, and /proc leads to the very same file.
 UniqueFd reopen(const PathStep &step, int flags)
 {
-    const auto link = fmt::format("/proc/self/fd/{}", step.fd.get());
-    const int fd = ::open(link.c_str(), flags | O_CLOEXEC); // NOLINT(cppcoreguidelines-pro-type-vararg)
-    if (fd < 0) throw_errno("cannot open " + escape_for_display(step.path));
-    return UniqueFd::adopt(fd);
+    return open_or_throw("cannot open " + escape_for_display(step.path), fmt::format("/proc/self/fd/{}", step.fd.get()), flags);
 }
 
 } // namespace

@@ -94,11 +94,7 @@ HookEnd run_hook(const AsUser & /*self*/, const HookCall &call, Deadline deadlin
     // When our parent dies, this process hears of it at the next tick, and still has something to kill.
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) != 0)
         throw_errno("adopting what a migration hook leaves");
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    const UniqueFd output = UniqueFd::adopt(ends[0]);
-    UniqueFd theirs = UniqueFd::adopt(ends[1]);
-    if (fcntl(output.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("making a pipe");
+    auto [output, theirs] = make_pipe(O_NONBLOCK);
     const std::vector<std::string> arguments = {"sh", call.script};
     const std::vector<char *> argument_pointers = exec_pointers(arguments);
     const std::vector<char *> environment_pointers = exec_pointers(call.environment);

@@ -76,8 +76,7 @@ Manifest::Manifest(FdRef log, FdRef spare) : log_(log), spare_(spare)
 void Manifest::load()
 {
     // One that is too long is read as far as it goes: to refuse it would be to refuse every start from now on.
-    struct stat facts {};
-    if (fstat(log_.get(), &facts) != 0) throw_errno("examining the manifest of the config sync");
+    const struct stat facts = examine(log_, "examining the manifest of the config sync");
     if (facts.st_size > static_cast<off_t>(log_limit) && ftruncate(log_.get(), log_limit) != 0)
         throw_errno("cutting the manifest of the config sync");
     const std::string text = read_whole(log_, log_limit, "the manifest of the config sync");

@@ -10,9 +10,7 @@
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -62,9 +60,7 @@ namespace {
 
 bool leads_to(FdRef directory, const std::string &name, const std::string &target)
 {
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlinkat(directory.get(), name.c_str(), text.data(), text.size());
-    return length >= 0 && std::string(text.data(), static_cast<std::size_t>(length)) == target;
+    return read_link(directory, name) == target;
 }
 
 } // namespace

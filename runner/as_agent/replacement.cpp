@@ -80,8 +80,7 @@ bool write_in_place(FdRef from, FdRef directory, const std::string &name)
 
 Replacement::Replacement(FdRef staging, mode_t mode) : staging_(staging), temporary_(next_name())
 {
-    fd_ = UniqueFd::adopt(openat(staging_.get(), temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-    if (!fd_) throw_errno("creating a config file in the agent's state");
+    fd_ = open_or_throw("creating a config file in the agent's state", staging_, temporary_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 }
 
 Replacement::~Replacement()
@@ -93,8 +92,7 @@ void Replacement::copy_from(FdRef source, HostFacts &facts, FdRef channel)
 {
     for (int attempt = 0; attempt < copy_attempts; ++attempt) {
         copy_bytes(source, fd_, facts.size, channel);
-        struct stat now {};
-        if (fstat(source.get(), &now) != 0) throw_errno("examining a config file");
+        const struct stat now = examine(source, "examining a config file");
         const HostFacts after = facts_of(now);
         if (after == facts) return;
         facts = after; // it was written meanwhile: once more, from the beginning

@@ -248,8 +248,7 @@ private:
         file.set_modified(facts.modified);
         const std::string kept = file.commit(directory, name);
         if (!kept.empty()) report_kept(wanted.path, kept);
-        struct stat now {};
-        if (fstat(file.fd().get(), &now) != 0) throw_errno("examining a config file in the agent's home");
+        struct stat now = examine(file.fd(), "examining a config file in the agent's home");
         manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(now), wall_clock_nanoseconds(), true});
     }
 

@@ -25,13 +25,7 @@ constexpr int not_found_status = 127;
 constexpr std::size_t complaint_limit = 500;
 
 struct Pipe {
-    Pipe()
-    {
-        std::array<int, 2> ends{};
-        if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-        reading = UniqueFd::adopt(ends[0]);
-        writing = UniqueFd::adopt(ends[1]);
-    }
+    explicit Pipe(std::pair<UniqueFd, UniqueFd> ends = make_pipe()) : reading(std::move(ends.first)), writing(std::move(ends.second)) {}
     UniqueFd reading;
     UniqueFd writing;
 };

@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/base/request.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
@@ -141,20 +142,15 @@ void obey(const WrapperMessage &message, pid_t agent, Foreground &foreground)
 // What it throws may hold any bytes of a name: the runner escapes what it is told (runner/root/confined/supervise.cpp).
 void enter_working_directory(const LaunchRecord &record)
 {
-    UniqueFd current = UniqueFd::adopt(open(record.project.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!current) throw_errno("opening the project " + record.project);
+    UniqueFd current = open_or_throw("opening the project " + record.project, record.project, O_PATH | O_DIRECTORY | O_NOFOLLOW);
     // Step by step: the unit's RestrictSUIDSGID= answers ENOSYS to openat2(2), which could do it in one call.
-    std::size_t start = 0;
-    while (start < record.below.size()) {
-        const std::size_t slash = std::min(record.below.find('/', start), record.below.size());
-        const std::string name = record.below.substr(start, slash - start);
+    for (const auto part : split(record.below, '/')) {
+        const std::string name(part);
         if (name == "..") throw ProtocolError("the working directory has .. in it");
-        current = UniqueFd::adopt(openat(current.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-        if (!current) throw_errno("opening the working directory " + record.below + " in " + record.project);
-        start = slash + 1;
+        current = open_or_throw("opening the working directory " + record.below + " in " + record.project, current, name,
+                                O_PATH | O_DIRECTORY | O_NOFOLLOW);
     }
-    struct stat facts {};
-    if (fstat(current.get(), &facts) != 0) throw_errno("examining the working directory");
+    const struct stat facts = examine(current, "examining the working directory");
     if (facts.st_ino != record.cwd_inode && defence_is_on("cwd-inode"))
         throw Failure(ExitStatus::denied,
                       "denied: the working directory was exchanged while the session was being prepared; cd to it again");
@@ -185,10 +181,7 @@ pid_t start_agent(const ReceivedLaunch &launch)
 {
     const std::vector<char *> arguments = exec_pointers(launch.record.arguments);
     const std::vector<char *> environment = exec_pointers(launch.record.environment);
-    std::array<int, 2> report{};
-    if (pipe2(report.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    UniqueFd from_child = UniqueFd::adopt(report[0]);
-    UniqueFd to_parent = UniqueFd::adopt(report[1]);
+    auto [from_child, to_parent] = make_pipe();
     const pid_t agent = fork();
     if (agent < 0) throw_errno("starting the agent");
     if (agent == 0) {

@@ -38,8 +38,7 @@ void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
     const std::optional<Packet> order = receive_packet(channel, in_seconds(1));
     if (!order) return; // the runner is gone; who cleans up after it does this, too
     fault_point("unplacing");
-    const UniqueFd top = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!top) throw_errno("opening /");
+    const UniqueFd top = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
     for (auto path = paths.rbegin(); path != paths.rend(); ++path)
         remove_placeholder(top, path->substr(1));
     send_answer(channel, "");

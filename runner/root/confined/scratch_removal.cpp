@@ -101,8 +101,7 @@ bool remove_when_empty(const FoundScratch &found)
 Account owner_of(const FoundScratch &found)
 {
     for (const auto &[name, inner] : found.inner) {
-        struct stat facts {};
-        if (fstat(inner.get(), &facts) != 0) throw_errno("examining a session's temporary directory");
+        struct stat facts = examine(inner, "examining a session's temporary directory");
         if (is_cache_work(name) && fstatat(inner.get(), kernels_work, &facts, AT_SYMLINK_NOFOLLOW) != 0) {
             require_gone("examining what an overlay left");
             continue;

@@ -171,8 +171,7 @@ UniqueFd take_channel(const AsRoot & /*root*/)
 {
     UniqueFd channel = duplicate(FdRef(STDIN_FILENO));
     if (!channel) throw Failure(ExitStatus::denied, "standard input is closed; this program is run by `pi`, not by hand");
-    UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!null) throw_errno("opening /dev/null");
+    UniqueFd null = open_or_throw("opening /dev/null", "/dev/null", O_RDWR);
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (dup2(null.get(), fd) < 0) throw_errno("replacing a standard descriptor");
     UniqueFd kept = UniqueFd::adopt(dup3(channel.get(), 3, O_CLOEXEC));

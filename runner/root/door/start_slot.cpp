@@ -27,8 +27,7 @@ constexpr int slot_patience_seconds = 3; // less than one that says nothing is w
 UniqueFd open_slots()
 {
     const UniqueFd parent = open_runtime_directory();
-    UniqueFd slots = UniqueFd::adopt(openat(parent.get(), "starts", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!slots) throw_errno("opening the file of start slots");
+    UniqueFd slots = open_or_throw("opening the file of start slots", parent, "starts", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     return slots;
 }
 

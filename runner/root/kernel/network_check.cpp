@@ -3,12 +3,12 @@
 
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
+#include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/limit_controllers.hpp"
 
-#include <charconv>
 #include <fcntl.h>
 #include <fstream>
 #include <linux/bpf.h>
@@ -63,8 +63,7 @@ void require_packet_filters(const AsRoot & /*root*/, const ControlGroup &group, 
     if (!group.is_unified)
         refuse(network, "its control groups are those of version 1, which have no packet filters",
                "start it with systemd.unified_cgroup_hierarchy=1");
-    const UniqueFd fd = UniqueFd::adopt(open(group.path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    if (!fd) throw_errno("opening the session's control group");
+    const UniqueFd fd = open_or_throw("opening the session's control group", group.path, O_RDONLY | O_DIRECTORY);
     for (const auto direction : {BPF_CGROUP_INET_INGRESS, BPF_CGROUP_INET_EGRESS})
         if (count_filters(fd, direction, network) == 0)
             refuse(network, "systemd attached no packet filter to the session",
@@ -86,12 +85,7 @@ std::vector<std::string> words_in(const std::string &path)
 // "max" and -1 are no limit, and neither is what cannot be read.
 std::optional<std::uint64_t> number(const std::vector<std::string> &words, std::size_t index)
 {
-    if (index >= words.size()) return std::nullopt;
-    const std::string &word = words[index];
-    std::uint64_t value = 0;
-    const auto parsed = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (parsed.ec != std::errc() || parsed.ptr != word.data() + word.size()) return std::nullopt;
-    return value;
+    return index < words.size() ? to_number<std::uint64_t>(words[index]) : std::nullopt;
 }
 
 // What is in force in a group, held against the policy.

@@ -8,12 +8,12 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/plan/engine_commands.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <cstring>
 #include <exception>
 #include <fcntl.h>
@@ -183,9 +183,7 @@ constexpr std::array<std::string_view, 7> filled = {"proc", "sys", "dev", "run",
 // "usr/lib" of a link "lib" of a merged /usr; empty for any other link.
 std::string program_tree_of(FdRef top, const std::string &name)
 {
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlinkat(top.get(), name.c_str(), text.data(), text.size());
-    std::string target(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+    std::string target = read_link(top, name);
     if (!target.empty() && target.front() == '/') target.erase(0, 1);
     const UniqueFd tree = target.compare(0, 4, "usr/") == 0 ? find_beneath(top, target, O_PATH | O_DIRECTORY) : UniqueFd();
     return tree ? target : "";
@@ -195,15 +193,13 @@ std::string program_tree_of(FdRef top, const std::string &name)
 void make_place(FdRef top, const std::string &path)
 {
     UniqueFd current = duplicate(top);
-    std::size_t start = 0;
-    while (current && start < path.size()) {
-        const std::size_t slash = std::min(path.find('/', start), path.size());
-        const std::string name = path.substr(start, slash - start);
+    for (const auto part : split(path, '/')) {
+        const std::string name(part);
+        if (!current) return;
         const bool is_new = mkdirat(current.get(), name.c_str(), 0755) == 0;
         if (!is_new && errno != EEXIST && errno != EROFS) throw_errno("creating a mount point");
         current = find_beneath(current, name, O_RDONLY | O_DIRECTORY);
         if (is_new && (!current || fchmod(current.get(), 0755) != 0)) throw_errno("creating a mount point");
-        start = slash + 1;
     }
 }
 
@@ -233,8 +229,7 @@ void make_empty_file(FdRef top, const std::string &path)
 
 std::vector<Bind> show_tree(const SandboxPlan &plan)
 {
-    const UniqueFd top = UniqueFd::adopt(open(plan.root_directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!top) throw_errno("opening the session's tree");
+    const UniqueFd top = open_or_throw("opening the session's tree", plan.root_directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     std::vector<Bind> shown;
     const auto show = [&](const std::string &source, const std::string &target) {
         shown.push_back({plan.root_directory + source, target, must_be_made_read_only(plan.root_directory + source)});

@@ -119,8 +119,7 @@ pid_t run_bwrap(const AsRoot &root, const SandboxPlan &plan, FdRef group, const 
     const std::vector<std::string> command = bwrap_command(plan);
     arguments.insert(arguments.end(), command.begin(), command.end());
     const std::vector<char *> pointers = exec_pointers(arguments);
-    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!null) throw_errno("opening /dev/null");
+    const UniqueFd null = open_or_throw("opening /dev/null", "/dev/null", O_RDWR);
     const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid < 0) throw_errno("starting bwrap");

@@ -42,16 +42,6 @@ pid_t parent_of(pid_t pid)
     return -1;
 }
 
-// Both ends; the first is read without waiting.
-std::pair<UniqueFd, UniqueFd> make_pipe()
-{
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    std::pair<UniqueFd, UniqueFd> pipe{UniqueFd::adopt(ends[0]), UniqueFd::adopt(ends[1])};
-    if (fcntl(ends[0], F_SETFL, O_NONBLOCK) != 0) throw_errno("making a pipe");
-    return pipe;
-}
-
 } // namespace
 
 BwrapSandbox::BwrapSandbox(const AsRoot &root, std::string session_id, Uid user) : root_(root), id_(std::move(session_id)), user_(user)
@@ -87,8 +77,8 @@ void BwrapSandbox::start(const SandboxPlan &plan, FdRef launcher)
     keeper_ = start_session_keeper(root_, id_);
     if (const auto group = agents_group()) limit_group(root_, group->path, plan.limits);
     if (plan.limits.runtime) until_ = Clock::now() + std::chrono::seconds(plan.limits.runtime->amount);
-    auto [info, their_info] = make_pipe();
-    auto [complaint, their_complaint] = make_pipe();
+    auto [info, their_info] = make_pipe(O_NONBLOCK);
+    auto [complaint, their_complaint] = make_pipe(O_NONBLOCK);
     bwrap_pid_ = run_bwrap(root_, plan, group_ ? group_->agents() : FdRef(-1), {launcher, their_complaint, their_info});
     bwrap_ = open_process(bwrap_pid_);
     if (!bwrap_) throw_errno("watching bwrap");

@@ -50,12 +50,9 @@ ContainerSandbox::ContainerSandbox(const AsRoot &root, std::string session_id, U
 
 UniqueFd ContainerSandbox::make_complaint()
 {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    complaint_ = UniqueFd::adopt(ends[0]);
-    UniqueFd theirs = UniqueFd::adopt(ends[1]);
-    if (fcntl(complaint_.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("making a pipe");
-    return theirs;
+    auto [own, theirs] = make_pipe(O_NONBLOCK);
+    complaint_ = std::move(own);
+    return std::move(theirs);
 }
 
 // All of the unit that has not the host's process numbers.

@@ -5,7 +5,6 @@
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 
-#include <array>
 #include <csignal>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -36,10 +35,7 @@ namespace {
 
 UniqueFd start_session_keeper(const AsRoot & /*root*/, const std::string &session_id)
 {
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    const UniqueFd theirs = UniqueFd::adopt(ends[0]);
-    UniqueFd own = UniqueFd::adopt(ends[1]);
+    auto [theirs, own] = make_pipe();
     const std::vector<std::string> arguments = {build::cleanup_path, "--when-runner-ends", session_id};
     const std::vector<char *> pointers = exec_pointers(arguments);
     const pid_t pid = fork();
@@ -49,7 +45,7 @@ UniqueFd start_session_keeper(const AsRoot & /*root*/, const std::string &sessio
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (status != 0) throw Failure(ExitStatus::system_failure, "the session's keeper could not be started");
-    return own;
+    return std::move(own);
 }
 
 } // namespace pi_agent

@@ -126,8 +126,7 @@ void make_shared(const AsRoot & /*root*/, const std::string &path)
 void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMount> &mounts)
 {
     with_mounts_of(root, mount_namespace, [&] {
-        const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-        if (!view) throw_errno("opening the session's view");
+        const UniqueFd view = open_or_throw("opening the session's view", "/", O_PATH | O_DIRECTORY);
         for (const auto &late : mounts)
             attach(root, late.mount, open_beneath(view, late.path.substr(1), O_PATH));
     });

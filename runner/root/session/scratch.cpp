@@ -29,8 +29,7 @@ UniqueFd make_directory(FdRef parent, const std::string &name, const std::string
     // It must be new: what is there already is somebody else's.
     const bool fixed = !defence_is_on("unique-scratch");
     if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && !(fixed && errno == EEXIST)) throw_errno("creating " + path);
-    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) throw_errno("opening " + path);
+    UniqueFd directory = open_or_throw("opening " + path, parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     return directory;
 }
 

@@ -12,16 +12,13 @@
 #include "runner/root/session/file_lock.hpp"
 
 #include <algorithm>
-#include <array>
 #include <charconv>
-#include <climits>
 #include <fcntl.h>
 #include <functional>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <unistd.h>
 
@@ -72,10 +69,7 @@ void mount_sessions(const AsRoot &root)
 // Never through a link, nor into what is mounted there: openat2 refuses to cross. None when it cannot be opened (errno).
 UniqueFd try_enter(FdRef directory, const std::string &name)
 {
-    open_how how{};
-    how.flags = O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV;
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
+    return open_resolved(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV);
 }
 
 // Removes `name` and what is beneath it: directories, and the links and small files that stand for mount points, without ever leaving this
@@ -153,8 +147,7 @@ UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
     if (!directory) return directory;
     if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
         refuse_to_wait("looking at this one's directory");
-    struct stat facts {};
-    if (fstat(directory.get(), &facts) != 0) throw_errno("examining the session directory");
+    const struct stat facts = examine(directory, "examining the session directory");
     if (facts.st_nlink == 0) directory.reset();
     return directory;
 }
@@ -184,10 +177,8 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
 UniqueFd SessionDirectory::make_directory(const std::string &relative) const
 {
     UniqueFd current = open_beneath(fd_, "", O_RDONLY | O_DIRECTORY);
-    std::size_t start = 0;
-    while (start < relative.size()) {
-        const std::size_t slash = std::min(relative.find('/', start), relative.size());
-        const std::string name = relative.substr(start, slash - start);
+    for (const auto part : split(relative, '/')) {
+        const std::string name(part);
         if (mkdirat(current.get(), name.c_str(), 0755) == 0) {
             if (fchmodat(current.get(), name.c_str(), 0755, 0) != 0) throw_errno("setting the mode of a mount point");
         } else if (errno != EEXIST) {
@@ -196,15 +187,13 @@ UniqueFd SessionDirectory::make_directory(const std::string &relative) const
         UniqueFd next = try_enter(current, name); // nothing of ours is made on the host
         if (!next) throw_errno("opening a mount point");
         current = std::move(next);
-        start = slash + 1;
     }
     return current;
 }
 
 UniqueFd SessionDirectory::make_file(const std::string &name) const
 {
-    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444));
-    if (!file) throw_errno("creating a file in the session directory");
+    UniqueFd file = open_or_throw("creating a file in the session directory", fd_, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
     if (fchmod(file.get(), 0444) != 0) throw_errno("setting the mode of a file in the session directory");
     return file;
 }
@@ -212,8 +201,7 @@ UniqueFd SessionDirectory::make_file(const std::string &name) const
 UniqueFd SessionDirectory::make_late_file(const std::string &name) const
 {
     if (!has(name)) return make_file(name);
-    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-    if (!file) throw_errno("opening a file in the session directory");
+    UniqueFd file = open_or_throw("opening a file in the session directory", fd_, name, O_RDWR | O_NOFOLLOW | O_NONBLOCK);
     return file;
 }
 
@@ -236,10 +224,9 @@ void SessionDirectory::unlock() const
 
 std::string read_session_link(FdRef session, const char *name)
 {
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlinkat(session.get(), name, text.data(), text.size());
-    if (length < 0) require_gone(std::string("reading the link ") + name + " in the session directory");
-    return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
+    std::string text = read_link(session, name);
+    if (text.empty()) require_gone(std::string("reading the link ") + name + " in the session directory");
+    return text;
 }
 
 bool session_exists(const AsRoot & /*root*/, const std::string &id)

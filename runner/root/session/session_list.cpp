@@ -8,10 +8,7 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <array>
 #include <cerrno>
-#include <charconv>
-#include <climits>
 #include <fcntl.h>
 #include <fstream>
 #include <functional>
@@ -26,11 +23,8 @@ namespace {
 template <typename Number>
 std::optional<Number> read_number(FdRef session, const char *name)
 {
-    const std::string text = read_session_link(session, name);
-    Number number = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number <= 0) return std::nullopt;
-    return number;
+    const auto number = to_number<Number>(read_session_link(session, name));
+    return number && *number > 0 ? number : std::nullopt;
 }
 
 // Root of a container without CAP_SYS_PTRACE may not look at the program of a process that is not dumpable, but at its name and ids. A name
@@ -91,12 +85,10 @@ std::optional<pid_t> session_runner(FdRef session)
 bool is_runner(pid_t process)
 {
     constexpr std::string_view replaced = " (deleted)"; // by an upgrade
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlink(("/proc/" + std::to_string(process) + "/exe").c_str(), text.data(), text.size());
-    if (length < 0 && errno == EACCES) return is_named_as_runner(process);
-    if (length < 0) require_gone("looking at a session's runner", ESRCH);
-    if (length <= 0) return false;
-    std::string name = split_last(std::string(text.data(), static_cast<std::size_t>(length))).second;
+    const std::string path = read_link(FdRef(AT_FDCWD), "/proc/" + std::to_string(process) + "/exe");
+    if (path.empty() && errno == EACCES) return is_named_as_runner(process);
+    if (path.empty()) require_gone("looking at a session's runner", ESRCH);
+    std::string name = split_last(path).second;
     if (name.ends_with(replaced)) name.resize(name.size() - replaced.size());
     return name == split_last(build::runner_path).second;
 }

@@ -64,8 +64,8 @@ std::pair<RecordSubject, std::uint64_t> decode_subject(std::string_view bytes)
 // Under its name only once it is complete and locked.
 UniqueFd make_file(FdRef session, const std::string &content)
 {
-    UniqueFd file = UniqueFd::adopt(openat(session.get(), unfinished_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file) throw_errno("noting that the session's end is to be recorded");
+    UniqueFd file = open_or_throw("noting that the session's end is to be recorded", session, unfinished_name,
+                                  O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) throw_errno("locking the note of the session's end");
     if (write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
         renameat(session.get(), unfinished_name, session.get(), record_name) != 0)
@@ -83,8 +83,7 @@ std::pair<RecordSubject, std::uint64_t> read_note(FdRef note)
 
 bool is_recorded(FdRef file)
 {
-    struct stat status {};
-    if (fstat(file.get(), &status) != 0) throw_errno("examining the note of the session's end");
+    const struct stat status = examine(file, "examining the note of the session's end");
     return status.st_nlink == 0 || status.st_size == 0;
 }
 
@@ -137,8 +136,7 @@ void SessionRecord::started(const SessionDirectory &session, const Account &agen
     runs(program);
     started_usec_ = now_usec();
     // Opened anew: a copy of the session's own descriptor would keep the session's lock.
-    directory_ = UniqueFd::adopt(openat(session.fd().get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!directory_) throw_errno("opening the session directory");
+    directory_ = open_or_throw("opening the session directory", session.fd(), ".", O_PATH | O_DIRECTORY);
     open_end_ = make_file(directory_, encode(subject_, started_usec_));
     try {
         record_event(subject_, StartedEvent{});

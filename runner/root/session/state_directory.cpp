@@ -34,8 +34,7 @@ bool is_half_made(FdRef directory, const struct stat &facts)
 
 UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void()> &wait)
 {
-    UniqueFd lock = UniqueFd::adopt(openat(meta.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!lock) throw_errno("opening the state lock of " + user);
+    UniqueFd lock = open_or_throw("opening the state lock of " + user, meta, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     if (!lock_until(lock, in_seconds(lock_patience_seconds), "the state of " + user, wait))
         throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
                                              std::to_string(lock_patience_seconds) +
@@ -57,10 +56,8 @@ UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid
 {
     const bool made = mkdirat(parent.get(), name, 0700) == 0;
     if (!made && errno != EEXIST) throw_errno("creating " + path);
-    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) throw_errno("opening " + path);
-    struct stat facts {};
-    if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
+    UniqueFd directory = open_or_throw("opening " + path, parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    struct stat facts = examine(directory, "examining " + path);
     if (made || is_half_made(directory, facts)) {
         if (fchown(directory.get(), uid, gid) != 0 || fchmod(directory.get(), mode) != 0) throw_errno("setting owner and mode of " + path);
         if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
@@ -94,8 +91,8 @@ StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &
 
 UniqueFd open_meta_file(const StateDirectory &state, const char *name)
 {
-    UniqueFd file = UniqueFd::adopt(openat(state.meta.get(), name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file) throw_errno(std::string("opening meta/") + name + " of " + state.home_path);
+    UniqueFd file = open_or_throw(std::string("opening meta/") + name + " of " + state.home_path, state.meta, name,
+                                  O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     return file;
 }
 

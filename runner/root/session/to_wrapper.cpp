@@ -63,9 +63,7 @@ std::string mark_of(const std::vector<std::string> &notices)
 class ToldFile {
 public:
     ToldFile(const StateDirectory &state, const char *about, int create)
-        : name_(std::string("meta/") + about),
-          fd_(UniqueFd::adopt(openat(state.meta.get(), about, // NOLINT(cppcoreguidelines-pro-type-vararg)
-                                     O_RDWR | create | O_NOFOLLOW | O_CLOEXEC, 0600)))
+        : name_(std::string("meta/") + about), fd_(open_at(state.meta, about, O_RDWR | create | O_NOFOLLOW, 0600))
     {
         const bool is_absent = create == 0 && errno == ENOENT;
         if (!fd_ && !is_absent) throw_errno("opening " + name_ + " of " + state.home_path);

@@ -33,8 +33,7 @@ DetachedMount clone_read_only(const AsRoot &root, FdRef source)
 void show_read_only(const AsRoot &root, const SessionDirectory &session, const std::string &host_path, const std::string &at)
 {
     const UniqueFd source = open_trusted(host_path, O_PATH, "host's");
-    struct stat facts {};
-    if (fstat(source.get(), &facts) != 0) throw_errno("examining " + host_path);
+    const struct stat facts = examine(source, "examining " + host_path);
     UniqueFd target;
     if (S_ISDIR(facts.st_mode)) {
         target = session.make_directory(at);

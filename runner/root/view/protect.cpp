@@ -25,8 +25,7 @@ constexpr const char *masked_directory = "masked-directory";
 
 bool is_directory(FdRef fd)
 {
-    struct stat facts {};
-    if (fstat(fd.get(), &facts) != 0) throw_errno("examining a path in the project");
+    const struct stat facts = examine(fd, "examining a path in the project");
     return S_ISDIR(facts.st_mode);
 }
 

@@ -52,16 +52,14 @@ DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const Uni
 void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project, const std::string &path)
 {
     const UniqueFd target = open_beneath(project.fd, path, O_PATH);
-    struct stat facts {};
-    if (fstat(target.get(), &facts) != 0) throw_errno("examining a mount point in the project");
+    const struct stat facts = examine(target, "examining a mount point in the project");
     if (S_ISDIR(facts.st_mode)) {
         attach(root,
                new_filesystem(root, "tmpfs", {{"source", "pi-agent-hidden"}, {"mode", "0555"}, {"size", "4k"}, {"nr_inodes", "2"}}, true),
                target);
         return;
     }
-    const UniqueFd empty = UniqueFd::adopt(openat(session.fd().get(), "empty", O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0444));
-    if (!empty) throw_errno("creating an empty stand-in");
+    const UniqueFd empty = open_or_throw("creating an empty stand-in", session.fd(), "empty", O_RDONLY | O_CREAT | O_NOFOLLOW, 0444);
     attach(root, clone_mount(root, empty, Submounts::leave_out, MountAttributes{true, nullptr}), target);
 }
 
@@ -189,8 +187,7 @@ void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd
             attach(root, clone_mount(root, directory, Submounts::leave_out, MountAttributes{}), directory);
     }
     const UniqueFd target = open_beneath(home.fd, path + "/settings.json", O_PATH);
-    struct stat facts {};
-    if (fstat(target.get(), &facts) != 0) throw_errno("examining the agent's settings.json");
+    const struct stat facts = examine(target, "examining the agent's settings.json");
     if (!S_ISREG(facts.st_mode))
         throw Failure(ExitStatus::system_failure, "the agent's settings.json changed while the session was being prepared; try again");
     if (defence_is_on("settings-lock"))

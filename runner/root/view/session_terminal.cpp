@@ -23,8 +23,7 @@ struct SessionTerminal {
 SessionTerminal open_session_terminal(FdRef devpts, const Account &agent, const WindowSize &window)
 {
     SessionTerminal terminal;
-    terminal.master = UniqueFd::adopt(openat(devpts.get(), "ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC));
-    if (!terminal.master) throw_errno("opening the session's terminal");
+    terminal.master = open_or_throw("opening the session's terminal", devpts, "ptmx", O_RDWR | O_NOCTTY);
     const int unlocked = 0;
     if (ioctl(terminal.master.get(), TIOCSPTLCK, &unlocked) != 0) throw_errno("unlocking the session's terminal");
     // By descriptor, not by name (ioctl_tty(2), TIOCGPTPEER).
