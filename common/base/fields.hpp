@@ -134,8 +134,8 @@ std::string encode(const Message &message)
     return encoder.bytes();
 }
 
-template <typename... Messages>
-std::string encode(const std::variant<Messages...> &message)
+template <typename First, typename... Others>
+std::string encode(const std::variant<First, Others...> &message)
 {
     return std::visit([](const auto &one) { return encode(one); }, message);
 }
