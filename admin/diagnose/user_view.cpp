@@ -6,7 +6,7 @@
 #include "common/decide/user_paths.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
-#include "runner/as_user/home_directories.hpp"
+#include "runner/as_user/project.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/answer.hpp"

@@ -26,6 +26,11 @@ bool path_exists(const std::string &path);
 // Opens (common/base/fd.hpp) what may be gone: none then. Throws as above.
 UniqueFd open_if_there(const std::string &action, FdRef directory, const std::string &name, int flags);
 
+inline bool is_same_file(const struct stat &one, const struct stat &other) noexcept
+{
+    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
+
 // --- Reads and writes whole files through descriptors, with bounds.
 
 // From the beginning, wherever the descriptor stands. Throws Failure(configuration) when it holds more than `limit` bytes; `name` is for

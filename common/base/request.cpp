@@ -13,19 +13,6 @@ namespace pi_agent {
 namespace {
 
 constexpr std::uint64_t request_type = 1;
-constexpr std::uint64_t failure_type = 2;
-constexpr std::uint64_t notice_type = 3;
-constexpr std::uint64_t ended_type = 4;
-constexpr std::uint64_t signal_type = 5;
-constexpr std::uint64_t terminal_opened_type = 6;
-constexpr std::uint64_t stopped_type = 7;
-constexpr std::uint64_t terminal_ready_type = 8;
-constexpr std::uint64_t continue_type = 9;
-constexpr std::uint64_t preparing_type = 10;
-constexpr std::uint64_t begun_type = 11;
-
-constexpr std::uint64_t signal_limit = 64;
-constexpr std::size_t text_limit = 16UL * 1024; // of a message for the user
 
 // pi-contract: what describes the terminal, and nothing that could reach into the agent.
 constexpr std::string_view presentation_names =
@@ -131,63 +118,9 @@ ReceivedRequest receive_request(FdRef channel, Deadline deadline)
     return received;
 }
 
-std::string encode(const RunnerMessage &message)
-{
-    Encoder encoder;
-    if (const auto *failure = std::get_if<FailureReport>(&message))
-        encoder.number(failure_type)
-            .number(static_cast<std::uint64_t>(failure->status))
-            .text(std::string_view(failure->text).substr(0, text_limit));
-    else if (const auto *notice = std::get_if<Notice>(&message))
-        encoder.number(notice_type).text(std::string_view(notice->text).substr(0, text_limit));
-    else if (const auto *preparing = std::get_if<Preparing>(&message))
-        encoder.number(preparing_type).text(std::string_view(preparing->doing).substr(0, text_limit));
-    else if (const auto *begun = std::get_if<SessionBegun>(&message))
-        encoder.number(begun_type).text(begun->id);
-    else if (const auto *ended = std::get_if<AgentEnded>(&message))
-        encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
-    else if (const auto *stopped = std::get_if<AgentStopped>(&message))
-        encoder.number(stopped_type).number(static_cast<std::uint64_t>(stopped->number));
-    else
-        encoder.number(terminal_opened_type);
-    return encoder.bytes();
-}
-
 RunnerMessage decode_runner_message(std::string_view bytes)
 {
-    Decoder decoder(bytes);
-    RunnerMessage message = TerminalOpened{};
-    switch (decoder.number()) {
-    case failure_type: {
-        const std::uint64_t status = bounded(decoder, static_cast<std::uint64_t>(ExitStatus::configuration), "exit status");
-        if (status < static_cast<std::uint64_t>(ExitStatus::usage)) throw ProtocolError("the runner reports a failure that is none");
-        message = FailureReport{static_cast<ExitStatus>(status), decoder.text()};
-        break;
-    }
-    case notice_type:
-        message = Notice{decoder.text()};
-        break;
-    case preparing_type:
-        message = Preparing{decoder.text()};
-        break;
-    case begun_type:
-        message = SessionBegun{decoder.text()};
-        break;
-    case ended_type: {
-        const bool by_signal = decoder.flag();
-        message = AgentEnded{by_signal, static_cast<int>(bounded(decoder, 255, "exit status"))};
-        break;
-    }
-    case terminal_opened_type:
-        break;
-    case stopped_type:
-        message = AgentStopped{static_cast<int>(bounded(decoder, signal_limit, "signal"))};
-        break;
-    default:
-        throw ProtocolError("the runner sent an unknown message");
-    }
-    decoder.end();
-    return message;
+    return decode_one_of<RunnerMessage>(bytes, "the runner sent an unknown message");
 }
 
 bool asks_for_terminal(const AgentStopped &stopped) noexcept
@@ -212,40 +145,12 @@ bool is_forwarded_signal(int number) noexcept
     }
 }
 
-std::string encode(const WrapperMessage &message)
-{
-    Encoder encoder;
-    if (const auto *signal = std::get_if<ForwardSignal>(&message))
-        encoder.number(signal_type).number(static_cast<std::uint64_t>(signal->number)).number(signal->from_keyboard ? 1 : 0);
-    else if (const auto *ready = std::get_if<TerminalReady>(&message))
-        encoder.number(terminal_ready_type).number(ready->with_keyboard ? 1 : 0);
-    else
-        encoder.number(continue_type).number(std::get<ContinueAgent>(message).with_keyboard ? 1 : 0);
-    return encoder.bytes();
-}
-
 WrapperMessage decode_wrapper_message(std::string_view bytes)
 {
-    Decoder decoder(bytes);
-    WrapperMessage message = TerminalReady{};
-    switch (decoder.number()) {
-    case signal_type: {
-        const int number = static_cast<int>(bounded(decoder, signal_limit, "signal"));
-        if (!is_forwarded_signal(number) && defence_is_on("forwarded-signals"))
-            throw ProtocolError("this signal is not passed on to the agent");
-        message = ForwardSignal{number, decoder.flag()};
-        break;
-    }
-    case terminal_ready_type:
-        message = TerminalReady{decoder.flag()};
-        break;
-    case continue_type:
-        message = ContinueAgent{decoder.flag()};
-        break;
-    default:
-        throw ProtocolError("only signals and terminal messages may follow a request");
-    }
-    decoder.end();
+    auto message = decode_one_of<WrapperMessage>(bytes, "only signals and terminal messages may follow a request");
+    const auto *signal = std::get_if<ForwardSignal>(&message);
+    if (signal != nullptr && !is_forwarded_signal(signal->number) && defence_is_on("forwarded-signals"))
+        throw ProtocolError("this signal is not passed on to the agent");
     return message;
 }
 

@@ -86,7 +86,7 @@ constexpr bool has_word(std::string_view words, std::string_view word) noexcept
     return false;
 }
 
-// --- What is in the files that stand for missing ones in a repository while a session runs (runner/as_user/placeholders.hpp). They are
+// --- What is in the files that stand for missing ones in a repository while a session runs (runner/as_user/git_paths.hpp). They are
 // nobody's, and the look for what an agent left passes them over.
 
 constexpr std::string_view placeholder_comment = "# A placeholder of pi-agent, there while a session runs. It says nothing to git.\n";

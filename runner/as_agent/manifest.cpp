@@ -31,7 +31,7 @@ std::string entry_record(const std::string &path, const ManifestEntry &entry)
 {
     Encoder encoder = begin(RecordKind::entry);
     encoder.text(path).number(entry.is_directory ? 1 : 0);
-    encode(entry.host, encoder);
+    FieldWriter{encoder}(entry.host);
     encoder.number(entry.inside.inode).number(entry.inside.size).number(static_cast<std::uint64_t>(entry.inside.changed));
     return encoder.number(static_cast<std::uint64_t>(entry.recorded)).bytes();
 }
@@ -106,7 +106,7 @@ bool Manifest::take(std::string_view record)
         ManifestEntry entry;
         entry.is_directory = decoder.number() != 0;
         if (is_whole) {
-            entry.host = decode_facts(decoder);
+            FieldReader{decoder}(entry.host);
             entry.inside = InsideFacts{decoder.number(), decoder.number(), static_cast<std::int64_t>(decoder.number())};
             entry.recorded = static_cast<std::int64_t>(decoder.number());
         }

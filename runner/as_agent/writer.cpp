@@ -34,7 +34,7 @@ public:
     {
         for (;;) {
             Packet packet = receive();
-            const SyncMessage message = decode_sync_message(packet.bytes);
+            const SyncMessage message = decode_fields<SyncMessage>(packet.bytes);
             if (message.step == SyncStep::end_of_listing) return;
             if (message.step == SyncStep::document) {
                 documents_.take_host(message, packet.fds.empty() ? FdRef(-1) : FdRef(packet.fds[0]));
@@ -190,7 +190,7 @@ private:
             send_progress(channel_,
                           "copying your configuration (" + std::to_string(done) + " of " + std::to_string(wanted_.size()) + " files)");
         }
-        send_packet(transfer_, encode_wanted({}), {}, in_seconds(sync_patience_seconds));
+        send_packet(transfer_, encode(WantedNumbers{}), {}, in_seconds(sync_patience_seconds));
     }
 
     std::size_t ask(std::size_t from)
@@ -199,14 +199,14 @@ private:
         std::vector<std::uint64_t> numbers;
         for (std::size_t index = from; index < until; ++index)
             numbers.push_back(wanted_[index].number);
-        if (!numbers.empty()) send_packet(transfer_, encode_wanted(numbers), {}, in_seconds(sync_patience_seconds));
+        if (!numbers.empty()) send_packet(transfer_, encode(WantedNumbers{numbers}), {}, in_seconds(sync_patience_seconds));
         return until;
     }
 
     std::size_t receive_contents(std::size_t first)
     {
         Packet packet = receive();
-        const SyncMessage message = decode_sync_message(packet.bytes);
+        const SyncMessage message = decode_fields<SyncMessage>(packet.bytes);
         if (message.step != SyncStep::contents || message.contents.empty() || first + message.contents.size() > wanted_.size())
             throw ProtocolError("the reader of the config broke the protocol");
         for (std::size_t index = 0; index < message.contents.size(); ++index) {

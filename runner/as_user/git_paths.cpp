@@ -6,7 +6,6 @@
 #include "common/base/git_settings.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>

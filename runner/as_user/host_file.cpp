@@ -1,8 +1,10 @@
 // Opening what a user's config names.
-#include "runner/as_user/host_file.hpp"
+#include "runner/as_user/named_files.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/agent_lock.hpp"
 
@@ -40,17 +42,6 @@ std::string find_dangling_link(const std::string &path)
     return found;
 }
 
-} // namespace
-
-bool is_kernels(FdRef place)
-{
-    struct statfs facts {};
-    if (!defence_is_on("kernels-files")) return false;
-    return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
-}
-
-namespace {
-
 // `place` is open on what was found (O_PATH).
 HostFile open_found(FdRef place, bool by_agents)
 {
@@ -83,14 +74,21 @@ HostFile open_followed(const std::function<UserPlacePtr()> &follow)
 UniqueFd open_without_links(const UserPlace &from, const std::string &name)
 {
     if (from.written_by != nullptr || name.find('/') != std::string::npos) return UniqueFd();
-    constexpr std::uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-    UniqueFd fd = open_resolved(from.fd, name, O_PATH | O_NOFOLLOW, resolve);
+    UniqueFd fd =
+        open_resolved(from.fd, name, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
     struct stat facts {};
     if (fd && (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode))) fd.reset();
     return fd;
 }
 
 } // namespace
+
+bool is_kernels(FdRef place)
+{
+    struct statfs facts {};
+    if (!defence_is_on("kernels-files")) return false;
+    return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
+}
 
 HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path)
 {

@@ -1,5 +1,5 @@
 // Starting a program of the host as a user and reading what it writes.
-#include "runner/as_user/host_program.hpp"
+#include "runner/as_user/git_identity.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"

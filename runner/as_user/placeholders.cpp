@@ -1,6 +1,6 @@
 // Placeholders in a user's project. A session's mounts lie among the host's too, and what is a mount point there cannot be removed: so one
 // that another session still uses stays, and whoever is last removes it.
-#include "runner/as_user/placeholders.hpp"
+#include "runner/as_user/git_paths.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
@@ -121,7 +121,7 @@ void remove_placeholder(FdRef top, const std::string &path)
     struct stat opened {};
     struct stat named {};
     if (fstat(fd.get(), &opened) != 0 || fstatat(parent.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) return;
-    if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino) return;
+    if (!is_same_file(opened, named)) return;
     if (unlinkat(parent.get(), name.c_str(), *kind == Standin::directory ? AT_REMOVEDIR : 0) == 0) return;
     // Somebody uses it as a directory: then it is theirs.
     if (errno == ENOTEMPTY || errno == EEXIST) fchmod(fd.get(), opened.st_mode & 0777U); // best_effort

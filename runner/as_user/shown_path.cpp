@@ -1,15 +1,14 @@
 // Following paths inside the shown project one component at a time.
-#include "runner/as_user/shown_path.hpp"
+#include "runner/as_user/git_paths.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
-#include "common/policy/policy_paths.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <cstdint>
 #include <deque>
 #include <fcntl.h>
@@ -21,13 +20,6 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t links_at_most = 40; // as the kernel has it
-
-std::string text_of_link(FdRef link)
-{
-    std::string text = read_link(link, "");
-    if (text.empty()) throw_errno("reading a link in the project");
-    return text;
-}
 
 // One walk: what is still to come, and where it stands.
 class Walk {
@@ -89,10 +81,10 @@ private:
             found_.path = path;
             return stop(ShownPath::Kind::hidden);
         }
-        struct stat facts = examine(fd, "examining a path in the project");
+        const struct stat facts = examine(fd, "examining a path in the project");
         if (S_ISLNK(facts.st_mode)) {
             found_.links.push_back(path);
-            return found_.links.size() > links_at_most ? stop(ShownPath::Kind::unclear) : go(text_of_link(fd));
+            return found_.links.size() > links_at_most ? stop(ShownPath::Kind::unclear) : go(link_target(fd, path));
         }
         found_.path = path;
         if (S_ISDIR(facts.st_mode)) return true;

@@ -24,7 +24,7 @@ void require_beneath(const std::vector<std::string> &paths)
 
 void try_sync(std::string_view bytes)
 {
-    const auto message = unless_refused([&] { return decode_sync_message(bytes); });
+    const auto message = unless_refused([&] { return decode_fields<SyncMessage>(bytes); });
     if (!message) return;
     require(encode(*message) == bytes, "a message of the sync was taken, and is not what is sent");
     for (const auto &entry : message->entries)
@@ -34,8 +34,8 @@ void try_sync(std::string_view bytes)
 void try_all(std::string_view bytes)
 {
     try_sync(bytes);
-    const auto wanted = unless_refused([&] { return decode_wanted(bytes); });
-    if (wanted) require(wanted->size() <= wanted_limit && encode_wanted(*wanted) == bytes, "more was wanted than is sent");
+    const auto wanted = unless_refused([&] { return decode_fields<WantedNumbers>(bytes); });
+    if (wanted) require(wanted->numbers.size() <= wanted_limit && encode(*wanted) == bytes, "more was wanted than is sent");
     const auto paths = unless_refused([&] { return decode_paths(bytes); });
     if (paths) require_beneath(*paths);
     if (paths) require(Encoder().texts(*paths).bytes() == bytes, "paths that nobody sends");

@@ -8,7 +8,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/as_user/placeholders.hpp"
+#include "runner/as_user/git_paths.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/state_directory.hpp"
 #include "runner/wire/answer.hpp"

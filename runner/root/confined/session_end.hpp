@@ -5,7 +5,7 @@
 #include "common/base/request.hpp"
 #include "common/host/identity.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/errand/receiver.hpp"
+#include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"

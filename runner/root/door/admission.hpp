@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runner/root/errand/project.hpp"
-#include "runner/root/errand/receiver.hpp"
+#include "runner/root/errand/session_watch.hpp"
 
 #include <functional>
 

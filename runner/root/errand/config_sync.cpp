@@ -12,6 +12,7 @@
 #include "runner/plan/environment.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
+#include "runner/wire/sync_messages.hpp"
 
 #include <array>
 #include <fcntl.h>

@@ -2,6 +2,7 @@
 #include "runner/root/errand/migrations.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
@@ -38,8 +39,7 @@ std::string notice_of(const Move &move)
 void require_trusted_script(const std::string &path)
 {
     const UniqueFd script = open_trusted(path, O_RDONLY | O_NONBLOCK, "migration hook");
-    const struct stat facts = examine(script, "examining " + escape_for_display(path));
-    if (!S_ISREG(facts.st_mode))
+    if (!S_ISREG(examine(script, "examining " + escape_for_display(path)).st_mode))
         throw Failure(ExitStatus::configuration, "the migration hook " + escape_for_display(path) + " is not a regular file");
 }
 

@@ -5,7 +5,6 @@
 #include "common/base/text.hpp"
 #include "runner/plan/canary_plan.hpp"
 #include "runner/root/door/authenticate.hpp"
-#include "runner/root/errand/host_files.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox_methods.hpp"

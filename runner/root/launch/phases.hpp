@@ -15,7 +15,7 @@
 #include "runner/root/view/protect.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/launch_record.hpp"
-#include "runner/wire/opened.hpp"
+#include "runner/wire/user_files.hpp"
 
 #include <memory>
 

@@ -142,13 +142,12 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     const auto toolchains = static_cast<std::size_t>(
         std::count_if(directories_.begin(), directories_.end(), [](const auto *one) { return !one->is_cache; })); // they come first
     const std::vector<std::string> filled = ask(
-                                                root_, {"maker of mount points", agent, {state.home.get(), defaults.get()}},
-                                                [&](const AsUser & /*self*/) {
-                                                    fault_point("making-mounts");
-                                                    return Texts{make_mount_points(state.home, defaults, places_, toolchains)};
-                                                },
-                                                [&](std::string_view bytes) { return Texts::decode(bytes, places_.size()); })
-                                                .texts;
+        root_, {"maker of mount points", agent, {state.home.get(), defaults.get()}},
+        [&](const AsUser & /*self*/) {
+            fault_point("making-mounts");
+            return Texts{make_mount_points(state.home, defaults, places_, toolchains)};
+        },
+        [&](std::string_view bytes) { return decode_texts(bytes, places_.size()); });
     const UniqueFd cache_map = toolchains < directories_.size() ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
     std::vector<Cache> caches;
     for (std::size_t index = 0; index < directories_.size(); ++index) {

@@ -14,7 +14,7 @@
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
 #include "runner/root/view/protect.hpp"
-#include "runner/wire/opened.hpp"
+#include "runner/wire/user_files.hpp"
 
 #include <functional>
 #include <optional>
