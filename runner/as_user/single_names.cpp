@@ -60,8 +60,6 @@ public:
     }
     Copy(const Copy &) = delete;
     Copy &operator=(const Copy &) = delete;
-    Copy(Copy &&) = delete;
-    Copy &operator=(Copy &&) = delete;
     ~Copy()
     {
         if (is_named_) unlinkat(parent_.get(), temporary_.c_str(), 0); // best_effort: the failure that led here is what counts

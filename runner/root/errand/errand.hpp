@@ -32,8 +32,6 @@ public:
     Child &operator=(const Child &) = delete;
     // The child stays what this process is, with all its descriptors, and answers with what `task` returns (receive_long).
     Child(const AsRoot &root, const std::string &name, const std::function<std::string()> &task);
-    Child(Child &&) = delete;
-    Child &operator=(Child &&) = delete;
     ~Child();
 
     // The next answer. Throws the child's own Failure, or Failure(system_failure) when it died or made no progress in time.
