@@ -61,10 +61,10 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
 
 // Beyond @system-service, which allows them: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into
 // other processes, keyrings or file handles. pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp).
-const NameFilter denied_calls{false,
-                              {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv",
-                               "process_vm_writev", "kcmp", "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl",
-                               "name_to_handle_at", "open_by_handle_at"}};
+const NameFilter calls_not_granted{false,
+                                   {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv",
+                                    "process_vm_writev", "kcmp", "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl",
+                                    "name_to_handle_at", "open_by_handle_at"}};
 
 // What every session's unit has, whatever runs in it: its end, its network and its limits; and `more`.
 std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &program, const std::vector<UnitProperty> &more)
@@ -236,7 +236,7 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
         {"SystemCallFilter",
          NameFilter{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}}},
-        {"SystemCallFilter", denied_calls},
+        {"SystemCallFilter", calls_not_granted},
         {"SystemCallErrorNumber", SignedNumber{EPERM}}, // systemd's default is to kill
     };
     std::vector<UnitProperty> properties = plain_service_properties(plan, features);
