@@ -4,7 +4,6 @@
 #include "runner/inside/canary.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <iostream>
 #include <iterator>

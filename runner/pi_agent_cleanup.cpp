@@ -7,8 +7,6 @@
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <string>
 

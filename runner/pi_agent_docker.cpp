@@ -7,7 +7,6 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 
-#include <cstdio>
 #include <exception>
 #include <string>
 #include <unistd.h>

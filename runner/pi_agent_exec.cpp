@@ -11,7 +11,6 @@
 #include "runner/wire/launch_record.hpp"
 
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <optional>

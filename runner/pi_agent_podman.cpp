@@ -9,7 +9,6 @@
 #include "runner/plan/engine_commands.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 
-#include <cstdio>
 #include <exception>
 #include <string>
 #include <sys/socket.h>

@@ -9,7 +9,6 @@
 #include "runner/root/session/record.hpp"
 
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <string>
 #include <unistd.h>

@@ -1,7 +1,6 @@
 // The wrapper's own look at the policy.
 #include "wrapper/refusal.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/decide/root_path.hpp"

@@ -3,7 +3,6 @@
 
 #include "common/base/git_settings.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_paths.hpp"
 
 #include <algorithm>
 #include <dirent.h>

@@ -7,10 +7,8 @@
 #include "common/base/text.hpp"
 #include "wrapper/refusal.hpp"
 
-#include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <linux/close_range.h>

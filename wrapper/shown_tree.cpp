@@ -2,7 +2,7 @@
 #include "wrapper/shown_tree.hpp"
 
 #include "common/base/files.hpp"
-#include "common/policy/policy_paths.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>

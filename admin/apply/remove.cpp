@@ -10,7 +10,6 @@
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
-#include "common/host/account.hpp"
 #include "common/host/remedy.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
@@ -19,9 +18,7 @@
 #include <fmt/format.h>
 #include <pwd.h>
 #include <set>
-#include <string>
 #include <sys/stat.h>
-#include <vector>
 
 namespace pi_agent {
 

@@ -6,7 +6,6 @@
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/policy/toolchains.hpp"
-#include "runner/as_user/git_identity.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/environment.hpp"

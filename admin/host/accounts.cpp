@@ -9,7 +9,6 @@
 #include <fmt/format.h>
 #include <grp.h>
 #include <pwd.h>
-#include <set>
 
 namespace pi_agent {
 

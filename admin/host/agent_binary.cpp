@@ -14,13 +14,9 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
-#include <optional>
-#include <set>
-#include <sys/stat.h>
 #include <system_error>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 namespace pi_agent {
 

@@ -2,7 +2,6 @@
 #include "admin/host/agent_binary.hpp"
 
 #include "admin/host/accounts.hpp"
-#include "admin/host/root_files.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
@@ -18,7 +17,6 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -54,6 +52,41 @@ bool give_back(const AsRoot &root, const std::string &path, const FormerRights &
             throw_errno("cannot set owner and mode of " + path);
     });
     return true;
+}
+
+// "" where there is none. Follows no link, and looks at nothing that is mounted there.
+std::string first_of_group(FdRef directory, const std::string &path, dev_t device, Gid group)
+{
+    for (const auto &name : names_in(directory)) {
+        const std::string below = join_path(path, name);
+        struct stat facts {};
+        if (::fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+            require_gone("examining " + below);
+            continue;
+        }
+        if (facts.st_gid == group.value()) return below;
+        if (!S_ISDIR(facts.st_mode) || facts.st_dev != device) continue;
+        const UniqueFd inner = find_beneath(directory, name, O_RDONLY | O_DIRECTORY);
+        if (!inner) {
+            require_gone("opening " + below);
+            continue;
+        }
+        if (const auto found = first_of_group(inner, below, device, group); !found.empty()) return found;
+    }
+    return "";
+}
+
+std::string first_of_group(const std::string &path, Gid group)
+{
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0) {
+        require_gone("examining " + path, ENOTDIR);
+        return "";
+    }
+    if (facts.st_gid == group.value()) return path;
+    if (!S_ISDIR(facts.st_mode)) return "";
+    const UniqueFd directory = open_or_throw("opening " + path, path, O_RDONLY | O_DIRECTORY);
+    return first_of_group(directory, path, facts.st_dev, group);
 }
 
 } // namespace
@@ -109,45 +142,6 @@ void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, 
     }
     if (!changes.dry_run() && places.size() != before) write_notes(places);
 }
-
-namespace {
-
-// "" where there is none. Follows no link, and looks at nothing that is mounted there.
-std::string first_of_group(FdRef directory, const std::string &path, dev_t device, Gid group)
-{
-    for (const auto &name : names_in(directory)) {
-        const std::string below = join_path(path, name);
-        struct stat facts {};
-        if (::fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
-            require_gone("examining " + below);
-            continue;
-        }
-        if (facts.st_gid == group.value()) return below;
-        if (!S_ISDIR(facts.st_mode) || facts.st_dev != device) continue;
-        const UniqueFd inner = find_beneath(directory, name, O_RDONLY | O_DIRECTORY);
-        if (!inner) {
-            require_gone("opening " + below);
-            continue;
-        }
-        if (const auto found = first_of_group(inner, below, device, group); !found.empty()) return found;
-    }
-    return "";
-}
-
-std::string first_of_group(const std::string &path, Gid group)
-{
-    struct stat facts {};
-    if (::stat(path.c_str(), &facts) != 0) {
-        require_gone("examining " + path, ENOTDIR);
-        return "";
-    }
-    if (facts.st_gid == group.value()) return path;
-    if (!S_ISDIR(facts.st_mode)) return "";
-    const UniqueFd directory = open_or_throw("opening " + path, path, O_RDONLY | O_DIRECTORY);
-    return first_of_group(directory, path, facts.st_dev, group);
-}
-
-} // namespace
 
 std::set<std::string> places_of_group(const AsRoot &root, const Policy &policy)
 {

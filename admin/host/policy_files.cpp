@@ -2,12 +2,10 @@
 #include "admin/host/root_files.hpp"
 
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <fcntl.h>

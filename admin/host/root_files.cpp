@@ -1,8 +1,6 @@
 // Root's own files and directories: read, replaced in one step, and locked.
 #include "admin/host/root_files.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 
@@ -24,42 +22,6 @@ void sync_directory(FdRef directory, const std::string &path)
 {
     if (::fsync(directory.get()) != 0) throw_errno("cannot write the directory of " + path + " to disk");
 }
-
-} // namespace
-
-void write_beside(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path)
-{
-    if (::unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
-    const auto fd = open_or_throw("cannot create " + path, directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0400);
-    try {
-        write_whole(fd, text, path);
-        if (::fchown(fd.get(), 0, 0) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
-        if (::fsync(fd.get()) != 0) throw_errno("cannot write " + path + " to disk");
-    } catch (const std::exception &) {
-        ::unlinkat(directory.get(), name.c_str(), 0); // best_effort: half a file is no use, and what failed is told
-        throw;
-    }
-}
-
-void move_into_place(FdRef directory, const std::string &name, const std::string &final_name, const std::string &path)
-{
-    if (::renameat(directory.get(), name.c_str(), directory.get(), final_name.c_str()) != 0) throw_errno("cannot install " + path);
-    sync_directory(directory, path);
-}
-
-void replace_root_file(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path)
-{
-    write_beside(directory, name + ".new", text, mode, path + ".new");
-    move_into_place(directory, name + ".new", name, path);
-}
-
-void remove_root_file(FdRef directory, const std::string &name, const std::string &path)
-{
-    if (::unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
-    sync_directory(directory, path);
-}
-
-namespace {
 
 void set_owner_and_mode(FdRef directory, const std::string &path, mode_t mode)
 {
@@ -96,6 +58,38 @@ void check_present(FdRef directory, const std::string &path, mode_t mode, Change
 }
 
 } // namespace
+
+void write_beside(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path)
+{
+    if (::unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
+    const auto fd = open_or_throw("cannot create " + path, directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0400);
+    try {
+        write_whole(fd, text, path);
+        if (::fchown(fd.get(), 0, 0) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
+        if (::fsync(fd.get()) != 0) throw_errno("cannot write " + path + " to disk");
+    } catch (const std::exception &) {
+        ::unlinkat(directory.get(), name.c_str(), 0); // best_effort: half a file is no use, and what failed is told
+        throw;
+    }
+}
+
+void move_into_place(FdRef directory, const std::string &name, const std::string &final_name, const std::string &path)
+{
+    if (::renameat(directory.get(), name.c_str(), directory.get(), final_name.c_str()) != 0) throw_errno("cannot install " + path);
+    sync_directory(directory, path);
+}
+
+void replace_root_file(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path)
+{
+    write_beside(directory, name + ".new", text, mode, path + ".new");
+    move_into_place(directory, name + ".new", name, path);
+}
+
+void remove_root_file(FdRef directory, const std::string &name, const std::string &path)
+{
+    if (::unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
+    sync_directory(directory, path);
+}
 
 void make_state_directories(const AsRoot &root, const Policy &policy, Changes &changes)
 {

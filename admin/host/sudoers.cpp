@@ -1,7 +1,6 @@
 // The sudo rule, and which sudo reads it.
 #include "admin/host/sudoers.hpp"
 
-#include "admin/host/root_files.hpp"
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
@@ -15,7 +14,6 @@
 
 #include <algorithm>
 #include <fcntl.h>
-#include <optional>
 #include <set>
 #include <sstream>
 #include <sys/stat.h>

@@ -3,7 +3,6 @@
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"

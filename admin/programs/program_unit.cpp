@@ -49,6 +49,27 @@ SandboxResult wait_for_end(SystemdBus &systemd, UniqueFd &output, std::string &t
     }
 }
 
+ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
+{
+    const auto script = in_memory_input(shell_script(command, program_variables()));
+    auto [output, their_end] = output_pipe();
+    std::string text;
+    const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
+    const auto deadline = in_seconds(patience_seconds);
+    SystemdBus systemd(root);
+    systemd.watch_service(unit);
+    systemd.start_program(unit, program_unit_properties(user, patience_seconds), {script, their_end, their_end});
+    their_end.reset();
+    const auto result = wait_for_end(systemd, output, text, deadline);
+    if (!result.ended) {
+        systemd.stop_unit(unit);
+        wait_for_end(systemd, output, text, in_seconds(stop_patience_seconds));
+        throw Failure(ExitStatus::unavailable, program_too_late);
+    }
+    take_output(output, text); // what came between the last look and the end
+    return {status_of(result, unit), std::move(text)};
+}
+
 } // namespace
 
 bool has_systemd()
@@ -82,31 +103,6 @@ std::vector<UnitProperty> program_unit_properties(Uid user, int patience_seconds
         {"KeyringMode", std::string("private")},
     };
 }
-
-namespace {
-
-ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
-{
-    const auto script = in_memory_input(shell_script(command, program_variables()));
-    auto [output, their_end] = output_pipe();
-    std::string text;
-    const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
-    const auto deadline = in_seconds(patience_seconds);
-    SystemdBus systemd(root);
-    systemd.watch_service(unit);
-    systemd.start_program(unit, program_unit_properties(user, patience_seconds), {script, their_end, their_end});
-    their_end.reset();
-    const auto result = wait_for_end(systemd, output, text, deadline);
-    if (!result.ended) {
-        systemd.stop_unit(unit);
-        wait_for_end(systemd, output, text, in_seconds(stop_patience_seconds));
-        throw Failure(ExitStatus::unavailable, program_too_late);
-    }
-    take_output(output, text); // what came between the last look and the end
-    return {status_of(result, unit), std::move(text)};
-}
-
-} // namespace
 
 ProgramResult run_confined_to_group(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
 {

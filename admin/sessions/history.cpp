@@ -2,14 +2,11 @@
 #include "admin/sessions/sessions.hpp"
 
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/host/account.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 

@@ -6,7 +6,6 @@
 #include "common/record/record_event.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/record.hpp"
-#include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
 #include <filesystem>

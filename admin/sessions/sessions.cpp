@@ -5,17 +5,12 @@
 #include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
-#include "common/host/account.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/method/own_scope.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/session/record.hpp"
-#include "runner/root/session/session_directory.hpp"
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>

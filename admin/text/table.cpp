@@ -1,7 +1,6 @@
 // Columns, sizes and times.
 #include "admin/text/terminal.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 
 #include <algorithm>

@@ -2,7 +2,6 @@
 #include "admin/text/terminal.hpp"
 
 #include "admin/programs/program.hpp"
-#include "common/base/error.hpp"
 #include "common/base/fd.hpp"
 #include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
@@ -19,13 +18,9 @@
 #include <cwchar>
 #include <fcntl.h>
 #include <iostream>
-#include <iterator>
 #include <map>
-#include <optional>
 #include <sstream>
 #include <sys/stat.h>
-#include <unistd.h>
-#include <vector>
 
 namespace pi_agent {
 

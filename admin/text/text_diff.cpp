@@ -4,12 +4,8 @@
 #include "common/base/text.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <fmt/format.h>
-#include <iterator>
 #include <span>
-#include <sstream>
-#include <vector>
 
 namespace pi_agent {
 

@@ -176,24 +176,6 @@ private:
     GitSettings settings_;
 };
 
-} // namespace
-
-GitSettings parse_git_settings(std::string_view text)
-{
-    return Parser(text).run();
-}
-
-std::optional<std::string> worktree_of_config(std::string_view text)
-{
-    std::optional<std::string> worktree;
-    for (auto &setting : parse_git_settings(text).list)
-        if (setting.name == "core.worktree") worktree = std::move(setting.value);
-    if (worktree && worktree->empty()) return std::nullopt;
-    return worktree;
-}
-
-namespace {
-
 // The settings that run programs, as data: sections and keys; what is between, if anything, does not matter (git-config(1),
 // gitattributes(5), git-submodule(1), git-lfs-config(5)).
 constexpr std::string_view always =
@@ -224,6 +206,20 @@ bool has_transport(std::string_view address)
 }
 
 } // namespace
+
+GitSettings parse_git_settings(std::string_view text)
+{
+    return Parser(text).run();
+}
+
+std::optional<std::string> worktree_of_config(std::string_view text)
+{
+    std::optional<std::string> worktree;
+    for (auto &setting : parse_git_settings(text).list)
+        if (setting.name == "core.worktree") worktree = std::move(setting.value);
+    if (worktree && worktree->empty()) return std::nullopt;
+    return worktree;
+}
 
 bool runs_code(const GitSetting &setting)
 {

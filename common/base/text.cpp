@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace pi_agent {
 
 namespace {
@@ -17,6 +15,21 @@ bool is_deceptive(char32_t character) noexcept
     const auto within = [character](char32_t first, char32_t last) { return character >= first && character <= last; };
     return character < 0x20 || within(0x7F, 0x9F) || character == 0x061C || within(0x200E, 0x200F) || within(0x2028, 0x202E) ||
            within(0x2066, 0x2069) || character == 0xFEFF || within(0xE0000, 0xE007F);
+}
+
+struct SequenceShape {
+    std::size_t length;
+    char32_t first_bits;
+    char32_t smallest; // below this the sequence is an overlong form
+};
+
+SequenceShape shape_of(unsigned char first) noexcept
+{
+    if (first < 0x80) return {1, first, 0};
+    if ((first & 0xE0U) == 0xC0U) return {2, first & 0x1FU, 0x80};
+    if ((first & 0xF0U) == 0xE0U) return {3, first & 0x0FU, 0x800};
+    if ((first & 0xF8U) == 0xF0U) return {4, first & 0x07U, 0x10000};
+    return {0, 0, 0};
 }
 
 } // namespace
@@ -53,25 +66,6 @@ bool is_property_safe(std::string_view bytes) noexcept
 {
     return is_made_of(bytes, "/_.:=@-");
 }
-
-namespace {
-
-struct SequenceShape {
-    std::size_t length;
-    char32_t first_bits;
-    char32_t smallest; // below this the sequence is an overlong form
-};
-
-SequenceShape shape_of(unsigned char first) noexcept
-{
-    if (first < 0x80) return {1, first, 0};
-    if ((first & 0xE0U) == 0xC0U) return {2, first & 0x1FU, 0x80};
-    if ((first & 0xF0U) == 0xE0U) return {3, first & 0x0FU, 0x800};
-    if ((first & 0xF8U) == 0xF0U) return {4, first & 0x07U, 0x10000};
-    return {0, 0, 0};
-}
-
-} // namespace
 
 CodePoint decode_utf8(std::string_view bytes) noexcept
 {

@@ -1,7 +1,6 @@
 // Roots and the agents' state as places that agents write in.
 #include "common/decide/agent_places.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/root_path.hpp"

@@ -17,7 +17,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <string_view>
-#include <vector>
 
 namespace pi_agent {
 
@@ -113,33 +112,6 @@ std::string unreachable(const RootSpec &root, const SystemFailure &failure, cons
     return name + " cannot be used: " + failure.what();
 }
 
-} // namespace
-
-std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user)
-{
-    const auto problem = [&root](const std::string &text) {
-        return RootProblem{root.where, "the root " + quote(root.text) + " cannot be used: " + text};
-    };
-    if (const auto wrong = problem_of_root(root.text)) return problem("it " + wrong->text + "; " + wrong->remedy);
-    try {
-        return resolve(root, user);
-    } catch (const Refusal &refusal) {
-        return problem(refusal.text);
-    } catch (const SystemFailure &failure) {
-        return RootProblem{root.where, unreachable(root, failure, user)};
-    }
-}
-
-std::string expand_home(const std::string &text, const Account &user)
-{
-    if (text != "~" && text.substr(0, 2) != "~/") return text;
-    auto home = without_trailing_slashes(user.home);
-    if (text == "~") return home;
-    return (home == "/" ? "" : home) + text.substr(1);
-}
-
-namespace {
-
 constexpr std::size_t depth_limit = 128;
 
 class LinkSearch {
@@ -185,6 +157,29 @@ private:
 };
 
 } // namespace
+
+std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user)
+{
+    const auto problem = [&root](const std::string &text) {
+        return RootProblem{root.where, "the root " + quote(root.text) + " cannot be used: " + text};
+    };
+    if (const auto wrong = problem_of_root(root.text)) return problem("it " + wrong->text + "; " + wrong->remedy);
+    try {
+        return resolve(root, user);
+    } catch (const Refusal &refusal) {
+        return problem(refusal.text);
+    } catch (const SystemFailure &failure) {
+        return RootProblem{root.where, unreachable(root, failure, user)};
+    }
+}
+
+std::string expand_home(const std::string &text, const Account &user)
+{
+    if (text != "~" && text.substr(0, 2) != "~/") return text;
+    auto home = without_trailing_slashes(user.home);
+    if (text == "~") return home;
+    return (home == "/" ? "" : home) + text.substr(1);
+}
 
 std::vector<std::string> paths_read_as_user(const Policy &policy, const AccessRules &rules, const Account &user)
 {

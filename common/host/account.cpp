@@ -9,7 +9,6 @@
 #include <limits>
 #include <pwd.h>
 #include <set>
-#include <string_view>
 
 namespace pi_agent {
 

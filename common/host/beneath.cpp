@@ -13,11 +13,7 @@
 #include <fcntl.h>
 #include <filesystem>
 #include <linux/openat2.h>
-#include <memory>
-#include <string_view>
-#include <sys/stat.h>
 #include <unistd.h>
-#include <vector>
 
 namespace pi_agent {
 
@@ -42,6 +38,14 @@ UniqueFd make_directory(FdRef parent, const std::string &name)
     throw Failure(ExitStatus::system_failure,
                   escape_for_display(name) +
                       " in the agent's home changes while it is being written; end the agent's other sessions and try again");
+}
+
+PathStep take_step(int directory, const std::string &name, std::string path)
+{
+    PathStep step{std::move(path), open_step(directory, name)};
+    if (!step.fd) throw_errno("cannot open " + escape_for_display(step.path));
+    if (::fstat(step.fd.get(), &step.status) != 0) throw_errno("cannot examine " + escape_for_display(step.path));
+    return step;
 }
 
 } // namespace
@@ -131,18 +135,6 @@ std::string set_aside(FdRef directory, const std::string &name)
         throw_errno("setting " + escape_for_display(name) + " aside");
     return kept;
 }
-
-namespace {
-
-PathStep take_step(int directory, const std::string &name, std::string path)
-{
-    PathStep step{std::move(path), open_step(directory, name)};
-    if (!step.fd) throw_errno("cannot open " + escape_for_display(step.path));
-    if (::fstat(step.fd.get(), &step.status) != 0) throw_errno("cannot examine " + escape_for_display(step.path));
-    return step;
-}
-
-} // namespace
 
 std::string kernel_path(FdRef fd)
 {

@@ -6,12 +6,10 @@
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
 #include <string_view>
-#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -43,18 +41,6 @@ uid_t nobody()
     return uid;
 }
 
-} // namespace
-
-std::optional<std::string> problem_of_user_namespace()
-{
-    struct stat program {};
-    if (::stat("/proc/self/exe", &program) != 0 || program.st_uid != nobody() || is_of_the_host()) return std::nullopt;
-    return "this process is in a user namespace that does not hold the host's root (unshare, podman unshare, bwrap and their like make "
-           "such), so sudo cannot work, and nobody can tell what is root's; use an ordinary shell of this host";
-}
-
-namespace {
-
 std::string unescape(std::string_view text)
 {
     if (text.find('\\') == std::string_view::npos) return std::string(text);
@@ -79,6 +65,14 @@ std::uint64_t read_number(std::string_view digits)
 }
 
 } // namespace
+
+std::optional<std::string> problem_of_user_namespace()
+{
+    struct stat program {};
+    if (::stat("/proc/self/exe", &program) != 0 || program.st_uid != nobody() || is_of_the_host()) return std::nullopt;
+    return "this process is in a user namespace that does not hold the host's root (unshare, podman unshare, bwrap and their like make "
+           "such), so sudo cannot work, and nobody can tell what is root's; use an ordinary shell of this host";
+}
 
 std::uint64_t mount_id(FdRef fd)
 {

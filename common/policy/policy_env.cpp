@@ -2,7 +2,6 @@
 #include "common/policy/policy_env.hpp"
 
 #include <algorithm>
-#include <string_view>
 
 namespace pi_agent {
 

@@ -149,6 +149,14 @@ std::string_view parent_of_key(std::string_view path) noexcept
     return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
 }
 
+std::string words(std::string_view list)
+{
+    std::vector<std::string> quoted;
+    for (const auto word : split(list, ' '))
+        quoted.push_back(fmt::format("`{}`", word));
+    return fmt::format("{}", fmt::join(quoted, ", "));
+}
+
 } // namespace
 
 std::span<const PolicyKey> policy_keys() noexcept
@@ -184,18 +192,6 @@ std::string display_path(const PolicyKey &key)
         text.replace(star, 1, "NAME");
     return text;
 }
-
-namespace {
-
-std::string words(std::string_view list)
-{
-    std::vector<std::string> quoted;
-    for (const auto word : split(list, ' '))
-        quoted.push_back(fmt::format("`{}`", word));
-    return fmt::format("{}", fmt::join(quoted, ", "));
-}
-
-} // namespace
 
 std::string form_text(const PolicyKey &key)
 {

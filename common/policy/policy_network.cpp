@@ -25,28 +25,6 @@ std::optional<NetworkPolicy> read_mode(const PolicyValue &value)
     return NetworkPolicy{mode, mode == NetworkMode::loopback ? loopback_ranges() : std::vector<IpRange>(), value.where};
 }
 
-} // namespace
-
-std::optional<NetworkPolicy> read_network(const PolicyValue &value)
-{
-    if (!value.is(YamlNode::Kind::sequence)) return read_mode(value);
-    const auto items = read_items(value);
-    NetworkPolicy network{NetworkMode::listed, {}, value.where};
-    if (items->empty()) value.report("is an empty list", "say 'network: none', or name ranges of addresses");
-    for (const auto &item : *items) {
-        const auto text = read_line(item);
-        if (!text) continue;
-        auto parsed = parse_ip_range(*text);
-        if (const auto *problem = std::get_if<RangeProblem>(&parsed))
-            item.refuse(*text, *problem);
-        else
-            network.allowed.push_back(std::get<IpRange>(std::move(parsed)));
-    }
-    return network;
-}
-
-namespace {
-
 // One way of writing an amount, with what it may come to.
 struct Measure {
     std::string_view suffixes;            // letters; none: a plain number
@@ -128,6 +106,24 @@ std::optional<SaidLimit> read_amount(const PolicyValue &value, const Measure &me
 }
 
 } // namespace
+
+std::optional<NetworkPolicy> read_network(const PolicyValue &value)
+{
+    if (!value.is(YamlNode::Kind::sequence)) return read_mode(value);
+    const auto items = read_items(value);
+    NetworkPolicy network{NetworkMode::listed, {}, value.where};
+    if (items->empty()) value.report("is an empty list", "say 'network: none', or name ranges of addresses");
+    for (const auto &item : *items) {
+        const auto text = read_line(item);
+        if (!text) continue;
+        auto parsed = parse_ip_range(*text);
+        if (const auto *problem = std::get_if<RangeProblem>(&parsed))
+            item.refuse(*text, *problem);
+        else
+            network.allowed.push_back(std::get<IpRange>(std::move(parsed)));
+    }
+    return network;
+}
 
 void read_limits(const PolicyValue &section, Policy &policy)
 {

@@ -4,7 +4,6 @@
 #include "common/base/build_settings.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/policy/policy_values.hpp"
 
 #include <fmt/format.h>
 

@@ -71,40 +71,6 @@ UserEntry read_user(const PolicyValue &section)
     return entry;
 }
 
-} // namespace
-
-void read_users(const PolicyValue &section, Policy &policy)
-{
-    policy.users_where = section.where;
-    if (const auto entries = read_entries(section))
-        for (const auto &entry : *entries)
-            policy.users.push_back(read_user(entry));
-}
-
-void read_projects(const PolicyValue &section, Policy &policy)
-{
-    auto &projects = policy.projects;
-    const auto read_protect = [&](const PolicyValue &value) {
-        if (value.is(YamlNode::Kind::scalar)) {
-            if (read_choice(value)) projects.protect.reset();
-            return;
-        }
-        projects.protect = read_paths(value, problem_of_protected_path);
-        for (auto &path : *projects.protect) {
-            path.is_directory = path.path.back() == '/';
-            if (path.is_directory) path.path.pop_back();
-        }
-    };
-    read_section(section, {{"paths", into_choice(projects.paths, ProjectPaths::host)},
-                           {"scope", into_choice(projects.scope, ProjectScope::root)},
-                           {"ownership", read_choice},
-                           {"protect", read_protect},
-                           {"mask", into_paths(projects.mask, problem_of_project_path)},
-                           {"aftermath", into(projects.aftermath, read_bool)}});
-}
-
-namespace {
-
 using Defaults = const std::vector<std::string> &(*)();
 
 constexpr std::size_t list_limit = 64; // each costs mounts at every start
@@ -177,6 +143,36 @@ void check_apart(const ToolchainsPolicy &toolchains, const std::string &key, Pro
 }
 
 } // namespace
+
+void read_users(const PolicyValue &section, Policy &policy)
+{
+    policy.users_where = section.where;
+    if (const auto entries = read_entries(section))
+        for (const auto &entry : *entries)
+            policy.users.push_back(read_user(entry));
+}
+
+void read_projects(const PolicyValue &section, Policy &policy)
+{
+    auto &projects = policy.projects;
+    const auto read_protect = [&](const PolicyValue &value) {
+        if (value.is(YamlNode::Kind::scalar)) {
+            if (read_choice(value)) projects.protect.reset();
+            return;
+        }
+        projects.protect = read_paths(value, problem_of_protected_path);
+        for (auto &path : *projects.protect) {
+            path.is_directory = path.path.back() == '/';
+            if (path.is_directory) path.path.pop_back();
+        }
+    };
+    read_section(section, {{"paths", into_choice(projects.paths, ProjectPaths::host)},
+                           {"scope", into_choice(projects.scope, ProjectScope::root)},
+                           {"ownership", read_choice},
+                           {"protect", read_protect},
+                           {"mask", into_paths(projects.mask, problem_of_project_path)},
+                           {"aftermath", into(projects.aftermath, read_bool)}});
+}
 
 ToolchainsPolicy default_toolchains()
 {

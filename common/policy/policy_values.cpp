@@ -87,6 +87,29 @@ void report_unknown(const YamlEntry &entry, const PolicyValue &value, const std:
     value.problems.add(entry.where, value.key, "unknown key" + hint, fmt::format("known here: {}", fmt::join(names, ", ")));
 }
 
+nlohmann::json read_json(const PolicyValue &value)
+{
+    switch (value.node.kind) {
+    case YamlNode::Kind::null:
+        return nullptr;
+    case YamlNode::Kind::scalar:
+        return read_json_scalar(value);
+    case YamlNode::Kind::sequence: {
+        auto list = nlohmann::json::array();
+        const auto items = read_items(value);
+        for (const auto &item : *items)
+            list.push_back(read_json(item));
+        return list;
+    }
+    case YamlNode::Kind::mapping:
+        break;
+    }
+    auto object = nlohmann::json::object();
+    for (const auto &entry : value.node.entries)
+        object[entry.key] = read_json(value_of(entry, value));
+    return object;
+}
+
 } // namespace
 
 PolicyValue value_of(const YamlEntry &entry, const PolicyValue &parent)
@@ -205,33 +228,6 @@ std::vector<PolicyPath> read_paths(const PolicyValue &list, const PathRule &prob
             if (auto path = read_path(item, problem_of)) paths.push_back({std::move(*path), item.where});
     return paths;
 }
-
-namespace {
-
-nlohmann::json read_json(const PolicyValue &value)
-{
-    switch (value.node.kind) {
-    case YamlNode::Kind::null:
-        return nullptr;
-    case YamlNode::Kind::scalar:
-        return read_json_scalar(value);
-    case YamlNode::Kind::sequence: {
-        auto list = nlohmann::json::array();
-        const auto items = read_items(value);
-        for (const auto &item : *items)
-            list.push_back(read_json(item));
-        return list;
-    }
-    case YamlNode::Kind::mapping:
-        break;
-    }
-    auto object = nlohmann::json::object();
-    for (const auto &entry : value.node.entries)
-        object[entry.key] = read_json(value_of(entry, value));
-    return object;
-}
-
-} // namespace
 
 std::string read_json_text(const PolicyValue &value)
 {

@@ -7,7 +7,6 @@
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 #include <fcntl.h>

@@ -2,7 +2,6 @@
 #include "runner/inside/landlock.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/seams/seams.hpp"
 
 #include <cerrno>

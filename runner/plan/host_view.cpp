@@ -2,7 +2,7 @@
 #include "runner/plan/host_view.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/policy/policy_paths.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 
@@ -68,7 +68,7 @@ bool is_shown_in_etc(std::string_view name)
 {
     return std::find(etc_directories.begin(), etc_directories.end(), name) != etc_directories.end() ||
            std::any_of(etc_prefixes.begin(), etc_prefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); }) ||
-           (has_test_seams && name == "pi-agent"); // common/seams/defence.cpp, for pi-agent-exec
+           (has_test_seams && name == "pi-agent"); // common/seams/seams.cpp, for pi-agent-exec
 }
 
 std::vector<std::string> shown_etc_directories()

@@ -2,7 +2,7 @@
 #include "runner/plan/unit_properties.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/policy/policy_paths.hpp"
+#include "common/base/text.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/wire/answer.hpp"
 

@@ -13,7 +13,6 @@
 #include "runner/root/session/state_directory.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
 #include <random>

@@ -6,14 +6,12 @@
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_sections.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/kernel/control_group.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
 #include <linux/bpf.h>
 #include <linux/magic.h>
 #include <map>
-#include <string>
 #include <sys/syscall.h>
 #include <unistd.h>
 

@@ -11,7 +11,6 @@
 #include <cstdint>
 #include <filesystem>
 #include <sstream>
-#include <string>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -60,6 +59,12 @@ bool are_among(const std::optional<std::vector<std::string>> &words, std::size_t
            });
 }
 
+bool is_in_one(const std::vector<std::string> &directories, const std::string &name)
+{
+    return std::any_of(directories.begin(), directories.end(),
+                       [&](const std::string &directory) { return access((directory + "/" + name).c_str(), X_OK) == 0; });
+}
+
 } // namespace
 
 ExpectedAccount account_of(const SandboxPlan &plan)
@@ -96,16 +101,6 @@ std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask)
     }
     throw_errno("reading the processors of process " + std::to_string(process));
 }
-
-namespace {
-
-bool is_in_one(const std::vector<std::string> &directories, const std::string &name)
-{
-    return std::any_of(directories.begin(), directories.end(),
-                       [&](const std::string &directory) { return access((directory + "/" + name).c_str(), X_OK) == 0; });
-}
-
-} // namespace
 
 std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories)
 {

@@ -3,9 +3,6 @@
 
 #include "runner/plan/limits.hpp"
 #include "runner/root/confined/root_confinement.hpp"
-#include "runner/root/confined/session_end.hpp"
-#include "runner/root/door/admission.hpp"
-#include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/session/scratch.hpp"
 

@@ -8,7 +8,6 @@
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
-#include "runner/root/view/root_tree.hpp"
 
 #include <tuple>
 

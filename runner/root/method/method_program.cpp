@@ -17,12 +17,10 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <string>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 namespace pi_agent {
 

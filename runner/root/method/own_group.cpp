@@ -5,7 +5,6 @@
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/kernel/control_group.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <cerrno>

@@ -15,7 +15,6 @@
 #include <exception>
 #include <fstream>
 #include <utility>
-#include <vector>
 
 namespace pi_agent {
 

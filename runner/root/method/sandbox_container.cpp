@@ -11,7 +11,6 @@
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/engine_arguments.hpp"
-#include "runner/root/method/method_program.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
@@ -21,7 +20,6 @@
 #include <csignal>
 #include <cstring>
 #include <fstream>
-#include <iterator>
 #include <linux/magic.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

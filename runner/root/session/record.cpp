@@ -119,6 +119,26 @@ bool ends_within_a_line(FdRef file, off_t size)
     return size > 0 && pread(file.get(), &last, 1, size - 1) == 1 && last != '\n';
 }
 
+void read_lines(const std::string &path, const std::function<void(const std::string &line)> &visit)
+{
+    const UniqueFd file = if_there([&] { return open_trusted(path, O_RDONLY | O_NONBLOCK, "record"); });
+    if (!file) return;
+    std::string rest;
+    std::array<char, 65536> chunk{};
+    for (;;) {
+        const ssize_t count = read(file.get(), chunk.data(), chunk.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno("reading " + path);
+        if (count == 0) break;
+        rest.append(chunk.data(), static_cast<std::size_t>(count));
+        std::size_t start = 0;
+        for (std::size_t end = 0; (end = rest.find('\n', start)) != std::string::npos; start = end + 1)
+            visit(rest.substr(start, end - start));
+        rest.erase(0, start);
+    }
+    if (!rest.empty()) visit(rest);
+}
+
 } // namespace
 
 // Without a lock: who holds one can be stopped, by a terminal's ^Z or a frozen control group, and then nobody could record anything. One
@@ -142,30 +162,6 @@ void append_to_record_file(const std::vector<JournalField> &fields)
     // The beginning of a line stays, and the next entry begins a new one: to cut it off could cut off what somebody else has written since.
     throw SystemFailure(reason, std::string("writing to ") + record_file_path);
 }
-
-namespace {
-
-void read_lines(const std::string &path, const std::function<void(const std::string &line)> &visit)
-{
-    const UniqueFd file = if_there([&] { return open_trusted(path, O_RDONLY | O_NONBLOCK, "record"); });
-    if (!file) return;
-    std::string rest;
-    std::array<char, 65536> chunk{};
-    for (;;) {
-        const ssize_t count = read(file.get(), chunk.data(), chunk.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw_errno("reading " + path);
-        if (count == 0) break;
-        rest.append(chunk.data(), static_cast<std::size_t>(count));
-        std::size_t start = 0;
-        for (std::size_t end = 0; (end = rest.find('\n', start)) != std::string::npos; start = end + 1)
-            visit(rest.substr(start, end - start));
-        rest.erase(0, start);
-    }
-    if (!rest.empty()) visit(rest);
-}
-
-} // namespace
 
 void read_record_file(const std::function<void(const std::string &line)> &visit)
 {

@@ -12,7 +12,6 @@
 #include <fstream>
 #include <sys/file.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 

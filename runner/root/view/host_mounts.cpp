@@ -70,7 +70,7 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
         struct stat facts {};
         const std::string path = "/etc/" + name;
         if (!is_shown_in_etc(name) || stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) continue; // or a link that leads nowhere
-        if (has_test_seams && name == "pi-agent") { // common/seams/defence.cpp: the launcher asks there before anything comes late
+        if (has_test_seams && name == "pi-agent") { // common/seams/seams.cpp: the launcher asks there before anything comes late
             show_read_only(root, session, path, "root" + path);
             continue;
         }

@@ -6,9 +6,7 @@
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/places.hpp"
 #include "runner/plan/limits.hpp"
 
 #include <algorithm>
