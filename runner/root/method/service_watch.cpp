@@ -48,7 +48,8 @@ ServiceWatch::ServiceWatch(sdbus::IConnection &bus, const std::string &name) : b
     const auto asked = make_proxy(bus, broker_path, broker);
     finish(*asked);
     asked->callMethod("GetNameOwner").onInterface(broker).withArguments(std::string(service_name_on_bus)).storeResultsTo(systemd_);
-    unit_->registerSignalHandler(properties_interface, "PropertiesChanged", [this](sdbus::Signal signal) { hear(signal); });
+    unit_->registerSignalHandler(BusInterface(properties_interface), BusSignal("PropertiesChanged"),
+                                 [this](sdbus::Signal signal) { hear(signal); });
     finish(*unit_);
     process();
     must_ask_ = false; // what came until now (the bus greets) is from before the unit

@@ -19,6 +19,14 @@ namespace pi_agent {
 inline constexpr const char *service_name_on_bus = "org.freedesktop.systemd1";
 inline constexpr const char *properties_interface = "org.freedesktop.DBus.Properties";
 
+#if defined(SDBUS_CPP_2)
+using BusInterface = sdbus::InterfaceName;
+using BusSignal = sdbus::SignalName;
+#else
+using BusInterface = std::string;
+using BusSignal = std::string;
+#endif
+
 inline std::unique_ptr<sdbus::IProxy> make_proxy(sdbus::IConnection &bus, const std::string &path, const char *name = service_name_on_bus)
 {
 #if defined(SDBUS_CPP_2)
