@@ -1,4 +1,4 @@
-// The commands that change the host: apply, remove, rollback, init, edit; and what they show beforehand.
+// Apply, rollback, and the text of the sudo rule, which comes last, so that nobody can start what is not ready.
 #include "admin/apply/apply.hpp"
 
 #include "admin/diagnose/faults.hpp"
@@ -44,7 +44,9 @@ void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ost
         warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path
                  << ", and it cannot be hidden: " << install.why_left << "; npm uninstall -g it\n";
     // What is hidden of policies that were applied before: the program was another, or lay elsewhere.
-    give_back_hidden(root, places_of_agent(root, policy), policy.agent.group, changes);
+    auto current = places_of_agent(root, policy);
+    if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
+    give_back_hidden(root, current, policy.agent.group, changes);
     if (build::is_system_managed) return;
     const auto sudo = installed_sudo_kind();
     install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy), changes);

@@ -113,10 +113,11 @@ std::vector<std::string> find_notes(const Policy &policy, const Observer &observ
 {
     std::vector<std::string> notes;
     for (const auto &[user, agent, rules] : agents) {
-        const auto explanation = explain(policy, policy_path, observer, user, std::nullopt);
-        for (const auto &note : explanation.environment.notes)
+        const std::string home = policy.agent.state_dir + "/users/" + user.name + "/home";
+        for (const auto &note : explain_environment(policy, rules, observer, user, home).notes)
             notes.push_back(user.name + ": " + note);
-        for (const auto *directories : {&explanation.toolchains.readable, &explanation.toolchains.caches})
+        const auto toolchains = explain_toolchains(policy.toolchains, observer, user);
+        for (const auto *directories : {&toolchains.readable, &toolchains.caches})
             for (const auto &directory : *directories)
                 if (directory.finding.kind == Finding::Kind::unusable && !directory.finding.text.empty())
                     notes.push_back(fmt::format("{}: not shown to the agent: ~/{}: {}", user.name, escape_for_display(directory.path),

@@ -1,4 +1,4 @@
-// Where the agent is installed, and whether npm put it there for all.
+// Looking at the agent's program and at what npm installed for everybody, and closing the way to it.
 #include "admin/host/agent_binary.hpp"
 
 #include "common/base/build_settings.hpp"

@@ -124,7 +124,7 @@ int wait_for(pid_t pid, Deadline deadline)
 ProgramResult run(const std::vector<std::string> &arguments, std::string_view input, bool own_session, Deadline deadline)
 {
     const auto standard_input = in_memory_input(input);
-    auto [output, their_end] = output_pipe();
+    auto [output, their_end] = make_pipe(O_NONBLOCK, "cannot make a pipe");
     Beginning beginning;
     beginning.give(standard_input, STDIN_FILENO);
     beginning.give(their_end, STDOUT_FILENO);
@@ -160,16 +160,6 @@ UniqueFd in_memory_input(std::string_view text)
     write_whole(fd, text, "the input of a program");
     if (::lseek(fd.get(), 0, SEEK_SET) != 0) throw_errno("cannot rewind the input of a program");
     return fd;
-}
-
-std::pair<UniqueFd, UniqueFd> output_pipe()
-{
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
-    auto ours = UniqueFd::adopt(ends[0]);
-    auto theirs = UniqueFd::adopt(ends[1]);
-    if (::fcntl(ours.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("preparing a pipe");
-    return {std::move(ours), std::move(theirs)};
 }
 
 void take_output(UniqueFd &end, std::string &text)

@@ -33,11 +33,9 @@ ProgramResult run_program_apart(const std::vector<std::string> &arguments, int p
 int run_at_terminal(const std::vector<std::string> &arguments, const std::vector<std::string> &variables);
 
 // For who starts programs by another way: their variables ("NAME=value"), a file in memory that is their input (instead of a pipe: a
-// program may read it whenever it likes, and nobody waits for anybody), a pipe for their output, whose first end is read without waiting,
-// and what is said of one that does not end.
+// program may read it whenever it likes, and nobody waits for anybody), and what is said of one that does not end.
 std::vector<std::string> program_variables();
 UniqueFd in_memory_input(std::string_view text);
-std::pair<UniqueFd, UniqueFd> output_pipe();
 inline constexpr const char *program_too_late = "a program did not end in time";
 // Takes what is there, at most so much as a pipe holds: whoever has the other end may write faster than this reads. A MiB is kept; at the
 // end of the output `end` is closed.

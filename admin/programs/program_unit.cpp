@@ -52,7 +52,7 @@ SandboxResult wait_for_end(SystemdBus &systemd, UniqueFd &output, std::string &t
 ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
 {
     const auto script = in_memory_input(shell_script(command, program_variables()));
-    auto [output, their_end] = output_pipe();
+    auto [output, their_end] = make_pipe(O_NONBLOCK, "cannot make a pipe");
     std::string text;
     const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
     const auto deadline = in_seconds(patience_seconds);

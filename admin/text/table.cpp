@@ -48,7 +48,7 @@ std::string written(const std::tm &parts, char between)
 // A number of an option's, of seconds or more.
 std::optional<std::uint64_t> parse_amount(std::string_view text)
 {
-    const auto number = parse_number(text);
+    const auto number = to_number<std::uint64_t>(text);
     return number && *number <= 1'000'000'000'000 ? number : std::nullopt;
 }
 
@@ -124,13 +124,6 @@ std::string to_local_time(std::uint64_t microseconds)
 std::string to_utc_time(std::uint64_t microseconds)
 {
     return written(broken_down(microseconds, gmtime_r), 'T') + fmt::format(".{:06}Z", microseconds % one_second);
-}
-
-std::optional<std::uint64_t> parse_number(std::string_view text)
-{
-    std::uint64_t number = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-    return result.ec == std::errc() && result.ptr == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
 std::uint64_t parse_time(std::string_view text, std::uint64_t now)

@@ -115,9 +115,6 @@ std::string to_duration(const std::optional<std::uint64_t> &microseconds);
 std::string to_local_time(std::uint64_t microseconds);
 std::string to_utc_time(std::uint64_t microseconds);
 
-// A decimal number and nothing else; none where it is no such number.
-std::optional<std::uint64_t> parse_number(std::string_view text);
-
 // What an option says: "2026-03-01", with " 12:00" or " 12:00:30", "today", "yesterday", "2h" (s, m, h or d) for so long ago, or "@" and
 // seconds since 1970. Microseconds since 1970; throws Failure(usage).
 std::uint64_t parse_time(std::string_view text, std::uint64_t now);

@@ -47,7 +47,7 @@ struct ReceivedLaunch {
     UniqueFd terminal;             // the agent's end of the session's pty, when it has one
 };
 
-// In this order, and from two senders: the descriptors come from the caller's side, which root has no part in (receiver.hpp).
+// In this order, and from two senders: the descriptors come from the caller's side, which root has no part in (runner/as_user/project.hpp).
 // Sends those that are open; the others are on the terminal.
 void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
 // `terminal` is none when no descriptor is on the terminal.

@@ -72,7 +72,7 @@ send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg poll ppoll select ps
 wait waitpid waitid wait3 wait4 kill killpg tgkill raise pidfd_\w+ ptrace process_vm_\w+ _exit quick_exit
 signal sigaction sigprocmask pthread_\w+ sigqueue sigwait\w* signalfd
 prctl arch_prctl syscall personality seccomp bpf perf_event_open keyctl add_key request_key
-mmap munmap mremap mprotect madvise mlock mlockall shm_open memfd_create pipe pipe2 eventfd timerfd_\w+ inotify_\w+ fanotify_\w+ io_uring_\w+
+open_at open_or_throw open_resolved make_pipe examine read_link mmap munmap mremap mprotect madvise mlock mlockall shm_open memfd_create pipe pipe2 eventfd timerfd_\w+ inotify_\w+ fanotify_\w+ io_uring_\w+
 getuid geteuid getgid getegid getresuid getresgid getgroups getpid getppid gettid getpgid getpgrp getsid setsid setpgid
 getpw(?:nam|uid|ent)(?:_r)? getgr(?:nam|gid|ent)(?:_r)? getgrouplist getlogin(?:_r)? cap_get_\w+ capget
 uname gethostname getdomainname sethostname sysconf pathconf fpathconf sysinfo getrlimit setrlimit prlimit getrusage getrandom getentropy
@@ -97,7 +97,7 @@ SILENT_BUT = {
 # What such a room does not include either, because what it would call there makes them: whole rooms, and files of others. A channel that it is handed
 # is for wire/ to speak through.
 CALLS_BEHIND = re.compile(r"common/(?:host|decide|record)/(?!account\.hpp)|common/policy/policy_(?:load|sources)\.hpp"
-                          r"|common/base/(?:absence|directory_stream|idle_memory|keyring|process_handle|random_hex|whole_file)\.hpp")
+                          r"|common/base/(?:files|process)\.hpp")
 
 # The type by which code says that it is root.
 AS_ROOT = re.compile(r"\bAsRoot\b")

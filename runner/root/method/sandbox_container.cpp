@@ -76,7 +76,7 @@ void ContainerSandbox::prepare(const SandboxPlan &plan)
     const UniqueFd runtime = open_runtime_directory();
     if (mkdirat(runtime.get(), engine().c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating /run/pi-agent/" + engine());
     account_ = account_of(plan);
-    // As the engine is told (podman_command.cpp, docker_command.cpp).
+    // As the engine is told (runner/plan/engine_commands.cpp).
     account_->no_new_privileges = defence_is_on((engine() + ":no-new-privileges").c_str());
     account_->no_capabilities = defence_is_on((engine() + ":no-capabilities").c_str());
 }

@@ -1,5 +1,5 @@
-// Renderings of every example policy for every engine: admin/render_*.hpp. PI_AGENT_WRITE_RENDERINGS=1 writes tests/unit/data/renderings
-// anew; read what changed.
+// Renderings of every example policy for every engine: admin/render/render.hpp. PI_AGENT_WRITE_RENDERINGS=1 writes
+// tests/unit/data/renderings anew; read what changed.
 #include "admin/render/render.hpp"
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"
