@@ -76,7 +76,6 @@ std::optional<Number> to_number(std::string_view text) noexcept
 }
 
 // Whether a list of words, with one space between them, holds this one.
-
 constexpr bool has_word(std::string_view words, std::string_view word) noexcept
 {
     for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {

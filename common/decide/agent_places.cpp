@@ -60,14 +60,6 @@ AgentPlaces find_agent_places(const Policy &policy, const AccessRules &rules, co
     return places;
 }
 
-const AgentPlace *place_that_holds(const AgentPlaces &places, const std::string &path)
-{
-    const AgentPlace *innermost = nullptr;
-    for (const auto &place : places.places)
-        if (is_within(path, place.path) && (innermost == nullptr || place.path.size() > innermost->path.size())) innermost = &place;
-    return innermost;
-}
-
 bool is_masked(const AgentPlaces &places, const std::string &path)
 {
     if (!defence_is_on("masked-config")) return false;

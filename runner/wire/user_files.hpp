@@ -32,6 +32,7 @@ struct CertificateFiles {
     {
         archive.bounded(self.contents, certificate_variables_limit);
         archive(self.renamed);
+        archive.require([&] { return self.renamed.size() <= certificate_variables_limit; }, not_asked_for);
         archive.bounded(self.notices, certificate_variables_limit);
         archive.require([&] { return self.is_sound(); }, not_asked_for);
     }

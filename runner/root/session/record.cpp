@@ -94,7 +94,8 @@ void make_room(FdRef directory, ino_t number)
 {
     const std::string kept = std::string(kept_prefix) + std::to_string(number);
     if (renameat2(directory.get(), file_name, directory.get(), kept.c_str(), RENAME_NOREPLACE) != 0) {
-        if (errno != EEXIST && errno != ENOENT) throw_errno(std::string("moving the full ") + record_file_path);
+        // EINVAL: on a file system that has no such rename the file grows on.
+        if (errno != EEXIST && errno != ENOENT && errno != EINVAL) throw_errno(std::string("moving the full ") + record_file_path);
         return;
     }
     for (const auto &name : names_in(directory))

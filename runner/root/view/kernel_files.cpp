@@ -1,4 +1,4 @@
-// What is a session's own: its view of /proc, small files, the frame that holds them, and its terminal.
+// What is a session's own: its view of /proc, small files, frames for what is mounted, and its terminal.
 #include "runner/root/view/root_tree.hpp"
 
 #include "common/base/error.hpp"

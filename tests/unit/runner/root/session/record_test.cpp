@@ -1,4 +1,4 @@
-// Where events go: runner/root/session/record.hpp, runner/root/session/record.hpp
+// Where events go: runner/root/session/record.hpp
 #include "runner/root/session/record.hpp"
 
 #include "support/failure.hpp"
