@@ -43,7 +43,7 @@ FROM = {
     "removing": {"read": "EIO"},
     "authenticated with a sudo that waits": {"setsid": "EPERM"},
     "authenticated under bwrap": {
-        "dup3": "EBUSY", "epoll_create1": "EMFILE", "epoll_ctl": "ENOMEM", "getresuid": "EFAULT", "memfd_create": "EMFILE", "mkdir": "ENOSPC", "pidfd_open": "EMFILE",
+        "epoll_create1": "EMFILE", "epoll_ctl": "ENOMEM", "getresuid": "EFAULT", "memfd_create": "EMFILE", "mkdir": "ENOSPC", "pidfd_open": "EMFILE",
         "pidfd_send_signal": "EPERM", "pipe2": "EMFILE", "pwrite64": "EIO", "rmdir": "EBUSY",
     },
     "start-recorded with a network": {"bpf": "EPERM"},
