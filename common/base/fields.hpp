@@ -75,6 +75,14 @@ public:
         for (require([&] { return left <= limit; }, problem); left > 0; --left)
             take(list.emplace_back());
     }
+    void bounded(std::map<std::string, std::string> &pairs, std::uint64_t limit, const char *problem)
+    {
+        std::uint64_t left = from_.number();
+        for (require([&] { return left % 2 == 0 && left / 2 <= limit; }, problem); left > 0; left -= 2) {
+            std::string key = from_.text();
+            pairs[key] = from_.text();
+        }
+    }
     void cut(std::string &text, std::size_t limit, const char *problem = nullptr)
     {
         text = from_.text();
@@ -101,14 +109,6 @@ private:
         if (!is_set) text.reset();
     }
     void take(std::vector<std::string> &texts) { texts = from_.texts(); }
-    void take(std::map<std::string, std::string> &pairs)
-    {
-        std::uint64_t left = from_.number();
-        for (require([&] { return left % 2 == 0; }, "a message counts half a pair"); left > 0; left -= 2) {
-            std::string key = from_.text();
-            pairs[key] = from_.text();
-        }
-    }
     void take(auto &field)
     {
         using Field = std::remove_reference_t<decltype(field)>;

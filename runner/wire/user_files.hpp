@@ -31,8 +31,7 @@ struct CertificateFiles {
     static void fields(auto &archive, auto &self)
     {
         archive.bounded(self.contents, certificate_variables_limit);
-        archive(self.renamed);
-        archive.require([&] { return self.renamed.size() <= certificate_variables_limit; }, not_asked_for);
+        archive.bounded(self.renamed, certificate_variables_limit, not_asked_for);
         archive.bounded(self.notices, certificate_variables_limit);
         archive.require([&] { return self.is_sound(); }, not_asked_for);
     }

@@ -1,4 +1,4 @@
-// Children that stay for the length of a session: the watch, and the record's hand-over.
+// The receiver's end, what ends a session that is being prepared, and handing its record over.
 #pragma once
 
 #include "common/base/fd.hpp"

@@ -1,4 +1,4 @@
-// Starts the programs of the methods: bwrap and its keeper, and the engines.
+// The programs that a method runs as root: whether they are there, and starting bwrap and its keeper.
 #include "runner/root/method/method_program.hpp"
 
 #include "common/base/build_settings.hpp"

@@ -1,4 +1,4 @@
-// The scope that the runner asks systemd for, its limits, and what a session used of them.
+// The scope that the runner asks systemd for; the limits of a group that is ours; and what a session uses.
 #pragma once
 
 #include "common/base/ids.hpp"
