@@ -241,12 +241,14 @@ def freeze_at_the_record(group):
             return holds_the_record(runners[0])
     return False
 
-for turn in range(600):
+until = time.monotonic() + 300
+turn, held = 0, False
+while not held and time.monotonic() < until: # the file is open for a moment, which a busy host lets pass more often
+    turn += 1
     group = Group(f"of-alice-{{turn}}")
     held = freeze_at_the_record(group)
-    if held:
-        break
-    group.end()
+    if not held:
+        group.end()
 print(json.dumps(held), flush=True)
 sys.stdin.read()
 if held:
