@@ -148,14 +148,14 @@ void append_to_record_file(const std::vector<JournalField> &fields)
 {
     const UniqueFd directory = open_directory();
     UniqueFd file = open_file(directory);
+    if (!defence_is_on("record-without-lock") && flock(file.get(), LOCK_EX | LOCK_NB) != 0)
+        throw SystemFailure(EWOULDBLOCK, std::string("locking ") + record_file_path);
     struct stat facts = examine_file(file);
     if (facts.st_size >= full_size && defence_is_on("record-bound")) {
         make_room(directory, facts.st_ino);
         file = open_file(directory);
         facts = examine_file(file);
     }
-    if (!defence_is_on("record-without-lock") && flock(file.get(), LOCK_EX | LOCK_NB) != 0)
-        throw SystemFailure(EWOULDBLOCK, std::string("locking ") + record_file_path);
     const std::string line = (ends_within_a_line(file, facts.st_size) ? "\n" : "") + to_line(fields);
     const ssize_t written = write(file.get(), line.data(), line.size());
     if (written == static_cast<ssize_t>(line.size())) return;
