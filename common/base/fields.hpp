@@ -159,16 +159,20 @@ inline std::vector<std::string> decode_texts(std::string_view bytes, std::size_t
     return texts;
 }
 
+// Reads the one of that number; false where there is none.
+template <typename... Messages>
+bool read_one_of(Decoder &decoder, std::uint64_t type, std::variant<Messages...> &message)
+{
+    return ((type == Messages::type && (FieldReader{decoder}(message.template emplace<Messages>()), true)) || ...);
+}
+
 template <typename Variant>
 Variant decode_one_of(std::string_view bytes, const char *unknown)
 {
     Decoder decoder(bytes);
     const std::uint64_t type = decoder.number();
     Variant message;
-    const auto is_one_of = [&]<typename... Messages>(const std::variant<Messages...> *) {
-        return ((type == Messages::type && (FieldReader{decoder}(message.template emplace<Messages>()), true)) || ...);
-    };
-    if (!is_one_of(&message)) throw ProtocolError(unknown);
+    if (!read_one_of(decoder, type, message)) throw ProtocolError(unknown);
     decoder.end();
     return message;
 }
