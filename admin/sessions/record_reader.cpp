@@ -158,7 +158,8 @@ std::string LogEntry::field(const std::string &name) const
 
 std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
 {
-    return to_number<std::uint64_t>(field(name));
+    const std::string text = field(name);
+    return to_number<std::uint64_t>(text);
 }
 
 std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)

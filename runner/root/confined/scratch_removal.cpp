@@ -183,7 +183,7 @@ void await(Child &child, Deadline deadline)
 void PlaceholderRemoval::begin() noexcept
 {
     if (std::exchange(begun_, true)) return;
-    const auto start = [&] {
+    const auto start = [&] { // cppcheck-suppress throwInNoexceptFunction ; attempt_recorded catches it
         paths_ = recorded_paths(session_);
         if (paths_.empty() || !defence_is_on("remove-placeholders")) return;
         const auto uid = session_user(session_);
@@ -197,7 +197,7 @@ void PlaceholderRemoval::begin() noexcept
 
 void PlaceholderRemoval::finish(Deadline deadline) noexcept
 {
-    begin();
+    begin(); // cppcheck-suppress throwInNoexceptFunction ; it throws nothing
     const auto remove = [&] {
         if (!child_) return;
         send_packet(child_->channel(), "R", {}, deadline);
@@ -233,7 +233,7 @@ void remove_session_with_scratch(const AsRoot &root, const std::string &id, int 
 
 ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept : parent_(state_dir + "/" + scratch_parent)
 {
-    const auto begin = [&] {
+    const auto begin = [&] { // cppcheck-suppress throwInNoexceptFunction ; attempt_recorded catches it
         const UniqueFd parent = open_trusted(parent_, O_RDONLY | O_DIRECTORY, "directory of temporary directories");
         std::vector<std::string> ids = names_in(parent);
         std::shuffle(ids.begin(), ids.end(), std::random_device()); // what cannot be removed must not always be the first
@@ -259,7 +259,7 @@ void ScratchSweep::finish() noexcept
 {
     const Deadline deadline = in_seconds(removal_patience_seconds);
     for (auto &[path, child] : children_) {
-        const auto remove = [&, &at = path, &by = child] {
+        const auto remove = [&, &at = path, &by = child] { // cppcheck-suppress throwInNoexceptFunction ; attempt_recorded catches it
             await(*by, deadline);
             by.reset(); // and with it the lock
             if (const std::optional<FoundScratch> found = find_scratch(at, deadline, Busy::is_passed_over)) remove_when_empty(*found);

@@ -146,7 +146,7 @@ UniqueFd start_session_keeper(const AsRoot & /*root*/, const std::string &sessio
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
     }
     if (status != 0) throw Failure(ExitStatus::system_failure, "the session's keeper could not be started");
-    return std::move(own);
+    return std::move(own); // cppcheck-suppress returnStdMoveLocal ; it is a part of a pipe
 }
 
 } // namespace pi_agent

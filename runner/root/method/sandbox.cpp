@@ -38,7 +38,7 @@ UniqueFd Overheard::open()
 {
     auto [ours, theirs] = make_pipe(O_NONBLOCK);
     pipe_ = std::move(ours);
-    return std::move(theirs);
+    return std::move(theirs); // cppcheck-suppress returnStdMoveLocal ; it is a part of a pipe
 }
 
 const std::string &Overheard::text()
