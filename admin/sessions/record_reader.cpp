@@ -158,8 +158,7 @@ std::string LogEntry::field(const std::string &name) const
 
 std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
 {
-    const std::string text = field(name);
-    return to_number<std::uint64_t>(text);
+    return to_number<std::uint64_t>(field(name));
 }
 
 std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)

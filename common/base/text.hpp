@@ -71,9 +71,9 @@ template <typename Number>
 std::optional<Number> to_number(std::string_view text) noexcept
 {
     Number number{};
-    const char *const end = text.data() + text.size();
-    const std::from_chars_result read = std::from_chars(text.data(), end, number);
-    return read.ec == std::errc() && read.ptr == end ? std::optional(number) : std::nullopt;
+    // cppcheck-suppress danglingTemporaryLifetime ; nothing of `text` is returned
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 
 // Whether a list of words, with one space between them, holds this one.
