@@ -123,8 +123,7 @@ void write_policy(const std::string &path, const std::string &text)
 {
     const auto [directory, name] = split_last(std::filesystem::absolute(path).string());
     const auto holder = open_holder(directory.empty() ? "/" : directory, path == policy_path);
-    const auto file =
-        UniqueFd::adopt(::openat(holder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)); // NOLINT
+    const auto file = open_at(holder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
     const std::string shown = escape_for_display(path);
     if (!file && errno == EEXIST)
         throw Failure(ExitStatus::usage, shown + " is there already, and is not overwritten; see 'pi-agentctl edit'");

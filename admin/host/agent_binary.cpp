@@ -57,9 +57,8 @@ void set_owner_and_mode(const std::string &path, Gid group, mode_t mode)
 void hide_place(const AsRoot &root, const Policy &policy, const std::string &path, const std::string &what, Changes &changes)
 {
     const auto group = find_group(policy.agent.group);
-    struct stat status {};
     const auto fd = open_trusted(path, O_PATH, program_name);
-    if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + path);
+    const struct stat status = examine(fd, "cannot examine " + path);
     const bool hidden = group && status.st_gid == group->value() && (status.st_mode & 07777U) == hidden_mode;
     const bool hide = policy.wrapper.hide_direct_binary;
     if (hide && !hidden) {

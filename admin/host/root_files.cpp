@@ -35,9 +35,7 @@ UniqueFd open_below(FdRef parent, const std::string &name)
 
 UniqueFd take(const std::string &path, const std::string &held)
 {
-    auto lock =
-        UniqueFd::adopt(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)); // NOLINT(cppcoreguidelines-pro-type-vararg)
-    if (!lock) throw_errno("cannot open " + path);
+    UniqueFd lock = open_or_throw("cannot open " + path, FdRef(AT_FDCWD), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
     if (errno == EWOULDBLOCK) throw Failure(ExitStatus::limit, held);
     throw_errno("cannot lock " + path);

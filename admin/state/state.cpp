@@ -70,8 +70,7 @@ private:
         if (facts.st_nlink > 1 && !S_ISDIR(facts.st_mode) && !seen_.insert(facts.st_ino).second) return 0;
         std::uint64_t size = static_cast<std::uint64_t>(facts.st_blocks) * block;
         if (!S_ISDIR(facts.st_mode)) return size;
-        const UniqueFd child =
-            UniqueFd::adopt(openat(directory.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+        const UniqueFd child = open_at(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
         return child ? size + measure_content(child, depth + 1) : size;
     }
 
@@ -107,7 +106,7 @@ HomeSize measure_as_agent(const AsRoot &root, const std::string &what, const Acc
 
 UniqueFd try_open_directory(FdRef parent, const std::string &name)
 {
-    return UniqueFd::adopt(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 // None where there is no such directory: nothing was applied yet.

@@ -19,7 +19,9 @@ constexpr std::string_view presentation_names =
     "TERM COLORTERM COLORFGBG LANG TERM_PROGRAM TERM_PROGRAM_VERSION TERMINAL_EMULATOR KITTY_WINDOW_ID GHOSTTY_RESOURCES_DIR WEZTERM_PANE "
     "ITERM_SESSION_ID ALACRITTY_WINDOW_ID WT_SESSION TMUX STY ZELLIJ SSH_CONNECTION SSH_CLIENT SSH_TTY NO_COLOR FORCE_COLOR VISUAL EDITOR "
     "TZ";
-constexpr std::size_t presentation_limit = 24 + 32; // these, and some LC_
+// These, with one space between them, and some LC_.
+constexpr std::size_t presentation_limit =
+    static_cast<std::size_t>(std::count(presentation_names.begin(), presentation_names.end(), ' ')) + 1 + 32;
 
 void check_argument(const std::string &argument)
 {

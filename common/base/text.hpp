@@ -66,13 +66,13 @@ inline std::vector<std::string_view> split(std::string_view text, char separator
     return parts;
 }
 
-// The number that a text is, and nothing but that.
+// The number that a text is, and nothing but that. `base`: of an integer; 10 where it is left out.
 template <typename Number>
-std::optional<Number> to_number(std::string_view text) noexcept
+std::optional<Number> to_number(std::string_view text, auto... base) noexcept
 {
     Number number{};
     // cppcheck-suppress danglingTemporaryLifetime ; nothing of `text` is returned
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
     return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
 }
 

@@ -54,7 +54,7 @@ std::string as_text(const json &document)
 // Without waiting: whoever writes it in the agent's home holds its lock, and then it is read again under that.
 InsideDocument read_inside(FdRef directory, const std::string &name)
 {
-    const UniqueFd fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const UniqueFd fd = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     struct stat facts {};
     if (!fd) return {std::nullopt, errno != ENOENT};
     if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {std::nullopt, true};
@@ -70,7 +70,7 @@ InsideDocument read_inside(FdRef directory, const std::string &name)
 // inside only). False when it is no file of its own.
 bool write_in_place(FdRef directory, const std::string &name, const std::string &text)
 {
-    const UniqueFd fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const UniqueFd fd = open_at(directory, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
     struct stat facts {};
     if (!fd || fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink != 1) return false;
     if (ftruncate(fd.get(), 0) != 0) throw_errno("emptying the agent's " + name);

@@ -66,7 +66,7 @@ void copy_bytes(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
 // As cp(1) makes a file, through any link.
 bool write_in_place(FdRef from, FdRef directory, const std::string &name)
 {
-    const UniqueFd file = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const UniqueFd file = open_at(directory, name, O_WRONLY | O_CREAT, 0600);
     off_t begin = 0;
     return file && copy_file_range(from.get(), &begin, file.get(), nullptr, copy_step, 0) >= 0;
 }

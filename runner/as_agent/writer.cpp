@@ -242,7 +242,7 @@ private:
     // The times cannot tell whether the two still hold the same: their bytes can. False when they do not.
     bool settle(const Wanted &wanted, FdRef directory, const std::string &name, FdRef source, const HostFacts &facts)
     {
-        const UniqueFd inside = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+        const UniqueFd inside = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
         struct stat before {};
         if (!inside || fstat(inside.get(), &before) != 0 || !S_ISREG(before.st_mode)) return false;
         const std::int64_t now = wall_clock_nanoseconds();

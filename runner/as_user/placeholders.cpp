@@ -35,9 +35,9 @@ bool may_not(int error)
 // Never seen half written: a commondir without its text would stop git. True when it is there afterwards, whoever made it.
 bool make_file(FdRef parent, const std::string &name, std::string_view text)
 {
-    UniqueFd file = UniqueFd::adopt(openat(parent.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644));
+    UniqueFd file = open_at(parent, ".", O_TMPFILE | O_WRONLY, 0644);
     const bool named = !file && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT);
-    if (named) file = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (named) file = open_at(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
     if (!file) return named && errno == EEXIST;
     if (fchmod(file.get(), 0644) != 0) return false;
     write_whole(file, text, "a placeholder");

@@ -51,11 +51,10 @@ bool may_change(FdRef parent, const std::string &name, const struct stat &facts)
 class Copy {
 public:
     Copy(FdRef parent, const std::string &name)
-        : parent_(parent), temporary_(name.substr(0, 200) + ".new-" + random_hex(4)),
-          fd_(UniqueFd::adopt(openat(parent.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)))
+        : parent_(parent), temporary_(name.substr(0, 200) + ".new-" + random_hex(4)), fd_(open_at(parent, ".", O_TMPFILE | O_RDWR, 0600))
     {
         if (fd_ || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return;
-        fd_ = UniqueFd::adopt(openat(parent.get(), temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+        fd_ = open_at(parent, temporary_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
         is_named_ = fd_.is_open();
     }
     Copy(const Copy &) = delete;

@@ -4,13 +4,13 @@
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <chrono>
 #include <csignal>
 #include <fcntl.h>
@@ -197,11 +197,7 @@ std::vector<std::string> words_in(const std::string &path)
 
 std::optional<std::uint64_t> number_in(const std::vector<std::string> &words, std::size_t index)
 {
-    std::uint64_t value = 0;
-    const char *end = index < words.size() ? words[index].data() + words[index].size() : nullptr;
-    if (end == nullptr) return std::nullopt;
-    const auto parsed = std::from_chars(words[index].data(), end, value);
-    return parsed.ec == std::errc() && parsed.ptr == end ? std::optional(value) : std::nullopt;
+    return index < words.size() ? to_number<std::uint64_t>(words[index]) : std::nullopt;
 }
 
 std::vector<pid_t> processes_below(const std::string &directory)

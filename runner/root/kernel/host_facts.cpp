@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
@@ -42,19 +41,11 @@ std::string joined(const std::optional<std::vector<std::string>> &words)
     return escape_for_display(text);
 }
 
-std::optional<std::uint64_t> number_of(const std::string &word, int base)
-{
-    std::uint64_t number = 0;
-    const char *end = word.data() + word.size();
-    const auto parsed = std::from_chars(word.data(), end, number, base);
-    return parsed.ec == std::errc() && parsed.ptr == end ? std::optional(number) : std::nullopt;
-}
-
 // At least `count` words, each of them one of `allowed`.
 bool are_among(const std::optional<std::vector<std::string>> &words, std::size_t count, const std::vector<std::uint64_t> &allowed, int base)
 {
     return words && words->size() >= count && std::all_of(words->begin(), words->end(), [&](const std::string &word) {
-               const auto number = number_of(word, base);
+               const auto number = to_number<std::uint64_t>(word, base);
                return number && std::find(allowed.begin(), allowed.end(), *number) != allowed.end();
            });
 }

@@ -12,7 +12,6 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <cstring>
 #include <exception>
 #include <fcntl.h>
@@ -94,9 +93,7 @@ constexpr std::array<std::string_view, 7> filled = {"proc", "sys", "dev", "run",
 // "usr/lib" of a link "lib" of a merged /usr; empty for any other link.
 std::string program_tree_of(FdRef top, const std::string &name)
 {
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlinkat(top.get(), name.c_str(), text.data(), text.size());
-    std::string target(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
+    std::string target = read_link(top, name);
     if (!target.empty() && target.front() == '/') target.erase(0, 1);
     const UniqueFd tree = target.compare(0, 4, "usr/") == 0 ? find_beneath(top, target, O_PATH | O_DIRECTORY) : UniqueFd();
     return tree ? target : "";
@@ -126,8 +123,7 @@ bool must_be_made_read_only(const std::string &source)
 
 void make_empty_file(FdRef top, const std::string &path)
 {
-    const UniqueFd file =
-        UniqueFd::adopt(openat(top.get(), path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0444));
+    const UniqueFd file = open_at(top, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK, 0444);
     if (!file && errno != EEXIST && errno != EROFS) throw_errno("creating a place for " + path);
     if (file && fchmod(file.get(), 0444) != 0) throw_errno("creating a place for " + path);
     struct stat facts {};

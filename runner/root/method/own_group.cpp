@@ -195,7 +195,7 @@ std::optional<ControlGroup> find_own_group(const std::string &session_id)
 
 int enter_group(FdRef group) noexcept
 {
-    const UniqueFd file = UniqueFd::adopt(openat(group.get(), "cgroup.procs", O_WRONLY | O_CLOEXEC));
+    const UniqueFd file = open_at(group, "cgroup.procs", O_WRONLY);
     return file && write(file.get(), "0", 1) == 1 ? 0 : errno;
 }
 

@@ -54,9 +54,8 @@ constexpr const char *file_name = "record.jsonl";
 constexpr off_t full_size = 16 << 20; // bytes of one file; the one before it is kept, too
 
 // Whoever could write there could have written the past, too.
-void require_roots_alone(FdRef opened, const std::string &path)
+void require_roots_alone(const struct stat &status, const std::string &path)
 {
-    const struct stat status = examine(opened, "examining " + path);
     const bool roots = status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
     if (!roots && defence_is_on("record-trust"))
         throw Failure(ExitStatus::configuration, path + " belongs to somebody else than root, or others can write to it");
@@ -67,7 +66,7 @@ UniqueFd open_directory()
     const UniqueFd parent = open_trusted(parent_path, O_RDONLY | O_DIRECTORY, "directory of logs");
     if (mkdirat(parent.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + directory_path);
     UniqueFd directory = open_or_throw(std::string("opening ") + directory_path, parent, "pi-agent", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-    require_roots_alone(directory, directory_path);
+    require_roots_alone(examine(directory, std::string("examining ") + directory_path), directory_path);
     return directory;
 }
 
@@ -82,14 +81,15 @@ struct stat examine_file(FdRef file)
 {
     const struct stat facts = examine(file, std::string("examining ") + record_file_path);
     if (!S_ISREG(facts.st_mode)) throw Failure(ExitStatus::configuration, std::string(record_file_path) + " is no regular file");
-    require_roots_alone(file, record_file_path);
+    require_roots_alone(facts, record_file_path);
     return facts;
 }
 
 constexpr std::string_view kept_prefix = "record.full-"; // and the number of its inode
 
 // The full file makes room, and the one that did so before it goes. Without a lock, as below: of those who find it full, one moves it, and
-// the others find its name taken. No other file can have its number meanwhile.
+// the others find its name taken. No other file can have its number meanwhile. One that comes so late that the next file is full, too,
+// moves the file after that early: entries are pushed out sooner, and none is lost on its way.
 void make_room(FdRef directory, ino_t number)
 {
     const std::string kept = std::string(kept_prefix) + std::to_string(number);

@@ -12,8 +12,6 @@
 #include "runner/root/session/state_directory.hpp"
 
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <fcntl.h>
 #include <linux/magic.h>
 #include <linux/openat2.h>
@@ -210,10 +208,9 @@ void SessionDirectory::unlock() const
 
 std::string read_session_link(FdRef session, const char *name)
 {
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlinkat(session.get(), name, text.data(), text.size());
-    if (length < 0) require_gone(std::string("reading the link ") + name + " in the session directory");
-    return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
+    std::string text = read_link(session, name);
+    if (text.empty()) require_gone(std::string("reading the link ") + name + " in the session directory");
+    return text;
 }
 
 bool session_exists(const AsRoot & /*root*/, const std::string &id)

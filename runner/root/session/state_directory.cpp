@@ -49,7 +49,7 @@ UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void
 // Every level may be a mount of its own. Looked at before a lock, an owner or a mode is asked of it.
 UniqueFd ensure_own_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path)
 {
-    const UniqueFd there = UniqueFd::adopt(openat(parent.get(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const UniqueFd there = open_at(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
     if (there) require_own_file_system(there, path, "agent.state_dir");
     return ensure_state_directory(parent, name, mode, uid, gid, path);
 }
@@ -95,7 +95,7 @@ StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &
 
 UniqueFd open_meta_file(const StateDirectory &state, const char *name, int flags)
 {
-    UniqueFd file = UniqueFd::adopt(openat(state.meta.get(), name, flags | O_NOFOLLOW | O_CLOEXEC, 0600));
+    UniqueFd file = open_at(state.meta, name, flags | O_NOFOLLOW, 0600);
     const bool is_absent = (flags & O_CREAT) == 0 && errno == ENOENT;
     if (!file && !is_absent) throw_errno(std::string("opening meta/") + name + " of " + state.home_path);
     return file;
