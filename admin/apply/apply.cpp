@@ -12,6 +12,7 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/session/session_directory.hpp"
 

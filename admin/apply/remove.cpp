@@ -10,6 +10,7 @@
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
 #include "common/host/remedy.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"

@@ -6,6 +6,7 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
 #include "common/base/version.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 #include "runner/root/session/session_directory.hpp"

@@ -2,6 +2,7 @@
 #include "admin/host/accounts.hpp"
 
 #include "admin/programs/program.hpp"
+#include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/host/remedy.hpp"
 

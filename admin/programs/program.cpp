@@ -8,7 +8,6 @@
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 #include <fcntl.h>
@@ -192,13 +191,6 @@ std::string require_program(const std::string &name)
 bool has_program(const std::string &name)
 {
     return !look_for_program(name).empty();
-}
-
-std::string one_line(const std::string &output)
-{
-    std::string line = output;
-    std::replace(line.begin(), line.end(), '\n', ' ');
-    return escape_for_display(line.substr(0, line.find_last_not_of(' ') + 1));
 }
 
 ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input)

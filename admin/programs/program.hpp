@@ -47,9 +47,6 @@ std::string require_program(const std::string &name);
 // Whether it is installed.
 bool has_program(const std::string &name);
 
-// The output of a program as one harmless line for a message.
-std::string one_line(const std::string &output);
-
 // --- A program in a transient unit of systemd's, started by PID 1: it takes nothing of this process's session, and leaves nothing behind.
 
 // Whether this host runs systemd (sd_booted(3)).

@@ -53,6 +53,12 @@ std::string escape_for_display(std::string_view bytes)
     return text;
 }
 
+std::string one_line(std::string output)
+{
+    std::replace(output.begin(), output.end(), '\n', ' ');
+    return escape_for_display(output.substr(0, output.find_last_not_of(' ') + 1));
+}
+
 bool is_made_of(std::string_view bytes, std::string_view others) noexcept
 {
     return std::all_of(bytes.begin(), bytes.end(), [others](char byte) {

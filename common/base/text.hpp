@@ -16,6 +16,9 @@ namespace pi_agent {
 // For people: control characters, backslashes, invalid UTF-8 and bidirectional overrides become \xNN or \u{...}; the rest stays.
 std::string escape_for_display(std::string_view bytes);
 
+// The same for what a program wrote: its lines as one, for a message.
+std::string one_line(std::string output);
+
 // True when every byte is an ASCII letter, a digit or one of `others`.
 bool is_made_of(std::string_view bytes, std::string_view others) noexcept;
 

@@ -6,7 +6,6 @@
 #include <array>
 #include <csignal>
 #include <fstream>
-#include <memory>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -35,8 +34,15 @@ constexpr int end_patience_seconds = 2;
     _exit(127);
 }
 
-// Kills what the script started. What outlived its parent is our child.
-void end_leftovers()
+// Kills what the script started, however this ends. What outlived its parent is our child.
+struct Leftovers {
+    Leftovers() = default;
+    Leftovers(const Leftovers &) = delete;
+    Leftovers &operator=(const Leftovers &) = delete;
+    ~Leftovers();
+};
+
+Leftovers::~Leftovers()
 {
     const std::string list = "/proc/self/task/" + std::to_string(gettid()) + "/children";
     const Deadline deadline = in_seconds(end_patience_seconds);
@@ -77,7 +83,7 @@ HookEnd run_hook(const AsUser & /*self*/, const HookCall &call, Deadline deadlin
     const std::vector<char *> argument_pointers = exec_pointers(arguments);
     const std::vector<char *> environment_pointers = exec_pointers(call.environment);
     const pid_t parent = getpid();
-    const std::shared_ptr<void> at_end(nullptr, [](void *) { end_leftovers(); }); // however this ends
+    const Leftovers leftovers;
     const pid_t script = fork();
     if (script < 0) throw_errno("starting a migration hook");
     if (script == 0) become_script(parent, call, theirs, argument_pointers.data(), environment_pointers.data());

@@ -37,12 +37,6 @@ std::vector<std::string> environment_for(const std::string &home)
     return {"HOME=" + home, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C"};
 }
 
-std::string in_one_line(std::string said)
-{
-    std::replace(said.begin(), said.end(), '\n', ' ');
-    return escape_for_display(said.substr(0, said.find_last_not_of(' ') + 1));
-}
-
 std::string problem_of(const ProgramOutput &answer, const std::string &file)
 {
     const std::string place = escape_for_display(file);
@@ -61,7 +55,7 @@ std::string problem_of(const ProgramOutput &answer, const std::string &file)
     }
     // 1: nothing found, or a file that it may not read, which is a warning to it.
     if (answer.status == 0 || (answer.status == 1 && answer.complaint.empty())) return "";
-    return "git could not read " + place + ": " + in_one_line(answer.complaint);
+    return "git could not read " + place + ": " + one_line(answer.complaint);
 }
 
 UniqueFd file_with(const std::string &text)
@@ -175,8 +169,8 @@ private:
             run_host_program(user_, {"git", "config", "--file", "-", "--includes", "--get", "pi-agent.holds"}, environment_for(home_),
                              git_answer_limit, deadline_, {question.get(), included.get()});
         if (answer.end == ProgramOutput::End::exited && answer.status <= 1 && answer.complaint.empty()) return answer.status == 0;
-        const std::string why = answer.end == ProgramOutput::End::late ? "it did not answer in time; is its .git/config a pipe?"
-                                                                       : in_one_line(answer.complaint);
+        const std::string why =
+            answer.end == ProgramOutput::End::late ? "it did not answer in time; is its .git/config a pipe?" : one_line(answer.complaint);
         const std::string notice = "git cannot read the repository of the working directory (" + why + "), so includeIf in " +
                                    escape_for_display(file) + " does not count; mend the repository";
         if (std::find(notices_.begin(), notices_.end(), notice) == notices_.end()) notices_.push_back(notice);

@@ -7,7 +7,6 @@
 #include "runner/wire/sync_messages.hpp"
 
 #include <algorithm>
-#include <sstream>
 
 namespace pi_agent {
 
@@ -75,34 +74,18 @@ void add_managed(Layered &layered, const EnvironmentInput &input)
     add(layered, input.per_user, "users.*.env");
 }
 
-std::vector<std::string> parts_of(const char *text, char separator)
-{
-    std::vector<std::string> parts;
-    std::istringstream stream(text);
-    for (std::string part; std::getline(stream, part, separator);)
-        parts.push_back(part);
-    return parts;
-}
-
-bool is_listed(const std::vector<std::string> &names, std::string_view name) noexcept
-{
-    return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 // npm reads its own in any case of letters.
-const std::vector<std::string> file_names = parts_of(
+constexpr std::string_view file_names =
     "AWS_CA_BUNDLE BUNDLE_SSL_CA_CERT CARGO_HTTP_CAINFO CURL_CA_BUNDLE DENO_CERT GIT_PROXY_SSL_CAINFO GIT_SSL_CAINFO "
     "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH HTTPLIB2_CA_CERTS NIX_SSL_CERT_FILE NODE_EXTRA_CA_CERTS NPM_CONFIG_CAFILE npm_config_cafile PIP_CERT "
-    "REQUESTS_CA_BUNDLE SSL_CERT_FILE YARN_HTTPS_CA_FILE_PATH",
-    ' ');
-const std::vector<std::string> directory_names = parts_of("GIT_SSL_CAPATH SSL_CERT_DIR", ' '); // the latter a list with colons
+    "REQUESTS_CA_BUNDLE SSL_CERT_FILE YARN_HTTPS_CA_FILE_PATH";
+constexpr std::string_view directory_names = "GIT_SSL_CAPATH SSL_CERT_DIR"; // the latter a list with colons
 
 // Providers whose variable has their name: ant-ling has ANT_LING_API_KEY.
-const std::vector<std::string> plain_providers =
-    parts_of("anthropic ant-ling baseten cerebras deepseek fireworks groq meta minimax minimax-cn mistral "
-             "nvidia openai opencode openrouter qwen-token-plan qwen-token-plan-cn radius together xai xiaomi "
-             "xiaomi-token-plan-ams xiaomi-token-plan-cn xiaomi-token-plan-sgp zai zai-coding-cn",
-             ' ');
+constexpr std::string_view plain_providers =
+    "anthropic ant-ling baseten cerebras deepseek fireworks groq meta minimax minimax-cn mistral "
+    "nvidia openai opencode openrouter qwen-token-plan qwen-token-plan-cn radius together xai xiaomi "
+    "xiaomi-token-plan-ams xiaomi-token-plan-cn xiaomi-token-plan-sgp zai zai-coding-cn";
 // The others. Not GH_TOKEN and GITHUB_TOKEN, which old versions took for Copilot: they are set for other tools.
 constexpr std::pair<const char *, const char *> key_variables[] = {
     {"AI_GATEWAY_API_KEY", "vercel-ai-gateway"},
@@ -137,7 +120,8 @@ std::string tmpdir_of(const std::string &session_id)
 
 std::vector<std::string> system_path()
 {
-    return parts_of(build::system_path, ':');
+    const auto parts = split(build::system_path, ':');
+    return {parts.begin(), parts.end()};
 }
 
 std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentInput &input)
@@ -177,12 +161,12 @@ Environment managed_environment(const EnvironmentInput &input)
 
 bool names_certificates(std::string_view name) noexcept
 {
-    return is_listed(file_names, name);
+    return has_word(file_names, name);
 }
 
 bool names_certificate_directories(std::string_view name) noexcept
 {
-    return is_listed(directory_names, name);
+    return has_word(directory_names, name);
 }
 
 std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInput &environment)
@@ -203,8 +187,8 @@ std::set<std::string> providers_with_keys(const Environment &env)
     };
     for (const auto &[variable, provider] : key_variables)
         look(variable, provider);
-    for (const auto &provider : plain_providers)
-        look(key_variable_of(provider), provider);
+    for (const auto provider : split(plain_providers, ' '))
+        look(key_variable_of(std::string(provider)), std::string(provider));
     return providers;
 }
 

@@ -2,6 +2,7 @@
 #include "admin/programs/program.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
 
 #include <chrono>
 #include <csignal>
