@@ -7,7 +7,7 @@
 #include "common/base/problems.hpp"
 #include "common/policy/policy_load.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iostream>
 #include <string_view>
 #include <vector>
@@ -27,15 +27,21 @@ constexpr const char *footer = "Exit status:\n"
                                "  77  denied: only root can do that\n"
                                "  78  the policy or the host is not valid";
 
+std::vector<std::string> command_names(const CLI::App &app)
+{
+    std::vector<std::string> names;
+    for (const auto *command : commands_below(app))
+        names.push_back(command->get_name());
+    return names;
+}
+
 // What was wrong, and which help answers it: that of the command, or where there is no such command, that of all.
 std::string usage_problem(const CLI::App &app, const CLI::ParseError &error, std::string_view first)
 {
     const auto chosen = app.get_subcommands();
     if (!chosen.empty()) return fmt::format("{}; see 'pi-agentctl {} --help'", error.what(), chosen.front()->get_name());
     if (first.empty() || first.front() == '-') return std::string(error.what()) + "; see 'pi-agentctl --help'";
-    std::vector<std::string> names;
-    for (const auto *command : app.get_subcommands([](const CLI::App * /*any*/) { return true; }))
-        names.push_back(command->get_name());
+    const auto names = command_names(app);
     const auto hint = did_you_mean(first, {names.begin(), names.end()});
     return fmt::format("there is no command {}{}", quote(first), hint.empty() ? "; see 'pi-agentctl --help'" : hint);
 }
@@ -48,21 +54,19 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
     app.require_subcommand(0, 1); // none at all is our message: CLI11 would report a misspelt command as a missing one
     app.footer(std::string("The policy is ") + policy_path + ". " + footer);
     Action chosen;
-    add_policy_commands(app, chosen);
-    add_session_commands(app, chosen);
-    add_state_commands(app, chosen);
-    add_diagnosis_commands(app, chosen);
-    add_render_command(app, chosen);
-    if (argc > 1 && std::string_view(argv[1]) == "complete") // not of app: it says what the others are
+    add_commands(app, chosen);
+    const std::string_view first = argc > 1 ? argv[1] : "";
+    const std::string_view second = argc > 2 ? argv[2] : "";
+    if (first == "complete") // not of app: it says what the others are
         return [text = complete(app, {argv + 2, argv + argc})] { std::cout << text; };
-    if (argc > 2 && std::string_view(argv[1]) == "shell" && std::string_view(argv[2]) != "--help" && std::string_view(argv[2]) != "-h") {
+    if (first == "shell" && argc > 2 && second != "--help" && second != "-h") {
         std::vector<std::string> words(argv + 2, argv + argc);
         if (words.front() == "--") words.erase(words.begin());
         return [words] { become_shell(words); };
     }
     // As other tools have it: help, and help COMMAND.
     std::vector<const char *> words(argv, argv + argc);
-    if (argc > 1 && std::string_view(argv[1]) == "help") {
+    if (first == "help") {
         words.erase(words.begin() + 1);
         words.push_back("--help");
     }
@@ -75,20 +79,11 @@ Action parse_command_line(CLI::App &app, int argc, char **argv)
     } catch (const CLI::CallForVersion &version) {
         return [text = std::string(version.what())] { std::cout << text << '\n'; };
     } catch (const CLI::ParseError &error) {
-        throw Failure(ExitStatus::usage, usage_problem(app, error, argc > 1 ? argv[1] : ""));
+        throw Failure(ExitStatus::usage, usage_problem(app, error, first));
     }
     if (chosen) return chosen;
-    std::string names;
-    for (const auto *command : app.get_subcommands([](const CLI::App * /*any*/) { return true; }))
-        names += (names.empty() ? "" : ", ") + command->get_name();
-    throw Failure(ExitStatus::usage, "no command given: one of " + names + "; see 'pi-agentctl --help'");
-}
-
-// Each line of `text` after `prefix`, the name of the program.
-void print_failure(const std::string &prefix, const std::string &text)
-{
-    std::cout.flush();
-    std::cerr << prefix_lines(prefix, text);
+    throw Failure(ExitStatus::usage,
+                  fmt::format("no command given: one of {}; see 'pi-agentctl --help'", fmt::join(command_names(app), ", ")));
 }
 
 } // namespace
@@ -97,6 +92,12 @@ int main(int argc, char **argv)
 {
     // `pi --pi-agent-explain` becomes this program, and what it says is pi's.
     const char *prefix = argc > 0 && std::string_view(argv[0]) == "pi" ? "pi: " : "pi-agentctl: ";
+    // Each line of `text` after the name of the program.
+    const auto fail = [prefix](const std::string &text, int status) {
+        std::cout.flush();
+        std::cerr << prefix_lines(prefix, text);
+        return status;
+    };
     try {
         CLI::App app("Administers pi-agent: writes and checks its policy, makes the host follow it, and looks after sessions and state.",
                      "pi-agentctl");
@@ -105,17 +106,14 @@ int main(int argc, char **argv)
         if (!std::cout) throw Failure(ExitStatus::system_failure, "cannot write to standard output");
         return 0;
     } catch (const Nothing &nothing) {
-        print_failure(prefix, nothing.what());
-        return nothing_status;
+        return fail(nothing.what(), nothing_status);
     } catch (const PolicyError &error) {
         std::cout.flush();
         std::cerr << show_problems(error.diagnostics(), prefix, read_again);
         return static_cast<int>(error.status());
     } catch (const Failure &failure) {
-        print_failure(prefix, failure.what());
-        return static_cast<int>(failure.status());
+        return fail(failure.what(), static_cast<int>(failure.status()));
     } catch (const std::exception &failure) {
-        print_failure(prefix, std::string("a bug of pi-agent: ") + failure.what());
-        return static_cast<int>(ExitStatus::internal);
+        return fail(std::string("a bug of pi-agent: ") + failure.what(), static_cast<int>(ExitStatus::internal));
     }
 }

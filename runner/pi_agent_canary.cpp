@@ -2,10 +2,8 @@
 // when anything is not as it is to be. With --look and paths it says what it may do with them.
 #include "common/base/error.hpp"
 #include "runner/inside/canary.hpp"
-#include "runner/inside/path_access.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <exception>
 #include <iostream>
 #include <iterator>
@@ -13,18 +11,19 @@
 #include <string_view>
 #include <vector>
 
+using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
+
 int main(int argc, char **argv)
 {
     try {
         if (argc > 1 && std::string_view(argv[1]) == "--look") {
-            std::vector<pi_agent::PathAccess> answers;
-            std::transform(argv + 2, argv + argc, std::back_inserter(answers), pi_agent::look_at_path);
-            std::cout << pi_agent::encode(answers) << '\n' << std::flush;
+            std::vector<PathAccess> answers;
+            std::transform(argv + 2, argv + argc, std::back_inserter(answers), look_at_path);
+            std::cout << encode(answers) << '\n' << std::flush;
             return std::cout ? 0 : 1;
         }
-        const auto findings = pi_agent::look_around(pi_agent::parse_canary_arguments({argv + std::min(argc, 1), argv + argc}));
-        const bool all =
-            std::all_of(findings.begin(), findings.end(), [](const pi_agent::CanaryFinding &finding) { return finding.is_right; });
+        const auto findings = look_around(parse_canary_arguments({argv + std::min(argc, 1), argv + argc}));
+        const bool all = std::all_of(findings.begin(), findings.end(), [](const CanaryFinding &finding) { return finding.is_right; });
         nlohmann::json list = nlohmann::json::array();
         for (const auto &finding : findings)
             list.push_back({{"what", finding.what}, {"expected", finding.expected}, {"seen", finding.seen}, {"right", finding.is_right}});
@@ -34,7 +33,7 @@ int main(int argc, char **argv)
         return std::cout && all ? 0 : 1;
     } catch (const std::exception &failure) {
         std::fprintf(stderr, "pi-agent-canary: %s\n", failure.what());
-        const auto *known = dynamic_cast<const pi_agent::Failure *>(&failure);
-        return static_cast<int>(known == nullptr ? pi_agent::ExitStatus::internal : known->status());
+        const auto *known = dynamic_cast<const Failure *>(&failure);
+        return static_cast<int>(known == nullptr ? ExitStatus::internal : known->status());
     }
 }

@@ -4,12 +4,9 @@
 #include "common/host/identity.hpp"
 #include "runner/root/confined/root_confinement.hpp"
 #include "runner/root/confined/session_end.hpp"
+#include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include "runner/root/session/record.hpp"
-
-#include <cstdio>
-#include <cstdlib>
 #include <exception>
 #include <string>
 
@@ -42,9 +39,8 @@ int main(int argc, char **argv)
         else
             pi_agent::clean_up_after_unit(root, id);
         return 0;
-    } catch (const pi_agent::Failure &failure) {
-        return refuse(id, failure.what(), failure.status());
     } catch (const std::exception &failure) {
-        return refuse(id, failure.what(), pi_agent::ExitStatus::internal);
+        const auto *known = dynamic_cast<const pi_agent::Failure *>(&failure);
+        return refuse(id, failure.what(), known == nullptr ? pi_agent::ExitStatus::internal : known->status());
     }
 }

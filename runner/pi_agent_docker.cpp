@@ -6,34 +6,19 @@
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/engine_arguments.hpp"
-#include "runner/root/method/preflight.hpp"
 
-#include <cstdio>
 #include <exception>
-#include <fcntl.h>
-#include <linux/close_range.h>
 #include <string>
 #include <unistd.h>
 #include <vector>
 
-namespace {
-
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
-
-void place_descriptors()
-{
-    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!null || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0) throw_errno("opening /dev/null");
-    if (close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) throw_errno("closing descriptors");
-}
-
-} // namespace
 
 int main()
 {
     try {
         const std::vector<std::string> arguments = read_engine_arguments(FdRef(STDOUT_FILENO));
-        place_descriptors();
+        keep_descriptors_to(STDERR_FILENO);
         fault_point("docker-door");
         // No endpoint, context or proxy of anybody's: the daemon and the directory of settings are arguments.
         const std::vector<std::string> environment = {"PATH=/usr/sbin:/usr/bin"};

@@ -2,6 +2,7 @@
 // end.
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/agent_process.hpp"
@@ -9,9 +10,7 @@
 #include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
 
-#include <charconv>
 #include <csignal>
-#include <cstdio>
 #include <cstring>
 #include <fcntl.h>
 #include <optional>
@@ -19,7 +18,6 @@
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <system_error>
 #include <unistd.h>
 #include <utility>
 
@@ -40,9 +38,7 @@ void block_signals()
 // -1 for what is no number.
 int descriptor_of(std::string_view text)
 {
-    int fd = -1;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), fd);
-    return parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() ? fd : -1;
+    return to_number<int>(text).value_or(-1);
 }
 
 // On standard input, or where the one argument says: podman passes nothing on as standard input.

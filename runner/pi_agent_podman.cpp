@@ -8,14 +8,8 @@
 #include "common/seams/seams.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/root/method/engine_arguments.hpp"
-#include "runner/root/method/preflight.hpp"
 
-#include <array>
-#include <cerrno>
-#include <cstdio>
 #include <exception>
-#include <fcntl.h>
-#include <linux/close_range.h>
 #include <string>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -25,16 +19,14 @@ namespace {
 
 using namespace pi_agent; // NOLINT(google-build-using-namespace): this file is the program
 
-void place_descriptors()
+void take_control_socket()
 {
     int type = 0;
     socklen_t length = sizeof type;
     if (getsockopt(STDIN_FILENO, SOL_SOCKET, SO_TYPE, &type, &length) != 0 || type != SOCK_SEQPACKET)
         throw Failure(ExitStatus::denied, "this program is run by pi-agent's runner, not by hand");
     if (dup2(STDIN_FILENO, podman_control_fd) < 0) throw_errno("placing the control socket");
-    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!null || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0) throw_errno("opening /dev/null");
-    if (close_range(podman_control_fd + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) throw_errno("closing descriptors");
+    keep_descriptors_to(podman_control_fd);
 }
 
 } // namespace
@@ -43,11 +35,10 @@ int main()
 {
     try {
         const std::vector<std::string> arguments = read_engine_arguments(FdRef(STDOUT_FILENO));
-        place_descriptors();
+        take_control_socket();
         fault_point("podman-door");
         // No endpoint, context or containers.conf of anybody's: the one file that is named has nothing in it.
-        std::vector<std::string> environment;
-        environment.emplace_back("PATH=/usr/sbin:/usr/bin");
+        std::vector<std::string> environment = {"PATH=/usr/sbin:/usr/bin"};
         if (defence_is_on("podman:no-settings")) environment.emplace_back("CONTAINERS_CONF=/dev/null");
         execve(build::podman_path, exec_pointers(arguments).data(), exec_pointers(environment).data());
         throw_errno(std::string("running ") + build::podman_path);

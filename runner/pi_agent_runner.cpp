@@ -5,11 +5,10 @@
 #include "common/seams/seams.hpp"
 #include "runner/root/door/authenticate.hpp"
 #include "runner/root/door/process_state.hpp"
-#include "runner/root/launch/launch.hpp"
-#include "runner/root/session/session_record.hpp"
+#include "runner/root/launch/phases.hpp"
+#include "runner/root/session/record.hpp"
 
 #include <csignal>
-#include <cstdio>
 #include <exception>
 #include <string>
 #include <unistd.h>

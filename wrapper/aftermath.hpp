@@ -22,7 +22,6 @@ public:
     // answer. `cwd` is the working directory, from which paths are told.
     Aftermath(const std::function<LookPlan()> &plan, const std::string &cwd);
     Aftermath(Aftermath &&other) noexcept;
-    Aftermath &operator=(Aftermath &&) = delete;
     Aftermath(const Aftermath &) = delete;
     Aftermath &operator=(const Aftermath &) = delete;
     ~Aftermath();

@@ -1,7 +1,7 @@
 // Walking the shown tree, the nearest repository first and then level by level.
 #include "wrapper/aftermath_look.hpp"
 
-#include "common/policy/policy_paths.hpp"
+#include "common/base/text.hpp"
 #include "wrapper/file_doors.hpp"
 #include "wrapper/repository_doors.hpp"
 

@@ -2,9 +2,7 @@
 #include "wrapper/aftermath_notice.hpp"
 
 #include "common/base/text.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/record/journal.hpp"
-#include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
 
 #include <algorithm>

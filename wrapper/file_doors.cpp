@@ -2,13 +2,11 @@
 #include "wrapper/file_doors.hpp"
 
 #include "common/base/text.hpp"
-#include "common/policy/policy_paths.hpp"
 
 #include <array>
 #include <dirent.h>
 #include <nlohmann/json.hpp>
 #include <unordered_map>
-#include <vector>
 
 namespace pi_agent {
 

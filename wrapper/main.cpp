@@ -2,7 +2,6 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/request.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "wrapper/aftermath.hpp"
 #include "wrapper/network_notice.hpp"

@@ -12,8 +12,6 @@ public:
     explicit ProgressLine(Place place = Place::own_line) noexcept : place_(place) {}
     ProgressLine(const ProgressLine &) = delete;
     ProgressLine &operator=(const ProgressLine &) = delete;
-    ProgressLine(ProgressLine &&) = delete;
-    ProgressLine &operator=(ProgressLine &&) = delete;
     ~ProgressLine() { clear(); }
 
     // Only where standard error is a terminal that can erase a line (not TERM=dumb).

@@ -1,7 +1,6 @@
 // The wrapper's own look at the policy.
 #include "wrapper/refusal.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/decide/root_path.hpp"
@@ -51,8 +50,7 @@ EarlyLook look_early(FdRef cwd)
             throw PolicyError({unusable_root(rules, problem->where, problem->text)});
         const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
         candidates.push_back(RootCandidate{root.path, granted.by_group, granted.spec.where});
-        struct stat facts {};
-        if (fstat(root.fd.get(), &facts) != 0) throw_errno("examining a root");
+        const struct stat facts = examine(root.fd, "examining a root");
         agents.places.push_back({root.path, facts.st_dev, facts.st_ino});
     }
     const std::string path = path_of_working_directory(cwd);

@@ -3,7 +3,6 @@
 
 #include "common/base/git_settings.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_paths.hpp"
 
 #include <algorithm>
 #include <dirent.h>
@@ -43,10 +42,8 @@ std::string commands_of_todo(const std::string &text)
 {
     constexpr const char *blank = " \t\r";
     std::string commands;
-    for (std::size_t start = 0; start < text.size();) {
-        const std::size_t end = std::min(text.find('\n', start), text.size());
-        const std::string line = text.substr(start, end - start);
-        start = end + 1;
+    for (const auto part : split(text, '\n')) {
+        const std::string line(part);
         const std::size_t begin = std::min(line.find_first_not_of(blank), line.size());
         const std::string word = line.substr(begin, line.find_first_of(blank, begin) - begin);
         if (word == "exec" || word == "x") commands += line.substr(begin) + "\n";

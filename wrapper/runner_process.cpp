@@ -7,10 +7,8 @@
 #include "common/base/text.hpp"
 #include "wrapper/refusal.hpp"
 
-#include <algorithm>
 #include <array>
 #include <csignal>
-#include <cstdio>
 #include <cstdlib>
 #include <fcntl.h>
 #include <linux/close_range.h>
@@ -74,11 +72,8 @@ std::string words_for_start_failure(const std::string &number)
 RunnerProcess::RunnerProcess()
 {
     auto [own, theirs] = make_channel();
-    std::array<int, 2> pipe_ends{};
-    if (pipe2(pipe_ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    complaint_ = UniqueFd::adopt(pipe_ends[0]);
-    const UniqueFd complaint_end = UniqueFd::adopt(pipe_ends[1]);
-    if (fcntl(complaint_.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("making a pipe");
+    auto [complaint, complaint_end] = make_pipe(O_NONBLOCK);
+    complaint_ = std::move(complaint);
     pid_ = fork();
     if (pid_ < 0) throw_errno("starting sudo");
     if (pid_ == 0) become_sudo(theirs.get(), complaint_end.get());
@@ -98,11 +93,8 @@ std::string RunnerProcess::read_complaint()
     while (!text.empty() && text.back() == '\n')
         text.pop_back();
     std::string shown;
-    for (std::size_t start = 0; start <= text.size();) {
-        const std::size_t newline = std::min(text.find('\n', start), text.size());
-        shown += (shown.empty() ? "" : " | ") + escape_for_display(text.substr(start, newline - start));
-        start = newline + 1;
-    }
+    for (const auto line : split(text, '\n'))
+        shown += (shown.empty() ? "" : " | ") + escape_for_display(line);
     return shown;
 }
 

@@ -10,7 +10,6 @@
 #include "wrapper/terminal_link.hpp"
 
 #include <csignal>
-#include <cstdio>
 #include <fcntl.h>
 #include <poll.h>
 #include <sys/resource.h>

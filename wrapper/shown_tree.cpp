@@ -2,17 +2,14 @@
 #include "wrapper/shown_tree.hpp"
 
 #include "common/base/files.hpp"
-#include "common/policy/policy_paths.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <array>
-#include <climits>
 #include <dirent.h>
 #include <fcntl.h>
 #include <filesystem>
 #include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 
@@ -66,12 +63,9 @@ UniqueFd ShownTree::open_path(const std::string &path, Links last) const
 {
     budget_->take_one();
     if (budget_->is_spent()) return UniqueFd(); // whoever is in the middle of something comes to its end
-    open_how how{};
-    how.flags = O_PATH | O_CLOEXEC;
-    if (last == Links::refuse) how.flags |= O_NOFOLLOW;
     // Mounts inside were not shown to the session either.
-    if (defence_is_on("aftermath-beneath")) how.resolve = RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS;
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, root_.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
+    const std::uint64_t resolve = defence_is_on("aftermath-beneath") ? RESOLVE_BENEATH | RESOLVE_NO_XDEV | RESOLVE_NO_MAGICLINKS : 0;
+    return open_resolved(root_, path, O_PATH | (last == Links::refuse ? O_NOFOLLOW : 0), resolve);
 }
 
 std::optional<struct stat> ShownTree::look(const std::string &path, Links last) const
@@ -85,10 +79,9 @@ std::optional<struct stat> ShownTree::look(const std::string &path, Links last) 
 std::optional<std::string> ShownTree::link_target(const std::string &path) const
 {
     const UniqueFd place = open_path(path, Links::refuse);
-    std::array<char, PATH_MAX> buffer{};
-    const ssize_t length = place ? readlinkat(place.get(), "", buffer.data(), buffer.size()) : -1;
-    if (length <= 0) return std::nullopt;
-    return std::string(buffer.data(), static_cast<std::size_t>(length));
+    std::string target = place ? read_link(place, "") : "";
+    if (target.empty()) return std::nullopt;
+    return target;
 }
 
 std::optional<std::string> ShownTree::read(const std::string &path, std::size_t limit) const

@@ -19,8 +19,6 @@ public:
     TerminalLink(UserTerminal &terminal, UniqueFd master, bool reaches_clipboard = true);
     TerminalLink(const TerminalLink &) = delete;
     TerminalLink &operator=(const TerminalLink &) = delete;
-    TerminalLink(TerminalLink &&) = delete;
-    TerminalLink &operator=(TerminalLink &&) = delete;
     ~TerminalLink(); // leaves the agent's modes; the terminal restores its own settings
 
     // What to wait for now; serve() takes the same entries back after poll(2).

@@ -4,7 +4,6 @@
 #include "common/base/error.hpp"
 
 #include <algorithm>
-#include <csignal>
 #include <fcntl.h>
 #include <iterator>
 #include <sys/ioctl.h>

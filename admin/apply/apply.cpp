@@ -1,11 +1,10 @@
-// The commands that change the host: apply, remove, rollback, init, edit; and what they show beforehand.
+// Apply, rollback, and the text of the sudo rule, which comes last, so that nobody can start what is not ready.
 #include "admin/apply/apply.hpp"
 
-#include "admin/diagnose/canary_run.hpp"
-#include "admin/diagnose/check.hpp"
+#include "admin/diagnose/faults.hpp"
+#include "admin/diagnose/user_view.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
-#include "admin/host/hidden_places.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
@@ -13,11 +12,11 @@
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/root/session/version_stamp.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <exception>
-#include <set>
 #include <utility>
 
 namespace pi_agent {
@@ -35,16 +34,6 @@ void require_fitting(const Policy &policy, const Observer &observer, const Apply
     if (!options.try_sandbox) warn(find_what_starts_lack(policy, observer), warnings);
 }
 
-// Of policies that were applied before: the program was another, or lay elsewhere.
-void show_what_is_no_agents(const AsRoot &root, const Policy &policy, Changes &changes)
-{
-    std::set<std::string> current;
-    if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
-    for (const auto &install : find_npm_installs(root, policy))
-        current.insert(install.path);
-    give_back_hidden(root, current, policy.agent.group, changes);
-}
-
 void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ostream &warnings)
 {
     const auto accounts = needed_agent_accounts(policy, group_members);
@@ -55,7 +44,10 @@ void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ost
     for (const auto &install : hide_npm_installs(root, policy, changes))
         warnings << "pi-agentctl: warning: everybody can run the agent in " << install.path
                  << ", and it cannot be hidden: " << install.why_left << "; npm uninstall -g it\n";
-    show_what_is_no_agents(root, policy, changes);
+    // What is hidden of policies that were applied before: the program was another, or lay elsewhere.
+    auto current = places_of_agent(root, policy);
+    if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
+    give_back_hidden(root, current, policy.agent.group, changes);
     if (build::is_system_managed) return;
     const auto sudo = installed_sudo_kind();
     install_sudoers(root, sudoers_directory, sudoers_text(policy, policy_path, build::runner_path, sudo), sudo, users_of(policy), changes);
@@ -64,10 +56,9 @@ void enable(const AsRoot &root, const Policy &policy, Changes &changes, std::ost
 // Trying the sandbox on the host as it is, under the policy that is to be applied, and on the host as it has become.
 class Trial {
 public:
-    Trial(const Observer &observer, const Policy &policy, std::ostream &out)
-        : root_(*observer.root()), observer_(observer), policy_(policy), out_(out)
+    Trial(const Observer &observer, const Policy &policy, std::ostream &out) : observer_(observer), policy_(policy), out_(out)
     {
-        if (!build::is_system_managed) rule_ = read_sudoers(root_, sudoers_directory);
+        if (!build::is_system_managed) rule_ = read_sudoers(*observer_.root(), sudoers_directory);
     }
 
     // By users who can start pi already; there may be none yet. Throws Failure(unavailable) when the sandbox does not hold.
@@ -95,22 +86,20 @@ public:
 private:
     bool tell(const CanaryReport &report)
     {
-        if (report.user.empty()) return false;
-        if (report.is_good()) out_ << "done: " << to_text(report) << '\n' << std::flush;
-        return true;
+        if (!report.user.empty() && report.is_good()) out_ << "done: " << to_text(report) << '\n' << std::flush;
+        return !report.user.empty();
     }
 
     std::string take_back_rule()
     {
         if (build::is_system_managed) return "the policy is applied";
-        const auto lock = take_apply_lock(root_);
-        if (read_sudoers(root_, sudoers_directory) == rule_) return "the policy is applied";
-        put_back_sudoers(root_, sudoers_directory, rule_);
+        const auto lock = take_apply_lock(*observer_.root());
+        if (read_sudoers(*observer_.root(), sudoers_directory) == rule_) return "the policy is applied";
+        put_back_sudoers(*observer_.root(), sudoers_directory, rule_);
         return rule_ ? "the policy is applied, but the sudo rule is again the one of before"
                      : "the sudo rule is taken back, so nobody can start pi";
     }
 
-    const AsRoot &root_;
     const Observer &observer_;
     const Policy &policy_;
     std::ostream &out_;
@@ -118,20 +107,25 @@ private:
     bool is_tried_ = false;
 };
 
-// What an action failed with; empty when it did not.
-template <typename Action>
-std::string problem_of(const Action &action)
+// Whatever is wrong with it: what cannot be read as a policy is no obstacle to putting another one there.
+PolicyFiles read_installed()
 {
     try {
-        action();
+        return read_policy_sources(policy_path);
+    } catch (const PolicyError &) {
         return {};
-    } catch (const std::exception &failure) {
-        return failure.what();
     }
 }
 
-} // namespace
+PolicyFiles choose(const AsRoot &root, const PolicyFiles &installed)
+{
+    auto applied = read_applied(root);
+    if (applied.last && !are_same(*applied.last, installed)) return std::move(*applied.last);
+    if (applied.previous) return std::move(*applied.previous);
+    throw Nothing("no earlier policy was applied on this host, so there is none to go back to");
+}
 
+// The files are those that are installed, or, in a dry run, are to be. `observer` is root; `lock` is that of apply, given away.
 void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &files, const ApplyOptions &options, std::ostream &out,
                  std::ostream &warnings)
 {
@@ -160,9 +154,11 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
         // The emergency stop depends on nothing else: whatever may be wrong with the host, the rule goes, and where it cannot, the
         // sessions.
         out << to_string(policy.wrapper.where) << ": wrapper.enable is false: nobody may start pi\n";
-        rule_stays = problem_of([&] {
+        try {
             if (!build::is_system_managed) remove_sudoers(root, sudoers_directory, changes);
-        });
+        } catch (const std::exception &failure) {
+            rule_stays = failure.what();
+        }
         living = end_unauthorised_sessions(root, policy, changes);
         stop_empty_scopes(root, changes, warnings);
         if (!rule_stays.empty()) warnings << "pi-agentctl: warning: the sudo rule stays, and lets nobody start pi: " << rule_stays << '\n';
@@ -185,11 +181,12 @@ void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &fil
     trial->after(warnings);
 }
 
+} // namespace
+
 void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
 {
+    claim_root("apply", "changes the host, so only root can run it");
     const auto observer = Observer::self();
-    if (!observer.root())
-        throw Failure(ExitStatus::denied, "apply changes the host, so only root can run it; try 'sudo pi-agentctl apply'");
     auto lock = take_apply_lock(*observer.root());
     const auto files = read_policy_sources(policy_path);
     if (options.dry_run) {
@@ -199,48 +196,20 @@ void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &war
     apply_files(observer, std::move(lock), files, options, out, warnings);
 }
 
-namespace {
-
-// Whatever is wrong with it: what cannot be read as a policy is no obstacle to putting another one there.
-PolicyFiles read_installed()
-{
-    try {
-        return read_policy_sources(policy_path);
-    } catch (const PolicyError &) {
-        return {};
-    }
-}
-
-PolicyFiles choose(const AsRoot &root, const PolicyFiles &installed)
-{
-    auto applied = read_applied(root);
-    if (applied.last && !are_same(*applied.last, installed)) return std::move(*applied.last);
-    if (applied.previous) return std::move(*applied.previous);
-    throw Nothing("no earlier policy was applied on this host, so there is none to go back to");
-}
-
-void check_wanted(const PolicyFiles &wanted, const Observer &observer)
-{
-    const auto policy = parse_policy(wanted);
-    if (!policy.wrapper.enable) return; // the emergency stop needs nothing of the host
-    Problems problems;
-    check_host(policy, observer, Means::installed, problems);
-    problems.throw_if_any();
-}
-
-} // namespace
-
 void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std::ostream &warnings)
 {
     require_own_policy("rollback");
+    claim_root("rollback", "changes the host, so only root can run it");
     const auto observer = Observer::self();
-    if (!observer.root())
-        throw Failure(ExitStatus::denied, "rollback changes the host, so only root can run it; try 'sudo pi-agentctl rollback'");
     const auto &root = *observer.root();
     auto editing = take_edit_lock(root);
     const auto installed = read_installed();
     const auto wanted = choose(root, installed);
-    check_wanted(wanted, observer);
+    if (const auto policy = parse_policy(wanted); policy.wrapper.enable) { // the emergency stop needs nothing of the host
+        Problems problems;
+        check_host(policy, observer, Means::installed, problems);
+        problems.throw_if_any();
+    }
     out << difference_of(installed, wanted) << std::flush;
     if (!options.dry_run) require_consent("Put this policy back, and apply it?", yes);
     auto lock = take_apply_lock(root); // not while somebody is asked: it would keep an emergency stop waiting
@@ -259,6 +228,21 @@ void run_rollback(bool yes, const ApplyOptions &options, std::ostream &out, std:
     } catch (const Failure &failure) {
         throw Failure(failure.status(), std::string("the files of the policy are those that came back, but: ") + failure.what());
     }
+}
+
+void run_sudoers(std::ostream &out, std::ostream &notes)
+{
+    const auto policy = load_policy(policy_path);
+    const auto sudo = installed_sudo_kind();
+    const auto text = sudoers_text(policy, policy_path, build::runner_path, sudo);
+    const auto visudo = visudo_of(sudo);
+    if (!has_program(visudo)) {
+        notes << "pi-agentctl: there is no visudo here, so nobody has checked this\n";
+    } else if (const auto result = run_program({visudo, "-c", "-f", "-"}, text); result.status != 0) {
+        throw Failure(ExitStatus::internal, visudo + " refuses the rule that was generated: " + one_line(result.output));
+    }
+    if (!policy.wrapper.enable) notes << "pi-agentctl: wrapper.enable is false: apply would install no rule, and remove the one there is\n";
+    out << text;
 }
 
 } // namespace pi_agent

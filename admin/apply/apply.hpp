@@ -1,12 +1,7 @@
 // The commands that change the host: apply, remove, rollback, init, edit; and what they show beforehand.
 #pragma once
 
-#include "admin/diagnose/user_view.hpp"
-#include "admin/host/policy_files.hpp"
-#include "common/base/fd.hpp"
 #include "common/host/account.hpp"
-
-#include <nlohmann/json_fwd.hpp>
 
 #include <optional>
 #include <ostream>
@@ -24,16 +19,11 @@ struct ApplyOptions {
 };
 
 // Root only. Says each change on `out`; a second run has nothing to do. Ends the sessions that the policy does not allow any more, and
-// keeps the policy for a rollback (admin/host/policy_files.hpp). Throws before the first change when check finds anything wrong, or when
-// the sandbox, tried by a session of a user who can start pi already (admin/diagnose/canary_run.hpp), does not hold; what fails later
+// keeps the policy for a rollback (admin/host/root_files.hpp). Throws before the first change when check finds anything wrong, or when
+// the sandbox, tried by a session of a user who can start pi already (admin/diagnose/faults.hpp), does not hold; what fails later
 // leaves the steps before it done, and no new sudo rule. When anything was changed, or nobody could start pi before, it is tried at the
 // end: Failure (unavailable) when it does not hold, and the sudo rule is what it was.
 void run_apply(const ApplyOptions &options, std::ostream &out, std::ostream &warnings);
-
-// The same for the files that are installed, or, in a dry run, are to be. `observer` is root; `lock` is that of apply
-// (admin/host/root_files.hpp), given away.
-void apply_files(const Observer &observer, UniqueFd lock, const PolicyFiles &files, const ApplyOptions &options, std::ostream &out,
-                 std::ostream &warnings);
 
 // --- pi-agentctl rollback: the policy that was applied before becomes the installed one again, and is applied.
 
@@ -97,12 +87,9 @@ void run_edit(const std::optional<std::string> &name, std::ostream &out, std::os
 // refuses it.
 void run_sudoers(std::ostream &out, std::ostream &notes);
 
-// --- The policy's keys as a JSON Schema (draft 07), for editors and other programs that look at policies.
+// --- pi-agentctl schema: the policy's keys as a JSON Schema (draft 07), for editors and other programs that look at policies.
 
 // Made from the table of common/policy/policy_keys.hpp. It refuses nothing that pi-agent accepts; what it cannot say is in docs/policy.md.
-nlohmann::ordered_json policy_schema();
-
-// The command.
 void run_schema(std::ostream &out);
 
 } // namespace pi_agent

@@ -1,20 +1,16 @@
 // A draft beside the policy, an editor, a check, and a rename.
 #include "admin/apply/apply.hpp"
 
-#include "admin/diagnose/check.hpp"
-#include "admin/host/policy_files.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/host/root_files.hpp"
-#include "admin/text/editor.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
 
 #include <algorithm>
-#include <cerrno>
-#include <fcntl.h>
-#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -31,13 +27,7 @@ public:
     [[nodiscard]] const std::string &file() const noexcept { return file_; }
     [[nodiscard]] const std::string &path() const noexcept { return path_; }
     [[nodiscard]] std::string read() const { return read_trusted_file(path_, yaml_size_limit, "draft of the policy"); }
-    [[nodiscard]] bool exists() const
-    {
-        struct stat status {};
-        if (::fstatat(directory_.get(), name_.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) return true;
-        if (errno != ENOENT) throw_errno("examining " + path_);
-        return false;
-    }
+    [[nodiscard]] bool exists() const { return has_name(directory_, name_, "examining " + path_); }
     void write(const std::string &text) const { write_beside(directory_, name_, text, draft_mode, path_); }
     void install(const std::string &text) const { replace_root_file(directory_, split_last(file_).second, text, policy_mode, file_); }
     void remove() const { remove_root_file(directory_, name_, path_); }
@@ -49,11 +39,16 @@ private:
     std::string name_ = split_last(path_).second;
 };
 
+std::optional<std::string> find_text(const PolicyFiles &files, const std::string &file)
+{
+    const auto found = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == file; });
+    return found == files.end() ? std::nullopt : std::optional(found->text);
+}
+
 // What the editor begins with. A new file has something to say, so that one that was left as it is is not made.
 std::string text_of(const PolicyFiles &files, const std::string &file)
 {
-    const auto found = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == file; });
-    if (found != files.end()) return found->text;
+    if (const auto text = find_text(files, file)) return *text;
     if (const auto user = user_of_file(file, policy_path))
         return "# What the policy says of " + *user + ", as it would stand below users." + *user +
                ", without run_as. For example:\n# roots: [~/projects]\n";
@@ -78,10 +73,7 @@ std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
     try {
         // What does not run just now keeps nobody from changing the policy.
         const auto mistakes = find_mistakes(read_policy_as_far_as_possible(files), observer, Means::installed);
-        auto shown = show_problems(mistakes, "", [&files](const std::string &name) -> std::optional<std::string> {
-            const auto file = std::find_if(files.begin(), files.end(), [&](const PolicySource &source) { return source.name == name; });
-            return file == files.end() ? std::nullopt : std::optional<std::string>(file->text);
-        });
+        auto shown = show_problems(mistakes, "", [&files](const std::string &name) { return find_text(files, name); });
         if (!shown.empty()) shown.pop_back(); // the last line feed is the caller's
         return shown;
     } catch (const Failure &failure) {
@@ -93,29 +85,24 @@ std::string mistakes_in(const PolicyFiles &files, const Observer &observer)
 // True when it is taken up.
 bool take_up_or_begin(const Draft &draft, const std::string &text)
 {
-    if (!draft.exists()) {
-        draft.write(text);
-        return false;
+    if (draft.exists()) {
+        const char answer = ask_letter("There is a draft of an edit that was cut short, " + draft.path() +
+                                           ": k(eep on with it), d(iscard it), or x (leave it)?",
+                                       "kdx");
+        if (answer == 'k') return true;
+        if (answer == 'x')
+            throw Failure(ExitStatus::limit, "an edit that was cut short left " + draft.path() + "; look at it, and remove it");
     }
-    switch (ask_letter(
-        "There is a draft of an edit that was cut short, " + draft.path() + ": k(eep on with it), d(iscard it), or x (leave it)?", "kdx")) {
-    case 'k':
-        return true;
-    case 'd':
-        draft.write(text);
-        return false;
-    default:
-        throw Failure(ExitStatus::limit, "an edit that was cut short left " + draft.path() + "; look at it, and remove it");
-    }
+    draft.write(text);
+    return false;
 }
 
 // The text of the draft once it is good, or as the policy is: what was checked is what is installed. Throws when it is given up.
 std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const Observer &observer, const std::vector<std::string> &editor,
                             std::ostream &warnings)
 {
-    const auto variable = own_environment();
     for (;;) {
-        const int status = run_editor(editor, draft.path(), variable);
+        const int status = run_editor(editor, draft.path());
         std::string mistakes = "the editor " + editor.front() + " ended with status " + std::to_string(status);
         if (status == 0) {
             auto text = draft.read();
@@ -135,9 +122,8 @@ std::string edit_until_good(const Draft &draft, const PolicyFiles &files, const 
 void run_edit(const std::optional<std::string> &name, std::ostream &out, std::ostream &warnings)
 {
     require_own_policy("edit");
+    claim_root("edit", "changes the policy, so only root can run it");
     const auto observer = Observer::self();
-    if (!observer.root())
-        throw Failure(ExitStatus::denied, "edit changes the policy, so only root can run it; try 'sudo pi-agentctl edit'");
     const auto file = policy_file_named(name.value_or(policy_path));
     auto lock = take_edit_lock(*observer.root());
     const auto editor = choose_editor(own_environment());

@@ -1,7 +1,7 @@
 // Looking for people and for where they keep their projects, and writing that down with comments.
 #include "admin/apply/apply.hpp"
 
-#include "admin/diagnose/check.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/host/root_files.hpp"
 #include "common/base/error.hpp"
@@ -13,7 +13,6 @@
 #include "common/policy/policy_load.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <fcntl.h>
 #include <filesystem>
@@ -28,9 +27,6 @@ namespace pi_agent {
 
 namespace {
 
-// Where people keep what an agent may work in; of each user those that are there.
-constexpr std::array<const char *, 8> usual_places = {"~/projects", "~/src", "~/work",  "~/code",
-                                                      "~/dev",      "~/git", "~/repos", "~/workspace"};
 constexpr const char *login_defaults = "/etc/login.defs";
 
 unsigned login_default(const std::string &name, unsigned otherwise)
@@ -45,27 +41,23 @@ unsigned login_default(const std::string &name, unsigned otherwise)
     return otherwise;
 }
 
-// Those of `places` that a session could have as a root, found as the user. Who may not look takes none.
-std::vector<std::string> usable(const std::vector<std::string> &places, const Account &user, const Observer &observer)
-{
-    std::vector<RootSpec> specs;
-    for (const auto &place : places)
-        specs.push_back({place, {}, true});
-    const auto findings = observer.resolve_roots(specs, user);
-    std::vector<std::string> found;
-    for (std::size_t index = 0; index < findings.size(); ++index)
-        if (findings[index].kind == Finding::Kind::usable) found.push_back(places[index]);
-    return found;
-}
-
-void require_usable(const std::vector<std::string> &roots, const Account &user, const Observer &observer)
+std::vector<Finding> look_at_roots(const std::vector<std::string> &roots, const Account &user, const Observer &observer)
 {
     std::vector<RootSpec> specs;
     for (const auto &root : roots)
         specs.push_back({root, {}, true});
-    for (const auto &finding : observer.resolve_roots(specs, user))
-        if (finding.kind == Finding::Kind::unusable)
-            throw Failure(ExitStatus::usage, "a root of " + user.name + " cannot be one: " + finding.text);
+    return observer.resolve_roots(specs, user);
+}
+
+// Those of the usual places that a session could have as a root, found as the user. Who may not look takes none.
+std::vector<std::string> usable_places(const Account &user, const Observer &observer)
+{
+    const std::vector<std::string> places = {"~/projects", "~/src", "~/work", "~/code", "~/dev", "~/git", "~/repos", "~/workspace"};
+    const auto findings = look_at_roots(places, user, observer);
+    std::vector<std::string> found;
+    for (std::size_t index = 0; index < findings.size(); ++index)
+        if (findings[index].kind == Finding::Kind::usable) found.push_back(places[index]);
+    return found;
 }
 
 Candidate named_candidate(const std::string &name, const std::vector<std::string> &roots, const Observer &observer)
@@ -74,11 +66,11 @@ Candidate named_candidate(const std::string &name, const std::vector<std::string
     if (!user) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(name) + " on this host");
     if (user->uid == Uid(0)) throw Failure(ExitStatus::usage, "root is no user of pi; name an ordinary account");
     if (!is_plain_name(name)) throw Failure(ExitStatus::usage, "a policy cannot name the user " + escape_for_display(name));
-    if (!roots.empty()) {
-        require_usable(roots, *user, observer);
-        return {name, roots};
-    }
-    return {name, usable({usual_places.begin(), usual_places.end()}, *user, observer)};
+    if (roots.empty()) return {name, usable_places(*user, observer)};
+    for (const auto &finding : look_at_roots(roots, *user, observer))
+        if (finding.kind == Finding::Kind::unusable)
+            throw Failure(ExitStatus::usage, "a root of " + user->name + " cannot be one: " + finding.text);
+    return {name, roots};
 }
 
 std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &observer)
@@ -89,7 +81,7 @@ std::vector<Candidate> find_candidates(const InitOrder &order, const Observer &o
     if (!order.users.empty()) return candidates;
     if (!order.roots.empty()) throw Failure(ExitStatus::usage, "whose roots? say --user NAME too");
     for (const auto &person : find_people())
-        candidates.push_back({person.name, usable({usual_places.begin(), usual_places.end()}, person, observer)});
+        candidates.push_back({person.name, usable_places(person, observer)});
     return candidates;
 }
 
@@ -98,11 +90,7 @@ std::string quoted(const std::string &text)
 {
     if (escape_for_display(text) != text)
         throw Failure(ExitStatus::usage, "a policy cannot name the directory " + escape_for_display(text));
-    const bool plain = std::all_of(text.begin(), text.end(), [](char byte) {
-        return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '/' || byte == '~' ||
-               byte == '_' || byte == '-' || byte == '.';
-    });
-    if (plain && (text[0] == '/' || text.compare(0, 2, "~/") == 0)) return text;
+    if (is_made_of(text, "/~_-.") && (text[0] == '/' || text.compare(0, 2, "~/") == 0)) return text;
     std::string inside;
     for (const char byte : text)
         inside += byte == '\'' ? std::string("''") : std::string(1, byte);
@@ -124,18 +112,10 @@ std::string entry_of(const Candidate &candidate)
 UniqueFd open_holder(const std::string &directory, bool is_policys)
 {
     if (::geteuid() != 0) {
-        auto holder = UniqueFd::adopt(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)); // NOLINT
-        if (!holder) throw_errno("cannot open " + escape_for_display(directory));
+        auto holder = open_or_throw("cannot open " + escape_for_display(directory), directory, O_RDONLY | O_DIRECTORY);
         return holder;
     }
-    if (is_policys) {
-        const auto [above, below] = split_last(directory);
-        const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
-        const bool is_made = ::mkdirat(parent.get(), below.c_str(), 0755) == 0;
-        if (!is_made && errno != EEXIST) throw_errno("cannot create " + directory);
-        // pi reads the policy as its user, whatever the umask.
-        if (is_made && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
-    }
+    if (is_policys) make_policy_directory(directory);
     return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
 }
 
@@ -143,8 +123,7 @@ void write_policy(const std::string &path, const std::string &text)
 {
     const auto [directory, name] = split_last(std::filesystem::absolute(path).string());
     const auto holder = open_holder(directory.empty() ? "/" : directory, path == policy_path);
-    const auto file =
-        UniqueFd::adopt(::openat(holder.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644)); // NOLINT
+    const auto file = open_at(holder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
     const std::string shown = escape_for_display(path);
     if (!file && errno == EEXIST)
         throw Failure(ExitStatus::usage, shown + " is there already, and is not overwritten; see 'pi-agentctl edit'");
@@ -153,19 +132,6 @@ void write_policy(const std::string &path, const std::string &text)
     if (::fchmod(file.get(), 0644) != 0) throw_errno("cannot set the mode of " + shown); // pi reads it as its user, whatever the umask
     write_whole(file, text, shown);
     if (::fsync(file.get()) != 0) throw_errno("cannot write " + shown + " to disk");
-}
-
-// The same judgement as check's, on what is about to be written.
-void note_problems(const std::string &text, const Observer &observer, std::ostream &notes)
-{
-    const auto policy = parse_policy({{policy_path, text}});
-    Problems problems;
-    check_host(policy, observer, Means::installed, problems);
-    try {
-        problems.throw_if_any();
-    } catch (const PolicyError &error) {
-        notes << "pi-agentctl: to be mended before 'pi-agentctl apply':\n" << error.what() << '\n';
-    }
 }
 
 } // namespace
@@ -225,7 +191,9 @@ void run_init(const InitOrder &order, std::ostream &out, std::ostream &notes)
     if (!order.output) require_own_policy("init");
     const auto observer = Observer::self();
     const auto text = init_text(find_candidates(order, observer));
-    note_problems(text, observer, notes);
+    Problems problems;
+    check_host(parse_policy({{policy_path, text}}), observer, Means::installed, problems); // as check judges, before it is written
+    if (!problems.empty()) notes << "pi-agentctl: to be mended before 'pi-agentctl apply':\n" << PolicyError(problems.all()).what() << '\n';
     const auto path = order.output.value_or(policy_path);
     if (path == "-") {
         out << text;

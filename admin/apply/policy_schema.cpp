@@ -14,7 +14,6 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr const char *line_pattern = R"(^[^\u0000-\u001f\u007f]+$)";
 constexpr const char *name_pattern = "^[a-z_][a-z0-9_.-]{0,31}$";
 
 Json schema_of(const PolicyKey &key);
@@ -25,7 +24,7 @@ Json json_of(std::string_view yaml)
     Problems problems;
     const auto node = parse_yaml("the table of keys", std::string(yaml), problems);
     problems.throw_if_any();
-    return Json::parse(read_json_text({*node, "", {}}, problems));
+    return Json::parse(read_json_text({*node, problems, "", {}}));
 }
 
 Json mapping_of(std::string_view path)
@@ -42,14 +41,11 @@ Json mapping_of(std::string_view path)
     return schema;
 }
 
-Json line_schema()
-{
-    return {{"type", "string"}, {"pattern", line_pattern}};
-}
+const Json line_schema = {{"type", "string"}, {"pattern", R"(^[^\u0000-\u001f\u007f]+$)"}};
 
 Json list_schema(const PolicyKey &key)
 {
-    Json schema = {{"type", "array"}, {"items", line_schema()}};
+    Json schema = {{"type", "array"}, {"items", line_schema}};
     if (key.fewest_items > 0) schema["minItems"] = key.fewest_items;
     return schema;
 }
@@ -70,19 +66,19 @@ Json form_of(const PolicyKey &key)
     case ValueForm::text:
         return {{"type", "string"}, {"pattern", R"(^[^\u0000]*$)"}};
     case ValueForm::line:
-        return line_schema();
+        return line_schema;
     case ValueForm::name:
         return {{"type", "string"}, {"pattern", name_pattern}};
     case ValueForm::choice:
-        return {{"enum", split_words(key.choices)}};
+        return {{"enum", split(key.choices, ' ')}};
     case ValueForm::fixed:
         return {{"const", key.standard}};
     case ValueForm::list:
         return list_schema(key);
     case ValueForm::choice_or_list:
-        return {{"anyOf", Json::array({Json{{"enum", split_words(key.choices)}}, list_schema(key)})}};
+        return {{"anyOf", Json::array({Json{{"enum", split(key.choices, ' ')}}, list_schema(key)})}};
     case ValueForm::amount:
-        return {{"type", "string"}, {"pattern", fmt::format("^(0|[1-9][0-9]*)[{}]$", fmt::join(split_words(key.choices), ""))}};
+        return {{"type", "string"}, {"pattern", fmt::format("^(0|[1-9][0-9]*)[{}]$", fmt::join(split(key.choices, ' '), ""))}};
     case ValueForm::count:
         return {{"type", "integer"}};
     case ValueForm::later:
@@ -95,7 +91,7 @@ Json schema_of(const PolicyKey &key)
 {
     auto schema = form_of(key);
     std::string description(key.meaning);
-    if (!key.later.empty()) description += fmt::format(" Not supported yet: {}.", fmt::join(split_words(key.later), ", "));
+    if (!key.later.empty()) description += fmt::format(" Not supported yet: {}.", fmt::join(split(key.later, ' '), ", "));
     schema["description"] = description;
     if (!key.standard.empty()) schema["default"] = json_of(key.standard);
     if (!key.example.empty()) schema["examples"] = Json::array({json_of(key.example)});
@@ -104,18 +100,13 @@ Json schema_of(const PolicyKey &key)
 
 } // namespace
 
-Json policy_schema()
+void run_schema(std::ostream &out)
 {
     Json schema = {{"$schema", "http://json-schema.org/draft-07/schema#"},
                    {"title", "The policy of pi-agent"},
                    {"description", "What /etc/pi-agent/policy.yaml may say. 'pi-agentctl check' knows more than this schema can say."}};
     schema.update(mapping_of(""));
-    return schema;
-}
-
-void run_schema(std::ostream &out)
-{
-    out << policy_schema().dump(2) << '\n';
+    out << schema.dump(2) << '\n';
 }
 
 } // namespace pi_agent

@@ -3,8 +3,6 @@
 
 #include "admin/host/accounts.hpp"
 #include "admin/host/agent_binary.hpp"
-#include "admin/host/hidden_places.hpp"
-#include "admin/host/policy_files.hpp"
 #include "admin/host/root_files.hpp"
 #include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
@@ -12,19 +10,16 @@
 #include "admin/state/state.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
-#include "common/host/account.hpp"
+#include "common/base/text.hpp"
 #include "common/host/remedy.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/session_list.hpp"
-#include "runner/root/session/version_stamp.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <cerrno>
 #include <fmt/format.h>
 #include <pwd.h>
 #include <set>
-#include <string>
 #include <sys/stat.h>
-#include <vector>
 
 namespace pi_agent {
 
@@ -48,11 +43,8 @@ void show_agent_binary(const AsRoot &root, Policy policy, Changes &changes, std:
 {
     policy.wrapper.hide_direct_binary = false;
     hide_npm_installs(root, policy, changes);
-    std::set<std::string> current;
-    for (const auto &install : find_npm_installs(root, policy))
-        current.insert(install.path);
+    const auto current = places_of_agent(root, policy);
     try {
-        if (const auto place = hiding_place_of(root, policy)) current.insert(place->path);
         hide_agent_binary(root, policy, changes);
     } catch (const SystemFailure &failure) {
         if (failure.error_number() != ENOENT) throw;
@@ -87,20 +79,19 @@ std::vector<std::string> made_accounts(const Policy &policy)
     return names;
 }
 
-void run_or_throw(const std::vector<std::string> &arguments, const std::string &action)
-{
-    const auto result = run_program(arguments);
-    if (result.status != 0) throw Failure(ExitStatus::system_failure, "cannot " + action + ": " + one_line(result.output));
-}
-
 void remove_accounts(const Policy &policy, Changes &changes)
 {
+    const auto remove = [&changes](const char *program, const std::string &what, const std::string &name) {
+        changes.make("remove the " + what + name, [&] {
+            const auto result = run_program({program, name});
+            if (result.status != 0)
+                throw Failure(ExitStatus::system_failure, "cannot remove the " + what + name + ": " + one_line(result.output));
+        });
+    };
     for (const auto &name : made_accounts(policy))
-        changes.make("remove the account " + name, [&name] { run_or_throw({"userdel", name}, "remove the account " + name); });
-    const auto &group = policy.agent.group;
-    const auto found = find_group(group); // it may have gone with the account of its name
-    if (!found || !policy.agent.create_user || found->value() >= 1000) return;
-    changes.make("remove the group " + group, [&group] { run_or_throw({"groupdel", group}, "remove the group " + group); });
+        remove("userdel", "account ", name);
+    const auto found = find_group(policy.agent.group); // it may have gone with the account of its name
+    if (found && policy.agent.create_user && found->value() < 1000) remove("groupdel", "group ", policy.agent.group);
 }
 
 std::string question_of(const RemoveOrder &order)
@@ -111,12 +102,6 @@ std::string question_of(const RemoveOrder &order)
     if (order.state) question += ", and remove all homes of agents with what is in them";
     if (order.accounts) question += ", and the agents' accounts";
     return question + "?";
-}
-
-bool has_state(const std::string &state_dir)
-{
-    struct stat status {};
-    return ::lstat(state_dir.c_str(), &status) == 0;
 }
 
 } // namespace
@@ -152,7 +137,8 @@ void run_remove(const RemoveOrder &order, std::ostream &out)
     if (order.accounts && !order.dry_run) require_nothing_of_group(places, policy.agent.group);
     if (order.state) {
         forget_applied(root, changes);
-        if (has_state(policy.agent.state_dir))
+        struct stat status {};
+        if (::lstat(policy.agent.state_dir.c_str(), &status) == 0)
             changes.make("remove " + policy.agent.state_dir + ", with the homes of all agents",
                          [&] { remove_all_state(root, policy.agent.state_dir); });
     }

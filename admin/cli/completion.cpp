@@ -1,16 +1,14 @@
 // What may stand where the cursor is in a command line of pi-agentctl, found by walking the same commands and options that parse it.
 #include "admin/apply/apply.hpp"
 #include "admin/cli/commands.hpp"
-#include "admin/diagnose/canary_run.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/render/render.hpp"
-#include "admin/sessions/history.hpp"
 #include "admin/sessions/sessions.hpp"
 #include "common/base/error.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <filesystem>
-#include <string_view>
 #include <unistd.h>
 #include <vector>
 
@@ -30,34 +28,48 @@ struct Candidate {
 };
 using Candidates = std::vector<Candidate>;
 
-Candidates people()
+template <typename Things, typename ToCandidate>
+Candidates candidates_of(const Things &things, const ToCandidate &to_candidate)
 {
     Candidates candidates;
-    for (const auto &person : find_people())
-        candidates.push_back({person.name, "user"});
+    for (const auto &thing : things)
+        candidates.push_back(to_candidate(thing));
     return candidates;
+}
+
+// Names, of which each means the same.
+Candidates named(const std::vector<std::string> &names, const char *meaning)
+{
+    return candidates_of(names, [&](const std::string &name) { return Candidate{name, meaning}; });
+}
+
+void add_all(Candidates &candidates, const Candidates &more)
+{
+    candidates.insert(candidates.end(), more.begin(), more.end());
+}
+
+Candidates people()
+{
+    return candidates_of(find_people(), [](const Account &person) { return Candidate{person.name, "user"}; });
 }
 
 Candidates policy_users()
 {
     try {
-        Candidates candidates;
-        for (const auto &name : users_of(load_policy(policy_path)))
-            candidates.push_back({name, "user"});
-        return candidates;
+        return named(users_of(load_policy(policy_path)), "user");
     } catch (const Failure &) { // no policy yet, or one with mistakes: what check says, and not a key in the middle of a line
         return people();
     }
 }
 
-Candidates names_in(const std::string &directory, const std::function<std::string(const std::string &name)> &to_word,
-                    const std::string &meaning)
+// What `to_word` makes of the names there, where that is not empty.
+Candidates names_in(const std::string &directory, const std::function<std::string(const std::string &name)> &to_word, const char *meaning)
 {
-    Candidates candidates;
+    std::vector<std::string> words;
     std::error_code none; // a directory that is not there, or closed, has no names
     for (const auto &entry : std::filesystem::directory_iterator(directory, none))
-        if (auto word = to_word(entry.path().filename().string()); !word.empty()) candidates.push_back({std::move(word), meaning});
-    return candidates;
+        if (auto word = to_word(entry.path().filename().string()); !word.empty()) words.push_back(std::move(word));
+    return named(words, meaning);
 }
 
 Candidates living_sessions()
@@ -65,19 +77,15 @@ Candidates living_sessions()
     if (::geteuid() != 0)
         return names_in(
             transient_units, [](const std::string &unit) { return session_of_scope(unit).value_or(""); }, "session");
-    Candidates candidates;
-    for (const auto &session : list_sessions(AsRoot::claim(), std::nullopt))
-        candidates.push_back({session.id, session.user + " " + session.project});
-    return candidates;
+    return candidates_of(list_sessions(AsRoot::claim(), std::nullopt), [](const SessionView &session) {
+        return Candidate{session.id, session.user + " " + session.project};
+    });
 }
 
 Candidates known_sessions()
 {
     try {
-        Candidates candidates;
-        for (const auto &id : recorded_sessions())
-            candidates.push_back({id, "session"});
-        return candidates;
+        return named(recorded_sessions(), "session");
     } catch (const Failure &) { // who may not read the journal
         return living_sessions();
     }
@@ -92,17 +100,8 @@ Candidates policy_files()
         return user_of_file(directory_of_users(policy_path) + "/" + name, policy_path) ? "users.d/" + name : std::string();
     };
     auto candidates = names_in(directory_of_parts(policy_path), of_policy, "policy.d");
-    for (auto &candidate : names_in(directory_of_users(policy_path), of_user, "users.d"))
-        candidates.push_back(std::move(candidate));
+    add_all(candidates, names_in(directory_of_users(policy_path), of_user, "users.d"));
     candidates.push_back({any_path, ""});
-    return candidates;
-}
-
-Candidates targets()
-{
-    Candidates candidates;
-    for (const auto &name : render_targets())
-        candidates.push_back({name, "target"});
     return candidates;
 }
 
@@ -116,22 +115,9 @@ Candidates values_of(const CLI::App &command, const CLI::Option &option)
     if (kind == "DIRECTORY") return {{directory_path, ""}};
     if (kind == "FILE" && name == "edit") return policy_files();
     if (kind == "FILE" || kind == "PATH") return {{any_path, ""}};
-    if (kind == "TARGET") return targets();
+    if (kind == "TARGET") return named(render_targets(), "target");
     if (kind == "TIME") return {{"today", "since midnight"}, {"yesterday", "since the midnight before"}, {"1h", "an hour ago"}};
     return {};
-}
-
-bool takes_value(const CLI::Option &option)
-{
-    return option.get_items_expected_max() > 0;
-}
-
-Candidates commands_of(const CLI::App &app)
-{
-    Candidates candidates;
-    for (const auto *command : app.get_subcommands([](const CLI::App * /*any*/) { return true; }))
-        candidates.push_back({command->get_name(), command->get_description()});
-    return candidates;
 }
 
 Candidates options_of(const CLI::App &app)
@@ -170,7 +156,7 @@ struct Place {
             awaited = nullptr;
         } else if (word.size() > 1 && word[0] == '-') {
             const auto *option = command->get_option_no_throw(word);
-            if (option != nullptr && takes_value(*option)) awaited = option;
+            if (option != nullptr && option->get_items_expected_max() > 0) awaited = option; // one that takes a value
         } else if (const auto *below = positionals == 0 ? command_called(*command, word) : nullptr; below != nullptr) {
             command = below;
         } else {
@@ -182,10 +168,10 @@ struct Place {
     {
         if (awaited != nullptr) return values_of(*command, *awaited);
         if (begun[0] == '-') return options_of(*command);
-        auto candidates = positionals == 0 ? commands_of(*command) : Candidates();
-        if (const auto *option = positional(*command, positionals); option != nullptr)
-            for (auto &value : values_of(*command, *option))
-                candidates.push_back(std::move(value));
+        Candidates candidates;
+        for (const auto *below : positionals == 0 ? commands_below(*command) : std::vector<const CLI::App *>())
+            candidates.push_back({below->get_name(), below->get_description()});
+        if (const auto *option = positional(*command, positionals); option != nullptr) add_all(candidates, values_of(*command, *option));
         return candidates;
     }
 };

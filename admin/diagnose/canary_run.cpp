@@ -1,13 +1,11 @@
 // Trying the sandbox, as a user and by the way that users take.
-#include "admin/diagnose/canary_run.hpp"
+#include "admin/diagnose/faults.hpp"
 
 #include "admin/host/accounts.hpp"
-#include "admin/programs/user_program.hpp"
+#include "admin/programs/program.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
-#include "common/policy/policy_load.hpp"
 #include "runner/inside/landlock.hpp"
 #include "runner/root/session/record.hpp"
 
@@ -20,12 +18,14 @@
 
 namespace pi_agent {
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE_WITH_DEFAULT(CanaryAnswer, what, expected, seen, right)
+
 namespace {
 
 constexpr int canary_patience_seconds = 120;
 constexpr int most_tries = 3; // users whose start fails for a reason of their own
 
-struct Place {
+struct StartPlace {
     Account user;
     std::string directory;
 };
@@ -42,18 +42,18 @@ std::optional<AccessRules> rules_of(const Policy &policy, const Account &user)
     }
 }
 
-std::optional<Place> find_place(const Policy &policy, const Observer &observer, const std::string &name, const CanTry &can_try = {})
+std::optional<StartPlace> find_place(const Policy &policy, const Observer &observer, const std::string &name, const CanTry &can_try = {})
 {
     const auto user = find_account(name);
     if (!user) return std::nullopt;
     const auto rules = rules_of(policy, *user);
     if (!rules || (can_try && !can_try(*user, *rules))) return std::nullopt;
     for (const auto &finding : observer.resolve_roots(*rules, *user))
-        if (finding.kind == Finding::Kind::usable) return Place{*user, finding.text};
+        if (finding.kind == Finding::Kind::usable) return StartPlace{*user, finding.text};
     return std::nullopt;
 }
 
-std::optional<Place> choose_place(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
+std::optional<StartPlace> choose_place(const Policy &policy, const Observer &observer, const std::optional<std::string> &name)
 {
     if (name) {
         auto place = find_place(policy, observer, *name);
@@ -78,10 +78,8 @@ void read_output(const std::string &output, CanaryReport &report)
             continue;
         }
         try {
-            for (const auto &finding : answer["findings"]) {
-                report.answers.push_back(
-                    {finding.value("what", ""), finding.value("expected", ""), finding.value("seen", ""), finding.value("right", false)});
-            }
+            for (const auto &finding : answer["findings"])
+                report.answers.push_back(finding.get<CanaryAnswer>());
         } catch (const nlohmann::json::exception &) { // the line came through a process of the user's
             report.answers.clear();
             report.said.push_back(escape_for_display(line));
@@ -89,11 +87,7 @@ void read_output(const std::string &output, CanaryReport &report)
     }
 }
 
-} // namespace
-
-namespace {
-
-CanaryReport run_at(const Policy &policy, const Observer &observer, const std::optional<Place> &place)
+CanaryReport run_at(const Policy &policy, const Observer &observer, const std::optional<StartPlace> &place)
 {
     CanaryReport report;
     report.method = policy.sandbox.method;
@@ -191,15 +185,14 @@ std::string to_text(const CanaryReport &report)
 
 nlohmann::json to_json(const CanaryReport &report)
 {
-    const auto list = [](const std::vector<CanaryAnswer> &answers) {
-        auto json = nlohmann::json::array();
-        for (const auto &answer : answers)
-            json.push_back({{"what", answer.what}, {"expected", answer.expected}, {"seen", answer.seen}, {"right", answer.right}});
-        return json;
-    };
-    return {
-        {"method", to_string(report.method)}, {"user", report.user},     {"directory", report.directory}, {"answers", list(report.answers)},
-        {"wrong", list(report.wrong())},      {"messages", report.said}, {"status", report.status},       {"good", report.is_good()}};
+    return {{"method", to_string(report.method)},
+            {"user", report.user},
+            {"directory", report.directory},
+            {"answers", report.answers},
+            {"wrong", report.wrong()},
+            {"messages", report.said},
+            {"status", report.status},
+            {"good", report.is_good()}};
 }
 
 std::vector<std::string> users_of(const Policy &policy)

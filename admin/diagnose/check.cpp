@@ -1,20 +1,17 @@
 // Everything that is wrong with a policy, in one report.
-#include "admin/diagnose/check.hpp"
+#include "admin/diagnose/faults.hpp"
 
 #include "admin/diagnose/explain.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_env.hpp"
-#include "common/policy/policy_load.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/policy/policy_sources.hpp"
 #include "runner/plan/host_view.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
-#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -22,16 +19,8 @@ namespace {
 
 bool is_installed_policy(const std::string &path)
 {
-    if (path == policy_path) return true; // absent, or not ours to look at
-    struct stat given {};
-    struct stat installed {};
-    return ::stat(path.c_str(), &given) == 0 && ::stat(policy_path, &installed) == 0 && given.st_dev == installed.st_dev &&
-           given.st_ino == installed.st_ino;
+    return path == policy_path || is_same_file(path, policy_path); // by its name where it is absent, or not ours to look at
 }
-
-} // namespace
-
-namespace {
 
 std::vector<Diagnostic> warnings_of_text(const Policy &policy)
 {

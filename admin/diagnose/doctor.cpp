@@ -1,20 +1,16 @@
 // Asking everything that can be asked, and saying all of it at once.
-#include "admin/diagnose/doctor.hpp"
-
-#include "admin/diagnose/check.hpp"
-#include "admin/diagnose/explain.hpp"
 #include "admin/diagnose/faults.hpp"
+
+#include "admin/diagnose/explain.hpp"
 #include "admin/host/accounts.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/host/remedy.hpp"
-#include "common/policy/policy_load.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <fmt/format.h>
-#include <functional>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -30,16 +26,15 @@ void tell(Faults &faults, const PolicyError &error)
 }
 
 // Says on a terminal what it does, and turns what keeps it from that into a fault.
-void look(const char *doing, Faults &faults, const std::function<Faults()> &find)
+void look(const std::string &doing, Faults &faults, const std::function<Faults()> &find)
 {
     if (isatty(STDERR_FILENO) == 1) std::cerr << "pi-agentctl: " << doing << "..." << std::endl;
     try {
-        for (auto &fault : find())
-            faults.push_back(std::move(fault));
+        add(faults, find());
     } catch (const PolicyError &error) {
         tell(faults, error);
     } catch (const std::exception &failure) {
-        faults.push_back({"doctor", std::string(doing) + " failed: " + failure.what(), "without it nothing is known of this"});
+        faults.push_back({"doctor", doing + " failed: " + failure.what(), "without it nothing is known of this"});
     }
 }
 
@@ -71,7 +66,7 @@ AgentsOfUsers agents_of(const Policy &policy, const std::vector<std::string> &na
             const auto access = find_access_rules(policy, *user, policy_path);
             const auto *rules = std::get_if<AccessRules>(&access);
             const auto agent = rules == nullptr ? std::nullopt : find_account(rules->agent_account);
-            if (agent) agents.emplace_back(*user, *agent);
+            if (agent) agents.push_back({*user, *agent, *rules});
         } catch (const PolicyError &error) { // their groups contradict each other, which is nobody else's matter
             tell(faults, error);
         }
@@ -98,8 +93,7 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     look("looking at accounts", faults, [&] {
         agents = agents_of(policy, users, faults);
         auto found = find_missing_accounts(policy);
-        for (auto &fault : find_account_faults(agents))
-            found.push_back(std::move(fault));
+        add(found, find_account_faults(agents));
         return found;
     });
     look("looking for other ways to the agent", faults, [&] { return find_open_programs(root, policy); });
@@ -109,8 +103,8 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
     look("looking for what sessions left", faults, [&] { return find_leftovers(root); });
     const auto wrapper = names_of_wrapper(policy.wrapper.command_name, build::wrapper_path);
     for (const auto &agent : agents)
-        look(("asking the login shell of " + agent.first.name).c_str(), faults,
-             [&] { return find_user_faults(root, agent.first, policy.wrapper.command_name, wrapper); });
+        look("asking the login shell of " + agent.user.name, faults,
+             [&] { return find_user_faults(root, agent.user, policy.wrapper.command_name, wrapper); });
     return faults;
 }
 
@@ -118,11 +112,12 @@ Faults find_faults(const AsRoot &root, const Policy &policy, const Observer &obs
 std::vector<std::string> find_notes(const Policy &policy, const Observer &observer, const AgentsOfUsers &agents)
 {
     std::vector<std::string> notes;
-    for (const auto &[user, agent] : agents) {
-        const auto explanation = explain(policy, policy_path, observer, user, std::nullopt);
-        for (const auto &note : explanation.environment.notes)
+    for (const auto &[user, agent, rules] : agents) {
+        const std::string home = policy.agent.state_dir + "/users/" + user.name + "/home";
+        for (const auto &note : explain_environment(policy, rules, observer, user, home).notes)
             notes.push_back(user.name + ": " + note);
-        for (const auto *directories : {&explanation.toolchains.readable, &explanation.toolchains.caches})
+        const auto toolchains = explain_toolchains(policy.toolchains, observer, user);
+        for (const auto *directories : {&toolchains.readable, &toolchains.caches})
             for (const auto &directory : *directories)
                 if (directory.finding.kind == Finding::Kind::unusable && !directory.finding.text.empty())
                     notes.push_back(fmt::format("{}: not shown to the agent: ~/{}: {}", user.name, escape_for_display(directory.path),
@@ -131,28 +126,11 @@ std::vector<std::string> find_notes(const Policy &policy, const Observer &observ
     return notes;
 }
 
-std::string to_text(const std::vector<std::string> &notes)
-{
-    std::string text;
-    for (const auto &note : notes)
-        text += "note: " + note + '\n';
-    return text;
-}
-
 std::string to_text(const Faults &faults)
 {
     std::string text;
     for (const auto &fault : faults)
         text += fmt::format("{}: {}\n  remedy: {}\n", fault.about, fault.what, fault.remedy);
-    return text;
-}
-
-std::string probes_text(const CanaryReport &report)
-{
-    std::string text;
-    for (const auto &answer : report.answers)
-        text +=
-            fmt::format("{} {}: {}\n", answer.right ? "held " : "WRONG", escape_for_display(answer.what), escape_for_display(answer.seen));
     return text;
 }
 
@@ -165,14 +143,6 @@ std::string conclusion(const Policy &policy)
         "everybody can run {} without the wrapper (wrapper.hide_direct_binary is false, {}); beside that no way around it was "
         "found, and {}",
         policy.agent.binary, to_string(policy.wrapper.where), starts);
-}
-
-nlohmann::json to_json(const Faults &faults, const CanaryReport &report)
-{
-    auto list = nlohmann::json::array();
-    for (const auto &fault : faults)
-        list.push_back({{"about", fault.about}, {"what", fault.what}, {"remedy", fault.remedy}});
-    return {{"good", faults.empty() && report.is_good()}, {"faults", list}, {"sandbox", to_json(report)}};
 }
 
 } // namespace
@@ -202,12 +172,16 @@ void run_doctor(const DoctorOptions &options, std::ostream &out)
     }
     const bool good = faults.empty() && report.is_good();
     if (options.json) {
-        auto json = to_json(faults, report);
-        json["notes"] = notes;
-        print_json(json, out);
+        auto list = nlohmann::json::array();
+        for (const auto &[about, what, remedy] : faults)
+            list.push_back({{"about", about}, {"what", what}, {"remedy", remedy}});
+        print_json({{"good", good}, {"faults", list}, {"sandbox", to_json(report)}, {"notes", notes}}, out);
     } else {
-        if (options.attack) out << probes_text(report);
-        out << to_text(notes);
+        for (const auto &answer : options.attack ? report.answers : std::vector<CanaryAnswer>())
+            out << (answer.right ? "held  " : "WRONG ") << escape_for_display(answer.what) << ": " << escape_for_display(answer.seen)
+                << '\n';
+        for (const auto &note : notes)
+            out << "note: " << note << '\n';
         if (good) out << to_text(report) << '\n' << conclusion(policy);
     }
     if (good) return;

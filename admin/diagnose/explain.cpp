@@ -1,15 +1,13 @@
 // Explaining, with the same functions that decide.
 #include "admin/diagnose/explain.hpp"
 
-#include "admin/diagnose/doctor.hpp"
+#include "admin/diagnose/faults.hpp"
 #include "admin/text/terminal.hpp"
-#include "common/base/problems.hpp"
-#include "common/decide/decision.hpp"
+#include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"
-#include "runner/plan/host_view.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/systemd_bus.hpp"
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <nlohmann/json.hpp>
 #include <unistd.h>
@@ -41,6 +39,70 @@ ExplainedDirectory explain_directory(const Account &user, const AccessRules &rul
     return {directory.text, true, root.path, root.where};
 }
 
+// Who may start pi on this host: each whom the policy authorises today. Roots are not looked at: `explain --user` does that.
+struct OverviewLine {
+    std::string user;
+    std::optional<AccessRules> rules = {};
+    bool agent_exists = false;
+    std::string problem = {}; // why this user cannot start pi whatever the roots are, or ""
+
+    [[nodiscard]] std::string entry() const { return rules ? rules->entry : ""; }
+    [[nodiscard]] std::string where() const { return rules ? to_string(rules->where) : ""; }
+    [[nodiscard]] std::string agent() const { return rules ? rules->agent_account : ""; }
+    [[nodiscard]] std::vector<std::string> roots() const
+    {
+        std::vector<std::string> roots; // as the policy writes them
+        for (std::size_t index = 0; rules && index < rules->roots.size(); ++index)
+            roots.push_back(rules->roots[index].spec.text);
+        return roots;
+    }
+};
+
+OverviewLine line_of(const Policy &policy, const std::string &name)
+{
+    OverviewLine line{name};
+    const auto user = find_account(name);
+    if (!user) return {name, {}, false, "there is no such user on this host"};
+    try {
+        auto access = find_access_rules(policy, *user, policy_path);
+        if (const auto *refused = std::get_if<NotAuthorised>(&access)) return {name, {}, false, refused->text};
+        line.rules = std::get<AccessRules>(std::move(access));
+        line.agent_exists = find_account(line.agent()).has_value();
+        if (!line.agent_exists) line.problem = "there is no account " + line.agent() + "; run 'sudo pi-agentctl apply'";
+    } catch (const PolicyError &error) { // their groups contradict each other
+        line.problem = error.what();
+    }
+    return line;
+}
+
+std::string to_text(const std::vector<OverviewLine> &lines)
+{
+    std::vector<Row> rows;
+    std::string problems;
+    for (const auto &line : lines) {
+        std::string roots;
+        for (const auto &root : line.roots())
+            roots += (roots.empty() ? "" : " ") + escape_for_display(root);
+        rows.push_back({line.user, line.entry(), line.where(), line.agent(), roots});
+        if (!line.problem.empty()) problems += line.user + " cannot start pi: " + line.problem + "\n";
+    }
+    return to_table({"USER", "ENTRY", "IN", "AGENT", "ROOTS"}, rows) + problems;
+}
+
+nlohmann::json to_json(const std::vector<OverviewLine> &lines)
+{
+    auto list = nlohmann::json::array();
+    for (const auto &line : lines)
+        list.push_back({{"user", line.user},
+                        {"entry", text_or_null(line.entry())},
+                        {"where", text_or_null(line.where())},
+                        {"agent", text_or_null(line.agent())},
+                        {"agent_exists", line.agent_exists},
+                        {"roots", line.roots()},
+                        {"problem", text_or_null(line.problem)}});
+    return {{"users", list}};
+}
+
 } // namespace
 
 Account account_to_explain(const std::optional<std::string> &name, const Observer &observer)
@@ -55,27 +117,8 @@ Account account_to_explain(const std::optional<std::string> &name, const Observe
 Explanation explain(const Policy &policy, const std::string &policy_file, const Observer &observer, const Account &user,
                     const std::optional<std::string> &directory)
 {
-    Explanation explanation{user,
-                            policy_file,
-                            policy.wrapper.enable,
-                            policy.wrapper.where,
-                            find_access_rules(policy, user, policy_file),
-                            {},
-                            std::nullopt,
-                            {},
-                            false,
-                            policy.agent.state_dir + "/users/" + user.name + "/home",
-                            policy.agent.binary,
-                            {},
-                            policy.sandbox,
-                            policy.git_identity,
-                            policy.box_notes,
-                            policy.scratch,
-                            policy.view,
-                            policy.view_paths,
-                            {},
-                            policy.network,
-                            policy.projects};
+    Explanation explanation{user, policy, policy_file, find_access_rules(policy, user, policy_file),
+                            policy.agent.state_dir + "/users/" + user.name + "/home"};
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     if (rules == nullptr) return explanation;
     auto findings = observer.resolve_roots(*rules, user);
@@ -104,7 +147,10 @@ void run_explain(const std::optional<std::string> &user_name, const std::optiona
 {
     const auto observer = Observer::self();
     if (observer.root() && !user_name && !directory) {
-        const auto lines = list_authorised(load_policy(policy_path), policy_path);
+        const auto policy = load_policy(policy_path);
+        std::vector<OverviewLine> lines; // members of groups count as they are today
+        for (const auto &name : users_of(policy))
+            lines.push_back(line_of(policy, name));
         if (json) return print_json(to_json(lines), out);
         out << to_text(lines);
         return;

@@ -1,4 +1,4 @@
-// Says, in words, what a start would be: `pi-agentctl explain`.
+// Says, in words, what a start would be, and by which rules: `pi-agentctl explain` and `why`.
 #pragma once
 
 #include "admin/diagnose/user_view.hpp"
@@ -8,7 +8,7 @@
 #include "common/policy/policy.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/root/kernel/limit_controllers.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -93,27 +93,17 @@ struct ExplainedDirectory {
 
 struct Explanation {
     Account user;
+    Policy policy;
     std::string policy_file;
-    bool wrapper_enabled;
-    Position wrapper_where;
     std::variant<AccessRules, NotAuthorised> access;
-    std::vector<ExplainedRoot> roots;
-    std::optional<ExplainedDirectory> directory;
-    ExplainedEnvironment environment;
+    std::string home; // of the agent
+    std::vector<ExplainedRoot> roots = {};
+    std::optional<ExplainedDirectory> directory = {};
+    ExplainedEnvironment environment = {};
     bool account_exists = false;
-    std::string home;                                               // of the agent
-    std::string program;                                            // the agent's
-    std::variant<std::monostate, SystemdFeatures, Failure> systemd; // of this host, when it was asked
-    SandboxPolicy sandbox;
-    bool git_identity = true;
-    bool box_notes = true;
-    ScratchKind scratch = ScratchKind::disk;
-    View view = View::minimal;
-    std::vector<PolicyPath> view_paths;
-    std::variant<std::monostate, HostView, Failure> shown; // of this host, for root
-    NetworkPolicy network;
-    ProjectsPolicy projects;
-    std::vector<std::string> missing_tools = {}; // "fd", "rg"
+    std::variant<std::monostate, SystemdFeatures, Failure> systemd = {}; // of this host, when it was asked
+    std::variant<std::monostate, HostView, Failure> shown = {};          // of this host, for root
+    std::vector<std::string> missing_tools = {};                         // "fd", "rg"
     ExplainedToolchains toolchains = {};
     ExplainedLimits limits = {};
 };
@@ -128,13 +118,19 @@ Explanation explain(const Policy &policy, const std::string &policy_file, const 
 std::string to_text(const Explanation &explanation);
 nlohmann::json to_json(const Explanation &explanation);
 
-// The command. Without `user_name` it explains the caller, in the current directory unless `directory` says another, and to root everybody
-// (admin/diagnose/doctor.hpp).
+// The command. Without `user_name` it explains the caller, in the current directory unless `directory` says another, and to root everybody,
+// a line for each.
 void run_explain(const std::optional<std::string> &user_name, const std::optional<std::string> &directory, bool json, std::ostream &out);
 
-// --- The part of an explanation that tells of the sandbox: what it shows, of the host and of the project, and what it reaches.
+// --- pi-agentctl why: may the agent read or write a path, by which rule, and which key would change it. Asked in a session.
 
-std::string box_text(const Explanation &explanation);
-void add_box(const Explanation &explanation, nlohmann::json &json);
+struct WhyOptions {
+    std::vector<std::string> paths; // relative ones to the directory of the session
+    std::optional<std::string> user, directory;
+    bool json = false;
+};
+
+// Starts one session as the user, in which a shell looks at the paths. Throws Failure.
+void run_why(const WhyOptions &options, std::ostream &out);
 
 } // namespace pi_agent

@@ -10,33 +10,32 @@ namespace pi_agent {
 
 namespace {
 
+std::string name_of_group(Gid group)
+{
+    return group_name(group).value_or(std::to_string(group.value()));
+}
+
+const char *name_of(Finding::Kind kind)
+{
+    return kind == Finding::Kind::usable ? "usable" : kind == Finding::Kind::unusable ? "unusable" : "not verified";
+}
+
 std::string root_line(const ExplainedRoot &root)
 {
     const auto &spec = root.granted.spec;
-    const auto by_group =
-        root.granted.by_group
-            ? fmt::format(", by group {}", group_name(*root.granted.by_group).value_or(std::to_string(root.granted.by_group->value())))
-            : "";
+    const auto by_group = root.granted.by_group ? ", by group " + name_of_group(*root.granted.by_group) : "";
     const auto place = fmt::format("{} ({}{})", spec.text, to_string(spec.where), by_group);
-    switch (root.finding.kind) {
-    case Finding::Kind::usable:
-        return fmt::format("  {} is {}\n", place, escape_for_display(root.finding.text));
-    case Finding::Kind::unusable:
-        return fmt::format("  {}: unusable: {}\n", place, root.finding.text);
-    case Finding::Kind::unknown:
-        break;
-    }
-    return fmt::format("  {}: not verified: {}\n", place, root.finding.text);
+    if (root.finding.kind == Finding::Kind::usable) return fmt::format("  {} is {}\n", place, escape_for_display(root.finding.text));
+    return fmt::format("  {}: {}: {}\n", place, name_of(root.finding.kind), root.finding.text);
 }
 
 std::string access_text(const Explanation &explanation, const AccessRules &rules)
 {
-    std::string text = fmt::format("user:     {} (uid {})\n", explanation.user.name, explanation.user.uid.value());
-    text += fmt::format("entry:    {} ({})\n", rules.entry, to_string(rules.where));
-    text += fmt::format("agent as: {}{}\n", rules.agent_account,
-                        explanation.account_exists ? "" : " (no such account yet: run 'pi-agentctl apply')");
-    const std::string ssh = rules.ssh_key ? fmt::format("ssh key:  a copy of {}\n", escape_for_display(*rules.ssh_key)) : "";
-    text += fmt::format("config:   {}\n{}roots:\n", escape_for_display(rules.config_directory), ssh);
+    std::string text = fmt::format("user:     {} (uid {})\nentry:    {} ({})\nagent as: {}{}\nconfig:   {}\n{}roots:\n",
+                                   explanation.user.name, explanation.user.uid.value(), rules.entry, to_string(rules.where),
+                                   rules.agent_account, explanation.account_exists ? "" : " (no such account yet: run 'pi-agentctl apply')",
+                                   escape_for_display(rules.config_directory),
+                                   rules.ssh_key ? fmt::format("ssh key:  a copy of {}\n", escape_for_display(*rules.ssh_key)) : "");
     for (const auto &root : explanation.roots)
         text += root_line(root);
     return text;
@@ -51,76 +50,61 @@ std::string directory_text(const ExplainedDirectory &directory)
     return fmt::format("in:       {}\n          {}: {}\n", escape_for_display(directory.path), verdict, reason);
 }
 
-const char *sandbox_text(SandboxMethod method)
+// What a session of this method is made in.
+std::string sandbox_text(SandboxMethod method)
 {
-    switch (method) {
-    case SandboxMethod::systemd:
-        return "in the hardened unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
-    case SandboxMethod::bwrap:
-        return "in namespaces of its own that bubblewrap makes, and that end with the runner;";
-    case SandboxMethod::podman:
-        return "in a container of podman's in the unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
-    case SandboxMethod::docker:
-        return "in a container of docker's in the unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
-    case SandboxMethod::none:
-        return "NOT SANDBOXED, in the plain unit pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
-    }
-    return "";
+    if (method == SandboxMethod::bwrap) return "in namespaces of its own that bubblewrap makes, and that end with the runner;";
+    const char *in_what = method == SandboxMethod::systemd  ? "in the hardened unit"
+                          : method == SandboxMethod::podman ? "in a container of podman's in the unit"
+                          : method == SandboxMethod::docker ? "in a container of docker's in the unit"
+                                                            : "NOT SANDBOXED, in the plain unit";
+    return std::string(in_what) + " pi-agent-ID.service, which ends with pi-agent-run-ID.scope (ID: 128 random bits);";
 }
 
 std::string start_text(const Explanation &explanation, const AccessRules &rules)
 {
+    const auto &sandbox = explanation.policy.sandbox;
     return fmt::format("a start:  runs {} as {} with HOME={},\n"
                        "          {}\n"
                        "          writable there: that home, a temporary directory of its own, and the project's root\n"
                        "sandbox:  {}{}; try it: sudo pi-agentctl doctor\n",
-                       explanation.program, rules.agent_account, explanation.home, sandbox_text(explanation.sandbox.method),
-                       to_string(explanation.sandbox.method),
-                       explanation.sandbox.where.line > 0 ? " (" + to_string(explanation.sandbox.where) + ")" : " (default)");
+                       explanation.policy.agent.binary, rules.agent_account, explanation.home, sandbox_text(sandbox.method),
+                       to_string(sandbox.method), sandbox.where.line > 0 ? " (" + to_string(sandbox.where) + ")" : " (default)");
 }
 
-struct SystemdText {
-    SandboxMethod method;
-    std::string operator()(std::monostate /*none*/) const { return ""; }
-    std::string operator()(const Failure &failure) const { return fmt::format("systemd:  no start is possible: {}\n", failure.what()); }
-    std::string operator()(const SystemdFeatures &features) const
-    {
-        if (method == SandboxMethod::podman || method == SandboxMethod::docker)
-            return fmt::format("systemd:  {}: sessions have process numbers of their own, by {}\n", features.version, to_string(method));
-        return fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n{}", features.version,
-                           features.private_pids ? "have process numbers of their own"
-                                                 : "share the host's process numbers, and can find out which are in use",
-                           systemd_with_private_pids, method == SandboxMethod::systemd ? access_lists(features) : "");
-    }
-
-private:
-    static std::string access_lists(const SystemdFeatures &features)
-    {
-        if (features.identity_ids)
-            return fmt::format("          access control lists: copies keep entries for accounts and groups with ids below {} "
-                               "(PrivateUsers=, from {} on)\n",
-                               identity_ids, systemd_with_identity_ids);
-        return fmt::format("          access control lists: entries for other accounts and groups cannot be copied (\"Invalid argument\"; "
-                           "PrivateUsers=, from {} on)\n",
-                           systemd_with_identity_ids);
-    }
-};
-
-struct SystemdJson {
-    nlohmann::json operator()(std::monostate /*none*/) const { return nullptr; }
-    nlohmann::json operator()(const Failure &failure) const { return {{"reason", failure.what()}}; }
-    nlohmann::json operator()(const SystemdFeatures &features) const
-    {
-        return {{"version", features.version},
-                {"private_pids", features.private_pids},
-                {"log_sockets", features.log_sockets},
-                {"identity_ids", features.identity_ids}};
-    }
-};
-
-const char *name_of(Finding::Kind kind)
+std::string systemd_text(const Explanation &explanation)
 {
-    return kind == Finding::Kind::usable ? "usable" : kind == Finding::Kind::unusable ? "unusable" : "not verified";
+    const auto method = explanation.policy.sandbox.method;
+    if (const auto *failure = std::get_if<Failure>(&explanation.systemd))
+        return fmt::format("systemd:  no start is possible: {}\n", failure->what());
+    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
+    if (features == nullptr) return "";
+    if (method == SandboxMethod::podman || method == SandboxMethod::docker)
+        return fmt::format("systemd:  {}: sessions have process numbers of their own, by {}\n", features->version, to_string(method));
+    const auto text = fmt::format("systemd:  {}: sessions {} (PrivatePIDs=, from {} on)\n", features->version,
+                                  features->private_pids ? "have process numbers of their own"
+                                                         : "share the host's process numbers, and can find out which are in use",
+                                  systemd_with_private_pids);
+    if (method != SandboxMethod::systemd) return text;
+    if (features->identity_ids)
+        return text + fmt::format("          access control lists: copies keep entries for accounts and groups with ids below {} "
+                                  "(PrivateUsers=, from {} on)\n",
+                                  identity_ids, systemd_with_identity_ids);
+    return text +
+           fmt::format("          access control lists: entries for other accounts and groups cannot be copied (\"Invalid argument\"; "
+                       "PrivateUsers=, from {} on)\n",
+                       systemd_with_identity_ids);
+}
+
+nlohmann::json systemd_json(const Explanation &explanation)
+{
+    if (const auto *failure = std::get_if<Failure>(&explanation.systemd)) return {{"reason", failure->what()}};
+    const auto *features = std::get_if<SystemdFeatures>(&explanation.systemd);
+    if (features == nullptr) return nullptr;
+    return {{"version", features->version},
+            {"private_pids", features->private_pids},
+            {"log_sockets", features->log_sockets},
+            {"identity_ids", features->identity_ids}};
 }
 
 nlohmann::json root_json(const ExplainedRoot &root)
@@ -128,8 +112,129 @@ nlohmann::json root_json(const ExplainedRoot &root)
     nlohmann::json json = {
         {"text", root.granted.spec.text}, {"where", to_string(root.granted.spec.where)}, {"state", name_of(root.finding.kind)}};
     json[root.finding.kind == Finding::Kind::usable ? "path" : "reason"] = root.finding.text;
-    if (root.granted.by_group) json["group"] = group_name(*root.granted.by_group).value_or(std::to_string(root.granted.by_group->value()));
+    if (root.granted.by_group) json["group"] = name_of_group(*root.granted.by_group);
     return json;
+}
+
+// The part that tells of the sandbox: what it shows, of the host and of the project, and what it reaches.
+
+std::string scratch_text(ScratchKind scratch)
+{
+    const bool in_memory = scratch == ScratchKind::tmpfs;
+    return fmt::format("scratch:  {} (scratch: {}): /tmp and /var/tmp of each session, TMPDIR={} there; removed when it ends\n",
+                       in_memory ? fmt::format("in memory, at most {} of it", scratch_memory_share) : "on the disk of the state directory",
+                       in_memory ? "tmpfs" : "disk", tmpdir_of("ID"));
+}
+
+std::string joined_safely(const std::vector<std::string> &texts)
+{
+    std::string text;
+    for (const auto &one : texts)
+        text += (text.empty() ? "" : ", ") + escape_for_display(one);
+    return text;
+}
+
+std::vector<std::string> texts_of(const std::vector<PolicyPath> &paths)
+{
+    std::vector<std::string> texts;
+    for (const auto &path : paths)
+        texts.push_back(path.path);
+    return texts;
+}
+
+std::vector<std::string> texts_of(const std::vector<IpRange> &ranges)
+{
+    std::vector<std::string> texts;
+    for (const auto &range : ranges)
+        texts.push_back(to_string(range));
+    return texts;
+}
+
+// What the policy names, or, when the host could be asked, what that comes to.
+std::vector<std::string> shown_besides(const Explanation &explanation)
+{
+    if (const auto *view = std::get_if<HostView>(&explanation.shown)) return {view->trees.begin(), view->trees.end()};
+    return texts_of(explanation.policy.view_paths);
+}
+
+std::string view_text(const Explanation &explanation)
+{
+    const auto besides = shown_besides(explanation);
+    const auto *const etc = explanation.policy.view == View::minimal ? "of /etc what programs need" : "/etc";
+    std::string text =
+        fmt::format("view:     {}: read-only /usr, /opt, {}{}{}\n", explanation.policy.view == View::minimal ? "minimal" : "host", etc,
+                    besides.empty() ? "" : "; besides: ", joined_safely(besides));
+    if (const auto *failure = std::get_if<Failure>(&explanation.shown))
+        text += fmt::format("          no start is possible: {}\n", failure->what());
+    return text;
+}
+
+nlohmann::json view_json(const Explanation &explanation)
+{
+    nlohmann::json json = {{"mode", explanation.policy.view == View::minimal ? "minimal" : "host"},
+                           {"besides", shown_besides(explanation)}};
+    if (const auto *failure = std::get_if<Failure>(&explanation.shown)) json["reason"] = failure->what();
+    return json;
+}
+
+std::string network_text(const NetworkPolicy &network)
+{
+    const std::string where = to_string(network.where);
+    switch (network.mode) {
+    case NetworkMode::full:
+        break;
+    case NetworkMode::none:
+        return fmt::format("network:  none ({}): a loopback of its own, which nobody else reaches;\n"
+                           "          its model, too, is out of reach unless it runs in the session\n",
+                           where);
+    case NetworkMode::loopback:
+        return fmt::format("network:  loopback ({}): {} of this host, in both directions;\n"
+                           "          a proxy, a name server or a model that listens there is reached\n",
+                           where, joined_safely(texts_of(network.allowed)));
+    case NetworkMode::listed:
+        return fmt::format("network:  only {} ({}), in both directions;\n"
+                           "          name servers, loopback and the model's host only as far as they are among them\n",
+                           joined_safely(texts_of(network.allowed)), where);
+    }
+    return "network:  full: the host's, without restriction (network)\n";
+}
+
+std::string projects_text(const ProjectsPolicy &projects)
+{
+    std::string text = "projects: ";
+    text +=
+        projects.scope == ProjectScope::root ? "all of the root that holds the directory" : "only the repository that holds the directory";
+    text += projects.paths == ProjectPaths::host ? ", at its path on this host\n" : ", below ~/projects of the agent's home\n";
+    if (!projects.protect)
+        text += "          read-only in it: what git executes, in the repository that holds the directory;\n"
+                "          while a session runs, git commands outside that write .git/config fail: \"Device or resource busy\"\n";
+    else if (!projects.protect->empty())
+        text += "          read-only in it: " + joined_safely(texts_of(*projects.protect)) + "\n";
+    if (!projects.mask.empty()) text += "          unreadable in it: " + joined_safely(texts_of(projects.mask)) + "\n";
+    return text;
+}
+
+nlohmann::json projects_json(const ProjectsPolicy &projects)
+{
+    return {{"paths", projects.paths == ProjectPaths::host ? "host" : "alias"},
+            {"scope", projects.scope == ProjectScope::root ? "root" : "project"},
+            {"protect", projects.protect ? nlohmann::json(texts_of(*projects.protect)) : nlohmann::json("default")},
+            {"mask", texts_of(projects.mask)},
+            {"aftermath", projects.aftermath}};
+}
+
+std::string box_text(const Explanation &explanation)
+{
+    const auto &policy = explanation.policy;
+    std::string text = scratch_text(policy.scratch) + view_text(explanation) + projects_text(policy.projects) +
+                       to_text(explanation.toolchains) + network_text(policy.network) + to_text(explanation.limits);
+    text += policy.git_identity ? "git:      commits carry the user's own user.name and user.email (git_identity)\n"
+                                : "git:      commits do not carry the user's name (git_identity: false)\n";
+    text += policy.box_notes ? "notes:    the agent is told about its sandbox in /AGENTS.md (box_notes)\n"
+                             : "notes:    the agent is not told about its sandbox (box_notes: false)\n";
+    for (const auto &missing : explanation.missing_tools)
+        text += fmt::format("tools:    {}\n", name_package(missing));
+    return text;
 }
 
 } // namespace
@@ -137,13 +242,13 @@ nlohmann::json root_json(const ExplainedRoot &root)
 std::string to_text(const Explanation &explanation)
 {
     std::string text;
-    if (!explanation.wrapper_enabled) text += to_string(explanation.wrapper_where) + ": wrapper.enable is false: nobody can start pi\n";
+    if (!explanation.policy.wrapper.enable)
+        text += to_string(explanation.policy.wrapper.where) + ": wrapper.enable is false: nobody can start pi\n";
     if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) return text + "not authorised: " + refused->text + "\n";
     const auto &rules = std::get<AccessRules>(explanation.access);
     text += access_text(explanation, rules);
     if (explanation.directory) text += directory_text(*explanation.directory);
-    return text + start_text(explanation, rules) + box_text(explanation) + to_text(explanation.environment) +
-           std::visit(SystemdText{explanation.sandbox.method}, explanation.systemd);
+    return text + start_text(explanation, rules) + box_text(explanation) + to_text(explanation.environment) + systemd_text(explanation);
 }
 
 nlohmann::json to_json(const Explanation &explanation)
@@ -151,7 +256,7 @@ nlohmann::json to_json(const Explanation &explanation)
     nlohmann::json json = {{"user", explanation.user.name},
                            {"uid", explanation.user.uid.value()},
                            {"policy", explanation.policy_file},
-                           {"wrapper_enabled", explanation.wrapper_enabled}};
+                           {"wrapper_enabled", explanation.policy.wrapper.enable}};
     const auto *rules = std::get_if<AccessRules>(&explanation.access);
     json["authorised"] = rules != nullptr;
     if (rules == nullptr) {
@@ -163,17 +268,28 @@ nlohmann::json to_json(const Explanation &explanation)
     json["agent"] = {{"account", rules->agent_account},
                      {"account_exists", explanation.account_exists},
                      {"home", explanation.home},
-                     {"program", explanation.program}};
+                     {"program", explanation.policy.agent.binary}};
     json["config_directory"] = rules->config_directory;
     json["ssh_key"] = rules->ssh_key ? nlohmann::json(*rules->ssh_key) : nlohmann::json(nullptr);
     json["environment"] = to_json(explanation.environment);
     json["roots"] = nlohmann::json::array();
     for (const auto &root : explanation.roots)
         json["roots"].push_back(root_json(root));
-    json["sandbox"] = {{"method", to_string(explanation.sandbox.method)}, {"where", to_string(explanation.sandbox.where)}};
-    json["systemd"] = std::visit(SystemdJson{}, explanation.systemd);
-    add_box(explanation, json);
-    if (has_unit(explanation.sandbox.method)) json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
+    const auto &sandbox = explanation.policy.sandbox;
+    json["sandbox"] = {{"method", to_string(sandbox.method)}, {"where", to_string(sandbox.where)}};
+    json["systemd"] = systemd_json(explanation);
+    json["view"] = view_json(explanation);
+    json["missing_tools"] = explanation.missing_tools;
+    json["git_identity"] = explanation.policy.git_identity;
+    json["box_notes"] = explanation.policy.box_notes;
+    json["projects"] = projects_json(explanation.policy.projects);
+    json["toolchains"] = to_json(explanation.toolchains);
+    constexpr const char *modes[] = {"full", "loopback", "none", "list"};
+    const auto &network = explanation.policy.network;
+    json["network"] = {{"mode", modes[static_cast<int>(network.mode)]}, {"allowed", texts_of(network.allowed)}};
+    json["limits"] = to_json(explanation.limits);
+    json["scratch"] = explanation.policy.scratch == ScratchKind::tmpfs ? "tmpfs" : "disk";
+    if (has_unit(sandbox.method)) json["unit"] = {{"service", "pi-agent-ID.service"}, {"scope", "pi-agent-run-ID.scope"}};
     if (const auto &directory = explanation.directory) {
         json["directory"] = {{"path", directory->path}, {directory->allowed.value_or(false) ? "root" : "reason", directory->text}};
         json["directory"]["allowed"] = directory->allowed ? nlohmann::json(*directory->allowed) : nlohmann::json(nullptr);

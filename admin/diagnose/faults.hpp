@@ -4,14 +4,17 @@
 #include "admin/diagnose/user_view.hpp"
 #include "admin/host/sudoers.hpp"
 #include "common/base/problems.hpp"
+#include "common/decide/decision.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
+#include "common/policy/policy_load.hpp"
 
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <ostream>
 #include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 namespace pi_agent {
@@ -24,8 +27,10 @@ struct Fault {
     std::string remedy;
 };
 using Faults = std::vector<Fault>;
-
-// --- Does this host have what the policy's sandbox method needs?
+inline void add(Faults &faults, const Faults &more)
+{
+    faults.insert(faults.end(), more.begin(), more.end());
+}
 
 // What could not be found out by this process, as sentences.
 using Unverified = std::vector<std::string>;
@@ -33,14 +38,6 @@ using Unverified = std::vector<std::string>;
 // How much of what a start needs (the agents' homes, too) is to be there: nothing yet, where no session can run (an image that is being
 // built); the programs, where what they need may not run just now; or everything that a start asks for.
 enum class Means { later, installed, running };
-
-// The same look as at the beginning of each start, without one.
-void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified);
-
-// --- Do the agents' homes that are there belong to the accounts that a policy gives the agents?
-
-// Reports each user whose next start would find the agent's home in other hands: after a change of agent.accounts, agent.user or run_as.
-void check_homes(const Policy &policy, Problems &problems, Unverified &unverified);
 
 // --- Does this host fit a policy: its users, groups and roots, the agent's program, accounts and homes, and what the method needs?
 
@@ -57,8 +54,15 @@ std::vector<Diagnostic> find_what_starts_lack(const Policy &policy, const Observ
 // --- What is wrong with the host beside the policy: ways around the wrapper, what agents' accounts run outside of sessions, what sessions
 // left.
 
+// Whether two paths, links followed, are one file that is there.
+bool is_same_file(const std::string &one, const std::string &other);
+
 // Users of the policy, with the accounts that their agents run as.
-using AgentsOfUsers = std::vector<std::pair<Account, Account>>;
+struct UserOfPolicy {
+    Account user, agent;
+    AccessRules rules;
+};
+using AgentsOfUsers = std::vector<UserOfPolicy>;
 
 // Programs that anybody can start in the place of the wrapper: the agent itself, and other copies of it.
 Faults find_open_programs(const AsRoot &root, const Policy &policy);
@@ -86,7 +90,7 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
 // The wrapper's own path, and those that lead to it from where the host has its programs: on NixOS, users find it by links.
 std::vector<std::string> names_of_wrapper(const std::string &command, const std::string &wrapper);
 
-// Runs the user's login shell, as that user and apart from this process (user_program.hpp). `wrapper`: its names, its own path first.
+// Runs the user's login shell, as that user and apart from this process (run_as_user). `wrapper`: its names, its own path first.
 Faults find_user_faults(const AsRoot &root, const Account &user, const std::string &command, const std::vector<std::string> &wrapper);
 
 // `output` is that shell's; what stands in it is the user's word. Pure.
@@ -111,5 +115,86 @@ void run_version(bool json, std::ostream &out);
 // what a header authorises with; empty where there is none. `path` names the document. A text that only names one of the `variables`, or
 // says none, is no secret.
 std::string secret_in_document(const std::string &document, const std::string &path, const std::set<std::string> &variables);
+
+// --- pi-agentctl check: is the policy valid, and does this host fit it?
+
+// What is wrong with neither policy nor host, but had better be otherwise: sessions without a sandbox, a program that everybody can run,
+// secrets that everybody can read, programs that the agent would download.
+std::vector<Diagnostic> find_warnings(const Policy &policy);
+void warn(const std::vector<Diagnostic> &found, std::ostream &warnings);
+
+// All mistakes of a policy whose files are at hand: its own, and where it does not fit this host.
+std::vector<Diagnostic> find_mistakes(const PolicyReading &reading, const Observer &observer, Means means);
+
+// What a check looks at: the policy and this host, or its text alone, for another host (a machine that builds a system).
+enum class CheckScope { host, policy_only };
+
+// What came of a check.
+struct CheckReport {
+    std::vector<Diagnostic> errors;
+    std::vector<Diagnostic> warnings;
+    Unverified unverified;
+    std::size_t entries = 0; // of `users`
+    bool enabled = false;
+    std::string idle; // idle_defaults (admin/diagnose/explain.hpp)
+};
+
+// Of the policy of this host, or of a draft, read alone from a file that need not be trusted. Each part is judged as far as it can be,
+// whatever is wrong with the others. Throws only what keeps the policy from being judged.
+CheckReport check_policy(const std::optional<std::string> &draft, CheckScope scope = CheckScope::host);
+
+// Of a valid policy.
+std::string to_text(const CheckReport &report);
+// What `check --json` prints (docs/policy.md), but for the version of its form (print_json).
+nlohmann::json to_json(const CheckReport &report);
+
+// The command: throws PolicyError with everything that is wrong. Warnings go to `warnings`, the rest to `out`; with `json` all goes there.
+void run_check(const std::optional<std::string> &draft, CheckScope scope, bool json, std::ostream &out, std::ostream &warnings);
+
+// --- pi-agentctl doctor: every way around the wrapper, every reason why a start would fail, and whether the sandbox holds.
+
+struct DoctorOptions {
+    std::optional<std::string> user; // whose session tries the sandbox; without one the first who has a root
+    bool attack = false;             // print every probe with its answer, not only the wrong ones
+    bool json = false;
+};
+
+// Throws Failure(unavailable) when anything is not as it is to be, Failure(denied) unless it is root's.
+void run_doctor(const DoctorOptions &options, std::ostream &out);
+
+// --- A real session on this host, whose program tries what the sandbox is to refuse: for pi-agentctl doctor, and the end of apply.
+
+struct CanaryAnswer {
+    std::string what, expected, seen;
+    bool right = false;
+};
+
+// What a canary found.
+struct CanaryReport {
+    SandboxMethod method = SandboxMethod::systemd;
+    std::string user;                  // empty: nobody of the policy could be taken
+    std::string directory;             // where it was started
+    std::vector<CanaryAnswer> answers; // none: no session came about
+    std::vector<std::string> said;     // by pi, a line each
+    int status = 0;                    // of pi
+    [[nodiscard]] std::vector<CanaryAnswer> wrong() const;
+    [[nodiscard]] bool is_good() const;
+};
+
+// Starts `pi --pi-agent-canary` as `name`, or as the first user of the policy who has a usable root, in such a root: by the very path of a
+// session, through sudo; by root. The answers come through processes of that user, and are recorded as the user's word. Throws Failure.
+CanaryReport run_canary(const Policy &policy, const Observer &observer, const std::optional<std::string> &name);
+
+// The same as the first user of the policy for whom `can_try` is true and whose session comes about: what keeps one user from starting (a
+// broken configuration) says nothing of the sandbox. After a few it gives up, and reports the first.
+using CanTry = std::function<bool(const Account &user, const AccessRules &rules)>;
+CanaryReport try_sandbox(const Policy &policy, const Observer &observer, const CanTry &can_try);
+
+// "the sandbox (systemd) was tried as alice in /srv/app: all 93 probes passed".
+std::string to_text(const CanaryReport &report);
+nlohmann::json to_json(const CanaryReport &report);
+
+// Users of the policy by name, members of groups as of now; each once.
+std::vector<std::string> users_of(const Policy &policy);
 
 } // namespace pi_agent

@@ -6,23 +6,38 @@
 #include "admin/host/agent_binary.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/decide/decision.hpp"
-#include "common/host/account.hpp"
+#include "common/base/text.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
 #include "common/policy/policy_sources.hpp"
-#include "runner/plan/host_view.hpp"
+#include "runner/plan/limits.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/method/method_program.hpp"
+#include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/view/root_tree.hpp"
 
+#include <cerrno>
 #include <fmt/format.h>
+#include <map>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace pi_agent {
 
 namespace {
+
+// Reports what keeps `task` from its end. False when something does.
+template <typename Task>
+bool report(const Position &where, const char *key, const char *remedy, Problems &problems, const Task &task)
+{
+    try {
+        task();
+        return true;
+    } catch (const Failure &failure) {
+        problems.add(where, key, failure.what(), remedy);
+        return false;
+    }
+}
 
 void check_roots(const UserEntry &entry, const Account &user, const Observer &observer, Problems &problems, Unverified &unverified)
 {
@@ -82,11 +97,7 @@ void check_env_files(const Policy &policy, const Observer &observer, Problems &p
             unverified.push_back(file.path + " (" + to_string(file.where) + "): only root can read it");
             continue;
         }
-        try {
-            read_managed_env_files({file});
-        } catch (const Failure &failure) {
-            problems.add(file.where, "env_files", failure.what(), "correct it, or take it out of the list");
-        }
+        report(file.where, "env_files", "correct it, or take it out of the list", problems, [&] { read_managed_env_files({file}); });
     }
 }
 
@@ -97,20 +108,67 @@ void check_view(const Policy &policy, const Observer &observer, Problems &proble
             unverified.push_back("view_paths (" + to_string(policy.view_paths.front().where) + "): only root can look at them");
         return;
     }
-    for (const auto &shown : policy.view_paths) {
-        try {
-            require_can_be_shown(policy, shown);
-        } catch (const Failure &failure) {
-            problems.add(shown.where, "view_paths", failure.what(), "correct it, or take it out of the list");
-        }
-    }
+    for (const auto &shown : policy.view_paths)
+        report(shown.where, "view_paths", "correct it, or take it out of the list", problems, [&] { require_can_be_shown(policy, shown); });
     if (problems.has("agent") || problems.has("agent.binary")) return; // what is wrong with it is told
-    try {
+    report(policy.agent.binary_where, "agent.binary", "install the agent elsewhere, or correct it", problems, [&] {
         auto without_paths = policy;
         without_paths.view_paths.clear();
         plan_host_view(without_paths);
-    } catch (const Failure &failure) {
-        problems.add(policy.agent.binary_where, "agent.binary", failure.what(), "install the agent elsewhere, or correct it");
+    });
+}
+
+struct AgentOfUser {
+    std::string account, key;
+    Position where;
+};
+
+// An entry of the user's own counts before those of groups. Where groups contradict each other it is the first: the user is told at a
+// start.
+std::map<std::string, AgentOfUser> agents_of_users(const Policy &policy)
+{
+    std::map<std::string, AgentOfUser> agents;
+    const auto add = [&](const std::string &user, const UserEntry &entry) {
+        agents.emplace(user, AgentOfUser{agent_account_name(policy, user, entry.run_as), entry_key(entry), entry.where});
+    };
+    for (const auto &entry : policy.users)
+        if (!entry.is_group) add(entry.name, entry);
+    for (const auto &entry : policy.users)
+        if (entry.is_group)
+            for (const auto &member : group_members(entry.name))
+                if (is_plain_name(member) && !is_agent_account(policy, member)) add(member, entry);
+    return agents;
+}
+
+void check_owner(const std::string &path, const std::string &user, const AgentOfUser &agent, const struct stat &facts, Problems &problems)
+{
+    if (facts.st_uid == 0) return; // only begun: the next start goes on with it
+    const auto account = find_account(agent.account);
+    if (account && account->uid == Uid(facts.st_uid) && account->gid == Gid(facts.st_gid)) return;
+    problems.add(
+        agent.where, agent.key,
+        fmt::format("{} belongs to {}, but by the policy the agent of {} runs as {}{}, which could not use it", path,
+                    escape_for_display(name_or_number(Uid(facts.st_uid))), user, agent.account,
+                    account ? "" : " (an account that does not exist yet)"),
+        fmt::format("keep the account (run_as, agent.accounts), or begin with an empty home: sudo pi-agentctl state reset --user {0} "
+                    "(before that, sudo pi-agentctl state export --user {0} DIRECTORY copies the agent's sessions)",
+                    user));
+}
+
+// Reports each user whose next start would find the agent's home in other hands: after a change of agent.accounts, agent.user or run_as.
+void check_homes(const Policy &policy, Problems &problems, Unverified &unverified)
+{
+    for (const auto &[user, agent] : agents_of_users(policy)) {
+        const std::string path = policy.agent.state_dir + "/users/" + user + "/home"; // all but the last is root's
+        struct stat facts {};
+        if (::lstat(path.c_str(), &facts) == 0) {
+            check_owner(path, user, agent, facts, problems);
+        } else if (errno == EACCES) {
+            unverified.push_back("whose the agents' homes are: only root can look into " + policy.agent.state_dir);
+            return;
+        } else if (errno != ENOENT && errno != ENOTDIR) {
+            problems.add(agent.where, agent.key, SystemFailure(errno, "examining " + path).what(), "");
+        }
     }
 }
 
@@ -124,6 +182,43 @@ void check_accounts(Policy policy, Means means, Problems &problems, Unverified &
     });
     check_agent_accounts(policy, needed_agent_accounts(policy, group_members), problems);
     if (means != Means::later) check_homes(policy, problems, unverified);
+}
+
+constexpr const char *method_key = "sandbox.method";
+
+bool check_programs(const SandboxPolicy &sandbox, Problems &problems)
+{
+    bool all_there = true;
+    for (const auto &program : programs_of(sandbox.method)) {
+        const bool is_there = report(sandbox.where, method_key, "", problems, [&] {
+            if (const auto problem = problem_of_program(sandbox.method, program)) throw Failure(ExitStatus::unavailable, *problem);
+        });
+        all_there = all_there && is_there;
+    }
+    return all_there;
+}
+
+void require_running(const AsRoot &root, const SandboxPolicy &sandbox)
+{
+    if (has_unit(sandbox.method)) systemd_features(SystemdBus::version_for_anybody());
+    if (sandbox.method == SandboxMethod::bwrap) require_bwrap(root);
+    if (sandbox.method == SandboxMethod::docker) require_docker(root, sandbox);
+}
+
+// The same look as at the beginning of each start, without one.
+void check_method(const Policy &policy, const Observer &observer, Means means, Problems &problems, Unverified &unverified)
+{
+    const auto &sandbox = policy.sandbox;
+    if (problems.has_within("sandbox")) return; // which method it is to be is not known
+    const bool has_programs = check_programs(sandbox, problems);
+    if (means == Means::installed || !has_programs) return;
+    if (!observer.root()) {
+        unverified.push_back(fmt::format("{} ({}): only root can ask for all that it needs", method_key, to_string(sandbox.method)));
+        return;
+    }
+    report(sandbox.where, method_key, "", problems, [&] { require_running(*observer.root(), sandbox); });
+    if (sandbox.method != SandboxMethod::bwrap || problems.has_within("network")) return;
+    report(policy.network.where, "network", "", problems, [&] { require_bwrap_network(*observer.root(), policy.network); });
 }
 
 } // namespace

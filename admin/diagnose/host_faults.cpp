@@ -6,19 +6,14 @@
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_load.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/kernel/installed_tools.hpp"
-#include "runner/root/mount/id_map.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/file_lock.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_list.hpp"
+#include "runner/root/session/state_directory.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
@@ -33,21 +28,12 @@
 #include <sys/vfs.h>
 #include <thread>
 #include <tuple>
-#include <unistd.h>
 
 namespace pi_agent {
 
 namespace {
 
 constexpr const char *apply = "sudo pi-agentctl apply";
-
-bool is_same_file(const std::string &one, const std::string &other)
-{
-    struct stat first {};
-    struct stat second {};
-    return stat(one.c_str(), &first) == 0 && stat(other.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
-           first.st_ino == second.st_ino;
-}
 
 std::optional<std::string> control_group_of(const std::string &pid)
 {
@@ -131,7 +117,7 @@ void find_state_faults(const Policy &policy, const AgentsOfUsers &agents, Faults
     const std::string users = policy.agent.state_dir + "/users";
     if (find_state_fault(policy.agent.state_dir, false, faults) || find_state_fault(users, true, faults)) return;
     for (const auto &entry : agents) {
-        const std::string own = users + "/" + entry.first.name;
+        const std::string own = users + "/" + entry.user.name;
         if (find_state_fault(own, true, faults)) continue;
         for (const char *part : {"/meta", "/home", "/staging"})
             find_state_fault(own + part, true, faults);
@@ -139,6 +125,14 @@ void find_state_faults(const Policy &policy, const AgentsOfUsers &agents, Faults
 }
 
 } // namespace
+
+bool is_same_file(const std::string &one, const std::string &other)
+{
+    struct stat first {};
+    struct stat second {};
+    return stat(one.c_str(), &first) == 0 && stat(other.c_str(), &second) == 0 && first.st_dev == second.st_dev &&
+           first.st_ino == second.st_ino;
+}
 
 Faults find_open_programs(const AsRoot &root, const Policy &policy)
 {
@@ -189,8 +183,7 @@ Faults find_changed_files()
                              build::canary_path, build::podman_door_path, build::docker_door_path}) {
         try {
             const auto file = open_trusted(path, O_PATH, "program of pi-agent");
-            struct stat facts {};
-            if (fstat(file.get(), &facts) != 0) throw_errno(std::string("examining ") + path);
+            const struct stat facts = examine(file, std::string("examining ") + path);
             if ((facts.st_mode & (S_ISUID | S_ISGID)) != 0)
                 faults.push_back(
                     {"own-files", std::string(path) + " is setuid or setgid, and no program of pi-agent is", "install pi-agent again"});
@@ -206,7 +199,7 @@ Faults find_account_faults(const AgentsOfUsers &agents)
     Faults faults;
     std::map<std::string, std::vector<std::string>> users; // by account
     std::map<std::string, Uid> uids;
-    for (const auto &[user, agent] : agents) {
+    for (const auto &[user, agent, rules] : agents) {
         users[agent.name].push_back(user.name);
         uids.emplace(agent.name, agent.uid);
     }
@@ -239,13 +232,10 @@ Faults find_file_system_faults(const AsRoot &root, const Policy &policy, const A
 {
     Faults faults;
     find_state_faults(policy, agents, faults);
-    for (const auto &[user, agent] : agents) {
-        const auto access = find_access_rules(policy, user, policy_path);
-        const auto *rules = std::get_if<AccessRules>(&access);
-        if (rules == nullptr) continue;
-        for (const auto &link : observer.links_out(policy, *rules, user))
+    for (const auto &[user, agent, rules] : agents) {
+        for (const auto &link : observer.links_out(policy, rules, user))
             faults.push_back({"link", "a start of " + user.name + " leaves out " + link, "ask " + user.name + " to do so"});
-        for (const auto &finding : observer.resolve_roots(*rules, user)) {
+        for (const auto &finding : observer.resolve_roots(rules, user)) {
             if (finding.kind != Finding::Kind::usable) continue; // check has said so
             const auto problem = problem_of_root_mapping(root, finding.text, user, agent);
             if (!problem.empty())

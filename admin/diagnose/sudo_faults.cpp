@@ -2,12 +2,10 @@
 #include "admin/diagnose/faults.hpp"
 
 #include "admin/host/root_files.hpp"
-#include "admin/host/sudoers.hpp"
 #include "admin/programs/program.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_load.hpp"
 
 #include <algorithm>
 #include <fnmatch.h>
@@ -210,8 +208,7 @@ Faults find_sudo_faults(const AsRoot &root, const Policy &policy, const std::vec
             run_program({"cvtsudoers", "-e", "-M", "-f", "json", "-m", "user=" + user + ",host=" + host_name(), main_sudoers_of(sudo)});
         if (result.status != 0)
             throw Failure(ExitStatus::unavailable, "cvtsudoers cannot read the sudo configuration: " + one_line(result.output));
-        for (auto &fault : judge_sudoers(result.output, user, build::runner_path, sudo))
-            faults.push_back(std::move(fault));
+        add(faults, judge_sudoers(result.output, user, build::runner_path, sudo));
     }
     return faults;
 }

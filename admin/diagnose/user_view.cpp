@@ -6,7 +6,7 @@
 #include "common/decide/user_paths.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
-#include "runner/as_user/home_directories.hpp"
+#include "runner/as_user/project.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/answer.hpp"
@@ -67,23 +67,17 @@ std::vector<Finding> ask_in_child(const AsRoot &root, const Account &user, const
         for (const auto &question : questions) {
             const auto finding = question();
             Encoder answer;
-            answer.number(static_cast<std::uint64_t>(finding.kind))
-                .text(finding.text)
-                .number(finding.mount)
-                .text(finding.file_system_problem);
-            send_answer(channel, answer.bytes());
+            answer.number(finding.kind == Finding::Kind::usable ? 1 : 0).text(finding.text);
+            send_answer(channel, answer.number(finding.mount).text(finding.file_system_problem).bytes());
         }
     });
     std::vector<Finding> findings;
     while (findings.size() < questions.size()) {
         const auto packet = child.receive();
         Decoder answer(packet.bytes);
-        const bool usable = answer.number() == static_cast<std::uint64_t>(Finding::Kind::usable);
-        Finding finding{usable ? Finding::Kind::usable : Finding::Kind::unusable, answer.text()};
-        finding.mount = answer.number();
-        finding.file_system_problem = answer.text();
+        const auto kind = answer.number() == 1 ? Finding::Kind::usable : Finding::Kind::unusable;
+        findings.push_back({kind, answer.text(), answer.number(), answer.text()});
         answer.end();
-        findings.push_back(std::move(finding));
     }
     return findings;
 }

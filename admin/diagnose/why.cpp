@@ -1,23 +1,20 @@
 // Says which rule lets a path be seen or written, and which hides it: `pi-agentctl why`.
-#include "admin/diagnose/why.hpp"
-
 #include "admin/diagnose/explain.hpp"
-#include "admin/programs/user_program.hpp"
+
+#include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/toolchains.hpp"
-#include "runner/as_agent/places.hpp"
+#include "runner/inside/canary.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <filesystem>
 #include <sstream>
 #include <sys/stat.h>
@@ -27,7 +24,7 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int patience_seconds = 120;
+constexpr int answer_patience_seconds = 120;
 constexpr std::size_t paths_limit = 1000; // they are arguments
 
 std::string normal_path(const std::string &path, const std::string &directory)
@@ -59,17 +56,9 @@ std::vector<PathAccess> ask(const Observer &observer, const Account &user, const
     std::vector<std::string> command = {"env", "--chdir=" + directory,      build::wrapper_path, "--pi-agent-shell",
                                         "-c",  "exec \"$0\" --look \"$@\"", build::canary_path};
     command.insert(command.end(), paths.begin(), paths.end());
-    const auto result = observer.root() ? run_as_user(*observer.root(), user, command, patience_seconds, NewPrivileges::allowed)
-                                        : run_program_apart(command, patience_seconds);
+    const auto result = observer.root() ? run_as_user(*observer.root(), user, command, answer_patience_seconds, NewPrivileges::allowed)
+                                        : run_program_apart(command, answer_patience_seconds);
     return read_answers(result.output, paths.size());
-}
-
-// By who asks: a user sees less than the agent may be shown, and nothing is concluded from that.
-OnHost look_on_host(const std::string &path)
-{
-    struct stat facts {};
-    if (lstat(path.c_str(), &facts) != 0) return errno == ENOENT || errno == ENOTDIR ? OnHost::nothing : OnHost::unknown;
-    return S_ISDIR(facts.st_mode) ? OnHost::directory : OnHost::other;
 }
 
 std::string verdict(const PathAccess &access)
@@ -82,74 +71,35 @@ std::string verdict(const PathAccess &access)
     return may.empty() ? "may not be read, written or executed" : may;
 }
 
-} // namespace
+// What the host has at a path, or where links lead from there inside, as far as who asks can see.
+enum class OnHost { unknown, nothing, directory, other };
 
-void run_why(const WhyOptions &options, std::ostream &out)
+// By who asks: a user sees less than the agent may be shown, and nothing is concluded from that.
+OnHost look_on_host(const std::string &path)
 {
-    const auto observer = Observer::self();
-    const auto user = account_to_explain(options.user, observer);
-    if (!observer.can_look_for(user)) throw Failure(ExitStatus::denied, "only root can ask for another user; try it with sudo");
-    if (options.user && !options.directory) throw Failure(ExitStatus::usage, "say in which of the user's directories: --cwd DIRECTORY");
-    if (options.paths.size() > paths_limit) throw Failure(ExitStatus::usage, fmt::format("at most {} paths at once", paths_limit));
-    const auto policy = load_policy(policy_path);
-    const auto explanation = explain(policy, policy_path, observer, user, options.directory.value_or("."));
-    if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);
-    const auto &directory = *explanation.directory;
-    if (!directory.allowed.value_or(true)) throw Failure(ExitStatus::denied, escape_for_display(directory.path) + ": " + directory.text);
-    // Where the session begins, by its own names (projects.paths: alias).
-    const std::string inside =
-        shown_root(policy, explanation) + directory.path.substr(std::min(directory.text.size(), directory.path.size()));
-    std::vector<std::string> paths;
-    for (const auto &path : options.paths)
-        paths.push_back(normal_path(path, inside));
-    const auto answers = ask(observer, user, directory.path, paths);
-    auto json = nlohmann::json::array();
-    for (std::size_t index = 0; index < paths.size(); ++index) {
-        const auto &access = answers[index];
-        const auto reason =
-            reason_for(paths[index], access, look_on_host(access.leads_to.empty() ? paths[index] : access.leads_to), policy, explanation);
-        const std::string where = reason.where.line > 0 ? to_string(reason.where) : "";
-        if (options.json) {
-            json.push_back({{"path", paths[index]},
-                            {"exists", access.exists},
-                            {"read", access.read},
-                            {"write", access.write},
-                            {"execute", access.execute},
-                            {"mount", access.mount},
-                            {"rule", reason.rule},
-                            {"key", reason.key},
-                            {"where", where}});
-            continue;
-        }
-        out << fmt::format("{}: {}\n  rule:      {}{}\n  to change: {}\n", escape_for_display(paths[index]), verdict(access), reason.rule,
-                           where.empty() ? "" : " (" + where + ")", reason.key.empty() ? "no key of the policy does" : reason.key);
-    }
-    if (options.json) print_json({{"user", user.name}, {"directory", directory.path}, {"paths", json}}, out);
+    struct stat facts {};
+    if (lstat(path.c_str(), &facts) != 0) return errno == ENOENT || errno == ENOTDIR ? OnHost::nothing : OnHost::unknown;
+    return S_ISDIR(facts.st_mode) ? OnHost::directory : OnHost::other;
 }
 
-namespace {
+struct Reason {
+    std::string rule; // "in the project's root /srv/app"
+    std::string key;  // of the policy: "projects.protect"; empty when no key changes it
+    Position where;   // of what the policy says, when it says something
+};
 
 constexpr const char *hidden_homes = "homes are hidden, but for what a root or a toolchain names";
 constexpr const char *hidden_host = "nothing of the host is shown but what a rule names";
 
-struct Place {
+struct RuledPlace {
     std::string path;
     Reason reason;
 };
 
-void add_home_directories(const HomeDirectories &list, const char *rule, const char *key, const std::string &home,
-                          const std::string &agent_home, bool at_own_path, std::vector<Place> &places)
+std::vector<RuledPlace> places_of(const Explanation &explanation)
 {
-    for (const auto &directory : list.paths) {
-        const Reason reason{rule, key, directory.where};
-        if (at_own_path) places.push_back({join_path(home, directory.path), reason});
-        places.push_back({join_path(agent_home, place_in_agent_home(directory.path)), reason});
-    }
-}
-
-std::vector<Place> places_of(const Policy &policy, const Explanation &explanation)
-{
-    std::vector<Place> places;
+    const auto &policy = explanation.policy;
+    std::vector<RuledPlace> places;
     const auto add = [&](const std::string &path, const std::string &rule, const std::string &key, const Position &where = {}) {
         places.push_back({path, {rule, key, where}});
     };
@@ -173,20 +123,23 @@ std::vector<Place> places_of(const Policy &policy, const Explanation &explanatio
         add(path.path, "shown besides, read-only", "view_paths", path.where);
     if (const auto *view = std::get_if<HostView>(&explanation.shown))
         for (const auto &tree : view->trees)
-            if (std::none_of(places.begin(), places.end(), [&](const Place &place) { return place.path == tree; }))
+            if (std::none_of(places.begin(), places.end(), [&](const RuledPlace &place) { return place.path == tree; }))
                 add(tree, "the agent's program, or what certificates lead to, read-only", "agent.binary");
     add(explanation.home, "the agent's home, kept from session to session", "");
-    add_home_directories(policy.toolchains.readable, "a toolchain of the user's, read-only", "toolchains.readable", explanation.user.home,
-                         explanation.home, true, places);
-    add_home_directories(policy.toolchains.caches, "a copy of the user's cache; what changes in it ends with the session",
-                         "toolchains.caches", explanation.user.home, explanation.home, false, places);
+    for (const auto &[path, where, is_directory] : policy.toolchains.readable.paths)
+        for (const auto &shown : {join_path(explanation.user.home, path), join_path(explanation.home, place_in_agent_home(path))})
+            add(shown, "a toolchain of the user's, read-only", "toolchains.readable", where);
+    for (const auto &[path, where, is_directory] : policy.toolchains.caches.paths)
+        add(join_path(explanation.home, place_in_agent_home(path)), "a copy of the user's cache; what changes in it ends with the session",
+            "toolchains.caches", where);
     return places;
 }
 
 // Inside the project.
-Reason reason_in_project(const std::string &path, const std::string &root, const PathAccess &access, const Policy &policy,
-                         const Position &where)
+Reason reason_in_project(const std::string &path, const std::string &root, const PathAccess &access, const Explanation &explanation)
 {
+    const auto &policy = explanation.policy;
+    const auto &where = explanation.directory->where;
     const std::string below = path == root ? "" : path.substr(root.size() + 1);
     const auto masks = std::find_if(policy.projects.mask.begin(), policy.projects.mask.end(), [&](const PolicyPath &pattern) {
         for (std::string part = below; !part.empty(); part.resize(part.find('/') == std::string::npos ? 0 : part.rfind('/')))
@@ -197,8 +150,9 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
         return {"the administrator keeps it from agents (" + masks->path + ")", "projects.mask", masks->where};
     if (access.exists && !access.write && access.read_only) {
         const std::string busy = "; while a session runs nobody outside can replace it either (\"Device or resource busy\")";
-        if (!policy.projects.protect) return {"git runs things from there for the user, so it is read-only" + busy, "projects.protect", {}};
-        return {"the policy protects it, read-only" + busy, "projects.protect", {}};
+        const char *rule =
+            policy.projects.protect ? "the policy protects it, read-only" : "git runs things from there for the user, so it is read-only";
+        return {rule + busy, "projects.protect", {}};
     }
     if (!access.exists && policy.projects.scope == ProjectScope::project)
         return {"of the root " + escape_for_display(root) + " a session shows the repository alone", "projects.scope", where};
@@ -207,17 +161,14 @@ Reason reason_in_project(const std::string &path, const std::string &root, const
     return {granted, "", where};
 }
 
-} // namespace
-
-std::string shown_root(const Policy &policy, const Explanation &explanation)
+// Where a session shows the project's root of `explanation.directory`; empty where that is not allowed.
+std::string shown_root(const Explanation &explanation)
 {
     const auto &directory = explanation.directory;
     if (!directory || !directory->allowed.value_or(false)) return "";
-    if (policy.projects.paths == ProjectPaths::host) return directory->text;
+    if (explanation.policy.projects.paths == ProjectPaths::host) return directory->text;
     return explanation.home + "/" + alias_directory + "/" + alias_of(directory->text);
 }
-
-namespace {
 
 // What would show something of a home. Programs in hidden directories are for `toolchains`; a root is a directory of projects.
 Reason reason_in_homes(const std::string &path, OnHost on_host, const Explanation &explanation)
@@ -237,27 +188,69 @@ Reason reason_in_homes(const std::string &path, OnHost on_host, const Explanatio
     return {hidden_homes, below[0] == '.' ? "toolchains.readable" : roots + ", or of programs toolchains.readable", {}};
 }
 
-} // namespace
-
-Reason reason_for(const std::string &path, const PathAccess &access, OnHost on_host, const Policy &policy, const Explanation &explanation)
+// `path` is absolute and normal, as the session sees it. No key is named that `check` would refuse there.
+Reason reason_for(const std::string &path, const PathAccess &access, OnHost on_host, const Explanation &explanation)
 {
     if (!access.leads_to.empty()) {
-        const auto beyond = reason_for(access.leads_to, PathAccess{}, on_host, policy, explanation);
+        const auto beyond = reason_for(access.leads_to, PathAccess{}, on_host, explanation);
         return {std::string(access.exists ? "a symbolic link, which" : "a symbolic link on the way") + " leads to " +
                     escape_for_display(access.leads_to) + ": " + beyond.rule,
                 beyond.key, beyond.where};
     }
-    const auto places = places_of(policy, explanation);
-    const Place *innermost = &places.front();
+    const auto places = places_of(explanation);
+    const RuledPlace *innermost = &places.front();
     for (const auto &place : places)
         if (is_within(path, place.path) && place.path.size() >= innermost->path.size()) innermost = &place;
-    const std::string root = shown_root(policy, explanation);
+    const std::string root = shown_root(explanation);
     if (!root.empty() && is_within(path, root) && root.size() >= innermost->path.size())
-        return reason_in_project(path, root, access, policy, explanation.directory->where);
+        return reason_in_project(path, root, access, explanation);
     if (!access.exists && on_host == OnHost::nothing) return {"nothing is there on the host either", "", {}};
     if (innermost->reason.rule == hidden_homes) return reason_in_homes(path, on_host, explanation);
     if (innermost->reason.rule == hidden_host && problem_of_view_path(path)) return {hidden_host, "", {}};
     return innermost->reason;
+}
+
+} // namespace
+
+void run_why(const WhyOptions &options, std::ostream &out)
+{
+    const auto observer = Observer::self();
+    const auto user = account_to_explain(options.user, observer);
+    if (!observer.can_look_for(user)) throw Failure(ExitStatus::denied, "only root can ask for another user; try it with sudo");
+    if (options.user && !options.directory) throw Failure(ExitStatus::usage, "say in which of the user's directories: --cwd DIRECTORY");
+    if (options.paths.size() > paths_limit) throw Failure(ExitStatus::usage, fmt::format("at most {} paths at once", paths_limit));
+    const auto explanation = explain(load_policy(policy_path), policy_path, observer, user, options.directory.value_or("."));
+    if (const auto *refused = std::get_if<NotAuthorised>(&explanation.access)) throw Failure(ExitStatus::denied, refused->text);
+    const auto &directory = *explanation.directory;
+    if (!directory.allowed.value_or(true)) throw Failure(ExitStatus::denied, escape_for_display(directory.path) + ": " + directory.text);
+    // Where the session begins, by its own names (projects.paths: alias).
+    const std::string inside = shown_root(explanation) + directory.path.substr(std::min(directory.text.size(), directory.path.size()));
+    std::vector<std::string> paths;
+    for (const auto &path : options.paths)
+        paths.push_back(normal_path(path, inside));
+    const auto answers = ask(observer, user, directory.path, paths);
+    auto json = nlohmann::json::array();
+    for (std::size_t index = 0; index < paths.size(); ++index) {
+        const auto &access = answers[index];
+        const auto reason =
+            reason_for(paths[index], access, look_on_host(access.leads_to.empty() ? paths[index] : access.leads_to), explanation);
+        const std::string where = reason.where.line > 0 ? to_string(reason.where) : "";
+        if (options.json) {
+            json.push_back({{"path", paths[index]},
+                            {"exists", access.exists},
+                            {"read", access.read},
+                            {"write", access.write},
+                            {"execute", access.execute},
+                            {"mount", access.mount},
+                            {"rule", reason.rule},
+                            {"key", reason.key},
+                            {"where", where}});
+            continue;
+        }
+        out << fmt::format("{}: {}\n  rule:      {}{}\n  to change: {}\n", escape_for_display(paths[index]), verdict(access), reason.rule,
+                           where.empty() ? "" : " (" + where + ")", reason.key.empty() ? "no key of the policy does" : reason.key);
+    }
+    if (options.json) print_json({{"user", user.name}, {"directory", directory.path}, {"paths", json}}, out);
 }
 
 } // namespace pi_agent

@@ -2,6 +2,7 @@
 #include "admin/host/accounts.hpp"
 
 #include "admin/programs/program.hpp"
+#include "common/base/text.hpp"
 #include "common/decide/decision.hpp"
 #include "common/host/remedy.hpp"
 
@@ -9,7 +10,6 @@
 #include <fmt/format.h>
 #include <grp.h>
 #include <pwd.h>
-#include <set>
 
 namespace pi_agent {
 
@@ -22,14 +22,10 @@ bool is_member(const Account &account, Gid group) noexcept
 
 // What systemd-sysusers takes as a name: no dot, at most 31 bytes.
 constexpr std::size_t creatable_length = 31;
-bool is_creatable(const std::string &name) noexcept
-{
-    return name.size() <= creatable_length && name.find('.') == std::string::npos;
-}
 
 void check_can_be_made(const AgentAccount &agent, Problems &problems)
 {
-    if (is_creatable(agent.name)) return;
+    if (agent.name.size() <= creatable_length && agent.name.find('.') == std::string::npos) return;
     const std::string remedy = agent.user.empty() ? "name another account"
                                                   : fmt::format("give {} an entry of their own with another name (run_as: {})", agent.user,
                                                                 creatable_name(agent.name));
@@ -55,19 +51,18 @@ std::vector<Account> policy_users(const Policy &policy, const MembersOf &members
 void check_account(const Policy &policy, const AgentAccount &agent, const Account &account, const std::vector<Account> &users,
                    Problems &problems)
 {
-    const auto refuse = [&](const std::string &problem) {
-        problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " " + problem, "name another account");
+    const auto refuse = [&](const std::string &problem, const std::string &other_remedy = {}) {
+        problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " " + problem,
+                     other_remedy + "name another account");
     };
     if (account.uid == Uid(0)) refuse("is root under another name (uid 0)");
     for (const auto &user : users) {
         if (user.uid == account.uid) refuse("has the uid of " + quote(user.name) + ", a user of this policy");
         if (is_member(account, user.gid)) refuse("is in the primary group of " + quote(user.name) + ", a user of this policy");
     }
-    for (const auto &group : forbidden_groups_of(policy, account)) {
-        problems.add(agent.where, agent.key, "the agent's account " + quote(agent.name) + " is in the group " + quote(group),
-                     command_about(agent.name, {"gpasswd", "-d", agent.name, group}, "take it out of the group") +
-                         ", or name another account");
-    }
+    for (const auto &group : forbidden_groups_of(policy, account))
+        refuse("is in the group " + quote(group),
+               command_about(agent.name, {"gpasswd", "-d", agent.name, group}, "take it out of the group") + ", or ");
 }
 
 void check_program_stays_hidden(const Policy &policy, const std::vector<Account> &users, Problems &problems)
@@ -88,11 +83,10 @@ void add_unique(std::vector<AgentAccount> &accounts, AgentAccount account)
 {
     const auto same = [&account](const AgentAccount &other) { return other.name == account.name; };
     const auto found = std::find_if(accounts.begin(), accounts.end(), same);
-    if (found == accounts.end()) {
+    if (found == accounts.end())
         accounts.push_back(std::move(account));
-    } else if (found->user != account.user) {
+    else if (found->user != account.user)
         found->user.clear();
-    }
 }
 
 } // namespace
@@ -111,10 +105,9 @@ std::vector<std::string> group_members(const std::string &group_name)
     const auto gid = group->gr_gid;
     for (char **member = group->gr_mem; *member != nullptr; ++member)
         names.insert(*member);
-    ::setpwent();                              // NOLINT(concurrency-mt-unsafe)
-    while (const auto *entry = ::getpwent()) { // NOLINT(concurrency-mt-unsafe)
+    ::setpwent();                            // NOLINT(concurrency-mt-unsafe)
+    while (const auto *entry = ::getpwent()) // NOLINT(concurrency-mt-unsafe)
         if (entry->pw_gid == gid) names.insert(entry->pw_name);
-    }
     ::endpwent(); // NOLINT(concurrency-mt-unsafe)
     return {names.begin(), names.end()};
 }
@@ -127,9 +120,8 @@ std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const Memb
     if (!per_user && !std::all_of(policy.users.begin(), policy.users.end(), is_named))
         accounts.push_back({policy.agent.user, "", policy.agent.where, "agent.user"});
     std::set<std::string> own_entries;
-    for (const auto &entry : policy.users) {
+    for (const auto &entry : policy.users)
         if (!entry.is_group) own_entries.insert(entry.name);
-    }
     for (const auto &entry : policy.users) {
         const auto key = entry_key(entry);
         if (!entry.is_group) {
@@ -152,10 +144,9 @@ std::vector<AgentAccount> needed_agent_accounts(const Policy &policy, const Memb
 
 void check_agent_accounts(const Policy &policy, const std::vector<AgentAccount> &needed, Problems &problems)
 {
-    if (is_privileged_group(policy.agent.group)) {
+    if (is_privileged_group(policy.agent.group))
         problems.add(policy.agent.where, "agent.group", quote(policy.agent.group) + " is a group of administrators",
                      "use a group of its own");
-    }
     const auto users = policy_users(policy, group_members);
     for (const auto &agent : needed) {
         if (const auto account = find_account(agent.name))
@@ -173,11 +164,10 @@ MissingAccounts find_missing(const Policy &policy, const std::vector<AgentAccoun
     missing.group = !group.has_value();
     for (const auto &agent : needed) {
         const auto account = find_account(agent.name);
-        if (!account) {
+        if (!account)
             missing.accounts.push_back(agent);
-        } else if (!group || !is_member(*account, *group)) {
+        else if (!group || !is_member(*account, *group))
             missing.members.push_back(agent.name);
-        }
     }
     return missing;
 }
@@ -211,13 +201,11 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
     };
     if (missing.group)
         want(policy.agent.where, "agent.group", "there is no group " + policy.agent.group, "create the group " + policy.agent.group);
-    for (const auto &agent : missing.accounts) {
+    for (const auto &agent : missing.accounts)
         want(agent.where, agent.key, "there is no account " + agent.name, "create the account " + agent.name);
-    }
-    for (const auto &member : missing.members) {
+    for (const auto &member : missing.members)
         want(policy.agent.where, "agent.group", "the account " + member + " is not in the group " + policy.agent.group,
              "add the account " + member + " to the group " + policy.agent.group);
-    }
     problems.throw_if_any();
     if (orders.empty()) return;
     const auto create = [&] {
@@ -232,10 +220,9 @@ void create_accounts(const AsRoot & /*root*/, const Policy &policy, const std::v
         });
     if (changes.dry_run()) return;
     const auto left = find_missing(policy, needed);
-    if (left.group || !left.accounts.empty() || !left.members.empty()) {
+    if (left.group || !left.accounts.empty() || !left.members.empty())
         throw Failure(ExitStatus::system_failure, "systemd-sysusers reported success, but an account or membership is still missing: run "
                                                   "'pi-agentctl apply' again, or create it yourself");
-    }
 }
 
 } // namespace pi_agent

@@ -1,27 +1,22 @@
-// Where the agent is installed, and whether npm put it there for all.
+// Looking at the agent's program and at what npm installed for everybody, and closing the way to it.
 #include "admin/host/agent_binary.hpp"
 
-#include "admin/host/hidden_places.hpp"
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
+#include "common/base/text.hpp"
 #include "common/host/account.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <climits>
 #include <fcntl.h>
-#include <optional>
-#include <set>
-#include <sys/stat.h>
+#include <filesystem>
+#include <system_error>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 namespace pi_agent {
 
@@ -31,19 +26,15 @@ constexpr mode_t hidden_mode = 0750;
 constexpr mode_t open_mode = 0755;
 constexpr const char *program_name = "agent's program"; // in messages
 
-std::string read_link(const std::string &path)
-{
-    std::vector<char> target(PATH_MAX);
-    const auto length = ::readlink(path.c_str(), target.data(), target.size());
-    if (length < 0) throw_errno("cannot read the link " + path);
-    return {target.data(), static_cast<std::size_t>(length)};
-}
-
 // The wrapper lies beside this program. An agent.binary that is the wrapper would start itself, and hiding it would hide pi.
 bool is_wrapper(const struct stat &program)
 {
+    constexpr const char *own = "/proc/self/exe";
+    std::error_code problem;
+    const auto directory = std::filesystem::read_symlink(own, problem).parent_path();
+    if (problem) throw SystemFailure(problem.value(), std::string("cannot read the link ") + own);
     struct stat wrapper {};
-    const auto path = parent_of(read_link("/proc/self/exe")) + "/" + build::command_name;
+    const auto path = directory / build::command_name;
     return ::stat(path.c_str(), &wrapper) == 0 && wrapper.st_dev == program.st_dev && wrapper.st_ino == program.st_ino;
 }
 
@@ -56,76 +47,27 @@ std::optional<std::string> problem_of_program(const struct stat &status)
     return std::nullopt;
 }
 
-// As apply leaves what it hides: nothing of that is to come back. Of another group it is what somebody closed before, and does come back.
-bool is_hidden_already(const AsRoot &root, const Policy &policy, const struct stat &facts)
-{
-    return facts.st_uid == 0 && (facts.st_mode & 07777U) == hidden_mode && is_agents_group(root, facts.st_gid, policy.agent.group);
-}
-
 void set_owner_and_mode(const std::string &path, Gid group, mode_t mode)
 {
     const auto fd = open_trusted(path, O_RDONLY | O_NONBLOCK, program_name);
     if (::fchown(fd.get(), 0, group.value()) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
 }
 
-} // namespace
-
-std::optional<HidingPlace> choose_hiding_place(const std::string &directory, const std::string &program)
-{
-    if (is_within(program, "/nix")) return std::nullopt;
-    const auto tree = parent_of(directory);
-    const bool own_tree = tree == "/usr/lib/pi-agent/agent" || (is_within(tree, "/opt") && tree != "/opt");
-    if (own_tree && directory == tree + "/bin" && is_within(program, tree)) return HidingPlace{tree, true};
-    if (const auto package = npm_package_of(program)) return HidingPlace{*package, true};
-    return HidingPlace{program, false};
-}
-
-std::optional<std::string> npm_package_of(const std::string &path)
-{
-    constexpr std::string_view modules = "/node_modules/";
-    const auto found = path.rfind(modules);
-    if (found == std::string::npos) return std::nullopt;
-    const auto begin = found + modules.size();
-    if (path[begin] == '.') return std::nullopt; // npm's own, such as .bin
-    auto end = path.find('/', begin);
-    if (path[begin] == '@' && end != std::string::npos) end = path.find('/', end + 1);
-    if (end == std::string::npos) return std::nullopt; // a file that is no part of a package
-    return path.substr(0, end);
-}
-
-bool check_agent_binary(const Policy &policy, Problems &problems)
-{
-    const auto &agent = policy.agent;
-    const auto report = [&](const std::string &problem, const std::string &remedy) {
-        problems.add(agent.binary_where, "agent.binary", problem, remedy);
-    };
-    try {
-        const auto fd = open_trusted(agent.binary, O_PATH, program_name);
-        struct stat status {};
-        if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + agent.binary);
-        if (const auto problem = problem_of_program(status))
-            report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == EACCES) return false;
-        report(failure.what(), "install the agent there, or name where it is");
-    } catch (const Failure &failure) {
-        report(failure.what(), "");
-    }
-    return true;
-}
-
+// Closes `path`, canonical, or opens it again. `what` says in messages what it is.
 void hide_place(const AsRoot &root, const Policy &policy, const std::string &path, const std::string &what, Changes &changes)
 {
     const auto group = find_group(policy.agent.group);
-    struct stat status {};
     const auto fd = open_trusted(path, O_PATH, program_name);
-    if (::fstat(fd.get(), &status) != 0) throw_errno("cannot examine " + path);
+    const struct stat status = examine(fd, "cannot examine " + path);
     const bool hidden = group && status.st_gid == group->value() && (status.st_mode & 07777U) == hidden_mode;
     const bool hide = policy.wrapper.hide_direct_binary;
     if (hide && !hidden) {
         changes.make(fmt::format("hide {}{} (root:{} {:04o})", what, path, policy.agent.group, hidden_mode), [&] {
             if (!group) throw Failure(ExitStatus::internal, "the group " + policy.agent.group + " is not there yet");
-            if (!is_hidden_already(root, policy, status)) remember_hidden(root, path, status);
+            // As apply leaves what it hides: nothing of that is to come back. Of another group it is what somebody closed before, and does.
+            const bool is_hidden_already =
+                status.st_uid == 0 && (status.st_mode & 07777U) == hidden_mode && is_agents_group(root, status.st_gid, policy.agent.group);
+            if (!is_hidden_already) remember_hidden(root, path, status);
             set_owner_and_mode(path, *group, hidden_mode);
         });
     } else if (!hide && hidden) {
@@ -138,38 +80,6 @@ void hide_place(const AsRoot &root, const Policy &policy, const std::string &pat
             [&] { set_owner_and_mode(path, former, mode); });
     }
 }
-
-std::optional<HidingPlace> hiding_place_of(const AsRoot & /*root*/, const Policy &policy)
-{
-    const auto &binary = policy.agent.binary;
-    return choose_hiding_place(resolve_trusted(parent_of(binary), program_name).canonical, resolve_trusted(binary, program_name).canonical);
-}
-
-std::optional<HidingPlace> hiding_place_if_there(const AsRoot &root, const Policy &policy)
-{
-    try {
-        return hiding_place_of(root, policy);
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw;
-        return std::nullopt;
-    }
-}
-
-void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes)
-{
-    const auto &binary = policy.agent.binary;
-    const auto place = hiding_place_of(root, policy);
-    if (!place) {
-        if (!policy.wrapper.hide_direct_binary) return;
-        throw PolicyError(
-            {{policy.agent.binary_where, "agent.binary", quote(binary) + " lies in the Nix store, where nothing can be hidden",
-              "say 'wrapper: {hide_direct_binary: false}'"}});
-    }
-    hide_place(root, policy, place->path,
-               place->whole_tree ? "the agent's directory " : "only the agent's program, for its directory is not its own: ", changes);
-}
-
-namespace {
 
 constexpr std::array<const char *, 2> agent_packages = {"@earendil-works/pi-coding-agent",
                                                         "@mariozechner/pi-coding-agent"}; // it has had two names
@@ -228,6 +138,74 @@ std::optional<NpmInstall> look_at(const std::string &package)
 
 } // namespace
 
+std::optional<HidingPlace> choose_hiding_place(const std::string &directory, const std::string &program)
+{
+    if (is_within(program, "/nix")) return std::nullopt;
+    const auto tree = parent_of(directory);
+    const bool own_tree = tree == "/usr/lib/pi-agent/agent" || (is_within(tree, "/opt") && tree != "/opt");
+    if (own_tree && directory == tree + "/bin" && is_within(program, tree)) return HidingPlace{tree, true};
+    if (const auto package = npm_package_of(program)) return HidingPlace{*package, true};
+    return HidingPlace{program, false};
+}
+
+std::optional<std::string> npm_package_of(const std::string &path)
+{
+    constexpr std::string_view modules = "/node_modules/";
+    const auto found = path.rfind(modules);
+    if (found == std::string::npos) return std::nullopt;
+    const auto begin = found + modules.size();
+    if (path[begin] == '.') return std::nullopt; // npm's own, such as .bin
+    auto end = path.find('/', begin);
+    if (path[begin] == '@' && end != std::string::npos) end = path.find('/', end + 1);
+    if (end == std::string::npos) return std::nullopt; // a file that is no part of a package
+    return path.substr(0, end);
+}
+
+bool check_agent_binary(const Policy &policy, Problems &problems)
+{
+    const auto &agent = policy.agent;
+    const auto report = [&](const std::string &problem, const std::string &remedy) {
+        problems.add(agent.binary_where, "agent.binary", problem, remedy);
+    };
+    try {
+        const auto fd = open_trusted(agent.binary, O_PATH, program_name);
+        const struct stat status = examine(fd, "cannot examine " + agent.binary);
+        if (const auto problem = problem_of_program(status))
+            report(quote(agent.binary) + " " + *problem, "name the program that starts the agent");
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() == EACCES) return false;
+        report(failure.what(), "install the agent there, or name where it is");
+    } catch (const Failure &failure) {
+        report(failure.what(), "");
+    }
+    return true;
+}
+
+std::optional<HidingPlace> hiding_place_of(const AsRoot & /*root*/, const Policy &policy)
+{
+    const auto &binary = policy.agent.binary;
+    return choose_hiding_place(resolve_trusted(parent_of(binary), program_name).canonical, resolve_trusted(binary, program_name).canonical);
+}
+
+std::optional<HidingPlace> hiding_place_if_there(const AsRoot &root, const Policy &policy)
+{
+    return if_there([&] { return hiding_place_of(root, policy); });
+}
+
+void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    const auto &binary = policy.agent.binary;
+    const auto place = hiding_place_of(root, policy);
+    if (!place) {
+        if (!policy.wrapper.hide_direct_binary) return;
+        throw PolicyError(
+            {{policy.agent.binary_where, "agent.binary", quote(binary) + " lies in the Nix store, where nothing can be hidden",
+              "say 'wrapper: {hide_direct_binary: false}'"}});
+    }
+    hide_place(root, policy, place->path,
+               place->whole_tree ? "the agent's directory " : "only the agent's program, for its directory is not its own: ", changes);
+}
+
 std::vector<NpmInstall> find_npm_installs(const AsRoot & /*root*/, const Policy &policy)
 {
     const auto agent = try_resolve(policy.agent.binary);
@@ -237,6 +215,15 @@ std::vector<NpmInstall> find_npm_installs(const AsRoot & /*root*/, const Policy 
         if (auto install = look_at(package)) installs.push_back(std::move(*install));
     }
     return installs;
+}
+
+std::set<std::string> places_of_agent(const AsRoot &root, const Policy &policy)
+{
+    std::set<std::string> places;
+    for (const auto &install : find_npm_installs(root, policy))
+        places.insert(install.path);
+    if (const auto place = hiding_place_if_there(root, policy)) places.insert(place->path);
+    return places;
 }
 
 std::vector<NpmInstall> hide_npm_installs(const AsRoot &root, const Policy &policy, Changes &changes)

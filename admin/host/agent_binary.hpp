@@ -7,8 +7,11 @@
 #include "common/policy/policy.hpp"
 
 #include <array>
+#include <map>
 #include <optional>
+#include <set>
 #include <string>
+#include <sys/stat.h>
 #include <vector>
 
 namespace pi_agent {
@@ -34,17 +37,35 @@ bool check_agent_binary(const Policy &policy, Problems &problems);
 // The directory of the innermost npm package that holds this canonical path (DIRECTORY/node_modules/NAME or …/@SCOPE/NAME). Pure.
 std::optional<std::string> npm_package_of(const std::string &path);
 
-// Gives `path`, canonical, to root and the agents' group, closed to others; or opens it again where the policy says hide_direct_binary:
-// false. `what` says in messages what it is.
-void hide_place(const AsRoot &root, const Policy &policy, const std::string &path, const std::string &what, Changes &changes);
-
 // That of agent.binary. Throws SystemFailure (ENOENT) where there is no such program.
 std::optional<HidingPlace> hiding_place_of(const AsRoot &root, const Policy &policy);
 // The same, but none where the agent was removed.
 std::optional<HidingPlace> hiding_place_if_there(const AsRoot &root, const Policy &policy);
 
-// Does so with the hiding place of agent.binary.
+// Gives that place to root and the agents' group, closed to others; or opens it again where the policy says hide_direct_binary: false.
 void hide_agent_binary(const AsRoot &root, const Policy &policy, Changes &changes);
+
+// --- What apply has hidden on this host, with the owner and mode that it had before.
+
+struct FormerRights {
+    uid_t uid = 0;
+    gid_t gid = 0;
+    mode_t mode = 0755;
+};
+
+// By canonical path. Kept beside the policies that were applied (admin/host/root_files.hpp), in a directory of root's alone.
+using HiddenPlaces = std::map<std::string, FormerRights>;
+HiddenPlaces read_hidden_places(const AsRoot &root);
+
+// Notes what `path` has now, before that changes; what is noted of it already stays.
+void remember_hidden(const AsRoot &root, const std::string &path, const struct stat &facts);
+
+// Whether a group is the agents': `group`, that of the policy that was applied last, or one that is not there any more.
+bool is_agents_group(const AsRoot &root, gid_t gid, const std::string &group);
+
+// Gives owner and mode back to each noted place that is none of `current`, and forgets it. One that somebody has given another owner or
+// mode meanwhile stays as it is, and noted as long as it belongs to the agents' group.
+void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, const std::string &group, Changes &changes);
 
 // --- The agent as npm installs it for everybody (npm install -g), beside the one that the policy names.
 
@@ -62,7 +83,10 @@ struct NpmInstall {
 // the one that holds agent.binary. Root changes nothing on a way that others can change, and nothing that a link only leads to.
 std::vector<NpmInstall> find_npm_installs(const AsRoot &root, const Policy &policy);
 
-// Closes the open ones like the policy's agent (hide_place), or opens those that were closed so where the policy says hide_direct_binary:
+// These, and the place of agent.binary where it is there.
+std::set<std::string> places_of_agent(const AsRoot &root, const Policy &policy);
+
+// Closes the open ones like the policy's agent, or opens those that were closed so where the policy says hide_direct_binary:
 // false. Returns the open ones that are left so.
 std::vector<NpmInstall> hide_npm_installs(const AsRoot &root, const Policy &policy, Changes &changes);
 

@@ -1,16 +1,18 @@
-// A file of JSON in root's own directory.
-#include "admin/host/hidden_places.hpp"
+// What apply has hidden, as a file of JSON in root's own directory; and looking through places of root's for files of the agents' group.
+#include "admin/host/agent_binary.hpp"
 
-#include "admin/host/policy_files.hpp"
-#include "admin/host/root_files.hpp"
+#include "admin/host/accounts.hpp"
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/account.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
+#include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <iterator>
@@ -25,18 +27,13 @@ constexpr std::size_t notes_limit = std::size_t{1} << 20U;
 constexpr mode_t notes_mode = 0600;
 constexpr mode_t rights_of_mode = 07777;
 
-std::string notes_path()
-{
-    return std::string(applied_directory) + "/" + hidden_name;
-}
-
 void write_notes(const HiddenPlaces &places)
 {
     auto json = nlohmann::ordered_json::object();
     for (const auto &[path, rights] : places)
         json[path] = {{"uid", rights.uid}, {"gid", rights.gid}, {"mode", rights.mode}};
     const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
-    replace_root_file(directory, hidden_name, json.dump(1) + "\n", notes_mode, notes_path());
+    replace_root_file(directory, hidden_name, json.dump(1) + "\n", notes_mode, path_of_applied(hidden_name));
 }
 
 // Only what is hidden still: root's, of the agents' group, closed to others. Whether there is nothing to remember of it any more: what
@@ -44,8 +41,7 @@ void write_notes(const HiddenPlaces &places)
 bool give_back(const AsRoot &root, const std::string &path, const FormerRights &former, const std::string &group, Changes &changes)
 {
     const auto place = open_trusted(path, O_RDONLY | O_NONBLOCK, "program that was hidden");
-    struct stat facts {};
-    if (::fstat(place.get(), &facts) != 0) throw_errno("cannot examine " + path);
+    const struct stat facts = examine(place, "cannot examine " + path);
     if (!is_agents_group(root, facts.st_gid, group) || !defence_is_on("hidden-given-back")) return true;
     if ((facts.st_mode & S_IRWXO) != 0) return false;
     const auto order =
@@ -58,19 +54,55 @@ bool give_back(const AsRoot &root, const std::string &path, const FormerRights &
     return true;
 }
 
+// "" where there is none. Follows no link, and looks at nothing that is mounted there.
+std::string first_of_group(FdRef directory, const std::string &path, dev_t device, Gid group)
+{
+    for (const auto &name : names_in(directory)) {
+        const std::string below = join_path(path, name);
+        struct stat facts {};
+        if (::fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+            require_gone("examining " + below);
+            continue;
+        }
+        if (facts.st_gid == group.value()) return below;
+        if (!S_ISDIR(facts.st_mode) || facts.st_dev != device) continue;
+        const UniqueFd inner = find_beneath(directory, name, O_RDONLY | O_DIRECTORY);
+        if (!inner) {
+            require_gone("opening " + below);
+            continue;
+        }
+        if (const auto found = first_of_group(inner, below, device, group); !found.empty()) return found;
+    }
+    return "";
+}
+
+std::string first_of_group(const std::string &path, Gid group)
+{
+    struct stat facts {};
+    if (::stat(path.c_str(), &facts) != 0) {
+        require_gone("examining " + path, ENOTDIR);
+        return "";
+    }
+    if (facts.st_gid == group.value()) return path;
+    if (!S_ISDIR(facts.st_mode)) return "";
+    const UniqueFd directory = open_or_throw("opening " + path, path, O_RDONLY | O_DIRECTORY);
+    return first_of_group(directory, path, facts.st_dev, group);
+}
+
 } // namespace
 
 HiddenPlaces read_hidden_places(const AsRoot & /*root*/)
 {
+    const auto text =
+        if_there([] { return std::optional(read_trusted_file(path_of_applied(hidden_name), notes_limit, "list of what is hidden")); });
+    if (!text) return {};
     HiddenPlaces places;
     try {
-        const auto json = nlohmann::json::parse(read_trusted_file(notes_path(), notes_limit, "list of what is hidden"));
+        const auto json = nlohmann::json::parse(*text);
         for (const auto &[path, rights] : json.items())
             places[path] = {rights.at("uid"), rights.at("gid"), static_cast<mode_t>(rights.at("mode").get<unsigned>() & rights_of_mode)};
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw;
     } catch (const nlohmann::json::exception &) {
-        throw Failure(ExitStatus::configuration, notes_path() + " is damaged; remove it");
+        throw Failure(ExitStatus::configuration, path_of_applied(hidden_name) + " is damaged; remove it");
     }
     return places;
 }
@@ -109,6 +141,28 @@ void give_back_hidden(const AsRoot &root, const std::set<std::string> &current, 
         place = is_done ? places.erase(place) : std::next(place);
     }
     if (!changes.dry_run() && places.size() != before) write_notes(places);
+}
+
+std::set<std::string> places_of_group(const AsRoot &root, const Policy &policy)
+{
+    auto places = places_of_agent(root, policy);
+    places.insert({policy.agent.binary, parent_of(policy_path)});
+    for (const auto &[path, rights] : read_hidden_places(root))
+        places.insert(path);
+    return places;
+}
+
+void require_nothing_of_group(const std::set<std::string> &places, const std::string &group)
+{
+    const auto found = find_group(group);
+    if (!found) return;
+    for (const auto &place : places) {
+        const auto path = first_of_group(place, *found);
+        if (path.empty() || !defence_is_on("group-left-empty")) continue;
+        throw Failure(ExitStatus::configuration,
+                      escape_for_display(path) + " belongs to the group " + group +
+                          ", whose number would be another group's next; give it another group, and run this again");
+    }
 }
 
 } // namespace pi_agent

@@ -1,15 +1,11 @@
 // Replacing the policy's files, and keeping applied ones as JSON: one file for each policy, however many it has.
-#include "admin/host/policy_files.hpp"
-
 #include "admin/host/root_files.hpp"
-#include "admin/text/text_diff.hpp"
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
+
+#include "admin/text/terminal.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <exception>
 #include <fcntl.h>
@@ -31,11 +27,6 @@ constexpr int format_version = 1;
 constexpr std::size_t size_limit = std::size_t{64} << 20U; // of one, in bytes
 constexpr mode_t policy_mode = 0644;
 constexpr mode_t kept_mode = 0600;
-
-std::string path_of(const char *name)
-{
-    return std::string(applied_directory) + "/" + name;
-}
 
 std::map<std::string, std::string> by_name(const PolicyFiles &files)
 {
@@ -60,35 +51,26 @@ bool is_policy_file(const std::string &path)
     return directory == directory_of_parts(policy_path) && name.ends_with(".yaml") && name.front() != '.';
 }
 
-// Every name is one that the policy's reader would read: what is kept is root's, but a rollback writes it.
-void require_name(const std::string &name)
-{
-    if (is_policy_file(name)) return;
-    throw Failure(ExitStatus::configuration,
-                  std::string("what is kept in ") + applied_directory + " is of another policy: " + escape_for_display(name));
-}
-
 std::optional<PolicyFiles> read_kept(const char *name)
 {
-    std::string text;
+    const auto text =
+        if_there([&] { return std::optional(read_trusted_file(path_of_applied(name), size_limit, "policy that was applied")); });
+    if (!text) return std::nullopt;
     try {
-        text = read_trusted_file(path_of(name), size_limit, "policy that was applied");
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT) return std::nullopt;
-        throw;
-    }
-    try {
-        const auto json = nlohmann::json::parse(text);
+        const auto json = nlohmann::json::parse(*text);
         if (json.at("version") != format_version)
-            throw Failure(ExitStatus::configuration, path_of(name) + " is of another version of pi-agent");
+            throw Failure(ExitStatus::configuration, path_of_applied(name) + " is of another version of pi-agent");
         PolicyFiles files;
         for (const auto &file : json.at("files"))
             files.push_back({file.at("name").get<std::string>(), file.at("text").get<std::string>()});
+        // Every name is one that the policy's reader would read: what is kept is root's, but a rollback writes it.
         for (const auto &file : files)
-            require_name(file.name);
+            if (!is_policy_file(file.name))
+                throw Failure(ExitStatus::configuration, std::string("what is kept in ") + applied_directory +
+                                                             " is of another policy: " + escape_for_display(file.name));
         return files;
     } catch (const nlohmann::json::exception &) {
-        throw Failure(ExitStatus::configuration, path_of(name) + " is damaged; remove it");
+        throw Failure(ExitStatus::configuration, path_of_applied(name) + " is damaged; remove it");
     }
 }
 
@@ -130,15 +112,18 @@ std::string policy_file_named(const std::string &name)
 UniqueFd open_policy_directory(const AsRoot & /*root*/, const std::string &path)
 {
     const auto directory = split_last(path).first;
-    if (directory == directory_of_parts(policy_path) || directory == directory_of_users(policy_path)) {
-        const auto [above, below] = split_last(directory);
-        const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
-        const bool is_new = ::mkdirat(parent.get(), below.c_str(), 0700) == 0;
-        if (!is_new && errno != EEXIST) throw_errno("cannot create " + directory);
-        // Users read the policy, whatever root's umask is.
-        if (is_new && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
-    }
+    if (directory == directory_of_parts(policy_path) || directory == directory_of_users(policy_path)) make_policy_directory(directory);
     return open_trusted(directory, O_RDONLY | O_DIRECTORY, "directory of the policy");
+}
+
+void make_policy_directory(const std::string &directory)
+{
+    const auto [above, below] = split_last(directory);
+    const auto parent = open_trusted(above, O_RDONLY | O_DIRECTORY, "directory of the policy");
+    const bool is_new = ::mkdirat(parent.get(), below.c_str(), 0700) == 0;
+    if (!is_new && errno != EEXIST) throw_errno("cannot create " + directory);
+    // Users read the policy, whatever root's umask is.
+    if (is_new && ::fchmodat(parent.get(), below.c_str(), 0755, 0) != 0) throw_errno("cannot set the mode of " + directory);
 }
 
 bool are_same(const PolicyFiles &one, const PolicyFiles &other)
@@ -204,24 +189,20 @@ void keep_applied(const AsRoot &root, const PolicyFiles &files)
     }
     if (last && are_same(*last, files)) return;
     const auto directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
-    if (last) replace_root_file(directory, previous_name, to_text(*last), kept_mode, path_of(previous_name));
-    replace_root_file(directory, last_name, to_text(files), kept_mode, path_of(last_name));
+    if (last) replace_root_file(directory, previous_name, to_text(*last), kept_mode, path_of_applied(previous_name));
+    replace_root_file(directory, last_name, to_text(files), kept_mode, path_of_applied(last_name));
 }
 
 void forget_applied(const AsRoot & /*root*/, Changes &changes)
 {
-    const auto [above, name] = split_last(applied_directory);
-    UniqueFd directory;
-    try {
-        directory = open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies");
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT) return;
-        throw;
-    }
-    changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&, parent = above, own = name] {
+    const auto directory =
+        if_there([] { return open_trusted(applied_directory, O_RDONLY | O_DIRECTORY, "directory of applied policies"); });
+    if (!directory) return;
+    changes.make(std::string("remove ") + applied_directory + ", with the policies that were applied", [&] {
+        const auto [parent, own] = split_last(applied_directory);
         for (const std::string file : {last_name, previous_name, hidden_name})
             for (const auto &kept : {file, file + ".new"}) // the latter where a write failed
-                remove_root_file(directory, kept, path_of(kept.c_str()));
+                remove_root_file(directory, kept, path_of_applied(kept));
         const auto holder = open_trusted(parent, O_RDONLY | O_DIRECTORY, "state directory");
         if (::unlinkat(holder.get(), own.c_str(), AT_REMOVEDIR) != 0) throw_errno(std::string("cannot remove ") + applied_directory);
         const auto [top, last] = split_last(parent);

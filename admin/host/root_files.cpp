@@ -1,8 +1,6 @@
 // Root's own files and directories: read, replaced in one step, and locked.
 #include "admin/host/root_files.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 
@@ -12,8 +10,6 @@
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
-#include <optional>
-#include <string>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -27,13 +23,44 @@ void sync_directory(FdRef directory, const std::string &path)
     if (::fsync(directory.get()) != 0) throw_errno("cannot write the directory of " + path + " to disk");
 }
 
+void set_owner_and_mode(FdRef directory, const std::string &path, mode_t mode)
+{
+    if (::fchown(directory.get(), 0, 0) != 0 || ::fchmod(directory.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
+}
+
+UniqueFd open_below(FdRef parent, const std::string &name)
+{
+    return open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+}
+
+UniqueFd take(const std::string &path, const std::string &held)
+{
+    UniqueFd lock = open_or_throw("cannot open " + path, FdRef(AT_FDCWD), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+    if (errno == EWOULDBLOCK) throw Failure(ExitStatus::limit, held);
+    throw_errno("cannot lock " + path);
+}
+
+void check_present(FdRef directory, const std::string &path, mode_t mode, Changes &changes)
+{
+    const struct stat status = examine(directory, "cannot examine " + path);
+    if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+        // Whoever could write here may have left something; taking it over would make that trusted.
+        throw Failure(
+            ExitStatus::configuration,
+            fmt::format("{} belongs to uid {} with mode {:04o}, so others than root could fill it; move it away and run this again", path,
+                        status.st_uid, status.st_mode & 07777U));
+    }
+    if (status.st_gid == 0 && (status.st_mode & 07777U) == mode) return;
+    changes.make(fmt::format("set the directory {} to root:root {:04o}", path, mode), [&] { set_owner_and_mode(directory, path, mode); });
+}
+
 } // namespace
 
 void write_beside(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path)
 {
     if (::unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
-    const auto fd = UniqueFd::adopt(::openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0400));
-    if (!fd) throw_errno("cannot create " + path);
+    const auto fd = open_or_throw("cannot create " + path, directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0400);
     try {
         write_whole(fd, text, path);
         if (::fchown(fd.get(), 0, 0) != 0 || ::fchmod(fd.get(), mode) != 0) throw_errno("cannot set owner and mode of " + path);
@@ -62,79 +89,6 @@ void remove_root_file(FdRef directory, const std::string &name, const std::strin
     sync_directory(directory, path);
 }
 
-namespace {
-
-// A directory of root's: where it lies and the mode it has.
-struct Wanted {
-    std::string parent, name;
-    mode_t mode;
-    [[nodiscard]] std::string path() const { return parent + "/" + name; }
-};
-
-// Nothing when it is absent, and that is only a dry run's business.
-std::optional<UniqueFd> open_parent(const std::string &path, const Changes &changes)
-{
-    try {
-        return open_trusted(path, O_PATH | O_DIRECTORY, "state directory");
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT && changes.dry_run()) return std::nullopt;
-        throw;
-    }
-}
-
-void set_owner_and_mode(FdRef directory, const Wanted &wanted)
-{
-    if (::fchown(directory.get(), 0, 0) != 0 || ::fchmod(directory.get(), wanted.mode) != 0)
-        throw_errno("cannot set owner and mode of " + wanted.path());
-}
-
-UniqueFd open_below(FdRef parent, const std::string &name)
-{
-    return UniqueFd::adopt(
-        ::openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
-}
-
-void create(FdRef parent, const Wanted &wanted)
-{
-    if (::mkdirat(parent.get(), wanted.name.c_str(), 0700) != 0) throw_errno("cannot create " + wanted.path());
-    const auto directory = open_below(parent, wanted.name);
-    if (!directory) throw_errno("cannot open " + wanted.path());
-    set_owner_and_mode(directory, wanted);
-}
-
-void check_present(FdRef directory, const Wanted &wanted, Changes &changes)
-{
-    const auto path = wanted.path();
-    struct stat status {};
-    if (::fstat(directory.get(), &status) != 0) throw_errno("cannot examine " + path);
-    if (status.st_uid != 0 || (status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-        // Whoever could write here may have left something; taking it over would make that trusted.
-        throw Failure(
-            ExitStatus::configuration,
-            fmt::format("{} belongs to uid {} with mode {:04o}, so others than root could fill it; move it away and run this again", path,
-                        status.st_uid, status.st_mode & 07777U));
-    }
-    if (status.st_gid == 0 && (status.st_mode & 07777U) == wanted.mode) return;
-    changes.make(fmt::format("set the directory {} to root:root {:04o}", path, wanted.mode),
-                 [&] { set_owner_and_mode(directory, wanted); });
-}
-
-void make_directory(const Wanted &wanted, Changes &changes)
-{
-    const auto path = wanted.path();
-    const auto order = fmt::format("create the directory {} (root {:04o})", path, wanted.mode);
-    const auto parent = open_parent(wanted.parent, changes);
-    if (!parent) return changes.make(order, [] {});
-    const auto directory = open_below(*parent, wanted.name);
-    if (directory) return check_present(directory, wanted, changes);
-    if (errno == ENOTDIR || errno == ELOOP)
-        throw Failure(ExitStatus::configuration, path + " is no directory, or a symbolic link; move it away");
-    if (errno != ENOENT) throw_errno("cannot open the directory " + path);
-    changes.make(order, [&] { create(*parent, wanted); });
-}
-
-} // namespace
-
 void make_state_directories(const AsRoot &root, const Policy &policy, Changes &changes)
 {
     const auto &state = policy.agent.state_dir;
@@ -146,22 +100,22 @@ void make_state_directories(const AsRoot &root, const Policy &policy, Changes &c
 void make_root_directory(const AsRoot & /*root*/, const std::string &path, mode_t mode, Changes &changes)
 {
     const auto slash = path.rfind('/');
-    make_directory({path.substr(0, slash), path.substr(slash + 1), mode}, changes);
+    const auto name = path.substr(slash + 1);
+    const auto order = fmt::format("create the directory {} (root {:04o})", path, mode);
+    const auto open_parent = [&] { return open_trusted(path.substr(0, slash), O_PATH | O_DIRECTORY, "state directory"); };
+    const auto parent = changes.dry_run() ? if_there(open_parent) : open_parent();
+    if (!parent) return changes.make(order, [] {});
+    if (const auto directory = open_below(parent, name)) return check_present(directory, path, mode, changes);
+    if (errno == ENOTDIR || errno == ELOOP)
+        throw Failure(ExitStatus::configuration, path + " is no directory, or a symbolic link; move it away");
+    if (errno != ENOENT) throw_errno("cannot open the directory " + path);
+    changes.make(order, [&] {
+        if (::mkdirat(parent.get(), name.c_str(), 0700) != 0) throw_errno("cannot create " + path);
+        const auto directory = open_below(parent, name);
+        if (!directory) throw_errno("cannot open " + path);
+        set_owner_and_mode(directory, path, mode);
+    });
 }
-
-namespace {
-
-UniqueFd take(const std::string &path, const std::string &held)
-{
-    auto lock =
-        UniqueFd::adopt(::open(path.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600)); // NOLINT(cppcoreguidelines-pro-type-vararg)
-    if (!lock) throw_errno("cannot open " + path);
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
-    if (errno == EWOULDBLOCK) throw Failure(ExitStatus::limit, held);
-    throw_errno("cannot lock " + path);
-}
-
-} // namespace
 
 UniqueFd take_apply_lock(const AsRoot & /*root*/)
 {

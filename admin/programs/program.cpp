@@ -3,7 +3,7 @@
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
+#include "common/base/files.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
@@ -13,7 +13,6 @@
 #include <fcntl.h>
 #include <spawn.h>
 #include <sys/mman.h>
-#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -34,39 +33,7 @@ std::string look_for_program(const std::string &name)
     return "";
 }
 
-std::string find_program(const std::string &name)
-{
-    auto path = look_for_program(name);
-    if (!path.empty()) return path;
-    throw Failure(ExitStatus::configuration,
-                  "the program " + name + " is not installed, and pi-agent needs it; install the package that brings it");
-}
-
 constexpr int kill_patience_seconds = 1;
-
-class FileActions {
-public:
-    FileActions() { check(::posix_spawn_file_actions_init(&actions_)); }
-    ~FileActions() { ::posix_spawn_file_actions_destroy(&actions_); }
-    FileActions(const FileActions &) = delete;
-    FileActions &operator=(const FileActions &) = delete;
-
-    void give(FdRef fd, int number) { check(::posix_spawn_file_actions_adddup2(&actions_, fd.get(), number)); }
-    // Nothing else of what this process has open, and not where it stands: a user could look from there.
-    void leave_the_rest()
-    {
-        check(::posix_spawn_file_actions_addchdir_np(&actions_, "/"));
-        check(::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1));
-    }
-    [[nodiscard]] const posix_spawn_file_actions_t *get() const noexcept { return &actions_; }
-
-private:
-    static void check(int error)
-    {
-        if (error != 0) throw SystemFailure(error, "cannot prepare a program");
-    }
-    posix_spawn_file_actions_t actions_{};
-};
 
 // The keys of a terminal that interrupt go to its whole foreground: they are for the program that runs there, as in system(3).
 class IgnoredInterrupts {
@@ -79,80 +46,66 @@ public:
     }
     IgnoredInterrupts(const IgnoredInterrupts &) = delete;
     IgnoredInterrupts &operator=(const IgnoredInterrupts &) = delete;
-    IgnoredInterrupts(IgnoredInterrupts &&) = delete;
-    IgnoredInterrupts &operator=(IgnoredInterrupts &&) = delete;
 
 private:
     void (*interrupt_)(int);
     void (*quit_)(int);
 };
 
-class Attributes {
+// What a program begins with: descriptors, session, signals (posix_spawn(3)).
+class Beginning {
 public:
+    Beginning()
+    {
+        check(::posix_spawn_file_actions_init(&actions_));
+        check(::posix_spawnattr_init(&attributes_));
+    }
+    ~Beginning()
+    {
+        ::posix_spawnattr_destroy(&attributes_);
+        ::posix_spawn_file_actions_destroy(&actions_);
+    }
+    Beginning(const Beginning &) = delete;
+    Beginning &operator=(const Beginning &) = delete;
+
+    void give(FdRef fd, int number) { check(::posix_spawn_file_actions_adddup2(&actions_, fd.get(), number)); }
+    // Nothing else of what this process has open, and not where it stands: a user could look from there.
+    void leave_the_rest()
+    {
+        check(::posix_spawn_file_actions_addchdir_np(&actions_, "/"));
+        check(::posix_spawn_file_actions_addclosefrom_np(&actions_, STDERR_FILENO + 1));
+    }
+    void lead_session() { check(::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID)); }
     // For a program that is to hear what this process does not.
-    explicit Attributes(const IgnoredInterrupts & /*ignored*/) : Attributes(false)
+    void hear(const IgnoredInterrupts & /*ignored*/)
     {
         sigset_t defaults;
         sigemptyset(&defaults);
         sigaddset(&defaults, SIGINT);
         sigaddset(&defaults, SIGQUIT);
-        if (::posix_spawnattr_setsigdefault(&attributes_, &defaults) != 0 ||
-            ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF) != 0)
-            throw Failure(ExitStatus::system_failure, "cannot prepare a program");
+        check(::posix_spawnattr_setsigdefault(&attributes_, &defaults));
+        check(::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSIGDEF));
     }
-    explicit Attributes(bool own_session)
+
+    [[nodiscard]] pid_t spawn(const std::vector<std::string> &arguments, const std::vector<std::string> &variables) const
     {
-        if (::posix_spawnattr_init(&attributes_) != 0 || (own_session && ::posix_spawnattr_setflags(&attributes_, POSIX_SPAWN_SETSID) != 0))
-            throw Failure(ExitStatus::system_failure, "cannot prepare a program");
+        const auto path = arguments.front().front() == '/' ? arguments.front() : require_program(arguments.front());
+        const std::vector<char *> argv = exec_pointers(arguments);
+        const std::vector<char *> environment = exec_pointers(variables);
+        pid_t pid = -1;
+        const int error = ::posix_spawn(&pid, path.c_str(), &actions_, &attributes_, argv.data(), environment.data());
+        if (error != 0) throw SystemFailure(error, "cannot start " + path);
+        return pid;
     }
-    ~Attributes() { ::posix_spawnattr_destroy(&attributes_); }
-    Attributes(const Attributes &) = delete;
-    Attributes &operator=(const Attributes &) = delete;
-    Attributes(Attributes &&) = delete;
-    Attributes &operator=(Attributes &&) = delete;
-    [[nodiscard]] const posix_spawnattr_t *get() const noexcept { return &attributes_; }
 
 private:
+    static void check(int error)
+    {
+        if (error != 0) throw SystemFailure(error, "cannot prepare a program");
+    }
+    posix_spawn_file_actions_t actions_{};
     posix_spawnattr_t attributes_{};
 };
-
-pid_t spawn(const std::vector<std::string> &arguments, const FileActions &actions, const Attributes &attributes,
-            const std::vector<std::string> &variables)
-{
-    const auto path = arguments.front().front() == '/' ? arguments.front() : find_program(arguments.front());
-    const std::vector<char *> argv = exec_pointers(arguments);
-    const std::vector<char *> environment = exec_pointers(variables);
-    pid_t pid = -1;
-    const int error = ::posix_spawn(&pid, path.c_str(), actions.get(), attributes.get(), argv.data(), environment.data());
-    if (error != 0) throw SystemFailure(error, "cannot start " + path);
-    return pid;
-}
-
-pid_t start(const std::vector<std::string> &arguments, FdRef input, FdRef output, bool own_session)
-{
-    FileActions actions;
-    actions.give(input, STDIN_FILENO);
-    actions.give(output, STDOUT_FILENO);
-    actions.give(output, STDERR_FILENO);
-    if (own_session && defence_is_on("canary-apart")) actions.leave_the_rest();
-    return spawn(arguments, actions, Attributes(own_session), program_variables());
-}
-
-// Throws Failure(unavailable) at the deadline.
-std::string read_all(FdRef fd, Deadline deadline)
-{
-    std::string text;
-    std::array<char, 4096> chunk{};
-    for (;;) {
-        // A program that writes without end is always ready.
-        if (!wait_for_input(fd, deadline) || Clock::now() >= deadline) throw Failure(ExitStatus::unavailable, program_too_late);
-        const auto count = ::read(fd.get(), chunk.data(), chunk.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw_errno("cannot read the output of a program");
-        if (count == 0) return text;
-        if (text.size() < program_output_limit) text.append(chunk.data(), static_cast<std::size_t>(count));
-    }
-}
 
 // Throws Failure(unavailable) at the deadline.
 int wait_for(pid_t pid, Deadline deadline)
@@ -167,59 +120,25 @@ int wait_for(pid_t pid, Deadline deadline)
     return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
-} // namespace
-
-UniqueFd in_memory_input(std::string_view text)
-{
-    auto fd = UniqueFd::adopt(::memfd_create("input", MFD_CLOEXEC));
-    if (!fd) throw_errno("cannot make the input of a program");
-    while (!text.empty()) {
-        const auto count = ::write(fd.get(), text.data(), text.size());
-        if (count < 0) throw_errno("cannot write the input of a program");
-        text.remove_prefix(static_cast<std::size_t>(count));
-    }
-    if (::lseek(fd.get(), 0, SEEK_SET) != 0) throw_errno("cannot rewind the input of a program");
-    return fd;
-}
-
-std::vector<std::string> program_variables()
-{
-    return {program_path_variable, "LC_ALL=C"};
-}
-
-void require_program(const std::string &name)
-{
-    static_cast<void>(find_program(name));
-}
-
-bool has_program(const std::string &name)
-{
-    return !look_for_program(name).empty();
-}
-
-std::string one_line(const std::string &output)
-{
-    std::string line;
-    for (const char byte : output)
-        line += byte == '\n' ? ' ' : byte;
-    while (!line.empty() && line.back() == ' ')
-        line.pop_back();
-    return escape_for_display(line);
-}
-
-namespace {
-
 ProgramResult run(const std::vector<std::string> &arguments, std::string_view input, bool own_session, Deadline deadline)
 {
     const auto standard_input = in_memory_input(input);
-    std::array<int, 2> ends{};
-    if (::pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
-    const auto output = UniqueFd::adopt(ends[0]);
-    auto their_end = UniqueFd::adopt(ends[1]);
-    const auto pid = start(arguments, standard_input, their_end, own_session);
+    auto [output, their_end] = make_pipe(O_NONBLOCK, "cannot make a pipe");
+    Beginning beginning;
+    beginning.give(standard_input, STDIN_FILENO);
+    beginning.give(their_end, STDOUT_FILENO);
+    beginning.give(their_end, STDERR_FILENO);
+    if (own_session && defence_is_on("canary-apart")) beginning.leave_the_rest();
+    if (own_session) beginning.lead_session();
+    const auto pid = beginning.spawn(arguments, program_variables());
     their_end.reset(); // or its end would never be seen
     try {
-        auto text = read_all(output, deadline);
+        std::string text;
+        while (output) {
+            // A program that writes without end is always ready.
+            if (!wait_for_input(output, deadline) || Clock::now() >= deadline) throw Failure(ExitStatus::unavailable, program_too_late);
+            take_output(output, text);
+        }
         return {wait_for(pid, deadline), std::move(text)};
     } catch (const Failure &) {
         ::kill(own_session ? -pid : pid, SIGKILL);
@@ -233,6 +152,47 @@ ProgramResult run(const std::vector<std::string> &arguments, std::string_view in
 
 } // namespace
 
+UniqueFd in_memory_input(std::string_view text)
+{
+    auto fd = UniqueFd::adopt(::memfd_create("input", MFD_CLOEXEC));
+    if (!fd) throw_errno("cannot make the input of a program");
+    write_whole(fd, text, "the input of a program");
+    if (::lseek(fd.get(), 0, SEEK_SET) != 0) throw_errno("cannot rewind the input of a program");
+    return fd;
+}
+
+void take_output(UniqueFd &end, std::string &text)
+{
+    constexpr int at_once = 256;
+    constexpr std::size_t limit = std::size_t{1} << 20U;
+    std::array<char, 4096> chunk{};
+    for (int count = 0; end && count < at_once; ++count) {
+        const auto size = ::read(end.get(), chunk.data(), chunk.size());
+        if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
+        if (size < 0) throw_errno("cannot read the output of a program");
+        if (size == 0) end.reset();
+        if (text.size() < limit) text.append(chunk.data(), static_cast<std::size_t>(size));
+    }
+}
+
+std::vector<std::string> program_variables()
+{
+    return {program_path_variable, "LC_ALL=C"};
+}
+
+std::string require_program(const std::string &name)
+{
+    auto path = look_for_program(name);
+    if (!path.empty()) return path;
+    throw Failure(ExitStatus::configuration,
+                  "the program " + name + " is not installed, and pi-agent needs it; install the package that brings it");
+}
+
+bool has_program(const std::string &name)
+{
+    return !look_for_program(name).empty();
+}
+
 ProgramResult run_program(const std::vector<std::string> &arguments, std::string_view input)
 {
     return run(arguments, input, false, Deadline::max());
@@ -243,8 +203,9 @@ int run_at_terminal(const std::vector<std::string> &arguments, const std::vector
     const IgnoredInterrupts ignored;
     std::vector<std::string> all = {program_path_variable};
     all.insert(all.end(), variables.begin(), variables.end());
-    const auto pid = spawn(arguments, FileActions(), Attributes(ignored), all);
-    return wait_for(pid, Deadline::max());
+    Beginning beginning;
+    beginning.hear(ignored);
+    return wait_for(beginning.spawn(arguments, all), Deadline::max());
 }
 
 ProgramResult run_program_apart(const std::vector<std::string> &arguments, int patience_seconds)

@@ -1,16 +1,15 @@
-// A unit for one program, and what comes out of it.
-#include "admin/programs/program_unit.hpp"
+// A unit for one program, and what comes out of it; else what holds the program of a user together.
+#include "admin/programs/program.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/root/method/own_group.hpp"
 #include "runner/root/method/systemd_bus.hpp"
 
-#include <algorithm>
 #include <array>
 #include <csignal>
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -20,36 +19,6 @@ namespace {
 constexpr std::uint64_t microseconds_a_second = 1'000'000;
 constexpr int stop_patience_seconds = 3; // a second more than systemd takes to stop it
 constexpr int margin_seconds = 5;        // for who waits; the unit's own end is for when that one was killed
-
-// The end of a pipe, read without waiting.
-class Output {
-public:
-    explicit Output(UniqueFd end) : end_(std::move(end))
-    {
-        if (fcntl(end_.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("preparing a pipe");
-    }
-
-    // -1 when there is nothing to wait for.
-    [[nodiscard]] int fd() const noexcept { return end_ ? end_.get() : -1; }
-    // Takes what is there, at most so much as a pipe holds: whoever has the other end may write faster than this reads.
-    void take()
-    {
-        constexpr int at_once = 256;
-        std::array<char, 4096> chunk{};
-        for (int count = 0; end_ && count < at_once; ++count) {
-            const auto size = read(end_.get(), chunk.data(), chunk.size());
-            if (size < 0 && (errno == EAGAIN || errno == EINTR)) return;
-            if (size < 0) throw_errno("cannot read the output of a program");
-            if (size == 0) end_.reset();
-            if (text_.size() < program_output_limit) text_.append(chunk.data(), static_cast<std::size_t>(size));
-        }
-    }
-    std::string text() { return std::move(text_); }
-
-private:
-    UniqueFd end_;
-    std::string text_;
-};
 
 std::string quoted_for_unit(const std::string &word)
 {
@@ -67,17 +36,38 @@ int status_of(const SandboxResult &result, const std::string &unit)
     return result.code == CLD_EXITED ? result.status : 128 + result.status;
 }
 
-SandboxResult wait_for_end(SystemdBus &systemd, Output &output, Deadline deadline)
+SandboxResult wait_for_end(SystemdBus &systemd, UniqueFd &output, std::string &text, Deadline deadline)
 {
     for (;;) {
         systemd.process();
         auto result = systemd.service_result();
-        output.take();
+        take_output(output, text);
         if (result.ended || Clock::now() >= deadline) return result;
-        std::array<pollfd, 2> waits{pollfd{systemd.fd().get(), POLLIN, 0}, pollfd{output.fd(), POLLIN, 0}};
+        std::array<pollfd, 2> waits{pollfd{systemd.fd().get(), POLLIN, 0}, pollfd{output.get(), POLLIN, 0}};
         if (poll(waits.data(), waits.size(), milliseconds_left(systemd.next_look(deadline))) < 0 && errno != EINTR)
             throw_errno("waiting for a program");
     }
+}
+
+ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
+{
+    const auto script = in_memory_input(shell_script(command, program_variables()));
+    auto [output, their_end] = make_pipe(O_NONBLOCK, "cannot make a pipe");
+    std::string text;
+    const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
+    const auto deadline = in_seconds(patience_seconds);
+    SystemdBus systemd(root);
+    systemd.watch_service(unit);
+    systemd.start_program(unit, program_unit_properties(user, patience_seconds), {script, their_end, their_end});
+    their_end.reset();
+    const auto result = wait_for_end(systemd, output, text, deadline);
+    if (!result.ended) {
+        systemd.stop_unit(unit);
+        wait_for_end(systemd, output, text, in_seconds(stop_patience_seconds));
+        throw Failure(ExitStatus::unavailable, program_too_late);
+    }
+    take_output(output, text); // what came between the last look and the end
+    return {status_of(result, unit), std::move(text)};
 }
 
 } // namespace
@@ -114,27 +104,27 @@ std::vector<UnitProperty> program_unit_properties(Uid user, int patience_seconds
     };
 }
 
-ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
+ProgramResult run_confined_to_group(const AsRoot &root, Uid user, const std::vector<std::string> &command, int patience_seconds)
 {
-    const auto script = in_memory_input(shell_script(command, program_variables()));
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("cannot make a pipe");
-    auto their_end = UniqueFd::adopt(ends[1]);
-    Output output(UniqueFd::adopt(ends[0]));
-    const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
-    const auto deadline = in_seconds(patience_seconds);
-    SystemdBus systemd(root);
-    systemd.watch_service(unit);
-    systemd.start_program(unit, program_unit_properties(user, patience_seconds), {script, their_end, their_end});
-    their_end.reset();
-    const auto result = wait_for_end(systemd, output, deadline);
-    if (!result.ended) {
-        systemd.stop_unit(unit);
-        wait_for_end(systemd, output, in_seconds(stop_patience_seconds));
-        throw Failure(ExitStatus::unavailable, program_too_late);
-    }
-    output.take(); // what came between the last look and the end
-    return {status_of(result, unit), output.text()};
+    require_program(command.front());
+    if (!defence_is_on("canary-apart")) return run_program_apart(command, patience_seconds);
+    if (has_systemd() && defence_is_on("program-unit")) return run_in_unit(root, user, command, patience_seconds);
+    const ProgramGroup group(root);
+    if (group.entrance().empty()) return run_program_apart(command, patience_seconds);
+    std::vector<std::string> entering = {"sh", "-c", "echo 0 >\"$0\" && exec \"$@\"", group.entrance()};
+    entering.insert(entering.end(), command.begin(), command.end());
+    return run_program_apart(entering, patience_seconds);
+}
+
+ProgramResult run_as_user(const AsRoot &root, const Account &user, const std::vector<std::string> &arguments, int patience_seconds,
+                          NewPrivileges privileges)
+{
+    std::vector<std::string> command = {
+        "setpriv",       "--reuid",    std::to_string(user.uid.value()), "--regid", std::to_string(user.gid.value()),
+        "--init-groups", "--reset-env"};
+    if (privileges == NewPrivileges::refused) command.emplace_back("--no-new-privs");
+    command.insert(command.end(), arguments.begin(), arguments.end());
+    return run_confined_to_group(root, user.uid, command, patience_seconds);
 }
 
 } // namespace pi_agent

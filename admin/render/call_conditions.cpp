@@ -1,6 +1,4 @@
 // A system-call filter as data, and as the engines' JSON.
-#include "admin/render/call_conditions.hpp"
-
 #include "admin/render/render.hpp"
 #include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"
@@ -9,7 +7,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <optional>
 
 namespace pi_agent {
 
@@ -72,33 +69,6 @@ Conditions all_of(const Conditions &one, const Conditions &other)
     return simplest(conditions);
 }
 
-} // namespace
-
-std::map<std::string, std::vector<PassingCondition>> passing_calls()
-{
-    std::map<std::string, Conditions> calls;
-    for (const char *name : allowed_calls)
-        calls[name] = {{}};
-    for (const auto &allowance : call_allowances())
-        calls[allowance.name].push_back({{allowance.test.index, {allowance.test.mask, allowance.test.value}}});
-    std::vector<CallDenial> denials = call_denials();
-    for (const auto &denial : tuning_denials())
-        denials.push_back(denial);
-    for (const auto &denial : denials) {
-        const auto found = calls.find(denial.name);
-        if (found == calls.end()) continue;
-        Conditions failures;
-        for (const auto &test : denial.tests)
-            for (auto &condition : failing(test))
-                failures.push_back(std::move(condition));
-        found->second = all_of(found->second, failures);
-        if (found->second.empty()) calls.erase(found);
-    }
-    return calls;
-}
-
-namespace {
-
 using Json = nlohmann::ordered_json;
 
 #if defined(__x86_64__)
@@ -123,6 +93,29 @@ Json arguments_of(const PassingCondition &condition)
 }
 
 } // namespace
+
+std::map<std::string, std::vector<PassingCondition>> passing_calls()
+{
+    std::map<std::string, Conditions> calls;
+    for (const char *name : allowed_calls)
+        calls[name] = {{}};
+    for (const auto &allowance : call_allowances())
+        calls[allowance.name].push_back({{allowance.test.index, {allowance.test.mask, allowance.test.value}}});
+    std::vector<CallDenial> denials = call_denials();
+    for (const auto &denial : tuning_denials())
+        denials.push_back(denial);
+    for (const auto &denial : denials) {
+        const auto found = calls.find(denial.name);
+        if (found == calls.end()) continue;
+        Conditions failures;
+        for (const auto &test : denial.tests)
+            for (auto &condition : failing(test))
+                failures.push_back(std::move(condition));
+        found->second = all_of(found->second, failures);
+        if (found->second.empty()) calls.erase(found);
+    }
+    return calls;
+}
 
 std::string render_seccomp()
 {

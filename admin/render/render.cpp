@@ -1,25 +1,117 @@
-// The command: finds out, plans, asks whether the engine can do all of it, and writes.
+// The command: finds out, plans, asks whether the engine can do all of it, and writes. It asks children that are the user, as the runner
+// does: root opens nothing that the user names (design rule 1).
 #include "admin/render/render.hpp"
 
-#include "admin/render/render_facts.hpp"
-#include "admin/render/render_target.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
+#include "common/base/error.hpp"
 #include "common/base/problems.hpp"
-#include "common/policy/policy_load.hpp"
+#include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
+#include "common/host/namespaces.hpp"
+#include "common/host/trusted_file.hpp"
+#include "runner/as_user/project.hpp"
+#include "runner/as_user/protected_paths.hpp"
+#include "runner/plan/host_view.hpp"
+#include "runner/plan/limits.hpp"
 #include "runner/root/door/admission.hpp"
+#include "runner/root/door/authenticate.hpp"
+#include "runner/root/errand/errand.hpp"
+#include "runner/root/errand/project.hpp"
+#include "runner/root/errand/user_files.hpp"
+#include "runner/root/kernel/enforcement.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <fcntl.h>
+#include <sstream>
+#include <sys/stat.h>
 
 namespace pi_agent {
 
-std::string default_image()
+namespace {
+
+constexpr int search_seconds = mask_search_seconds + child_patience_seconds;
+
+OpenedProject open_as(const AsRoot &root, const Policy &policy, const AccessRules &rules, const Account &user, const std::string &directory)
 {
-    return std::string("localhost/pi-agent:") + build::version;
+    const HostView view = plan_host_view(policy);
+    Child child(root, "look for " + user.name, user, {}, [&](const AsUser & /*user*/, FdRef channel) {
+        const auto cwd = open_or_throw("opening " + escape_for_display(directory), directory, O_PATH | O_DIRECTORY);
+        open_as_caller(user, rules, cwd, channel);
+    });
+    auto opened = open_project(child, user, rules, view, policy.projects);
+    if (const auto *refused = std::get_if<Refused>(&opened)) throw Failure(ExitStatus::denied, refused->text);
+    require_harmless_grant(std::get<OpenedProject>(opened), user);
+    return std::get<OpenedProject>(std::move(opened));
 }
 
-namespace {
+// Of what a list of the policy's own protects, with the place of what says so.
+std::vector<PolicyPath> missing_of(const std::vector<PolicyPath> &wanted, const std::string &repository,
+                                   const std::vector<std::string> &placeholders)
+{
+    std::vector<PolicyPath> missing;
+    for (const auto &placeholder : placeholders) {
+        const auto is_for = [&](const PolicyPath &path) { return is_within(join_path(repository, path.path), placeholder); };
+        const auto found = std::find_if(wanted.begin(), wanted.end(), is_for); // none behind a link
+        missing.push_back({placeholder, (found == wanted.end() ? wanted.front() : *found).where});
+    }
+    return missing;
+}
+
+// What is there to protect; what the runner would put in the place of what is not there, no engine can.
+void find_points(const AsRoot &root, const Policy &policy, const Account &user, const OpenedProject &project, RenderFacts &facts)
+{
+    const int top = project.shown.directory.get();
+    ProjectsPolicy searched = policy.projects;
+    searched.mask.clear(); // refused for every engine that is not ours
+    Child finder(root, "finder of protected paths", user, {top}, [&](const AsUser &self, FdRef channel) {
+        serve_guarded_paths(self, {{project.shown.directory, facts.tree}, project.repository, project.below, {}}, searched, channel);
+    });
+    const GuardedPaths found = decode_guarded_paths(finder.receive_long(search_seconds));
+    facts.points = plan_points(found.read_only, found.kept);
+    if (const auto &wanted = policy.projects.protect; wanted && !wanted->empty())
+        facts.missing = missing_of(*wanted, project.repository.value_or(""), found.placeholders);
+    const auto look = [&](const AsUser & /*self*/) { return Texts{links_among(facts.points, FdRef(top))}; };
+    facts.links = ask(root, {"look at protected paths", user, {top}}, look, decode_paths);
+}
+
+// Whether each line that says something is one of the assignments as it stands, which is how engines read it.
+bool is_plain(const std::string &path, const std::vector<EnvAssignment> &assignments)
+{
+    std::set<std::string> plain;
+    for (const auto &assignment : assignments)
+        plain.insert(assignment.name + "=" + assignment.value);
+    std::istringstream text(read_trusted_file(path, env_file_limit, "file of variables"));
+    for (std::string line; std::getline(text, line);)
+        if (!line.empty() && line[0] != '#' && !plain.contains(line)) return false;
+    return true;
+}
+
+// Throws Failure(denied) where pi would not start, and what else keeps a start from coming about.
+RenderFacts find_render_facts(const AsRoot &root, const Policy &policy, const AccessRules &rules, const Account &user,
+                              const std::string &directory)
+{
+    RenderFacts facts{{user, find_agent(policy, rules, user), {}, {}, {}, {}, {}, {}, host_memory(), {}}, {}, {}};
+    require_harmless_groups(policy, rules, facts.agent);
+    const OpenedProject project = open_as(root, policy, rules, user, directory);
+    facts.tree = project.shown.path();
+    facts.below = project.below;
+    if (project.shown.by_group) facts.groups.push_back(*project.shown.by_group);
+    for (const auto &other : project.git_directories)
+        facts.beside.push_back(other.path());
+    find_points(root, policy, user, project, facts);
+    facts.mounts = topmost_mounts_below(list_mounts(), facts.tree);
+    facts.managed_files = read_managed_env_files(policy.env_files);
+    for (const auto &file : policy.env_files)
+        if (!is_plain(file.path, facts.managed_files)) facts.quoted_files.insert(file.path);
+    const AgentPlaces agents = places_of_state(policy, project.roots);
+    for (const auto &assignment : ask_host_env_files(root, user, policy.host_env_files, agents).assignments)
+        facts.host_variables.push_back(assignment.where);
+    return facts;
+}
 
 constexpr const char *seccomp = "seccomp";
 constexpr std::array engines = {RenderTarget::kubernetes, RenderTarget::podman, RenderTarget::quadlet, RenderTarget::systemd,
@@ -37,22 +129,48 @@ RenderTarget engine_called(const std::string &name)
 
 std::string rendered(RenderTarget target, const RenderPlan &plan, const RenderOptions &options)
 {
-    switch (target) {
-    case RenderTarget::podman:
-        return render_podman(plan, options.arguments);
-    case RenderTarget::quadlet:
-        return render_quadlet(plan, options.arguments);
-    case RenderTarget::systemd:
-        return render_systemd(plan, options.arguments);
-    case RenderTarget::slurm:
-        return render_slurm(plan, plan.policy.wrapper.command_name, options.arguments);
-    case RenderTarget::kubernetes:
-        return render_kubernetes(plan, parse_workspace_volume(options.volume), options.arguments);
-    }
-    throw Failure(ExitStatus::internal, "a target without a renderer");
+    using Render = std::string (*)(const RenderPlan &plan, const std::vector<std::string> &arguments);
+    static const std::map<RenderTarget, Render> renders = {{RenderTarget::podman, render_podman},
+                                                           {RenderTarget::quadlet, render_quadlet},
+                                                           {RenderTarget::systemd, render_systemd},
+                                                           {RenderTarget::slurm, render_slurm}};
+    if (target == RenderTarget::kubernetes) return render_kubernetes(plan, parse_workspace_volume(options.volume), options.arguments);
+    return renders.at(target)(plan, options.arguments);
 }
 
 } // namespace
+
+std::string default_image()
+{
+    return std::string("localhost/pi-agent:") + build::version;
+}
+
+std::vector<std::string> links_among(const std::map<std::string, PointKind> &points, FdRef top)
+{
+    std::vector<std::string> links;
+    for (const auto &point : points) {
+        const UniqueFd found = find_beneath(top, point.first, O_PATH);
+        struct stat facts {};
+        const bool is_behind_link = !found && (errno == ELOOP || errno == EXDEV);
+        if (!found && !is_behind_link) throw_errno("looking at " + escape_for_display(point.first));
+        if (found && fstat(found.get(), &facts) != 0) throw_errno("examining " + escape_for_display(point.first));
+        if (is_behind_link || S_ISLNK(facts.st_mode)) links.push_back(point.first);
+    }
+    return links;
+}
+
+WorkspaceVolume parse_workspace_volume(const std::string &text)
+{
+    if (text.empty()) return {};
+    const bool is_efs = text.rfind("efs:", 0) == 0;
+    const std::string place = is_efs ? text.substr(4) : text;
+    const std::size_t colon = place.find(':');
+    const std::string server = place.substr(0, colon);
+    const std::string path = colon == std::string::npos ? "" : place.substr(colon + 1);
+    const bool is_whole = !server.empty() && !path.empty() && (is_efs ? path.rfind("fsap-", 0) == 0 : path[0] == '/');
+    if (!is_whole) throw Failure(ExitStatus::usage, "--volume: '" + text + "' is neither SERVER:/EXPORT of NFS nor efs:fs-ID:fsap-ID");
+    return {is_efs ? WorkspaceVolume::Kind::efs : WorkspaceVolume::Kind::nfs, server, path};
+}
 
 std::vector<std::string> render_targets()
 {

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <ostream>
@@ -51,20 +52,8 @@ std::vector<nlohmann::ordered_json> kubernetes_objects(const RenderPlan &plan, c
 // The same as YAML. Only for plans that require_honoured() has let through.
 std::string render_kubernetes(const RenderPlan &plan, const WorkspaceVolume &volume, const std::vector<std::string> &arguments);
 
-// --- The Job of a rendering for Kubernetes, and the names that it shares with the objects around it.
-
-constexpr const char *settings_suffix = "-settings";
-constexpr const char *seccomp_on_node = "pi-agent/seccomp.json"; // below the kubelet's directory of profiles
-
+// A DNS label, of the user's own.
 std::string namespace_of(const RenderPlan &plan);
-nlohmann::ordered_json labels_of(const RenderPlan &plan);
-// Of the Secret with the variables of one file of env_files.
-std::string secret_name(const RenderPlan &plan, std::size_t index);
-
-// What lies read-only in the agent's directory, by the names of files.
-std::map<std::string, std::string> documents_of(const RenderPlan &plan);
-
-nlohmann::ordered_json make_job(const RenderPlan &plan, const std::vector<std::string> &arguments);
 
 // --- A plan for podman of this host, run by root: a command, and what a quadlet shares with it.
 
@@ -74,23 +63,28 @@ constexpr const char *seccomp_profile_path = "/etc/pi-agent/seccomp.json"; // wh
 std::string render_podman(const RenderPlan &plan, const std::vector<std::string> &arguments);
 std::string render_quadlet(const RenderPlan &plan, const std::vector<std::string> &arguments);
 
-// The value of --volume for each mount, and of --tmpfs and --mount for the directories of temporary files.
-std::vector<std::string> podman_volumes(const RenderPlan &plan);
-std::vector<std::string> podman_temporary_options(const RenderPlan &plan);
-// Options for limits.
-std::vector<std::string> podman_limits(const RenderPlan &plan);
-// What to know before it is started.
-std::vector<std::string> podman_notes(const RenderPlan &plan);
-
 // --- The system-call filter of a session as a profile for container engines.
 
 // JSON in the form of the OCI runtime specification (config-linux.md, Seccomp), for this program's own architecture.
 std::string render_seccomp();
 
+// The bits of `mask` in one argument are `value`.
+struct ArgumentBits {
+    std::uint64_t mask;
+    std::uint64_t value;
+    friend bool operator==(const ArgumentBits &, const ArgumentBits &) = default;
+};
+
+// By the number of the argument; all must hold. Empty: whatever the arguments are.
+using PassingCondition = std::map<unsigned, ArgumentBits>;
+
+// By the call's name: it passes where one of the conditions holds, and what is not here does not pass.
+std::map<std::string, std::vector<PassingCondition>> passing_calls();
+
 // --- A plan as a line for Slurm, for clusters whose nodes all have the product: there our own runner honours the policy.
 
-// `command`: the wrapper; `arguments`: the agent's.
-std::string render_slurm(const RenderPlan &plan, const std::string &command, const std::vector<std::string> &arguments);
+// `arguments`: the agent's.
+std::string render_slurm(const RenderPlan &plan, const std::vector<std::string> &arguments);
 
 // --- A plan as a unit file, of the same properties as the transient unit of a local session (runner/plan/unit_properties.hpp).
 

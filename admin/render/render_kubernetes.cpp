@@ -1,27 +1,194 @@
-// The objects around the Job: namespace, quota, volume, settings, network; and all of them as one text.
+// A plan as objects of Kubernetes: one pod, run once, as the user who owns the workspace (there is no host whose accounts it could meet),
+// and what it needs around it: namespace, quota, volume, settings, network.
 #include "admin/render/render.hpp"
 
 #include "admin/render/render_text.hpp"
-#include "common/base/error.hpp"
+#include "common/host/beneath.hpp"
+#include "runner/plan/host_view.hpp"
 #include "runner/plan/limits.hpp"
+#include "runner/wire/sync_messages.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace pi_agent {
 
+std::string namespace_of(const RenderPlan &plan)
+{
+    constexpr std::size_t stem_limit = 63 - 9; // a DNS label, less the hash
+    std::string name = plan.user.name;
+    for (char &byte : name)
+        if (const bool is_plain = (byte >= 'a' && byte <= 'z') || (byte >= '0' && byte <= '9'); !is_plain) byte = '-';
+    std::string label = "pi-agent-" + name;
+    if (name == plan.user.name && name.back() != '-' && label.size() <= stem_limit) return label;
+    // Of two users whose names differ in what is no letter of a label, each has its own.
+    const std::string alias = alias_of("/" + plan.user.name);
+    return label.substr(0, stem_limit) + alias.substr(alias.rfind('-'));
+}
+
 namespace {
 
 using Json = nlohmann::ordered_json;
 
-Json object(const char *version, const char *kind, const Json &metadata)
+constexpr const char *settings_suffix = "-settings";
+constexpr const char *seccomp_on_node = "pi-agent/seccomp.json"; // below the kubelet's directory of profiles
+constexpr unsigned kept_seconds = 3600;                          // of a Job that has ended, to read its log
+constexpr const char *scratch_on_disk = "20Gi";                  // of a node
+constexpr const char *scratch_in_memory = "2Gi";                 // counts against the container's memory, too
+
+Json object(const char *version, const char *kind, const Json &metadata, const Json &spec)
 {
-    return {{"apiVersion", version}, {"kind", kind}, {"metadata", metadata}};
+    Json made = {{"apiVersion", version}, {"kind", kind}, {"metadata", metadata}};
+    if (!spec.is_null()) made["spec"] = spec;
+    return made;
 }
 
 Json in_namespace(const RenderPlan &plan, const std::string &name)
 {
     return {{"name", name}, {"namespace", namespace_of(plan)}};
+}
+
+// What lies read-only in the agent's directory, by the names of files.
+std::map<std::string, std::string> documents_of(const RenderPlan &plan)
+{
+    auto documents = plan.policy.documents;
+    if (plan.policy.settings_lock) documents.emplace("settings.json", "{}"); // a lock needs something to mount
+    return documents;
+}
+
+Json labels_of(const RenderPlan &plan)
+{
+    return {{"app.kubernetes.io/name", "pi-agent"}, {"app.kubernetes.io/instance", plan.name}};
+}
+
+// Of the Secret with the variables of one file of env_files.
+std::string secret_name(const RenderPlan &plan, std::size_t index)
+{
+    return fmt::format("{}-env-{}", plan.name, index + 1);
+}
+
+Json mount_of(const std::string &volume, const std::string &place, const std::string &below, bool read_only)
+{
+    Json mount = {{"name", volume}, {"mountPath", place}};
+    if (!below.empty()) mount["subPath"] = below;
+    if (read_only) mount["readOnly"] = true;
+    return mount;
+}
+
+Json mounts_of_pod(const RenderPlan &plan)
+{
+    Json mounts = Json::array();
+    mounts.push_back(mount_of("workspace", plan.home, "home", false));
+    // What lies above the documents, so that it cannot be renamed; in every Job, so that no other Job leaves a link there.
+    for (const auto &directory : {split_last(agent_directory).first, std::string(agent_directory)})
+        mounts.push_back(mount_of("workspace", join_path(plan.home, directory), join_path("home", directory), false));
+    for (const auto &document : documents_of(plan))
+        mounts.push_back(mount_of("settings", plan.home + "/" + agent_directory + "/" + document.first, document.first, true));
+    mounts.push_back(mount_of("workspace", plan.place, "project", false));
+    for (const auto &[path, kind] : plan.points)
+        mounts.push_back(mount_of("workspace", join_path(plan.place, path), join_path("project", path), kind == PointKind::read_only));
+    mounts.push_back(mount_of("tmp", "/tmp", "", false));
+    mounts.push_back(mount_of("var-tmp", "/var/tmp", "", false));
+    return mounts;
+}
+
+Json volumes_of(const RenderPlan &plan)
+{
+    Json volumes = Json::array({Json{{"name", "workspace"}, {"persistentVolumeClaim", {{"claimName", plan.name}}}}});
+    if (!documents_of(plan).empty()) volumes.push_back({{"name", "settings"}, {"configMap", {{"name", plan.name + settings_suffix}}}});
+    const Json in_memory = {{"medium", "Memory"}, {"sizeLimit", scratch_in_memory}}, on_disk = {{"sizeLimit", scratch_on_disk}};
+    for (const char *name : {"tmp", "var-tmp"})
+        volumes.push_back({{"name", name}, {"emptyDir", plan.policy.scratch == ScratchKind::tmpfs ? in_memory : on_disk}});
+    return volumes;
+}
+
+void add_amounts(const RenderPlan &plan, std::uint64_t times, const std::string &prefix, Json &amounts)
+{
+    const auto &limits = plan.policy.limits;
+    if (limits.memory) amounts[prefix + "memory"] = std::to_string(times * limits.memory->amount);
+    if (limits.cpu) amounts[prefix + "cpu"] = fmt::format("{}m", times * limits.cpu->amount * 10);
+}
+
+// A quota wants them of each container.
+void add_resources(const RenderPlan &plan, Json &container)
+{
+    Json most = Json::object();
+    add_amounts(plan, 1, "", most);
+    if (!most.empty()) container["resources"] = {{"limits", most}, {"requests", most}};
+}
+
+Json confinement()
+{
+    return {{"allowPrivilegeEscalation", false},
+            {"privileged", false},
+            {"capabilities", {{"drop", Json::array({"ALL"})}}},
+            {"readOnlyRootFilesystem", true}};
+}
+
+Json container_of(const RenderPlan &plan, const char *name, const std::vector<std::string> &command)
+{
+    return {{"name", name}, {"image", plan.image}, {"imagePullPolicy", "IfNotPresent"}, {"command", command}};
+}
+
+// What is mounted from the workspace has to be there, and to be the agent's: the kubelet would make it as root.
+Json make_preparation(const RenderPlan &plan)
+{
+    Json container =
+        container_of(plan, "directories", {"/bin/mkdir", "-p", "/workspace/project", std::string("/workspace/home/") + agent_directory});
+    container["workingDir"] = "/";
+    container["securityContext"] = confinement();
+    container["volumeMounts"] = Json::array({mount_of("workspace", "/workspace", "", false)});
+    add_resources(plan, container);
+    return container;
+}
+
+Json make_container(const RenderPlan &plan, const std::vector<std::string> &arguments)
+{
+    Json container = container_of(plan, "agent", {plan.policy.agent.binary});
+    for (const auto &argument : arguments)
+        container["args"].push_back(kubernetes_word(argument));
+    container["workingDir"] = plan.directory;
+    container["env"] = Json::array();
+    for (const auto &[name, value] : plan.variables)
+        container["env"].push_back({{"name", name}, {"value", kubernetes_word(value)}});
+    if (arguments.empty()) {
+        container["stdin"] = true; // for kubectl attach
+        container["tty"] = true;
+    }
+    for (std::size_t index = 0; index < plan.env_files.size(); ++index)
+        container["envFrom"].push_back({{"secretRef", {{"name", secret_name(plan, index)}}}});
+    add_resources(plan, container);
+    container["securityContext"] = confinement();
+    container["volumeMounts"] = mounts_of_pod(plan);
+    return container;
+}
+
+Json make_job(const RenderPlan &plan, const std::vector<std::string> &arguments)
+{
+    Json context = {{"runAsNonRoot", true},
+                    {"runAsUser", plan.user.uid.value()},
+                    {"runAsGroup", plan.user.gid.value()},
+                    {"fsGroup", plan.user.gid.value()},
+                    {"fsGroupChangePolicy", "OnRootMismatch"}};
+    for (const Gid group : plan.groups)
+        context["supplementalGroups"].push_back(group.value());
+    context["seccompProfile"] = {{"type", "Localhost"}, {"localhostProfile", seccomp_on_node}};
+    const Json pod = {{"restartPolicy", "Never"},
+                      {"automountServiceAccountToken", false},
+                      {"enableServiceLinks", false}, // they would be variables of the agent
+                      {"hostNetwork", false},
+                      {"hostPID", false},
+                      {"hostIPC", false},
+                      {"securityContext", context},
+                      {"initContainers", Json::array({make_preparation(plan)})},
+                      {"containers", Json::array({make_container(plan, arguments)})},
+                      {"volumes", volumes_of(plan)}};
+    Json spec = {{"backoffLimit", 0}, {"ttlSecondsAfterFinished", kept_seconds}};
+    if (plan.policy.limits.runtime) spec["activeDeadlineSeconds"] = plan.policy.limits.runtime->amount;
+    spec["template"] = {{"metadata", {{"labels", labels_of(plan)}}}, {"spec", pod}};
+    Json metadata = in_namespace(plan, plan.name);
+    metadata["labels"] = labels_of(plan);
+    return object("batch/v1", "Job", metadata, spec);
 }
 
 // Nothing in it but Jobs of one user, and no pod that is less confined than these.
@@ -30,19 +197,16 @@ Json make_namespace(const RenderPlan &plan)
     Json labels = Json::object();
     for (const char *mode : {"enforce", "audit", "warn"})
         labels[std::string("pod-security.kubernetes.io/") + mode] = "restricted";
-    return object("v1", "Namespace", {{"name", namespace_of(plan)}, {"labels", labels}});
+    return object("v1", "Namespace", {{"name", namespace_of(plan)}, {"labels", labels}}, {});
 }
 
 Json make_quota(const RenderPlan &plan)
 {
-    const auto &limits = plan.policy.limits;
-    const std::uint64_t sessions = limits.sessions ? limits.sessions->amount : session_limit;
+    const auto &most = plan.policy.limits.sessions;
+    const std::uint64_t sessions = most ? most->amount : session_limit;
     Json hard = {{"pods", std::to_string(sessions)}}; // those that have ended do not count
-    if (limits.memory) hard["limits.memory"] = std::to_string(sessions * limits.memory->amount);
-    if (limits.cpu) hard["limits.cpu"] = fmt::format("{}m", sessions * limits.cpu->amount * 10);
-    Json quota = object("v1", "ResourceQuota", in_namespace(plan, "pi-agent-sessions"));
-    quota["spec"] = {{"hard", hard}};
-    return quota;
+    add_amounts(plan, sessions, "limits.", hard);
+    return object("v1", "ResourceQuota", in_namespace(plan, "pi-agent-sessions"), {{"hard", hard}});
 }
 
 constexpr const char *workspace_size = "10Gi"; // network file systems take no notice of it; the field must be there
@@ -59,27 +223,16 @@ Json make_volume(const RenderPlan &plan, const WorkspaceVolume &volume)
         spec["mountOptions"] = Json::array({"tls", "nosuid", "nodev"});
         spec["csi"] = {{"driver", "efs.csi.aws.com"}, {"volumeHandle", volume.server + "::" + volume.path}};
     }
-    Json made = object("v1", "PersistentVolume", {{"name", plan.name}});
-    made["spec"] = spec;
-    return made;
+    return object("v1", "PersistentVolume", {{"name", plan.name}}, spec);
 }
 
 Json make_claim(const RenderPlan &plan, const WorkspaceVolume &volume)
 {
-    Json claim = object("v1", "PersistentVolumeClaim", in_namespace(plan, plan.name));
-    claim["spec"] = {{"accessModes", Json::array({"ReadWriteMany"})},
-                     {"storageClassName", volume.kind == WorkspaceVolume::Kind::storage_class ? "pi-agent-workspaces" : ""},
-                     {"resources", {{"requests", {{"storage", workspace_size}}}}}};
-    if (volume.kind != WorkspaceVolume::Kind::storage_class) claim["spec"]["volumeName"] = plan.name;
-    return claim;
-}
-
-Json make_settings(const RenderPlan &plan)
-{
-    Json settings = object("v1", "ConfigMap", in_namespace(plan, plan.name + settings_suffix));
-    for (const auto &[file, text] : documents_of(plan))
-        settings["data"][file] = text;
-    return settings;
+    Json spec = {{"accessModes", Json::array({"ReadWriteMany"})},
+                 {"storageClassName", volume.kind == WorkspaceVolume::Kind::storage_class ? "pi-agent-workspaces" : ""},
+                 {"resources", {{"requests", {{"storage", workspace_size}}}}}};
+    if (volume.kind != WorkspaceVolume::Kind::storage_class) spec["volumeName"] = plan.name;
+    return object("v1", "PersistentVolumeClaim", in_namespace(plan, plan.name), spec);
 }
 
 // Both directions, as on a host. A pod's own loopback is always its own.
@@ -89,13 +242,12 @@ Json make_network(const RenderPlan &plan)
     if (plan.policy.network.mode == NetworkMode::listed)
         for (const auto &range : plan.policy.network.allowed)
             peers.push_back({{"ipBlock", {{"cidr", to_string(range)}}}});
-    Json network = object("networking.k8s.io/v1", "NetworkPolicy", in_namespace(plan, plan.name));
-    network["spec"] = {{"podSelector", {{"matchLabels", labels_of(plan)}}}, {"policyTypes", Json::array({"Ingress", "Egress"})}};
+    Json spec = {{"podSelector", {{"matchLabels", labels_of(plan)}}}, {"policyTypes", Json::array({"Ingress", "Egress"})}};
     if (!peers.empty()) {
-        network["spec"]["ingress"] = Json::array({{{"from", peers}}});
-        network["spec"]["egress"] = Json::array({{{"to", peers}}});
+        spec["ingress"] = Json::array({{{"from", peers}}});
+        spec["egress"] = Json::array({{{"to", peers}}});
     }
-    return network;
+    return object("networking.k8s.io/v1", "NetworkPolicy", in_namespace(plan, plan.name), spec);
 }
 
 std::vector<std::string> notes(const RenderPlan &plan, const WorkspaceVolume &volume)
@@ -104,9 +256,9 @@ std::vector<std::string> notes(const RenderPlan &plan, const WorkspaceVolume &vo
         fmt::format("The image has the agent at {}. Each node has the profile of 'pi-agentctl render --target seccomp' at",
                     plan.policy.agent.binary),
         fmt::format("/var/lib/kubelet/seccomp/{}. The workspace belongs to {}:{} and holds the directories project and home.",
-                    seccomp_on_node, plan.user.uid.value(), plan.user.gid.value())};
-    lines.push_back(fmt::format("Of {} it has nothing: what the agent finds are the documents of the policy, and what is in the workspace.",
-                                plan.rules.config_directory));
+                    seccomp_on_node, plan.user.uid.value(), plan.user.gid.value()),
+        fmt::format("Of {} it has nothing: what the agent finds are the documents of the policy, and what is in the workspace.",
+                    plan.rules.config_directory)};
     if (volume.kind == WorkspaceVolume::Kind::efs)
         lines.push_back(
             fmt::format("The access point is this workspace's alone: root directory /workspaces/{}, user {}:{}; the file system has "
@@ -119,25 +271,15 @@ std::vector<std::string> notes(const RenderPlan &plan, const WorkspaceVolume &vo
 
 } // namespace
 
-WorkspaceVolume parse_workspace_volume(const std::string &text)
-{
-    if (text.empty()) return {};
-    const bool is_efs = text.rfind("efs:", 0) == 0;
-    const std::string place = is_efs ? text.substr(4) : text;
-    const std::size_t colon = place.find(':');
-    const std::string server = place.substr(0, colon);
-    const std::string path = colon == std::string::npos ? "" : place.substr(colon + 1);
-    const bool is_whole = !server.empty() && !path.empty() && (is_efs ? path.rfind("fsap-", 0) == 0 : path[0] == '/');
-    if (!is_whole) throw Failure(ExitStatus::usage, "--volume: '" + text + "' is neither SERVER:/EXPORT of NFS nor efs:fs-ID:fsap-ID");
-    return {is_efs ? WorkspaceVolume::Kind::efs : WorkspaceVolume::Kind::nfs, server, path};
-}
-
 std::vector<Json> kubernetes_objects(const RenderPlan &plan, const WorkspaceVolume &volume, const std::vector<std::string> &arguments)
 {
     std::vector<Json> objects = {make_namespace(plan), make_quota(plan)};
     if (volume.kind != WorkspaceVolume::Kind::storage_class) objects.push_back(make_volume(plan, volume));
     objects.push_back(make_claim(plan, volume));
-    if (!documents_of(plan).empty()) objects.push_back(make_settings(plan));
+    if (const auto documents = documents_of(plan); !documents.empty()) {
+        objects.push_back(object("v1", "ConfigMap", in_namespace(plan, plan.name + settings_suffix), {}));
+        objects.back()["data"] = documents;
+    }
     if (plan.policy.network.mode != NetworkMode::full) objects.push_back(make_network(plan));
     objects.push_back(make_job(plan, arguments));
     return objects;

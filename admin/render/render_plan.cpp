@@ -1,13 +1,16 @@
 // The plan of a rendering, from the policy and from what was found on this host.
 #include "admin/render/render_plan.hpp"
 
-#include "common/policy/policy_paths.hpp"
-#include "runner/as_agent/places.hpp"
+#include "common/base/text.hpp"
+#include "runner/as_user/named_files.hpp"
 #include "runner/plan/environment.hpp"
-#include "runner/plan/limits.hpp"
+#include "runner/plan/host_view.hpp"
+#include "runner/root/mount/mounts.hpp"
 
 #include <algorithm>
 #include <cctype>
+#include <fmt/format.h>
+#include <sstream>
 
 namespace pi_agent {
 
@@ -27,10 +30,39 @@ std::string name_of(const std::string &user, const std::string &tree)
     return label;
 }
 
-// Those of one session: an engine starts the same rendering again and again.
-bool is_of_one_session(const std::string &name)
+CertificatePlace place_of_certificates(const Policy &policy, const std::string &home, const std::string &project, const std::string &path)
 {
-    return name == "PI_AGENT_SESSION";
+    if (is_within(path, home) || is_within(path, project)) return CertificatePlace::workspace;
+    const auto &shown = policy.view_paths;
+    if (std::any_of(shown.begin(), shown.end(), [&](const PolicyPath &tree) { return is_within(path, tree.path); }))
+        return CertificatePlace::view_paths;
+    return is_shown(HostView{policy.view, {}, {}}, path) ? CertificatePlace::host_view : CertificatePlace::nobody;
+}
+
+// `project`: its place inside.
+std::vector<RenderedCertificates> find_rendered_certificates(const Policy &policy, const AccessRules &rules, const EnvironmentInput &input,
+                                                             const std::string &project)
+{
+    std::vector<RenderedCertificates> all;
+    for (const auto &variable : find_certificate_variables(input)) {
+        RenderedCertificates found{variable.name, "env." + variable.name, {rules.where.file, 0, 0}, CertificatePlace::workspace};
+        if (const auto place = policy.env_where.find(variable.name); variable.from == "env" && place != policy.env_where.end())
+            found.where = place->second;
+        if (rules.env.contains(variable.name)) { // the strongest layer
+            found.key = rules.entry + ".env." + variable.name;
+            found.where = rules.where;
+        }
+        for (const auto &file : policy.env_files)
+            if (variable.from.substr(0, variable.from.rfind(':')) == file.path) {
+                found.key = "env_files";
+                found.where = file.where;
+            }
+        std::istringstream paths(variable.path); // SSL_CERT_DIR has a list
+        for (std::string path; std::getline(paths, path, ':');)
+            if (!path.empty()) found.place = std::min(found.place, place_of_certificates(policy, input.home, project, path));
+        all.push_back(std::move(found));
+    }
+    return all;
 }
 
 } // namespace
@@ -40,27 +72,16 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
     const std::string home = policy.agent.state_dir + "/users/" + facts.user.name + "/home";
     const bool at_own_path = policy.projects.paths == ProjectPaths::host;
     const std::string place = at_own_path ? facts.tree : home + "/" + alias_directory + "/" + alias_of(facts.tree);
-    RenderPlan plan{name_of(facts.user.name, facts.tree),
+    RenderPlan plan{static_cast<const RenderFound &>(facts),
+                    name_of(facts.user.name, facts.tree),
                     policy,
                     rules,
-                    facts.user,
-                    facts.agent,
-                    facts.groups,
-                    facts.image,
-                    facts.tree,
                     place,
                     facts.below.empty() ? place : join_path(place, facts.below),
                     facts.below.empty() ? facts.tree : join_path(facts.tree, facts.below),
                     home,
-                    facts.points,
-                    facts.links,
-                    facts.mounts,
-                    facts.missing,
-                    facts.beside,
                     {},
                     {},
-                    facts.host_variables,
-                    facts.host_memory,
                     {}};
     std::set<std::string> places;
     for (const auto &file : policy.env_files) {
@@ -75,36 +96,30 @@ RenderPlan plan_rendering(const Policy &policy, const AccessRules &rules, const 
     EnvironmentInput input{{}, {}, policy.env, facts.managed_files, rules.env, home, facts.agent.name, policy.agent.binary, {}};
     input.tmpdir = "/tmp";
     plan.certificates = find_rendered_certificates(policy, rules, input, place);
-    for (const auto &[name, variable] : layer_environment(input))
-        if (!is_of_one_session(name) && !places.contains(variable.from)) plan.variables[name] = variable.value;
+    for (const auto &[name, variable] : layer_environment(input)) // but what is of one session: an engine starts the same again and again
+        if (name != "PI_AGENT_SESSION" && !places.contains(variable.from)) plan.variables[name] = variable.value;
     return plan;
 }
 
-std::uint64_t memory_of(const RenderPlan &plan)
+std::vector<EngineMount> mounts_of(const RenderPlan &plan)
 {
-    const auto &limits = plan.policy.limits;
-    if (limits.memory) return limits.memory->amount;
-    return plan.host_memory / 100 * (limits.memory_share ? limits.memory_share->amount : session_memory_percent);
+    std::vector<EngineMount> mounts;
+    for (const auto &path : plan.policy.view_paths)
+        mounts.push_back({path.path, path.path, true, false});
+    mounts.push_back({plan.home, plan.home, false, false});
+    mounts.push_back({plan.tree, plan.place, false, true});
+    for (const auto &[path, kind] : plan.points)
+        mounts.push_back({join_path(plan.tree, path), join_path(plan.place, path), kind == PointKind::read_only, true});
+    return mounts;
 }
 
-std::uint64_t tasks_of(const RenderPlan &plan)
+std::string swapped_ids(std::uint32_t user, std::uint32_t agent, const char *range, const char *between)
 {
-    return plan.policy.limits.tasks ? plan.policy.limits.tasks->amount : session_tasks;
-}
-
-std::vector<std::string> left_out(const RenderPlan &plan)
-{
-    const auto is_default = [](const HomeDirectories &directories) {
-        return std::any_of(directories.paths.begin(), directories.paths.end(), [](const PolicyPath &path) { return path.where.line == 0; });
-    };
-    const auto &policy = plan.policy;
-    std::vector<std::string> lines;
-    if (policy.git_identity) lines.emplace_back("git_identity: commits do not carry the user's name");
-    if (policy.box_notes) lines.emplace_back("box_notes: the agent is not told about its sandbox");
-    if (is_default(policy.toolchains.readable)) lines.emplace_back("toolchains.readable: default");
-    if (is_default(policy.toolchains.caches)) lines.emplace_back("toolchains.caches: default");
-    if (policy.projects.aftermath) lines.emplace_back("projects.aftermath: nobody tells what was left that runs code outside");
-    return lines;
+    std::string text;
+    std::istringstream lines(swap_map(user, agent));
+    for (std::uint64_t on_disk = 0, inside = 0, length = 0; lines >> on_disk >> inside >> length;)
+        if (length > 0) text += (text.empty() ? "" : between) + fmt::format(fmt::runtime(range), on_disk, inside, length);
+    return text;
 }
 
 } // namespace pi_agent

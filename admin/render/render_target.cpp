@@ -1,8 +1,7 @@
 // Every demand of a policy, and which engines can meet it.
-#include "admin/render/render_target.hpp"
+#include "admin/render/render_plan.hpp"
 
 #include "admin/diagnose/faults.hpp"
-#include "admin/render/render_mounts.hpp"
 #include "common/base/error.hpp"
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
@@ -21,16 +20,25 @@ using Targets = std::set<RenderTarget>;
 // On slurm it is our own runner on each node that honours the policy, so it is in every list.
 const Targets only_ours = {RenderTarget::slurm};
 const Targets on_this_host = {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::systemd, RenderTarget::slurm};
+const Targets by_systemd = {RenderTarget::systemd, RenderTarget::slurm};
+const Targets in_containers = {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::kubernetes, RenderTarget::slurm};
+const Targets in_cluster = {RenderTarget::kubernetes, RenderTarget::slurm};
 
-// One thing that the policy says.
-struct Demand {
-    Position where;
-    std::string key;
-    std::string what;
-    std::string remedy;
-    Targets met_by;
+// Things that the policy says, of which those are problems that the target does not meet.
+struct Demands {
+    RenderTarget target;
+    Problems problems = {};
+
+    void add(const Position &where, const std::string &key, const std::string &what, const std::string &remedy, const Targets &met_by)
+    {
+        if (!met_by.contains(target)) problems.add(where, key, std::string(to_string(target)) + " cannot honour it: " + what, remedy);
+    }
 };
-using Demands = std::vector<Demand>;
+
+Position file_of(const RenderPlan &plan)
+{
+    return {plan.rules.where.file, 0, 0};
+}
 
 bool has_loopback(const IpRange &range)
 {
@@ -41,80 +49,69 @@ bool has_loopback(const IpRange &range)
 void add_network(const RenderPlan &plan, Demands &demands)
 {
     const auto &network = plan.policy.network;
-    Targets filtering = {RenderTarget::systemd, RenderTarget::slurm};
+    Targets filtering = by_systemd;
     if (network.mode == NetworkMode::loopback)
-        demands.push_back({network.where, "network", "loopback is this host's own", "say none or full", filtering});
+        demands.add(network.where, "network", "loopback is this host's own", "say none or full", filtering);
     if (network.mode != NetworkMode::listed) return;
     if (std::none_of(network.allowed.begin(), network.allowed.end(), has_loopback)) filtering.insert(RenderTarget::kubernetes);
-    demands.push_back({network.where, "network", "a list of addresses, with this host's loopback or without",
-                       "take systemd, or kubernetes without the loopback", filtering});
+    demands.add(network.where, "network", "a list of addresses, with this host's loopback or without",
+                "take systemd, or kubernetes without the loopback", filtering);
 }
 
 void add_projects(const RenderPlan &plan, Demands &demands)
 {
     const auto &protect = plan.policy.projects.protect;
-    const Position protecting = protect && !protect->empty() ? protect->front().where : Position{plan.rules.where.file, 0, 0};
+    const Position protecting = protect && !protect->empty() ? protect->front().where : file_of(plan);
     for (const auto &link : plan.links)
-        demands.push_back({protecting, "projects.protect", quote(link) + " is a symbolic link, which the engine would follow as root",
-                           "put in its place what it leads to", only_ours});
+        demands.add(protecting, "projects.protect", quote(link) + " is a symbolic link, which the engine would follow as root",
+                    "put in its place what it leads to", only_ours);
     for (const auto &path : plan.missing)
-        demands.push_back({path.where, "projects.protect", quote(path.path) + " is not there, and only the runner keeps it from being made",
-                           "its user creates it, or you take it out of the list", only_ours});
+        demands.add(path.where, "projects.protect", quote(path.path) + " is not there, and only the runner keeps it from being made",
+                    "its user creates it, or you take it out of the list", only_ours);
     for (const auto &path : plan.mounts)
-        demands.push_back({plan.rules.where,
-                           plan.rules.entry + ".roots",
-                           "a file system is mounted at " + quote(path) + ", and the agent would be shown what that covers",
-                           "unmount it",
-                           {RenderTarget::kubernetes, RenderTarget::slurm}});
+        demands.add(plan.rules.where, plan.rules.entry + ".roots",
+                    "a file system is mounted at " + quote(path) + ", and the agent would be shown what that covers", "unmount it",
+                    in_cluster);
     for (const auto &mask : plan.policy.projects.mask)
-        demands.push_back({mask.where, "projects.mask", quote(mask.path) + " is looked for at each start, by the runner",
-                           "keep such files out of the project", only_ours});
+        demands.add(mask.where, "projects.mask", quote(mask.path) + " is looked for at each start, by the runner",
+                    "keep such files out of the project", only_ours);
     for (const auto &path : plan.beside)
-        demands.push_back({plan.rules.where, plan.rules.entry + ".roots",
-                           "the repository has its git directory elsewhere, at " + escape_for_display(path),
-                           "render for its main working tree", only_ours});
+        demands.add(plan.rules.where, plan.rules.entry + ".roots",
+                    "the repository has its git directory elsewhere, at " + escape_for_display(path), "render for its main working tree",
+                    only_ours);
 }
 
 void add_view(const RenderPlan &plan, Demands &demands)
 {
     const auto &policy = plan.policy;
     if (policy.view == View::host)
-        demands.push_back({{plan.rules.where.file, 0, 0},
-                           "view",
-                           "all of this host's /etc",
-                           "say minimal, and bring files with the image",
-                           {RenderTarget::systemd, RenderTarget::slurm}});
+        demands.add(file_of(plan), "view", "all of this host's /etc", "say minimal, and bring files with the image", by_systemd);
     for (const auto &path : policy.view_paths)
-        demands.push_back({path.where, "view_paths", quote(path.path) + " is this host's", "bring it with the image", on_this_host});
+        demands.add(path.where, "view_paths", quote(path.path) + " is this host's", "bring it with the image", on_this_host);
     const auto add_list = [&](const HomeDirectories &directories, const std::string &key, const std::string &what) {
         for (const auto &path : directories.paths)
             if (path.where.line > 0)
-                demands.push_back(
-                    {path.where, key, quote("~/" + path.path) + " " + what, "leave it out, or bring it with the image", only_ours});
+                demands.add(path.where, key, quote("~/" + path.path) + " " + what, "leave it out, or bring it with the image", only_ours);
     };
     add_list(policy.toolchains.readable, "toolchains.readable", "is the user's, whose home nobody else opens");
     add_list(policy.toolchains.caches, "toolchains.caches", "would have to be copied for each session");
     if (plan.rules.ssh_key)
-        demands.push_back({plan.rules.where, plan.rules.entry + ".ssh.key", "the key is the user's, whose home nobody else opens",
-                           "leave it out", only_ours});
+        demands.add(plan.rules.where, plan.rules.entry + ".ssh.key", "the key is the user's, whose home nobody else opens", "leave it out",
+                    only_ours);
 }
 
 void add_agent(const RenderPlan &plan, Demands &demands)
 {
     const auto &agent = plan.policy.agent;
     if (split_last(agent.binary).second != agent.binary_name)
-        demands.push_back({agent.where,
-                           "agent.binary_name",
-                           "a container calls the program " + escape_for_display(agent.binary),
-                           "leave it out, or name the program so",
-                           {RenderTarget::systemd, RenderTarget::slurm}});
+        demands.add(agent.where, "agent.binary_name", "a container calls the program " + escape_for_display(agent.binary),
+                    "leave it out, or name the program so", by_systemd);
     for (const auto &certificates : plan.certificates) {
         if (certificates.place == CertificatePlace::workspace) continue;
         Targets met_by = certificates.place == CertificatePlace::view_paths ? on_this_host : only_ours;
         if (certificates.place == CertificatePlace::host_view) met_by.insert(RenderTarget::systemd);
-        demands.push_back({certificates.where, certificates.key,
-                           certificates.name + " names certificates of this host, which are not shown there",
-                           "show them with view_paths; or leave it to the image, if that has them", met_by});
+        demands.add(certificates.where, certificates.key, certificates.name + " names certificates of this host, which are not shown there",
+                    "show them with view_paths; or leave it to the image, if that has them", met_by);
     }
 }
 
@@ -122,17 +119,13 @@ void add_limits(const RenderPlan &plan, Demands &demands)
 {
     const auto &limits = plan.policy.limits;
     if (limits.memory_share)
-        demands.push_back({limits.memory_share->where, "limits.memory", limits.memory_share->text + " is a share of this host",
-                           "say an amount, e.g. 8G", on_this_host});
+        demands.add(limits.memory_share->where, "limits.memory", limits.memory_share->text + " is a share of this host",
+                    "say an amount, e.g. 8G", on_this_host);
     if (limits.tasks)
-        demands.push_back({limits.tasks->where, "limits.tasks", "a Job cannot say it; a node can (podPidsLimit of the kubelet)",
-                           "leave it out, and set it there", on_this_host});
+        demands.add(limits.tasks->where, "limits.tasks", "a Job cannot say it; a node can (podPidsLimit of the kubelet)",
+                    "leave it out, and set it there", on_this_host);
     if (limits.sessions)
-        demands.push_back({limits.sessions->where,
-                           "limits.sessions",
-                           "nobody counts a user's sessions there",
-                           "leave it out",
-                           {RenderTarget::kubernetes, RenderTarget::slurm}});
+        demands.add(limits.sessions->where, "limits.sessions", "nobody counts a user's sessions there", "leave it out", in_cluster);
 }
 
 Position place_of(const EnvironmentPlaces &places, const std::string &name, const Position &otherwise)
@@ -149,27 +142,21 @@ void add_environment(const RenderPlan &plan, Demands &demands)
                                  const Position &otherwise) {
         for (const auto &[name, value] : env)
             if (looks_secret(name, value))
-                demands.push_back({place_of(places, name, otherwise), key + "." + name, "it looks like a secret", remedy, only_ours});
+                demands.add(place_of(places, name, otherwise), key + "." + name, "it looks like a secret", remedy, only_ours);
     };
-    add_secrets(policy.env, policy.env_where, "env", {plan.rules.where.file, 0, 0});
+    add_secrets(policy.env, policy.env_where, "env", file_of(plan));
     add_secrets(plan.rules.env, {}, plan.rules.entry + ".env", plan.rules.where);
     for (const auto &where : plan.host_variables)
-        demands.push_back({plan.rules.where, "host_env_files", escape_for_display(where) + " sets variables, and belongs to the user",
-                           "move them into a file of env_files", only_ours});
+        demands.add(plan.rules.where, "host_env_files", escape_for_display(where) + " sets variables, and belongs to the user",
+                    "move them into a file of env_files", only_ours);
     for (const auto &file : plan.env_files) {
         if (!file.plain)
-            demands.push_back({file.file.where,
-                               "env_files",
-                               file.file.path + " has quotes or continued lines, which others read otherwise",
-                               "write each line as NAME=VALUE",
-                               {RenderTarget::systemd, RenderTarget::slurm}});
+            demands.add(file.file.where, "env_files", file.file.path + " has quotes or continued lines, which others read otherwise",
+                        "write each line as NAME=VALUE", by_systemd);
         for (const auto &name : file.names) // systemd: the file wins, whatever else the unit says
             if (plan.variables.contains(name))
-                demands.push_back({file.file.where,
-                                   "env_files",
-                                   file.file.path + " sets " + name + ", and so does a stronger layer",
-                                   "say it once",
-                                   {RenderTarget::podman, RenderTarget::quadlet, RenderTarget::kubernetes, RenderTarget::slurm}});
+                demands.add(file.file.where, "env_files", file.file.path + " sets " + name + ", and so does a stronger layer",
+                            "say it once", in_containers);
     }
 }
 
@@ -177,28 +164,19 @@ void add_environment(const RenderPlan &plan, Demands &demands)
 void add_documents(const RenderPlan &plan, Demands &demands)
 {
     if (plan.policy.settings_lock)
-        demands.push_back({{plan.rules.where.file, 0, 0},
-                           "settings_lock",
-                           "root would mount over a name in the agent's own home",
-                           "leave it out, or take kubernetes",
-                           {RenderTarget::kubernetes, RenderTarget::slurm}});
+        demands.add(file_of(plan), "settings_lock", "root would mount over a name in the agent's own home",
+                    "leave it out, or take kubernetes", in_cluster);
     std::set<std::string> variables;
     for (const auto &file : plan.env_files)
         variables.insert(file.names.begin(), file.names.end());
     for (const auto &[file, text] : plan.policy.documents)
         if (const auto secret = secret_in_document(text, file.substr(0, file.rfind('.')), variables); !secret.empty())
-            demands.push_back({{plan.rules.where.file, 0, 0},
-                               secret,
-                               "it looks like a secret, and settings go into a ConfigMap",
-                               "write the name of a variable of env_files there",
-                               on_this_host});
+            demands.add(file_of(plan), secret, "it looks like a secret, and settings go into a ConfigMap",
+                        "write the name of a variable of env_files there", on_this_host);
     for (const auto &[path, file_class] : plan.policy.config_classes.rules())
         if (is_copied(file_class))
-            demands.push_back({{plan.rules.where.file, 0, 0},
-                               "config.classes." + path,
-                               "nobody copies the user's config directory there",
-                               "leave it out, or put the file into the workspace",
-                               on_this_host});
+            demands.add(file_of(plan), "config.classes." + path, "nobody copies the user's config directory there",
+                        "leave it out, or put the file into the workspace", on_this_host);
 }
 
 // A rendering is shown on root's terminal, and a shell's quotes keep no control character from it.
@@ -227,19 +205,10 @@ const char *to_string(RenderTarget target)
 
 void require_honoured(RenderTarget target, const RenderPlan &plan)
 {
-    Demands demands;
-    add_network(plan, demands);
-    add_projects(plan, demands);
-    add_agent(plan, demands);
-    add_view(plan, demands);
-    add_limits(plan, demands);
-    add_environment(plan, demands);
-    add_documents(plan, demands);
-    Problems problems;
-    for (const auto &demand : demands)
-        if (!demand.met_by.contains(target))
-            problems.add(demand.where, demand.key, std::string(to_string(target)) + " cannot honour it: " + demand.what, demand.remedy);
-    problems.throw_if_any();
+    Demands demands{target};
+    for (const auto add : {add_network, add_projects, add_agent, add_view, add_limits, add_environment, add_documents})
+        add(plan, demands);
+    demands.problems.throw_if_any();
     if (target == RenderTarget::slurm) return require_printable(plan.started); // quoted for a shell
     for (const auto &path : {plan.directory, plan.policy.agent.binary})
         require_harmless(path);

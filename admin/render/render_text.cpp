@@ -43,48 +43,7 @@ std::string quoted_for_unit(const std::string &text, bool is_command)
     return quoted + '"';
 }
 
-} // namespace
-
-std::string shell_word(const std::string &text)
-{
-    if (is_plain(text) || std::all_of(text.begin(), text.end(), [](char byte) {
-            return is_property_safe(std::string_view(&byte, 1)) || byte == ',' || byte == '+' || byte == '%';
-        }))
-        return text.empty() ? "''" : text;
-    std::string quoted = "'";
-    for (const char byte : text)
-        quoted += byte == '\'' ? std::string("'\\''") : std::string(1, byte);
-    return quoted + "'";
-}
-
-std::string unit_word(const std::string &text)
-{
-    return quoted_for_unit(text, false);
-}
-
-std::string exec_word(const std::string &text)
-{
-    return quoted_for_unit(text, true);
-}
-
-std::string head_of(RenderTarget target, const RenderPlan &plan, const std::vector<std::string> &more)
-{
-    std::string text =
-        fmt::format("# pi-agent {}: what {} grants to {} in {}, for {}. Render it again when either changes.\n", build::version,
-                    escape_for_display(plan.rules.entry), plan.user.name, escape_for_display(plan.directory), to_string(target));
-    for (const auto &line : more)
-        text += "# " + escape_for_display(line) + "\n";
-    if (target == RenderTarget::slurm) return text;
-    const auto lines = left_out(plan);
-    if (!lines.empty()) text += "# Not in it, because the runner makes it anew at each start:\n";
-    for (const auto &line : lines)
-        text += "#   " + line + "\n";
-    return text;
-}
-
-namespace {
-
-constexpr std::uint64_t microseconds_a_second = 1'000'000;
+constexpr std::uint64_t bus_second = 1'000'000;
 
 struct Renamed {
     const char *property;
@@ -109,8 +68,8 @@ std::string number_text(const std::string &property, std::uint64_t number)
 {
     if (property == "RestrictNamespaces" && number == 0) return "yes"; // of no kind at all
     if ((property == "CapabilityBoundingSet" || property == "AmbientCapabilities") && number == 0) return "";
-    if (property == "CPUQuotaPerSecUSec") return fmt::format("{}%", number / (microseconds_a_second / 100));
-    if (property == "RuntimeMaxUSec" || property == "TimeoutStopUSec") return fmt::format("{}s", number / microseconds_a_second);
+    if (property == "CPUQuotaPerSecUSec") return fmt::format("{}%", number / (bus_second / 100));
+    if (property == "RuntimeMaxUSec" || property == "TimeoutStopUSec") return fmt::format("{}s", number / bus_second);
     return fmt::format("{}", number);
 }
 
@@ -156,15 +115,6 @@ struct ValueLines {
     }
 };
 
-} // namespace
-
-std::string unit_file_lines(const UnitProperty &property)
-{
-    return std::visit(ValueLines{property.name}, property.value);
-}
-
-namespace {
-
 using Json = nlohmann::ordered_json;
 
 // In every version of YAML that a reader may follow.
@@ -175,7 +125,7 @@ bool means_something_else(std::string text)
     return std::find(words.begin(), words.end(), text) != words.end();
 }
 
-bool is_plain(const std::string &text)
+bool is_plain_in_yaml(const std::string &text)
 {
     const auto is_letter = [](char byte) { return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z'); };
     const auto is_harmless = [&](char byte) {
@@ -203,14 +153,79 @@ void write(YAML::Emitter &emitter, const Json &data)
         emitter << YAML::EndSeq;
     } else if (data.is_string()) {
         const auto text = data.get<std::string>();
-        if (!is_plain(text)) emitter << YAML::DoubleQuoted;
+        if (!is_plain_in_yaml(text)) emitter << YAML::DoubleQuoted;
         emitter << text;
     } else {
         emitter << data.dump(); // numbers, true, false and null are the same
     }
 }
 
+// What the runner makes anew at each start, and no rendering has: one line each.
+std::vector<std::string> left_out(const RenderPlan &plan)
+{
+    const auto is_default = [](const HomeDirectories &directories) {
+        return std::any_of(directories.paths.begin(), directories.paths.end(), [](const PolicyPath &path) { return path.where.line == 0; });
+    };
+    const auto &policy = plan.policy;
+    std::vector<std::string> lines;
+    if (policy.git_identity) lines.emplace_back("git_identity: commits do not carry the user's name");
+    if (policy.box_notes) lines.emplace_back("box_notes: the agent is not told about its sandbox");
+    if (is_default(policy.toolchains.readable)) lines.emplace_back("toolchains.readable: default");
+    if (is_default(policy.toolchains.caches)) lines.emplace_back("toolchains.caches: default");
+    if (policy.projects.aftermath) lines.emplace_back("projects.aftermath: nobody tells what was left that runs code outside");
+    return lines;
+}
+
 } // namespace
+
+std::string shell_word(const std::string &text)
+{
+    if (std::all_of(text.begin(), text.end(),
+                    [](char byte) { return is_property_safe(std::string_view(&byte, 1)) || byte == ',' || byte == '+' || byte == '%'; }))
+        return text.empty() ? "''" : text;
+    std::string quoted = "'";
+    for (const char byte : text)
+        quoted += byte == '\'' ? std::string("'\\''") : std::string(1, byte);
+    return quoted + "'";
+}
+
+std::string unit_word(const std::string &text)
+{
+    return quoted_for_unit(text, false);
+}
+
+std::string exec_word(const std::string &text)
+{
+    return quoted_for_unit(text, true);
+}
+
+std::string kubernetes_word(const std::string &text)
+{
+    std::string quoted;
+    for (const char byte : text)
+        quoted.append(byte == '$' ? 2 : 1, byte);
+    return quoted;
+}
+
+std::string head_of(RenderTarget target, const RenderPlan &plan, const std::vector<std::string> &more)
+{
+    std::string text =
+        fmt::format("# pi-agent {}: what {} grants to {} in {}, for {}. Render it again when either changes.\n", build::version,
+                    escape_for_display(plan.rules.entry), plan.user.name, escape_for_display(plan.directory), to_string(target));
+    for (const auto &line : more)
+        text += "# " + escape_for_display(line) + "\n";
+    if (target == RenderTarget::slurm) return text;
+    const auto lines = left_out(plan);
+    if (!lines.empty()) text += "# Not in it, because the runner makes it anew at each start:\n";
+    for (const auto &line : lines)
+        text += "#   " + line + "\n";
+    return text;
+}
+
+std::string unit_file_lines(const UnitProperty &property)
+{
+    return std::visit(ValueLines{property.name}, property.value);
+}
 
 std::string to_yaml(const Json &data)
 {

@@ -1,7 +1,7 @@
 // How words and values are written in what is rendered: unit files, YAML, shell.
 #pragma once
 
-#include "admin/render/render_target.hpp"
+#include "admin/render/render_plan.hpp"
 #include "runner/plan/unit_properties.hpp"
 
 #include <nlohmann/json_fwd.hpp>
@@ -18,6 +18,8 @@ std::string shell_word(const std::string &text);
 // One word of a unit file's value (systemd.syntax(7)): specifiers stay text. In an Exec= line a dollar sign means a variable, too.
 std::string unit_word(const std::string &text);
 std::string exec_word(const std::string &text);
+// Kubernetes puts variables into what it starts: $(NAME) is one's value, and $$ a dollar sign.
+std::string kubernetes_word(const std::string &text);
 
 // "# " lines: what this is, of which policy, and what is not in it. `more`: what to know of this target.
 std::string head_of(RenderTarget target, const RenderPlan &plan, const std::vector<std::string> &more);

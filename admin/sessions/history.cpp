@@ -1,17 +1,12 @@
 // Joining what is recorded of each start.
-#include "admin/sessions/history.hpp"
-
 #include "admin/sessions/sessions.hpp"
+
 #include "admin/text/terminal.hpp"
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/host/account.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "runner/root/session/record.hpp"
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <unistd.h>
 
@@ -48,12 +43,6 @@ void take_end(PastStart &start, const LogEntry &entry)
     start.memory_peak = entry.number("PI_AGENT_MEMORY_PEAK");
     start.cpu_usec = entry.number("PI_AGENT_CPU_USEC");
     if (!start.started_usec && start.duration_usec) start.started_usec = entry.time_usec - *start.duration_usec; // it began before `since`
-}
-
-// Older versions recorded no working directory.
-const std::string &place_of(const PastStart &start)
-{
-    return start.directory.empty() ? start.project : start.directory;
 }
 
 // A try of the sandbox is one start, as its user, which ends before the try does: root says when that was. A user's own canary is none, so
@@ -94,7 +83,7 @@ bool is_asked_for(const PastStart &start, const HistoryQuery &query)
     if (query.user && start.user != escape_for_display(*query.user)) return false;
     if (query.until && start.first_usec() > *query.until) return false;
     if (start.is_probe && !query.probes) return false;
-    if (query.project && !is_within(place_of(start), escape_for_display(*query.project))) return false;
+    if (query.project && !is_within(place_of(start.directory, start.project), escape_for_display(*query.project))) return false;
     return !query.failed || start.has_failed();
 }
 
@@ -113,35 +102,9 @@ std::string outcome_of(const PastStart &start)
     return state_of(start);
 }
 
-nlohmann::json to_json(const PastStart &start)
-{
-    const auto time = [](const std::optional<std::uint64_t> &value) {
-        return value ? nlohmann::json(to_utc_time(*value)) : nlohmann::json(nullptr);
-    };
-    return {{"id", text_or_null(start.id)},
-            {"state", state_of(start)},
-            {"user", text_or_null(start.user)},
-            {"account", text_or_null(start.account)},
-            {"project", text_or_null(start.project)},
-            {"directory", text_or_null(start.directory)},
-            {"repository", text_or_null(start.repository)},
-            {"method", text_or_null(start.method)},
-            {"program", text_or_null(start.program)},
-            {"started", time(start.started_usec)},
-            {"ended", time(start.ended_usec)},
-            {"duration_usec", number_or_null(start.duration_usec)},
-            {"memory_peak_bytes", number_or_null(start.memory_peak)},
-            {"cpu_usec", number_or_null(start.cpu_usec)},
-            {"exit_code", number_or_null(start.exit_code)},
-            {"exit_signal", number_or_null(start.exit_signal)},
-            {"denied_status", number_or_null(start.refused)},
-            {"probe", start.is_probe},
-            {"reason", text_or_null(start.reason)},
-            {"said_by", start.said_by_root ? "root" : "user"}};
-}
-
 Row to_row(const PastStart &start)
 {
+    const auto &place = place_of(start.directory, start.project);
     return {to_local_time(start.first_usec()),
             start.user,
             start.id,
@@ -149,17 +112,7 @@ Row to_row(const PastStart &start)
             to_duration(start.duration_usec),
             to_duration(start.cpu_usec),
             to_size(start.memory_peak),
-            place_of(start) + (start.reason.empty() ? "" : (place_of(start).empty() ? "(" : " (") + start.reason + ")")};
-}
-
-std::function<bool(const std::string &)> asker_for_live()
-{
-    if (::geteuid() != 0) return [](const std::string & /*id*/) { return false; };
-    const auto root = AsRoot::claim();
-    std::vector<std::string> ids;
-    for (const auto &live : live_sessions(root))
-        ids.push_back(live.id);
-    return [ids](const std::string &id) { return std::find(ids.begin(), ids.end(), id) != ids.end(); };
+            place + (start.reason.empty() ? "" : (place.empty() ? "(" : " (") + start.reason + ")")};
 }
 
 std::string to_line(const LogEntry &entry)
@@ -175,14 +128,29 @@ std::string to_line(const LogEntry &entry)
 
 } // namespace
 
-std::uint64_t PastStart::first_usec() const
+// Not in a namespace without a name: nlohmann-json finds it by its argument.
+static void to_json(nlohmann::json &json, const PastStart &start)
 {
-    return started_usec.value_or(ended_usec.value_or(0));
-}
-
-bool PastStart::is_denied() const
-{
-    return refused == static_cast<std::uint64_t>(ExitStatus::denied);
+    json = {{"id", text_or_null(start.id)},
+            {"state", state_of(start)},
+            {"user", text_or_null(start.user)},
+            {"account", text_or_null(start.account)},
+            {"project", text_or_null(start.project)},
+            {"directory", text_or_null(start.directory)},
+            {"repository", text_or_null(start.repository)},
+            {"method", text_or_null(start.method)},
+            {"program", text_or_null(start.program)},
+            {"started", time_or_null(start.started_usec)},
+            {"ended", time_or_null(start.ended_usec)},
+            {"duration_usec", number_or_null(start.duration_usec)},
+            {"memory_peak_bytes", number_or_null(start.memory_peak)},
+            {"cpu_usec", number_or_null(start.cpu_usec)},
+            {"exit_code", number_or_null(start.exit_code)},
+            {"exit_signal", number_or_null(start.exit_signal)},
+            {"denied_status", number_or_null(start.refused)},
+            {"probe", start.is_probe},
+            {"reason", text_or_null(start.reason)},
+            {"said_by", start.said_by_root ? "root" : "user"}};
 }
 
 bool PastStart::has_failed() const
@@ -233,16 +201,15 @@ std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const Hi
 
 void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes)
 {
-    const auto is_live = asker_for_live(); // before the record: what ends in between has its end there
+    std::vector<std::string> living; // known to root alone; before the record: what ends in between has its end there
+    if (::geteuid() == 0)
+        for (const auto &live : live_sessions(AsRoot::claim()))
+            living.push_back(live.id);
+    const auto is_live = [&living](const std::string &id) { return std::find(living.begin(), living.end(), id) != living.end(); };
     const auto starts = to_history(read_record(query.since), query, is_live);
     if (::geteuid() != 0)
         notes << "pi-agentctl: only root can tell which sessions are running, and what is in " << record_file_path << ", if there is one\n";
-    if (json) {
-        nlohmann::json list = nlohmann::json::array();
-        for (const auto &start : starts)
-            list.push_back(to_json(start));
-        return print_json({{"starts", list}}, out);
-    }
+    if (json) return print_json({{"starts", starts}}, out);
     if (starts.empty()) throw Nothing("the record has no such session or refusal");
     std::vector<Row> rows;
     for (const auto &start : starts)

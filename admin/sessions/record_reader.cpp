@@ -1,15 +1,15 @@
 // sd-journal(3) for the journal, JSON lines for the file.
-#include "admin/sessions/history.hpp"
+#include "admin/sessions/sessions.hpp"
 
 #include "admin/text/terminal.hpp"
+#include "common/base/text.hpp"
 #include "common/record/record_event.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/record.hpp"
-#include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
@@ -27,17 +27,6 @@ constexpr std::size_t fields_limit = 128;
 void check(int result, const char *action)
 {
     if (result < 0) throw SystemFailure(-result, std::string("reading the journal: ") + action);
-}
-
-bool can_read_journal()
-{
-    if (::geteuid() == 0) return true;
-    for (const auto *directory : {"/var/log/journal", "/run/log/journal"}) {
-        std::error_code error;
-        for (const auto &machine : std::filesystem::directory_iterator(directory, error))
-            if (::access((machine.path() / "system.journal").c_str(), R_OK) == 0) return true;
-    }
-    return false;
 }
 
 class Journal {
@@ -128,30 +117,34 @@ std::vector<LogEntry> read_file(std::optional<std::uint64_t> since)
 
 void require_readable()
 {
-    if (!can_read_journal())
-        throw Failure(ExitStatus::denied, "the record is in the system's journal, which only root and members of the group systemd-journal "
-                                          "can read; try it with sudo");
+    if (::geteuid() == 0) return;
+    for (const auto *directory : {"/var/log/journal", "/run/log/journal"}) {
+        std::error_code error;
+        for (const auto &machine : std::filesystem::directory_iterator(directory, error))
+            if (::access((machine.path() / "system.journal").c_str(), R_OK) == 0) return;
+    }
+    throw Failure(ExitStatus::denied, "the record is in the system's journal, which only root and members of the group systemd-journal "
+                                      "can read; try it with sudo");
 }
 
-void add_sorted(std::vector<LogEntry> &entries, std::vector<LogEntry> more)
+// With those of the file that are wanted, in the order of their times.
+std::vector<LogEntry> with_file(std::vector<LogEntry> entries, std::optional<std::uint64_t> since,
+                                const std::function<bool(const LogEntry &)> &is_wanted)
 {
-    std::move(more.begin(), more.end(), std::back_inserter(entries));
+    auto more = read_file(since);
+    std::copy_if(std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()), std::back_inserter(entries), is_wanted);
     std::stable_sort(entries.begin(), entries.end(),
                      [](const LogEntry &one, const LogEntry &other) { return one.time_usec < other.time_usec; });
-}
-
-// Anybody can send any other field; these the journal adds itself.
-bool counts(const LogEntry &entry)
-{
-    if (!defence_is_on("record-sender")) return true;
-    return entry.is_roots() || (entry.field("PI_AGENT_EVENT") == "denied" && !entry.field("_UID").empty() &&
-                                entry.field("_UID") == entry.field("PI_AGENT_UID"));
+    return entries;
 }
 
 bool is_of_record(const LogEntry &entry)
 {
-    const auto &event = entry.field("PI_AGENT_EVENT");
-    return (event == "denied" || event == "started" || event == "ended" || event == "preflight") &&
+    const auto event = entry.field("PI_AGENT_EVENT");
+    const auto uid = entry.field("_UID"); // anybody can send any other field; this one the journal adds itself
+    const bool counts = entry.is_roots() || (event == "denied" && !uid.empty() && uid == entry.field("PI_AGENT_UID"));
+    return (counts || !defence_is_on("record-sender")) &&
+           (event == "denied" || event == "started" || event == "ended" || event == "preflight") &&
            entry.field("MESSAGE_ID") == message_id_of(event);
 }
 
@@ -165,16 +158,7 @@ std::string LogEntry::field(const std::string &name) const
 
 std::optional<std::uint64_t> LogEntry::number(const std::string &name) const
 {
-    const std::string text = field(name);
-    std::uint64_t value = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-    if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size()) return std::nullopt;
-    return value;
-}
-
-bool LogEntry::is_roots() const
-{
-    return field("_UID") == "0";
+    return to_number<std::uint64_t>(field(name));
 }
 
 std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)
@@ -183,12 +167,7 @@ std::vector<LogEntry> read_record(std::optional<std::uint64_t> since)
     Journal journal;
     for (const auto *event : {"denied", "started", "ended", "preflight"})
         journal.match("MESSAGE_ID", message_id_of(event));
-    const auto is_wanted = [](const LogEntry &entry) { return counts(entry) && is_of_record(entry); };
-    auto entries = journal.read(since, is_wanted);
-    auto kept = read_file(since);
-    std::erase_if(kept, [&](const LogEntry &entry) { return !is_wanted(entry); });
-    add_sorted(entries, std::move(kept));
-    return entries;
+    return with_file(journal.read(since, is_of_record), since, is_of_record);
 }
 
 std::vector<LogEntry> read_session_log(const std::string &id)
@@ -204,11 +183,8 @@ std::vector<LogEntry> read_session_log(const std::string &id)
         journal.match("UNIT", unit);
         journal.match("_PID", "1");
     }
-    auto entries = journal.read({}, [](const LogEntry &) { return true; }); // root's and systemd's, by what is matched
-    auto kept = read_file({});
-    std::erase_if(kept, [&](const LogEntry &entry) { return entry.field("PI_AGENT_SESSION") != id; });
-    add_sorted(entries, std::move(kept));
-    return entries;
+    return with_file(journal.read({}, [](const LogEntry &) { return true; }), {}, // root's and systemd's, by what is matched
+                     [&](const LogEntry &entry) { return entry.field("PI_AGENT_SESSION") == id; });
 }
 
 std::vector<std::string> recorded_sessions()

@@ -1,33 +1,30 @@
-// Lists sessions, ends them, and becomes `pi` for a shell: `pi-agentctl sessions`, `stop`, `shell`.
+// Lists sessions, ends them, judging each by the policy as it is now, and becomes `pi` for a shell: `pi-agentctl sessions`, `stop`,
+// `shell`.
 #include "admin/sessions/sessions.hpp"
 
+#include "admin/programs/program.hpp"
 #include "admin/text/terminal.hpp"
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
-#include "common/host/account.hpp"
-#include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_record.hpp"
+#include "common/decide/decision.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/root/method/systemd_bus.hpp"
+#include "runner/root/session/record.hpp"
 
-#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <set>
 #include <unistd.h>
+#include <variant>
 
 namespace pi_agent {
 
 namespace {
 
 constexpr const char *stop_reason = "the administrator ended it (pi-agentctl stop)";
-
-Account require_user(const std::string &name)
-{
-    const auto account = find_account(name);
-    if (!account) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(name) + " on this host");
-    return *account;
-}
 
 SessionView look_at(FdRef session, const LiveSession &live)
 {
@@ -45,36 +42,6 @@ SessionView look_at(FdRef session, const LiveSession &live)
     return view;
 }
 
-bool started_before(const SessionView &one, const SessionView &other)
-{
-    if (one.started_usec && other.started_usec) return *one.started_usec < *other.started_usec;
-    return one.started_usec.has_value() && !other.started_usec.has_value();
-}
-
-nlohmann::json to_json(const SessionView &session)
-{
-    return {{"id", session.id},
-            {"state", session.started_usec ? "running" : "preparing"},
-            {"user", session.user},
-            {"uid", session.uid.value()},
-            {"account", text_or_null(session.account)},
-            {"project", text_or_null(session.project)},
-            {"directory", text_or_null(session.directory)},
-            {"method", text_or_null(session.method)},
-            {"program", text_or_null(session.program)},
-            {"unit", text_or_null(session.unit)},
-            {"started", session.started_usec ? nlohmann::json(to_utc_time(*session.started_usec)) : nlohmann::json(nullptr)},
-            {"processes", number_or_null(session.usage.processes)},
-            {"memory_bytes", number_or_null(session.usage.memory)},
-            {"cpu_usec", number_or_null(session.usage.cpu_usec)}};
-}
-
-// Older versions told no working directory.
-const std::string &place_of(const SessionView &session)
-{
-    return session.directory.empty() ? session.project : session.directory;
-}
-
 Row to_row(const SessionView &session)
 {
     return {session.id,
@@ -86,31 +53,49 @@ Row to_row(const SessionView &session)
             to_duration(session.usage.cpu_usec),
             session.method,
             session.unit,
-            place_of(session)};
+            place_of(session.directory, session.project)};
 }
 
-std::vector<SessionView> chosen_by(const AsRoot &root, const StopOrder &order)
+// "" while the session may go on.
+std::string reason_to_end(const Policy &policy, Uid uid, const FindAccount &find)
 {
-    auto sessions = list_sessions(root, order.user);
-    if (!order.id) return sessions;
-    std::vector<std::string> ids;
-    for (const auto &session : sessions)
-        ids.push_back(session.id);
-    const auto id = choose_session(ids, *order.id, "sudo pi-agentctl sessions");
-    std::erase_if(sessions, [&](const SessionView &session) { return session.id != id; });
-    return sessions;
-}
-
-std::string in_words(const SessionView &session)
-{
-    return session.id + " of " + session.user + (session.project.empty() ? ", which was being prepared" : " in " + session.project);
+    if (!policy.wrapper.enable)
+        return "the administrator has switched the agent off (" + to_string(policy.wrapper.where) + ", wrapper.enable: false)";
+    const std::optional<Account> user = find(uid);
+    if (!user) return "uid " + std::to_string(uid.value()) + " is not in the user database any more";
+    try {
+        if (std::holds_alternative<AccessRules>(find_access_rules(policy, *user, policy_path))) return "";
+    } catch (const PolicyError &) { // it contradicts itself about this user: starts are refused until it is mended
+        return "";
+    }
+    return std::string("the policy ") + policy_path + " does not authorise " + escape_for_display(user->name) + " any more";
 }
 
 } // namespace
 
+// Not in a namespace without a name: nlohmann-json finds it by its argument.
+static void to_json(nlohmann::json &json, const SessionView &session)
+{
+    json = {{"id", session.id},
+            {"state", session.started_usec ? "running" : "preparing"},
+            {"user", session.user},
+            {"uid", session.uid.value()},
+            {"account", text_or_null(session.account)},
+            {"project", text_or_null(session.project)},
+            {"directory", text_or_null(session.directory)},
+            {"method", text_or_null(session.method)},
+            {"program", text_or_null(session.program)},
+            {"unit", text_or_null(session.unit)},
+            {"started", time_or_null(session.started_usec)},
+            {"processes", number_or_null(session.usage.processes)},
+            {"memory_bytes", number_or_null(session.usage.memory)},
+            {"cpu_usec", number_or_null(session.usage.cpu_usec)}};
+}
+
 std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<std::string> &user)
 {
-    const auto account = user ? std::optional<Account>(require_user(*user)) : std::nullopt;
+    const auto account = user ? find_account(*user) : std::nullopt;
+    if (user && !account) throw Failure(ExitStatus::usage, "there is no user " + escape_for_display(*user) + " on this host");
     const auto living = live_sessions(root);
     std::vector<SessionView> views;
     if (living.empty()) return views;
@@ -119,7 +104,10 @@ std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<s
         if (account && live.user != account->uid) continue;
         if (const UniqueFd session = try_open_session(sessions, live.id)) views.push_back(look_at(session, live)); // else it has just ended
     }
-    std::sort(views.begin(), views.end(), started_before);
+    std::sort(views.begin(), views.end(), [](const SessionView &one, const SessionView &other) {
+        if (one.started_usec && other.started_usec) return *one.started_usec < *other.started_usec;
+        return one.started_usec.has_value() && !other.started_usec.has_value();
+    });
     return views;
 }
 
@@ -134,16 +122,80 @@ std::string choose_session(const std::vector<std::string> &ids, const std::strin
     throw Failure(ExitStatus::usage, fmt::format("{} sessions begin with {}; write more of the one that is meant", fitting.size(), shown));
 }
 
+std::vector<EndOrder> sessions_to_end(const Policy &policy, const std::vector<LiveSession> &sessions, const FindAccount &find)
+{
+    std::vector<EndOrder> orders;
+    for (const auto &session : sessions) {
+        const std::string reason = reason_to_end(policy, session.user, find);
+        if (!reason.empty()) orders.push_back({session.id, reason});
+    }
+    return orders;
+}
+
+std::vector<std::string> end_unauthorised_sessions(const AsRoot &root, const Policy &policy, Changes &changes)
+{
+    if (!defence_is_on("end-unauthorised")) return {};
+    const auto orders = sessions_to_end(policy, live_sessions(root), [](Uid uid) { return find_account(uid); });
+    if (orders.empty()) return {};
+    auto left = changes.dry_run() ? std::vector<std::string>() : end_sessions(root, orders); // all at once: each may take seconds
+    for (const auto &order : orders)
+        if (std::find(left.begin(), left.end(), order.session) == left.end())
+            changes.make("end the session " + order.session + ": " + order.reason, [] {});
+    return left;
+}
+
+void stop_empty_scopes(const AsRoot &root, Changes &changes, std::ostream &warnings)
+{
+    if (!has_systemd()) return;
+    try {
+        SystemdBus systemd(root);
+        for (const auto &scope : find_empty_scopes(systemd))
+            changes.make("stop " + scope + ", in which a killed start left nobody", [&] { systemd.stop_unit(scope); });
+    } catch (const Failure &failure) {
+        warnings << "pi-agentctl: warning: what killed starts left stays: " << failure.what() << '\n';
+    }
+}
+
+std::string where_to_look(const std::vector<LeftSession> &left)
+{
+    std::string units;
+    std::set<std::string> accounts;
+    bool is_unknown = false;
+    for (const auto &session : left) {
+        if (!session.unit.empty())
+            units += " " + escape_for_display(session.unit);
+        else if (!session.account.empty())
+            accounts.insert(escape_for_display(session.account));
+        else
+            is_unknown = true;
+    }
+    std::vector<std::string> commands;
+    if (!units.empty()) commands.push_back("systemctl status" + units);
+    for (const auto &account : accounts)
+        commands.push_back("ps -f -u " + account);
+    if (is_unknown) commands.emplace_back("pi-agentctl sessions");
+    return fmt::format("{}", fmt::join(commands, "; "));
+}
+
+void require_ended(const std::vector<std::string> &living, const std::string &problem)
+{
+    if (living.empty()) return;
+    std::vector<LeftSession> left;
+    const UniqueFd sessions = open_sessions();
+    for (const auto &id : living) {
+        left.push_back({id, "", ""});
+        const UniqueFd session = try_open_session(sessions, id);
+        const auto record = session ? read_open_record(session) : std::nullopt;
+        if (record) left.back() = {id, record->subject.unit, record->subject.account};
+    }
+    throw Failure(ExitStatus::system_failure, problem + "; look at them: " + where_to_look(left));
+}
+
 void run_sessions(const std::optional<std::string> &user, bool json, std::ostream &out)
 {
     const auto root = claim_root("sessions", "looks at the sessions of all users, so only root can run it");
     const auto sessions = list_sessions(root, user);
-    if (json) {
-        nlohmann::json list = nlohmann::json::array();
-        for (const auto &session : sessions)
-            list.push_back(to_json(session));
-        return print_json({{"sessions", list}}, out);
-    }
+    if (json) return print_json({{"sessions", sessions}}, out);
     std::vector<Row> rows;
     for (const auto &session : sessions)
         rows.push_back(to_row(session));
@@ -156,14 +208,23 @@ void run_sessions(const std::optional<std::string> &user, bool json, std::ostrea
 void run_stop(const StopOrder &order, std::ostream &out)
 {
     const auto root = claim_root("stop", "ends sessions of users, so only root can run it");
-    const auto sessions = chosen_by(root, order);
+    auto sessions = list_sessions(root, order.user);
+    if (order.id) {
+        std::vector<std::string> ids;
+        for (const auto &session : sessions)
+            ids.push_back(session.id);
+        const auto id = choose_session(ids, *order.id, "sudo pi-agentctl sessions");
+        std::erase_if(sessions, [&](const SessionView &session) { return session.id != id; });
+    }
     if (sessions.empty()) throw Nothing(order.user ? escape_for_display(*order.user) + " has no session" : "there is no session");
     std::vector<EndOrder> orders;
     for (const auto &session : sessions)
         orders.push_back({session.id, stop_reason});
     const auto left = end_sessions(root, orders);
     for (const auto &session : sessions)
-        if (std::find(left.begin(), left.end(), session.id) == left.end()) out << "ended the session " << in_words(session) << '\n';
+        if (std::find(left.begin(), left.end(), session.id) == left.end())
+            out << "ended the session " << session.id << " of " << session.user
+                << (session.project.empty() ? ", which was being prepared" : " in " + session.project) << '\n';
     out.flush();
     require_ended(left, "sessions do not end");
 }

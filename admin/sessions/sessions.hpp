@@ -1,16 +1,18 @@
-// Lists sessions, ends them, and becomes `pi` for a shell: `pi-agentctl sessions`, `stop`, `shell`.
+// Sessions that live, and that were: `pi-agentctl sessions`, `stop`, `history`, `logs`, `shell`.
 #pragma once
 
 #include "admin/host/root_files.hpp"
+#include "common/base/error.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/root/confined/asked_end.hpp"
+#include "runner/root/confined/session_end.hpp"
 #include "runner/root/method/own_scope.hpp"
-#include "runner/root/session/session_list.hpp"
+#include "runner/root/session/session_directory.hpp"
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <ostream>
 #include <string>
@@ -38,7 +40,7 @@ std::vector<SessionView> list_sessions(const AsRoot &root, const std::optional<s
 // and Failure(usage) for several.
 std::string choose_session(const std::vector<std::string> &ids, const std::string &id, const char *listing);
 
-// The commands. `user` is a name of the user database, or Failure(usage).
+// `user` is a name of the user database, or Failure(usage).
 void run_sessions(const std::optional<std::string> &user, bool json, std::ostream &out);
 
 // Which sessions to end: one, those of a user, or, with neither, all.
@@ -74,6 +76,75 @@ std::string where_to_look(const std::vector<LeftSession> &left);
 
 // Throws Failure(system_failure) that says where to look, when sessions are left; `problem` is its beginning.
 void require_ended(const std::vector<std::string> &living, const std::string &problem);
+
+// Where a session was begun: older versions told no working directory, but the project alone.
+inline const std::string &place_of(const std::string &directory, const std::string &project)
+{
+    return directory.empty() ? project : directory;
+}
+
+// --- Reading the record back (docs/record.md): from the journal, and from the file that stands in for it.
+
+struct LogEntry {
+    std::uint64_t time_usec; // since 1970
+    std::map<std::string, std::string> fields;
+
+    // Empty where there is none.
+    [[nodiscard]] std::string field(const std::string &name) const;
+    [[nodiscard]] std::optional<std::uint64_t> number(const std::string &name) const;
+    // root's own word: the journal says who sent an entry, and the file is root's. A user's is about that user and harmless at most.
+    [[nodiscard]] bool is_roots() const { return field("_UID") == "0"; }
+};
+
+// The events `denied`, `started`, `ended` and `preflight`, in the order of their times; of `denied` also what the wrapper said as its own
+// user, every other entry that is not root's left out. `since` is in microseconds since 1970. Throws Failure(denied) when this process may
+// not read the journal of the system.
+std::vector<LogEntry> read_record(std::optional<std::uint64_t> since);
+
+// Everything about one session: its record, what its units wrote, and what systemd wrote about them.
+std::vector<LogEntry> read_session_log(const std::string &id);
+
+// The ids of all sessions of which there is a record.
+std::vector<std::string> recorded_sessions();
+
+// --- pi-agentctl history and logs: what the record has of sessions and refusals, and everything about one session.
+
+// One start: a session, or a refusal. Values are harmless, as in the record.
+struct PastStart {
+    std::string id; // empty for a refusal that came before there was one
+    std::string user, account, project, directory, repository, method, program;
+    std::optional<std::uint64_t> started_usec, ended_usec; // since 1970; of a refusal `ended` alone
+    std::optional<std::uint64_t> duration_usec, memory_peak, cpu_usec;
+    std::optional<std::uint64_t> exit_code, exit_signal;
+    std::optional<std::uint64_t> refused; // no session came about: the exit status of pi
+    bool is_probe = false;                // of pi-agentctl's, which tried the sandbox (apply, doctor)
+    bool said_by_root = true;             // false: a refusal of the wrapper's, in its user's name
+    bool is_running = false;              // known to root alone
+    std::string reason;
+
+    [[nodiscard]] std::uint64_t first_usec() const { return started_usec.value_or(ended_usec.value_or(0)); }
+    // By the policy, or a rule of the runner; anything else that kept it from starting is a failure.
+    [[nodiscard]] bool is_denied() const { return refused == static_cast<std::uint64_t>(ExitStatus::denied); }
+    // Refused, ended otherwise than with exit code 0, or never seen to end.
+    [[nodiscard]] bool has_failed() const;
+};
+
+struct HistoryQuery {
+    std::optional<std::string> user;
+    std::optional<std::string> project; // begun in it, or in what is in it
+    std::optional<std::uint64_t> since; // what was recorded then or later is looked at
+    std::optional<std::uint64_t> until; // what began later is left out; what began before and ended later has its end
+    bool failed = false;
+    bool probes = false; // those of pi-agentctl's too
+};
+
+// Joins entries to starts, oldest first, and leaves out what the query does not ask for (`since` is the reader's business).
+std::vector<PastStart> to_history(const std::vector<LogEntry> &entries, const HistoryQuery &query,
+                                  const std::function<bool(const std::string &id)> &is_live);
+
+// Both throw Nothing where there is none, and Failure(denied) for those who cannot read the journal.
+void run_history(const HistoryQuery &query, bool json, std::ostream &out, std::ostream &notes);
+void run_logs(const std::string &id, std::ostream &out);
 
 // --- pi-agentctl shell: a shell in the same sandbox as the agent, for whoever asks what the agent sees.
 

@@ -3,49 +3,122 @@
 
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
+#include "runner/root/errand/errand.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/session/session_list.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <algorithm>
 #include <cerrno>
+#include <dirent.h>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <linux/magic.h>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 namespace pi_agent {
 
+const std::vector<std::string> cache_places = {".cache", ".npm", ".local/share/cargo/registry", ".local/share/go/pkg/mod",
+                                               ".local/share/pnpm/store"};
+
 namespace {
+
+constexpr int measured_depth_limit = 200; // each level costs a descriptor
+constexpr unsigned entries_between_words = 4096;
+constexpr std::uint64_t block = 512; // stat(2)
+
+// In a child with the agent's rights: nothing that the agent arranges there meets root.
+class Measuring {
+public:
+    explicit Measuring(FdRef channel) : channel_(channel) {}
+
+    std::uint64_t measure(FdRef top)
+    {
+        seen_.clear();
+        struct stat facts = examine(top, "measuring a directory");
+        device_ = facts.st_dev;
+        return static_cast<std::uint64_t>(facts.st_blocks) * block + measure_content(top, 0);
+    }
+
+private:
+    std::uint64_t measure_content(FdRef directory, int depth)
+    {
+        if (depth == measured_depth_limit)
+            return 0; // what lies deeper shows as missing from the sum: it keeps nothing else from being measured
+        auto stream = DirectoryStream::reopened(directory);
+        std::uint64_t size = 0;
+        if (!stream) return size; // the agent took its own right to look away: what is there shows as missing from the sum
+        while (const dirent *entry = stream.next())
+            size += measure_entry(directory, entry->d_name, depth);
+        return size;
+    }
+
+    std::uint64_t measure_entry(FdRef directory, const std::string &name, int depth)
+    {
+        if (++entries_ % entries_between_words == 0) send_progress(channel_);
+        struct stat facts {};
+        if (fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 || facts.st_dev != device_) return 0;
+        if (facts.st_nlink > 1 && !S_ISDIR(facts.st_mode) && !seen_.insert(facts.st_ino).second) return 0;
+        std::uint64_t size = static_cast<std::uint64_t>(facts.st_blocks) * block;
+        if (!S_ISDIR(facts.st_mode)) return size;
+        const UniqueFd child = open_at(directory, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_NONBLOCK);
+        return child ? size + measure_content(child, depth + 1) : size;
+    }
+
+    FdRef channel_;
+    dev_t device_ = 0;
+    std::set<ino_t> seen_;
+    unsigned entries_ = 0;
+};
+
+// All of these, and what is in `caches` of each.
+HomeSize measure_as_agent(const AsRoot &root, const std::string &what, const Account &agent, const std::vector<FdRef> &directories,
+                          const std::vector<std::string> &caches)
+{
+    std::vector<int> keep;
+    for (const auto directory : directories)
+        keep.push_back(directory.get());
+    Child child(root, "look at " + what + " of " + agent.name, agent, keep, [&](const AsUser & /*agent*/, FdRef channel) {
+        Measuring measuring(channel);
+        HomeSize size;
+        for (const auto directory : directories) {
+            size.all += measuring.measure(directory);
+            for (const auto &place : caches)
+                if (const UniqueFd cache = find_beneath(directory, place, O_RDONLY | O_DIRECTORY)) size.caches += measuring.measure(cache);
+        }
+        send_answer(channel, Encoder().number(size.all).number(size.caches).bytes());
+    });
+    const Packet packet = child.receive();
+    Decoder decoder(packet.bytes);
+    const HomeSize size{decoder.number(), decoder.number()};
+    decoder.end();
+    return size;
+}
 
 UniqueFd try_open_directory(FdRef parent, const std::string &name)
 {
-    return UniqueFd::adopt(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    return open_at(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 // None where there is no such directory: nothing was applied yet.
 UniqueFd open_part(const std::string &path)
 {
-    try {
-        return open_trusted(path, O_RDONLY | O_DIRECTORY, "state directory");
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw;
-        return {};
-    }
+    return if_there([&] { return open_trusted(path, O_RDONLY | O_DIRECTORY, "state directory"); });
 }
 
 // None where it is root's: a home, or a temporary directory, that has only just been begun.
 std::optional<Account> owner_of(FdRef directory, const std::string &path)
 {
-    struct stat facts {};
-    if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
+    const struct stat facts = examine(directory, "examining " + path);
     if (facts.st_uid == 0) return std::nullopt;
     const Uid uid(facts.st_uid);
     return Account{name_or_number(uid), uid, Gid(facts.st_gid), "/", {facts.st_gid}};
@@ -72,7 +145,7 @@ std::uint64_t measure_on_disk(const AsRoot &root, FdRef top, const std::string &
         directories.push_back(inner.back());
         if (!owner) owner = owner_of(inner.back(), path);
     }
-    return owner ? measure_directories(root, *owner, directories) : 0;
+    return owner ? measure_as_agent(root, "temporary files", *owner, directories, {}).all : 0;
 }
 
 // In memory: what the session's own file system says.
@@ -127,9 +200,9 @@ std::vector<SizeOfState> measure(const AsRoot &root, const std::string &state_di
     return sizes;
 }
 
-nlohmann::json to_json(const SizeOfState &size)
+void to_json(nlohmann::json &json, const SizeOfState &size)
 {
-    return {{"user", text_or_null(size.user)},
+    json = {{"user", text_or_null(size.user)},
             {"account", text_or_null(size.account)},
             {"path", size.path},
             {"sessions", size.sessions},
@@ -150,20 +223,16 @@ Row to_row(const SizeOfState &size)
             size.path + (size.problem.empty() ? "" : " (" + size.problem + ")")};
 }
 
-// A descriptor for each user's home: more than the usual 1,024 where there are as many users.
-void raise_descriptor_limit()
-{
-    rlimit limit{};
-    if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("reading the limit of open files");
-    limit.rlim_cur = limit.rlim_max;
-    if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("raising the limit of open files");
-}
-
 } // namespace
 
 std::vector<UserState> find_states(const AsRoot & /*root*/, const std::string &state_dir, const std::optional<std::string> &user)
 {
-    if (!user) raise_descriptor_limit();
+    if (!user) { // a descriptor for each user's home: more than the usual 1,024 where there are as many users
+        rlimit limit{};
+        if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("reading the limit of open files");
+        limit.rlim_cur = limit.rlim_max;
+        if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) throw_errno("raising the limit of open files");
+    }
     std::vector<UserState> states;
     const std::string users_path = state_dir + "/users";
     const auto users = open_part(users_path);
@@ -198,16 +267,16 @@ std::size_t count_live_sessions(const AsRoot &root, const std::string &user)
         std::count_if(living.begin(), living.end(), [&](const LiveSession &session) { return account && session.user == account->uid; }));
 }
 
+HomeSize measure_home(const AsRoot &root, const Account &agent, FdRef home)
+{
+    return measure_as_agent(root, "the home", agent, {home}, cache_places);
+}
+
 void run_state(const std::optional<std::string> &user, bool json, std::ostream &out)
 {
     const auto root = claim_root("state", "looks into the homes of agents, so only root can run it");
     const auto sizes = measure(root, load_policy(policy_path).agent.state_dir, user);
-    if (json) {
-        nlohmann::json list = nlohmann::json::array();
-        for (const auto &size : sizes)
-            list.push_back(to_json(size));
-        return print_json({{"states", list}}, out);
-    }
+    if (json) return print_json({{"states", sizes}}, out);
     if (sizes.empty()) throw Nothing(user ? "there is no state of " + escape_for_display(*user) : "there is no state of any user");
     std::vector<Row> rows;
     for (const auto &size : sizes)

@@ -63,8 +63,7 @@ struct HomeSize {
     std::uint64_t caches = 0; // of these, in cache_places
 };
 
-// Both throw Failure when it cannot be found out in time. A file with several names counts once, other file systems not at all.
+// Throws Failure when it cannot be found out in time. A file with several names counts once, other file systems not at all.
 HomeSize measure_home(const AsRoot &root, const Account &agent, FdRef home);
-std::uint64_t measure_directories(const AsRoot &root, const Account &agent, const std::vector<FdRef> &directories);
 
 } // namespace pi_agent

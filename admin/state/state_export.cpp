@@ -6,7 +6,6 @@
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_load.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/writer.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/answer.hpp"
@@ -17,7 +16,6 @@
 #include <filesystem>
 #include <sys/sendfile.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -79,13 +77,7 @@ private:
 // What comes from the agent's account could be anything: a path of names, each of one component, and none that leads up.
 bool is_path_of_names(const std::string &path)
 {
-    for (std::size_t start = 0; start <= path.size();) {
-        const std::size_t end = std::min(path.find('/', start), path.size());
-        const std::string name = path.substr(start, end - start);
-        if (name.empty() || name == "." || name == ".." || name.find('\0') != std::string::npos) return false;
-        start = end + 1;
-    }
-    return true;
+    return !has_odd_component(path) && path.find('\0') == std::string::npos;
 }
 
 // No link is followed on the way: in a root the user's agent may have made it, and what is written here comes from the agent, too.
@@ -103,8 +95,7 @@ UniqueFd open_without_links(FdRef from, const std::string &name, int flags, cons
 UniqueFd make_export_directory(const std::string &path)
 {
     const std::string shown = escape_for_display(path);
-    const auto top = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!top) throw_errno("opening /");
+    const auto top = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
     const auto [above, name] = split_last(path.substr(1));
     const auto parent = open_without_links(top, above, O_PATH, path);
     if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating " + shown + " as its user");
@@ -115,8 +106,7 @@ UniqueFd make_export_directory(const std::string &path)
 
 std::uint64_t copy_file(FdRef from, FdRef directory, const std::string &name, FdRef channel)
 {
-    const auto to = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!to) throw_errno("creating " + escape_for_display(name));
+    const auto to = open_or_throw("creating " + escape_for_display(name), directory, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     constexpr std::size_t piece = std::size_t{8} << 20U;
     for (std::uint64_t size = 0;;) {
         const auto count = sendfile(to.get(), from.get(), nullptr, piece);

@@ -9,7 +9,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_load.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/root/confined/scratch_removal.hpp"
+#include "runner/root/confined/session_end.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/state_directory.hpp"
@@ -49,13 +49,6 @@ std::optional<StateDirectory> take_idle(const AsRoot &root, const std::string &s
     return directory;
 }
 
-void remove_cache(FdRef home, const std::string &place)
-{
-    const auto [parent, name] = split_last(place);
-    const auto directory = find_own_directory_beneath(home, parent);
-    if (directory) remove_beneath(directory, name); // else there is none, or a link on the way: the agent's own business
-}
-
 void prune(const AsRoot &root, const std::string &state_dir, const UserState &state, std::ostream &out)
 {
     const std::string user = escape_for_display(state.user);
@@ -66,19 +59,15 @@ void prune(const AsRoot &root, const std::string &state_dir, const UserState &st
     }
     const auto before = measure_home(root, state.agent, state.home).all;
     do_as_agent(root, state.agent, {state.home.get(), directory->staging.get()}, [&] {
-        for (const auto &place : cache_places)
-            remove_cache(state.home, place);
+        for (const auto &place : cache_places) {
+            const auto [above, name] = split_last(place);
+            const auto parent = find_own_directory_beneath(state.home, above);
+            if (parent) remove_beneath(parent, name); // else there is none, or a link on the way: the agent's own business
+        }
         remove_content_beneath(directory->staging);
     });
     const auto after = measure_home(root, state.agent, state.home).all;
     out << user << ": " << to_size(after < before ? before - after : 0) << " removed, " << to_size(after) << " left\n";
-}
-
-// root's own files, in a directory of root's alone. The lock stays: whoever waits for it has it open.
-void forget(const StateDirectory &state)
-{
-    for (const auto &name : names_in(state.meta))
-        if (name != "lock" && unlinkat(state.meta.get(), name.c_str(), 0) != 0) throw_errno("removing meta/" + escape_for_display(name));
 }
 
 void empty_as_agent(const AsRoot &root, const UserState &state, const StateDirectory &directory)
@@ -87,7 +76,10 @@ void empty_as_agent(const AsRoot &root, const UserState &state, const StateDirec
         remove_content_beneath(directory.home);
         remove_content_beneath(directory.staging);
     });
-    forget(directory);
+    // root's own files, in a directory of root's alone. The lock stays: whoever waits for it has it open.
+    for (const auto &name : names_in(directory.meta))
+        if (name != "lock" && unlinkat(directory.meta.get(), name.c_str(), 0) != 0)
+            throw_errno("removing meta/" + escape_for_display(name));
 }
 
 // To the account that the user's agent has by the policy now. Where that is not there yet they become root's, as a start finds them that
@@ -185,10 +177,8 @@ void remove_all_state(const AsRoot &root, const std::string &state_dir)
     const auto top = open_trusted(state_dir, O_RDONLY | O_DIRECTORY, "state directory");
     for (const auto *name : {"users", "sessions"})
         remove_directory(top, name, state_dir + "/" + name);
-    const auto slash = state_dir.rfind('/');
-    const auto parent =
-        open_trusted(slash == 0 ? "/" : state_dir.substr(0, slash), O_RDONLY | O_DIRECTORY, "parent of the state directory");
-    remove_directory(parent, state_dir.substr(slash + 1), state_dir);
+    const auto parent = open_trusted(parent_of(state_dir), O_RDONLY | O_DIRECTORY, "parent of the state directory");
+    remove_directory(parent, split_last(state_dir).second, state_dir);
 }
 
 } // namespace pi_agent

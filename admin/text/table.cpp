@@ -1,12 +1,10 @@
 // Columns, sizes and times.
 #include "admin/text/terminal.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <chrono>
 #include <ctime>
 #include <fmt/format.h>
@@ -47,19 +45,17 @@ std::string written(const std::tm &parts, char between)
                       "' is none: write 2026-03-01, '2026-03-01 12:00', today, yesterday, 2h (for two hours ago), or @SECONDS");
 }
 
-std::optional<std::uint64_t> parse_number(std::string_view text)
+// A number of an option's, of seconds or more.
+std::optional<std::uint64_t> parse_amount(std::string_view text)
 {
-    std::uint64_t number = 0;
-    const auto result = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (text.empty() || result.ec != std::errc() || result.ptr != text.data() + text.size() || number > 1'000'000'000'000)
-        return std::nullopt;
-    return number;
+    const auto number = to_number<std::uint64_t>(text);
+    return number && *number <= 1'000'000'000'000 ? number : std::nullopt;
 }
 
 std::optional<std::uint64_t> parse_ago(std::string_view text, std::uint64_t now)
 {
     if (text.empty()) return std::nullopt;
-    const auto number = parse_number(text.substr(0, text.size() - 1));
+    const auto number = parse_amount(text.substr(0, text.size() - 1));
     const std::size_t unit = std::string_view("smhd").find(text.back());
     if (!number || unit == std::string_view::npos) return std::nullopt;
     constexpr std::array<std::uint64_t, 4> seconds = {1, 60, 3600, day_seconds};
@@ -78,20 +74,17 @@ std::uint64_t start_of_day(std::uint64_t now, int days_back)
 
 } // namespace
 
-std::string to_table(const Row &header, const std::vector<Row> &rows)
+std::string to_table(const Row &header, std::vector<Row> rows)
 {
-    std::vector<Row> shown = {header};
-    for (const auto &row : rows) {
-        shown.emplace_back();
-        for (const auto &value : row)
-            shown.back().push_back(value.empty() ? "-" : value);
-    }
+    for (auto &row : rows)
+        std::replace(row.begin(), row.end(), std::string(), std::string("-"));
+    rows.insert(rows.begin(), header);
     std::vector<std::size_t> widths(header.size(), 0);
-    for (const auto &row : shown)
+    for (const auto &row : rows)
         for (std::size_t column = 0; column < row.size(); ++column)
             widths.at(column) = std::max(widths.at(column), width_of(row[column]));
     std::string text;
-    for (const auto &row : shown) {
+    for (const auto &row : rows) {
         for (std::size_t column = 0; column < row.size(); ++column) {
             text += row[column];
             if (column + 1 < row.size()) text.append(widths[column] - width_of(row[column]) + 2, ' ');
@@ -139,7 +132,7 @@ std::uint64_t parse_time(std::string_view text, std::uint64_t now)
     if (text == "yesterday") return start_of_day(now, 1);
     if (const auto ago = parse_ago(text, now)) return *ago;
     if (!text.empty() && text.front() == '@') {
-        if (const auto seconds = parse_number(text.substr(1))) return *seconds * one_second;
+        if (const auto seconds = parse_amount(text.substr(1))) return *seconds * one_second;
         refuse_time(text);
     }
     const std::string copy(text);
@@ -173,6 +166,11 @@ void print_json(nlohmann::json answer, std::ostream &out)
 nlohmann::json number_or_null(const std::optional<std::uint64_t> &number)
 {
     return number ? nlohmann::json(*number) : nlohmann::json(nullptr);
+}
+
+nlohmann::json time_or_null(const std::optional<std::uint64_t> &microseconds)
+{
+    return microseconds ? nlohmann::json(to_utc_time(*microseconds)) : nlohmann::json(nullptr);
 }
 
 nlohmann::json text_or_null(const std::string &text)

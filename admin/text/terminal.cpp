@@ -1,24 +1,26 @@
-// What is asked and shown on a terminal: questions, drafts, excerpts, problems, tables.
+// What is asked and shown on a terminal: questions, drafts, editors, excerpts, problems.
 #include "admin/text/terminal.hpp"
 
-#include "common/base/error.hpp"
+#include "admin/programs/program.hpp"
 #include "common/base/fd.hpp"
 #include "common/base/text.hpp"
+#include "common/host/trusted_file.hpp"
 #include "common/policy/yaml/yaml_tree.hpp"
+#include "common/seams/seams.hpp"
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include <algorithm>
+#include <array>
 #include <clocale>
+#include <cstdlib>
 #include <cwchar>
 #include <fcntl.h>
 #include <iostream>
 #include <map>
-#include <optional>
+#include <sstream>
 #include <sys/stat.h>
-#include <unistd.h>
-#include <vector>
 
 namespace pi_agent {
 
@@ -41,19 +43,10 @@ std::string read_draft(const std::string &path)
     return text;
 }
 
-namespace {
-
-bool can_ask()
-{
-    return ::isatty(STDIN_FILENO) == 1;
-}
-
-} // namespace
-
 char ask_letter(const std::string &question, const std::string &letters)
 {
     std::string answer;
-    while (can_ask()) {
+    while (::isatty(STDIN_FILENO) == 1) {
         std::cout.flush();
         std::cerr << question << ' ' << std::flush;
         if (!std::getline(std::cin, answer)) break;
@@ -65,12 +58,35 @@ char ask_letter(const std::string &question, const std::string &letters)
 void require_consent(const std::string &question, bool yes)
 {
     if (yes) return;
-    if (!can_ask())
+    if (::isatty(STDIN_FILENO) != 1)
         throw Failure(ExitStatus::usage, question + " This needs a confirmation; when standard input is no terminal, say --yes");
     if (ask_letter(question + " (y or n)", "yn") != 'y') throw Nothing("nothing is changed");
 }
 
 namespace {
+
+bool was_called_by_somebody(const Variable &variable)
+{
+    constexpr std::array<const char *, 5> traces = {"SUDO_UID", "SUDO_USER", "SUDO_COMMAND", "PKEXEC_UID", "DOAS_USER"};
+    return std::any_of(traces.begin(), traces.end(), [&](const char *name) { return variable(name).has_value(); });
+}
+
+// Terminal types and languages are such words. A slash would name a file that a library reads.
+bool is_plain_value(const std::string &value)
+{
+    return !value.empty() && is_made_of(value, "._-+@");
+}
+
+void require_trusted(const std::string &program, const std::string &variable)
+{
+    if (program.front() == '/')
+        open_trusted(program, O_PATH, "editor that " + variable + " names");
+    else if (program.find('/') != std::string::npos)
+        throw Failure(ExitStatus::configuration,
+                      variable + " names the editor " + escape_for_display(program) + " by a relative path; write the whole one");
+    else
+        require_program(program);
+}
 
 constexpr std::size_t most_before = 60; // columns of a terminal before the caret, and after it
 constexpr std::size_t most_after = 50;
@@ -120,6 +136,43 @@ std::optional<std::string_view> find_line(std::string_view text, int number)
 
 } // namespace
 
+Variable own_environment()
+{
+    return [](const std::string &name) -> std::optional<std::string> {
+        const char *value = std::getenv(name.c_str()); // NOLINT(concurrency-mt-unsafe): this program has one thread
+        return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+    };
+}
+
+std::vector<std::string> choose_editor(const Variable &variable)
+{
+    if (!was_called_by_somebody(variable) || !defence_is_on("editor-choice")) {
+        for (const auto *name : {"SUDO_EDITOR", "VISUAL", "EDITOR"}) {
+            std::istringstream value(variable(name).value_or(""));
+            std::vector<std::string> words(std::istream_iterator<std::string>(value), {});
+            if (words.empty()) continue;
+            require_trusted(words.front(), name);
+            return words;
+        }
+    }
+    for (const auto *name : {"editor", "nano", "vi"})
+        if (has_program(name)) return {name};
+    throw Failure(ExitStatus::configuration,
+                  "there is no editor: none of editor, nano and vi is installed; install one, or, as root without "
+                  "sudo, name one in EDITOR");
+}
+
+int run_editor(const std::vector<std::string> &editor, const std::string &file)
+{
+    const auto variable = own_environment();
+    std::vector<std::string> variables = {"HOME=/root"};
+    for (const auto *name : {"TERM", "COLORTERM", "LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES"})
+        if (const auto value = variable(name); value && is_plain_value(*value)) variables.push_back(std::string(name) + "=" + *value);
+    auto arguments = editor;
+    arguments.push_back(file);
+    return run_at_terminal(arguments, variables);
+}
+
 std::string excerpt(std::string_view text, const Position &where)
 {
     const auto found = where.line > 0 ? find_line(without_byte_order_mark(text), where.line) : std::nullopt;
@@ -162,14 +215,10 @@ std::optional<std::string> read_again(const std::string &file)
 
 std::string prefix_lines(const std::string &prefix, const std::string &text)
 {
-    std::string lines;
-    std::size_t start = 0;
-    while (start <= text.size()) {
-        const auto end = std::min(text.find('\n', start), text.size());
-        lines += prefix + text.substr(start, end - start) + '\n';
-        start = end + 1;
-    }
-    return lines;
+    std::string lines = prefix;
+    for (const char byte : text)
+        lines += byte == '\n' ? '\n' + prefix : std::string(1, byte);
+    return lines + '\n';
 }
 
 std::string show_problems(const std::vector<Diagnostic> &diagnostics, const std::string &prefix, const TextOfFile &text_of_file)

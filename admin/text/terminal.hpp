@@ -1,4 +1,4 @@
-// What is asked and shown on a terminal: questions, drafts, excerpts, problems, tables.
+// What is asked and shown on a terminal: questions, drafts, editors, excerpts, problems, differences, tables.
 #pragma once
 
 #include "common/base/error.hpp"
@@ -33,6 +33,22 @@ void require_consent(const std::string &question, bool yes);
 // The first letter of the answer, one of `letters`; asked again until it is one. At the end of input, or where nobody can be asked, the
 // last of `letters`.
 char ask_letter(const std::string &question, const std::string &letters);
+
+// --- Which editor an administrator gets, and starting it.
+
+// The value of a variable of the environment, none when it is not set.
+using Variable = std::function<std::optional<std::string>(const std::string &name)>;
+Variable own_environment();
+
+// The program and its arguments, the file to edit not among them. root's own SUDO_EDITOR, VISUAL or EDITOR, the first that is set, divided
+// at spaces; a program of the system's directories, or an absolute path that only root can change. Where somebody else has called root's
+// program (sudo, doas, pkexec: their variables say so) these values may be that caller's, kept by a rule that was not made for this: then,
+// and where none is set, the first that is installed of editor, nano and vi. Throws Failure(configuration) when there is none.
+std::vector<std::string> choose_editor(const Variable &variable);
+
+// Runs it on `file` at this terminal, as root, and waits; with nothing of the environment but the terminal's type and the language, for an
+// editor does what many variables say. Returns its exit status, 128 and the number for a signal.
+int run_editor(const std::vector<std::string> &editor, const std::string &file);
 
 // --- What a command says that was given nothing to act on: neither done nor failed.
 
@@ -75,6 +91,12 @@ std::string prefix_lines(const std::string &prefix, const std::string &text);
 // {"file", "line", "column", "key", "message", "remedy"}; null for what a diagnostic does not have.
 nlohmann::json to_json(const Diagnostic &diagnostic);
 
+// --- The difference of two texts, line by line, for people.
+
+// In the unified form of diff -u, three lines around each change, each line indented by four spaces and made harmless; empty when they are
+// the same. The names stand in its head.
+std::string text_diff(const std::string &old_name, const std::string &old_text, const std::string &new_name, const std::string &new_text);
+
 // --- How every command shows rows, sizes, durations and times to people, and its answer to programs.
 
 constexpr int answer_version = 1; // of the JSON that commands print: a change that breaks its readers gets another
@@ -83,7 +105,7 @@ using Row = std::vector<std::string>;
 
 // Columns of equal width, two spaces apart, the last one as long as it is; an empty value is shown as "-". Values are
 // harmless already (common/base/text.hpp).
-std::string to_table(const Row &header, const std::vector<Row> &rows);
+std::string to_table(const Row &header, std::vector<Row> rows);
 
 // 512, 1.5K, 20M, 3.2G, of 1024 each; and 0.25s, 12s, 3m 20s, 2h 5m, 3d 4h. Empty for what is not known.
 std::string to_size(const std::optional<std::uint64_t> &bytes);
@@ -102,6 +124,8 @@ std::uint64_t now_microseconds();
 void print_json(nlohmann::json answer, std::ostream &out);
 // A number that may be unknown: null then.
 nlohmann::json number_or_null(const std::optional<std::uint64_t> &number);
+// The same of a time for programs (to_utc_time).
+nlohmann::json time_or_null(const std::optional<std::uint64_t> &microseconds);
 // Text that may be unknown, which is empty: null then.
 nlohmann::json text_or_null(const std::string &text);
 

@@ -1,12 +1,11 @@
 // The longest common lines, by the table that every textbook has: policies and sudo rules are short.
-#include "admin/text/text_diff.hpp"
+#include "admin/text/terminal.hpp"
 
 #include "common/base/text.hpp"
 
 #include <algorithm>
-#include <cstdint>
 #include <fmt/format.h>
-#include <vector>
+#include <span>
 
 namespace pi_agent {
 
@@ -25,86 +24,75 @@ struct Edit {
 
 Lines lines_of(const std::string &text)
 {
-    Lines lines;
-    for (std::size_t start = 0; start < text.size();) {
-        const std::size_t end = std::min(text.find('\n', start), text.size());
-        lines.push_back(text.substr(start, end - start));
-        start = end + 1;
-    }
-    return lines;
+    const auto lines = split(text, '\n');
+    return {lines.begin(), lines.end()};
 }
 
-void add(std::vector<Edit> &edits, char kind, const Lines &lines, std::size_t from, std::size_t to)
+void add(std::vector<Edit> &edits, char kind, const Lines &lines)
 {
-    for (std::size_t index = from; index < to; ++index)
-        edits.push_back({kind, lines[index]});
+    for (const auto &line : lines)
+        edits.push_back({kind, line});
 }
 
-// Between `first` and the ends: removals and additions around the lines that both have.
-void compare(const Lines &before, const Lines &after, std::size_t first, std::size_t before_end, std::size_t after_end,
-             std::vector<Edit> &edits)
+// Removals and additions around the lines that both have.
+void compare(const Lines &before, const Lines &after, std::vector<Edit> &edits)
 {
-    const std::size_t rows = before_end - first;
-    const std::size_t columns = after_end - first;
+    const std::size_t rows = before.size();
+    const std::size_t columns = after.size();
     if (rows * columns > table_limit) {
-        add(edits, '-', before, first, before_end);
-        return add(edits, '+', after, first, after_end);
+        add(edits, '-', before);
+        return add(edits, '+', after);
     }
     std::vector<std::vector<std::uint32_t>> common(rows + 1, std::vector<std::uint32_t>(columns + 1, 0)); // of what is left from there
     for (std::size_t row = rows; row-- > 0;)
         for (std::size_t column = columns; column-- > 0;)
-            common[row][column] = before[first + row] == after[first + column] ? common[row + 1][column + 1] + 1
-                                                                               : std::max(common[row + 1][column], common[row][column + 1]);
+            common[row][column] =
+                before[row] == after[column] ? common[row + 1][column + 1] + 1 : std::max(common[row + 1][column], common[row][column + 1]);
     std::size_t row = 0;
     std::size_t column = 0;
     while (row < rows || column < columns) {
-        if (row < rows && column < columns && before[first + row] == after[first + column]) {
-            edits.push_back({' ', before[first + row++]});
+        if (row < rows && column < columns && before[row] == after[column]) {
+            edits.push_back({' ', before[row++]});
             ++column;
         } else if (row < rows && (column == columns || common[row + 1][column] >= common[row][column + 1])) {
-            edits.push_back({'-', before[first + row++]});
+            edits.push_back({'-', before[row++]});
         } else {
-            edits.push_back({'+', after[first + column++]});
+            edits.push_back({'+', after[column++]});
         }
     }
 }
 
 std::vector<Edit> find_edits(const Lines &before, const Lines &after)
 {
-    const std::size_t shorter = std::min(before.size(), after.size());
-    std::size_t head = 0;
-    while (head < shorter && before[head] == after[head])
-        ++head;
-    std::size_t tail = 0;
-    while (tail < shorter - head && before[before.size() - 1 - tail] == after[after.size() - 1 - tail])
-        ++tail;
+    const auto [old_head, new_head] = std::mismatch(before.begin(), before.end(), after.begin(), after.end());
+    const auto [old_tail, new_tail] =
+        std::mismatch(before.rbegin(), std::make_reverse_iterator(old_head), after.rbegin(), std::make_reverse_iterator(new_head));
     std::vector<Edit> edits;
-    add(edits, ' ', before, 0, head);
-    compare(before, after, head, before.size() - tail, after.size() - tail, edits);
-    add(edits, ' ', before, before.size() - tail, before.size());
+    add(edits, ' ', {before.begin(), old_head});
+    compare({old_head, old_tail.base()}, {new_head, new_tail.base()}, edits);
+    add(edits, ' ', {old_tail.base(), before.end()});
     return edits;
 }
 
-// From the edit `from` to before `to`, with the numbers of the lines.
-std::string hunk(const std::vector<Edit> &edits, std::size_t from, std::size_t to)
+// How many of these lines a text has whose own are all but those of `other`.
+std::size_t count_without(char other, std::span<const Edit> edits)
 {
-    std::size_t old_line = 1;
-    std::size_t new_line = 1;
-    for (std::size_t index = 0; index < from; ++index) {
-        old_line += edits[index].kind != '+' ? 1 : 0;
-        new_line += edits[index].kind != '-' ? 1 : 0;
-    }
-    std::size_t old_count = 0;
-    std::size_t new_count = 0;
+    return static_cast<std::size_t>(std::count_if(edits.begin(), edits.end(), [other](const Edit &edit) { return edit.kind != other; }));
+}
+
+// From the edit `from` to before `to`, with the numbers of the lines.
+std::string hunk(std::span<const Edit> edits, std::size_t from, std::size_t to)
+{
+    const auto before = edits.first(from);
+    const auto shown = edits.subspan(from, to - from);
+    const std::size_t old_count = count_without('+', shown);
+    const std::size_t new_count = count_without('-', shown);
     std::string lines;
-    for (std::size_t index = from; index < to; ++index) {
-        old_count += edits[index].kind != '+' ? 1 : 0;
-        new_count += edits[index].kind != '-' ? 1 : 0;
-        lines += fmt::format("    {}{}\n", edits[index].kind, escape_for_display(edits[index].line));
-    }
+    for (const auto &edit : shown)
+        lines += fmt::format("    {}{}\n", edit.kind, escape_for_display(edit.line));
     // Of nothing, diff names the line before.
-    return fmt::format("    @@ -{},{} +{},{} @@\n{}", old_count == 0 ? old_line - 1 : old_line, old_count,
-                       new_count == 0 ? new_line - 1 : new_line, new_count, lines);
+    return fmt::format("    @@ -{},{} +{},{} @@\n{}", count_without('+', before) + (old_count == 0 ? 0 : 1), old_count,
+                       count_without('-', before) + (new_count == 0 ? 0 : 1), new_count, lines);
 }
 
 } // namespace

@@ -3,7 +3,6 @@
 #include "common/seams/seams.hpp"
 
 #include <array>
-#include <cstdint>
 #include <cstring>
 #include <poll.h>
 #include <sys/socket.h>

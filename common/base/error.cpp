@@ -15,6 +15,16 @@ const char *remedy_of(int error_number)
     return "";
 }
 
+std::string join_lines(const std::vector<Diagnostic> &diagnostics)
+{
+    std::string text;
+    for (const auto &diagnostic : diagnostics) {
+        if (!text.empty()) text += '\n';
+        text += to_string(diagnostic);
+    }
+    return text;
+}
+
 } // namespace
 
 SystemFailure::SystemFailure(int error_number, const std::string &action)
@@ -42,20 +52,6 @@ std::string to_string(const Diagnostic &diagnostic)
     if (!diagnostic.remedy.empty()) text += "; " + diagnostic.remedy;
     return text;
 }
-
-namespace {
-
-std::string join_lines(const std::vector<Diagnostic> &diagnostics)
-{
-    std::string text;
-    for (const auto &diagnostic : diagnostics) {
-        if (!text.empty()) text += '\n';
-        text += to_string(diagnostic);
-    }
-    return text;
-}
-
-} // namespace
 
 PolicyError::PolicyError(std::vector<Diagnostic> diagnostics)
     : Failure(ExitStatus::configuration, join_lines(diagnostics)), diagnostics_(std::move(diagnostics))

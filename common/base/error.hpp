@@ -42,6 +42,18 @@ private:
 // Throws SystemFailure for the current errno.
 [[noreturn]] void throw_errno(const std::string &action);
 
+// What `look` returns; the empty value of its type where that throws because there is no such file (ENOENT).
+template <typename Look>
+auto if_there(const Look &look)
+{
+    try {
+        return look();
+    } catch (const SystemFailure &failure) {
+        if (failure.error_number() != ENOENT) throw;
+        return decltype(look())();
+    }
+}
+
 // A place in a policy file; line and column count from 1, columns in characters; 0 means the whole file.
 struct Position {
     std::string file;

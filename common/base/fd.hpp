@@ -1,7 +1,10 @@
-// Owning and borrowed file descriptors.
+// Owning and borrowed file descriptors, and how one comes by them.
 #pragma once
 
+#include <cstdint>
 #include <fcntl.h>
+#include <string>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -62,5 +65,27 @@ inline UniqueFd duplicate(FdRef fd) noexcept
 {
     return UniqueFd::adopt(::fcntl(fd.get(), F_DUPFD_CLOEXEC, 3));
 }
+
+// --- Opens, close-on-exec; none where it cannot be (errno). Those that name an `action` throw SystemFailure.
+
+UniqueFd open_at(FdRef directory, const std::string &name, int flags, mode_t mode = 0) noexcept;
+UniqueFd open_or_throw(const std::string &action, const std::string &path, int flags);
+UniqueFd open_or_throw(const std::string &action, FdRef directory, const std::string &name, int flags, mode_t mode = 0);
+
+// openat2(2), with its RESOLVE_ bits; "" is the directory itself.
+UniqueFd open_resolved(FdRef directory, const std::string &path, int flags, std::uint64_t resolve) noexcept;
+
+struct Pipe {
+    UniqueFd reading;
+    UniqueFd writing;
+};
+
+// Both ends close-on-exec; `reading_flags` are of that end alone: O_NONBLOCK, or 0.
+Pipe make_pipe(int reading_flags = 0, const char *action = "making a pipe");
+
+struct stat examine(FdRef fd, const std::string &action);
+
+// The text of a link; of one that is open itself (O_PATH) with "" for its name. Empty where it cannot be read (errno), and cut at PATH_MAX.
+std::string read_link(FdRef directory, const std::string &name);
 
 } // namespace pi_agent

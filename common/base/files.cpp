@@ -1,17 +1,75 @@
-// Whole files, what a directory holds, and whether something is there at all.
+// Opening and examining (common/base/fd.hpp), whole files, what a directory holds, and whether something is there at all.
 #include "common/base/files.hpp"
 
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <linux/openat2.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 namespace pi_agent {
+
+UniqueFd open_at(FdRef directory, const std::string &name, int flags, mode_t mode) noexcept
+{
+    return UniqueFd::adopt(openat(directory.get(), name.c_str(), flags | O_CLOEXEC, mode));
+}
+
+UniqueFd open_or_throw(const std::string &action, const std::string &path, int flags)
+{
+    return open_or_throw(action, FdRef(AT_FDCWD), path, flags);
+}
+
+UniqueFd open_or_throw(const std::string &action, FdRef directory, const std::string &name, int flags, mode_t mode)
+{
+    UniqueFd fd = open_at(directory, name, flags, mode);
+    if (!fd) throw_errno(action);
+    return fd;
+}
+
+UniqueFd open_resolved(FdRef directory, const std::string &path, int flags, std::uint64_t resolve) noexcept
+{
+    open_how how{};
+    how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC;
+    how.resolve = resolve;
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
+}
+
+Pipe make_pipe(int reading_flags, const char *action)
+{
+    std::array<int, 2> ends{};
+    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno(action);
+    Pipe pipe{UniqueFd::adopt(ends[0]), UniqueFd::adopt(ends[1])};
+    if (reading_flags != 0 && fcntl(ends[0], F_SETFL, reading_flags) != 0) throw_errno(action);
+    return pipe;
+}
+
+UniqueFd open_if_there(const std::string &action, FdRef directory, const std::string &name, int flags)
+{
+    UniqueFd fd = open_at(directory, name, flags);
+    if (!fd) require_gone(action);
+    return fd;
+}
+
+struct stat examine(FdRef fd, const std::string &action)
+{
+    struct stat facts {};
+    if (fstat(fd.get(), &facts) != 0) throw_errno(action);
+    return facts;
+}
+
+std::string read_link(FdRef directory, const std::string &name)
+{
+    std::array<char, PATH_MAX> text{};
+    const ssize_t length = readlinkat(directory.get(), name.c_str(), text.data(), text.size());
+    return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
+}
 
 void require_gone(const std::string &action, int also)
 {
@@ -34,8 +92,7 @@ bool path_exists(const std::string &path)
 
 std::string read_whole(FdRef fd, std::size_t limit, const std::string &name)
 {
-    struct stat facts {};
-    if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + name);
+    const struct stat facts = examine(fd, "examining " + name);
     std::string text(std::min(static_cast<std::size_t>(facts.st_size), limit) + 1, '\0'); // one more byte shows whether it grew
     std::size_t length = 0;
     for (;;) {
@@ -77,6 +134,27 @@ bool have_same_bytes(FdRef one, FdRef other, const std::function<void()> &step)
         if (count == 0) return true;
         offset += count;
         if (offset % step_size == 0) step();
+    }
+}
+
+DirectoryStream::DirectoryStream(UniqueFd directory) noexcept : stream_(directory ? fdopendir(directory.get()) : nullptr)
+{
+    if (stream_) static_cast<void>(directory.release()); // the stream's now
+}
+
+DirectoryStream DirectoryStream::reopened(FdRef directory) noexcept
+{
+    return DirectoryStream(open_at(directory, ".", O_RDONLY | O_DIRECTORY));
+}
+
+const dirent *DirectoryStream::next() noexcept
+{
+    for (;;) {
+        errno = 0;
+        const dirent *entry = readdir(stream_.get()); // cppcheck-suppress readdirCalled
+        if (entry == nullptr) return nullptr;
+        const std::string_view name = entry->d_name;
+        if (name != "." && name != "..") return entry;
     }
 }
 

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -21,6 +22,14 @@ void require_gone(const std::string &action, int also = 0);
 bool has_name(FdRef directory, const std::string &name, const std::string &action);
 // The same for a path of the host's.
 bool path_exists(const std::string &path);
+
+// Opens (common/base/fd.hpp) what may be gone: none then. Throws as above.
+UniqueFd open_if_there(const std::string &action, FdRef directory, const std::string &name, int flags);
+
+inline bool is_same_file(const struct stat &one, const struct stat &other) noexcept
+{
+    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
+}
 
 // --- Reads and writes whole files through descriptors, with bounds.
 

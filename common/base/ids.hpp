@@ -5,26 +5,18 @@
 
 namespace pi_agent {
 
-class Uid {
+template <typename Number, typename Kind>
+class Id {
 public:
-    explicit constexpr Uid(uid_t value) noexcept : value_(value) {}
-    [[nodiscard]] constexpr uid_t value() const noexcept { return value_; }
-    friend constexpr bool operator==(Uid left, Uid right) noexcept { return left.value_ == right.value_; }
-    friend constexpr bool operator!=(Uid left, Uid right) noexcept { return left.value_ != right.value_; }
+    explicit constexpr Id(Number value) noexcept : value_(value) {}
+    [[nodiscard]] constexpr Number value() const noexcept { return value_; }
+    friend constexpr bool operator==(Id left, Id right) noexcept = default;
 
 private:
-    uid_t value_;
+    Number value_;
 };
 
-class Gid {
-public:
-    explicit constexpr Gid(gid_t value) noexcept : value_(value) {}
-    [[nodiscard]] constexpr gid_t value() const noexcept { return value_; }
-    friend constexpr bool operator==(Gid left, Gid right) noexcept { return left.value_ == right.value_; }
-    friend constexpr bool operator!=(Gid left, Gid right) noexcept { return left.value_ != right.value_; }
-
-private:
-    gid_t value_;
-};
+using Uid = Id<uid_t, struct OfUser>;
+using Gid = Id<gid_t, struct OfGroup>;
 
 } // namespace pi_agent

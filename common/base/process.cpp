@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <csignal>
 #include <cstddef>
 #include <link.h>
 #include <linux/keyctl.h>
@@ -80,6 +81,32 @@ int leave_session_keyring() noexcept
     // A question that the kernel itself never answers so.
     const bool filtered = syscall(SYS_keyctl, KEYCTL_GET_KEYRING_ID, KEY_SPEC_SESSION_KEYRING, 0) < 0 && errno == EPERM;
     return filtered ? 0 : EPERM;
+}
+
+bool place_descriptors(std::vector<int> fds) noexcept
+{
+    const auto above_all = static_cast<int>(fds.size()); // first: one of them could itself have a number that another one gets
+    for (int &fd : fds) {
+        fd = fcntl(fd, F_DUPFD_CLOEXEC, above_all);
+        if (fd < 0) return false;
+    }
+    for (int place = 0; place < above_all; ++place)
+        if (dup2(fds[static_cast<std::size_t>(place)], place) < 0) return false;
+    return true;
+}
+
+bool unblock_signals() noexcept
+{
+    sigset_t none;
+    sigemptyset(&none);
+    return sigprocmask(SIG_SETMASK, &none, nullptr) == 0;
+}
+
+bool restore_signals() noexcept
+{
+    for (int number = 1; number < NSIG; ++number)
+        signal(number, SIG_DFL); // best_effort: some numbers cannot be set, and need not be
+    return unblock_signals();
 }
 
 std::string random_hex(std::size_t bytes)

@@ -49,6 +49,15 @@ private:
 // too.
 int leave_session_keyring() noexcept;
 
+// --- What a forked child does before it becomes another program. Nothing is thrown; each false with the reason in errno.
+
+// These become descriptors 0, 1, 2 and so on, whatever numbers they have now. All others stay open.
+bool place_descriptors(std::vector<int> fds) noexcept;
+
+// No signal is blocked any more; and what is done about each is the default.
+bool unblock_signals() noexcept;
+bool restore_signals() noexcept;
+
 // --- Arguments and environment in the form that execve(2) and posix_spawn(3) want.
 
 // Borrowed from `texts`, which must live and stay as it is; ends with a null pointer. Made before a fork: it allocates.

@@ -1,5 +1,7 @@
 // Encoding of the request and of the messages between wrapper and runner.
 #include "common/base/request.hpp"
+
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
@@ -11,47 +13,15 @@ namespace pi_agent {
 namespace {
 
 constexpr std::uint64_t request_type = 1;
-constexpr std::uint64_t failure_type = 2;
-constexpr std::uint64_t notice_type = 3;
-constexpr std::uint64_t ended_type = 4;
-constexpr std::uint64_t signal_type = 5;
-constexpr std::uint64_t terminal_opened_type = 6;
-constexpr std::uint64_t stopped_type = 7;
-constexpr std::uint64_t terminal_ready_type = 8;
-constexpr std::uint64_t continue_type = 9;
-constexpr std::uint64_t preparing_type = 10;
-constexpr std::uint64_t begun_type = 11;
-
-constexpr std::uint64_t signal_limit = 64;
-constexpr std::size_t text_limit = 16UL * 1024; // of a message for the user
 
 // pi-contract: what describes the terminal, and nothing that could reach into the agent.
-constexpr std::array presentation_names = {
-    std::string_view("TERM"),
-    std::string_view("COLORTERM"),
-    std::string_view("COLORFGBG"),
-    std::string_view("LANG"),
-    std::string_view("TERM_PROGRAM"),
-    std::string_view("TERM_PROGRAM_VERSION"),
-    std::string_view("TERMINAL_EMULATOR"),
-    std::string_view("KITTY_WINDOW_ID"),
-    std::string_view("GHOSTTY_RESOURCES_DIR"),
-    std::string_view("WEZTERM_PANE"),
-    std::string_view("ITERM_SESSION_ID"),
-    std::string_view("ALACRITTY_WINDOW_ID"),
-    std::string_view("WT_SESSION"),
-    std::string_view("TMUX"),
-    std::string_view("STY"),
-    std::string_view("ZELLIJ"),
-    std::string_view("SSH_CONNECTION"),
-    std::string_view("SSH_CLIENT"),
-    std::string_view("SSH_TTY"),
-    std::string_view("NO_COLOR"),
-    std::string_view("FORCE_COLOR"),
-    std::string_view("VISUAL"),
-    std::string_view("EDITOR"),
-    std::string_view("TZ"),
-};
+constexpr std::string_view presentation_names =
+    "TERM COLORTERM COLORFGBG LANG TERM_PROGRAM TERM_PROGRAM_VERSION TERMINAL_EMULATOR KITTY_WINDOW_ID GHOSTTY_RESOURCES_DIR WEZTERM_PANE "
+    "ITERM_SESSION_ID ALACRITTY_WINDOW_ID WT_SESSION TMUX STY ZELLIJ SSH_CONNECTION SSH_CLIENT SSH_TTY NO_COLOR FORCE_COLOR VISUAL EDITOR "
+    "TZ";
+// These, with one space between them, and some LC_.
+constexpr std::size_t presentation_limit =
+    static_cast<std::size_t>(std::count(presentation_names.begin(), presentation_names.end(), ' ')) + 1 + 32;
 
 void check_argument(const std::string &argument)
 {
@@ -80,7 +50,7 @@ bool is_presentation_variable(std::string_view name) noexcept
 {
     if (name.substr(0, 3) == "LC_")
         return name.size() > 3 && std::all_of(name.begin() + 3, name.end(), [](char c) { return (c >= 'A' && c <= 'Z') || c == '_'; });
-    return std::find(presentation_names.begin(), presentation_names.end(), name) != presentation_names.end();
+    return has_word(presentation_names, name);
 }
 
 void send_request(FdRef channel, const Request &request, FdRef cwd, const std::array<int, 3> &stdio, Deadline deadline)
@@ -114,7 +84,7 @@ Request decode_request(std::string_view bytes)
     if (decoder.number() != request_type) throw ProtocolError("the first message is not a request");
     Request request;
     request.arguments = decoder.texts();
-    request.presentation = decoder.texts(presentation_names.size() + 32);
+    request.presentation = decoder.texts(presentation_limit);
     request.umask = static_cast<unsigned>(bounded(decoder, 0777, "umask"));
     for (bool &on_terminal : request.on_terminal)
         on_terminal = bounded(decoder, 1, "terminal flag") == 1;
@@ -150,63 +120,9 @@ ReceivedRequest receive_request(FdRef channel, Deadline deadline)
     return received;
 }
 
-std::string encode(const RunnerMessage &message)
-{
-    Encoder encoder;
-    if (const auto *failure = std::get_if<FailureReport>(&message))
-        encoder.number(failure_type)
-            .number(static_cast<std::uint64_t>(failure->status))
-            .text(std::string_view(failure->text).substr(0, text_limit));
-    else if (const auto *notice = std::get_if<Notice>(&message))
-        encoder.number(notice_type).text(std::string_view(notice->text).substr(0, text_limit));
-    else if (const auto *preparing = std::get_if<Preparing>(&message))
-        encoder.number(preparing_type).text(std::string_view(preparing->doing).substr(0, text_limit));
-    else if (const auto *begun = std::get_if<SessionBegun>(&message))
-        encoder.number(begun_type).text(begun->id);
-    else if (const auto *ended = std::get_if<AgentEnded>(&message))
-        encoder.number(ended_type).number(ended->by_signal ? 1 : 0).number(static_cast<std::uint64_t>(ended->value));
-    else if (const auto *stopped = std::get_if<AgentStopped>(&message))
-        encoder.number(stopped_type).number(static_cast<std::uint64_t>(stopped->number));
-    else
-        encoder.number(terminal_opened_type);
-    return encoder.bytes();
-}
-
 RunnerMessage decode_runner_message(std::string_view bytes)
 {
-    Decoder decoder(bytes);
-    RunnerMessage message = TerminalOpened{};
-    switch (decoder.number()) {
-    case failure_type: {
-        const std::uint64_t status = bounded(decoder, static_cast<std::uint64_t>(ExitStatus::configuration), "exit status");
-        if (status < static_cast<std::uint64_t>(ExitStatus::usage)) throw ProtocolError("the runner reports a failure that is none");
-        message = FailureReport{static_cast<ExitStatus>(status), decoder.text()};
-        break;
-    }
-    case notice_type:
-        message = Notice{decoder.text()};
-        break;
-    case preparing_type:
-        message = Preparing{decoder.text()};
-        break;
-    case begun_type:
-        message = SessionBegun{decoder.text()};
-        break;
-    case ended_type: {
-        const bool by_signal = decoder.flag();
-        message = AgentEnded{by_signal, static_cast<int>(bounded(decoder, 255, "exit status"))};
-        break;
-    }
-    case terminal_opened_type:
-        break;
-    case stopped_type:
-        message = AgentStopped{static_cast<int>(bounded(decoder, signal_limit, "signal"))};
-        break;
-    default:
-        throw ProtocolError("the runner sent an unknown message");
-    }
-    decoder.end();
-    return message;
+    return decode_one_of<RunnerMessage>(bytes, "the runner sent an unknown message");
 }
 
 bool asks_for_terminal(const AgentStopped &stopped) noexcept
@@ -231,40 +147,12 @@ bool is_forwarded_signal(int number) noexcept
     }
 }
 
-std::string encode(const WrapperMessage &message)
-{
-    Encoder encoder;
-    if (const auto *signal = std::get_if<ForwardSignal>(&message))
-        encoder.number(signal_type).number(static_cast<std::uint64_t>(signal->number)).number(signal->from_keyboard ? 1 : 0);
-    else if (const auto *ready = std::get_if<TerminalReady>(&message))
-        encoder.number(terminal_ready_type).number(ready->with_keyboard ? 1 : 0);
-    else
-        encoder.number(continue_type).number(std::get<ContinueAgent>(message).with_keyboard ? 1 : 0);
-    return encoder.bytes();
-}
-
 WrapperMessage decode_wrapper_message(std::string_view bytes)
 {
-    Decoder decoder(bytes);
-    WrapperMessage message = TerminalReady{};
-    switch (decoder.number()) {
-    case signal_type: {
-        const int number = static_cast<int>(bounded(decoder, signal_limit, "signal"));
-        if (!is_forwarded_signal(number) && defence_is_on("forwarded-signals"))
-            throw ProtocolError("this signal is not passed on to the agent");
-        message = ForwardSignal{number, decoder.flag()};
-        break;
-    }
-    case terminal_ready_type:
-        message = TerminalReady{decoder.flag()};
-        break;
-    case continue_type:
-        message = ContinueAgent{decoder.flag()};
-        break;
-    default:
-        throw ProtocolError("only signals and terminal messages may follow a request");
-    }
-    decoder.end();
+    auto message = decode_one_of<WrapperMessage>(bytes, "only signals and terminal messages may follow a request");
+    const auto *signal = std::get_if<ForwardSignal>(&message);
+    if (signal != nullptr && !is_forwarded_signal(signal->number) && defence_is_on("forwarded-signals"))
+        throw ProtocolError("this signal is not passed on to the agent");
     return message;
 }
 

@@ -1,12 +1,11 @@
 // What the wrapper asks of the runner, and what the two say to each other afterwards. The runner treats every byte as hostile.
 #pragma once
 
-#include "common/base/channel.hpp"
+#include "common/base/fields.hpp"
 
 #include <array>
 #include <optional>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace pi_agent {
@@ -69,48 +68,85 @@ Request decode_request(std::string_view bytes);
 ReceivedRequest receive_request(FdRef channel, Deadline deadline);
 
 // Runner to wrapper.
+constexpr std::size_t message_text_limit = 16UL * 1024;
+constexpr int signal_limit = 64;
+constexpr const char *impossible_signal = "a message carries an impossible signal";
+constexpr const char *impossible_status = "a message carries an impossible exit status";
+
 struct FailureReport {
     ExitStatus status;
     std::string text;
+    static constexpr std::uint64_t type = 2;
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.status, ExitStatus::configuration, impossible_status);
+        archive.require([&] { return self.status >= ExitStatus::usage; }, "the runner reports a failure that is none");
+        archive.cut(self.text, message_text_limit);
+    }
 };
 struct Notice {
     std::string text;
+    static constexpr std::uint64_t type = 3;
+    static void fields(auto &archive, auto &self) { archive.cut(self.text, message_text_limit); }
 };
 struct Preparing { // for a terminal only; the next message of any kind takes its place
     std::string doing;
+    static constexpr std::uint64_t type = 10;
+    static void fields(auto &archive, auto &self) { archive.cut(self.doing, message_text_limit); }
 };
 struct SessionBegun { // the agent is about to run
     std::string id;
+    static constexpr std::uint64_t type = 11;
+    static void fields(auto &archive, auto &self) { archive(self.id); }
 };
-struct TerminalOpened {}; // carries one descriptor, the master of the session's pty
+struct TerminalOpened { // carries one descriptor, the master of the session's pty
+    static constexpr std::uint64_t type = 6;
+    static void fields(auto & /*archive*/, auto & /*self*/) {}
+};
 // Until ContinueAgent. TTIN and TTOU say that it asked for the terminal: to read a key, or to change settings.
 struct AgentStopped {
     int number; // the signal
+    static constexpr std::uint64_t type = 7;
+    static void fields(auto &archive, auto &self) { archive.bounded(self.number, signal_limit, impossible_signal); }
 };
 [[nodiscard]] bool asks_for_terminal(const AgentStopped &stopped) noexcept;
 struct AgentEnded {
     bool by_signal; // value is then the signal's number, else the exit code
     int value;
+    static constexpr std::uint64_t type = 4;
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.by_signal);
+        archive.bounded(self.value, 255, impossible_status);
+    }
 };
 using RunnerMessage = std::variant<FailureReport, Notice, Preparing, SessionBegun, TerminalOpened, AgentStopped, AgentEnded>;
 constexpr std::size_t small_message_limit = 64; // bytes of any message that the wrapper sends after its request
-std::string encode(const RunnerMessage &message);
 RunnerMessage decode_runner_message(std::string_view bytes);
 
 // Wrapper to runner, and runner to pi-agent-exec.
 struct ForwardSignal {
     int number = 0;             // is_forwarded_signal
     bool from_keyboard = false; // for the whole job, as the kernel sends it, and not for one process
+    static constexpr std::uint64_t type = 5;
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.number, signal_limit, impossible_signal);
+        archive(self.from_keyboard);
+    }
 };
 // The wrapper has set the pty up: the agent may start, with the keyboard or, as what runs in the background, without.
 struct TerminalReady {
     bool with_keyboard = false;
+    static constexpr std::uint64_t type = 8;
+    static void fields(auto &archive, auto &self) { archive(self.with_keyboard); }
 };
 struct ContinueAgent {
     bool with_keyboard = false;
+    static constexpr std::uint64_t type = 9;
+    static void fields(auto &archive, auto &self) { archive(self.with_keyboard); }
 };
 using WrapperMessage = std::variant<ForwardSignal, TerminalReady, ContinueAgent>;
-std::string encode(const WrapperMessage &message);
 WrapperMessage decode_wrapper_message(std::string_view bytes); // throws ProtocolError for a signal that is never forwarded
 bool is_forwarded_signal(int number) noexcept;
 

@@ -5,8 +5,6 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
 namespace pi_agent {
 
 namespace {
@@ -17,6 +15,21 @@ bool is_deceptive(char32_t character) noexcept
     const auto within = [character](char32_t first, char32_t last) { return character >= first && character <= last; };
     return character < 0x20 || within(0x7F, 0x9F) || character == 0x061C || within(0x200E, 0x200F) || within(0x2028, 0x202E) ||
            within(0x2066, 0x2069) || character == 0xFEFF || within(0xE0000, 0xE007F);
+}
+
+struct SequenceShape {
+    std::size_t length;
+    char32_t first_bits;
+    char32_t smallest; // below this the sequence is an overlong form
+};
+
+SequenceShape shape_of(unsigned char first) noexcept
+{
+    if (first < 0x80) return {1, first, 0};
+    if ((first & 0xE0U) == 0xC0U) return {2, first & 0x1FU, 0x80};
+    if ((first & 0xF0U) == 0xE0U) return {3, first & 0x0FU, 0x800};
+    if ((first & 0xF8U) == 0xF0U) return {4, first & 0x07U, 0x10000};
+    return {0, 0, 0};
 }
 
 } // namespace
@@ -40,33 +53,25 @@ std::string escape_for_display(std::string_view bytes)
     return text;
 }
 
-bool is_property_safe(std::string_view bytes) noexcept
+std::string one_line(std::string output)
 {
-    return std::all_of(bytes.begin(), bytes.end(), [](char byte) {
+    std::replace(output.begin(), output.end(), '\n', ' ');
+    return escape_for_display(output.substr(0, output.find_last_not_of(' ') + 1));
+}
+
+bool is_made_of(std::string_view bytes, std::string_view others) noexcept
+{
+    return std::all_of(bytes.begin(), bytes.end(), [others](char byte) {
         const bool letter = (byte >= 'A' && byte <= 'Z') || (byte >= 'a' && byte <= 'z');
         const bool digit = byte >= '0' && byte <= '9';
-        return letter || digit || std::string_view("/_.:=@-").find(byte) != std::string_view::npos;
+        return letter || digit || others.find(byte) != std::string_view::npos;
     });
 }
 
-namespace {
-
-struct SequenceShape {
-    std::size_t length;
-    char32_t first_bits;
-    char32_t smallest; // below this the sequence is an overlong form
-};
-
-SequenceShape shape_of(unsigned char first) noexcept
+bool is_property_safe(std::string_view bytes) noexcept
 {
-    if (first < 0x80) return {1, first, 0};
-    if ((first & 0xE0U) == 0xC0U) return {2, first & 0x1FU, 0x80};
-    if ((first & 0xF0U) == 0xE0U) return {3, first & 0x0FU, 0x800};
-    if ((first & 0xF8U) == 0xF0U) return {4, first & 0x07U, 0x10000};
-    return {0, 0, 0};
+    return is_made_of(bytes, "/_.:=@-");
 }
-
-} // namespace
 
 CodePoint decode_utf8(std::string_view bytes) noexcept
 {
@@ -120,14 +125,10 @@ std::string parent_of(const std::string &path)
 
 std::vector<std::string> path_components(std::string_view path)
 {
-    std::vector<std::string> parts;
-    while (!path.empty()) {
-        const auto length = std::min(path.find('/'), path.size());
-        const auto part = path.substr(0, length);
-        if (!part.empty() && part != ".") parts.emplace_back(part);
-        path.remove_prefix(std::min(length + 1, path.size()));
-    }
-    return parts;
+    std::vector<std::string> names;
+    for (const auto name : split(path, '/'))
+        if (!name.empty() && name != ".") names.emplace_back(name);
+    return names;
 }
 
 bool nests_deeper(std::string_view json, int levels) noexcept

@@ -1,7 +1,10 @@
 // Texts that others chose: made harmless for people, decoded, taken apart as paths, and measured.
 #pragma once
 
+#include <algorithm>
+#include <charconv>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -12,6 +15,12 @@ namespace pi_agent {
 
 // For people: control characters, backslashes, invalid UTF-8 and bidirectional overrides become \xNN or \u{...}; the rest stays.
 std::string escape_for_display(std::string_view bytes);
+
+// The same for what a program wrote: its lines as one, for a message.
+std::string one_line(std::string output);
+
+// True when every byte is an ASCII letter, a digit or one of `others`.
+bool is_made_of(std::string_view bytes, std::string_view others) noexcept;
 
 // True when every byte is in [A-Za-z0-9/_.:=@-]: the only alphabet that reaches a unit property (design rule 2).
 bool is_property_safe(std::string_view bytes) noexcept;
@@ -47,7 +56,40 @@ std::string parent_of(const std::string &path);
 // The names in a path, ".." too, without empty ones and ".".
 std::vector<std::string> path_components(std::string_view path);
 
-// --- What is in the files that stand for missing ones in a repository while a session runs (runner/as_user/placeholders.hpp). They are
+// --- Texts in parts.
+
+// What lies between separators; nothing behind one at the end. The parts refer to `text`.
+inline std::vector<std::string_view> split(std::string_view text, char separator)
+{
+    std::vector<std::string_view> parts;
+    while (!text.empty()) {
+        parts.push_back(text.substr(0, text.find(separator)));
+        text.remove_prefix(std::min(parts.back().size() + 1, text.size()));
+    }
+    return parts;
+}
+
+// The number that a text is, and nothing but that. `base`: of an integer; 10 where it is left out.
+template <typename Number>
+std::optional<Number> to_number(std::string_view text, auto... base) noexcept
+{
+    Number number{};
+    // cppcheck-suppress danglingTemporaryLifetime ; nothing of `text` is returned
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
+    return error == std::errc() && end == text.data() + text.size() ? std::optional(number) : std::nullopt;
+}
+
+// Whether a list of words, with one space between them, holds this one.
+constexpr bool has_word(std::string_view words, std::string_view word) noexcept
+{
+    for (std::size_t at = words.find(word); at != std::string_view::npos; at = words.find(word, at + 1)) {
+        const std::size_t end = at + word.size();
+        if ((at == 0 || words[at - 1] == ' ') && (end == words.size() || words[end] == ' ')) return word.find(' ') == word.npos;
+    }
+    return false;
+}
+
+// --- What is in the files that stand for missing ones in a repository while a session runs (runner/as_user/git_paths.hpp). They are
 // nobody's, and the look for what an agent left passes them over.
 
 constexpr std::string_view placeholder_comment = "# A placeholder of pi-agent, there while a session runs. It says nothing to git.\n";

@@ -1,7 +1,6 @@
 // Roots and the agents' state as places that agents write in.
 #include "common/decide/agent_places.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/decide/root_path.hpp"
@@ -46,9 +45,8 @@ std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user
     for (const auto &granted : rules.roots) {
         auto resolved = resolve_root(granted.spec, user);
         const auto *root = std::get_if<ResolvedRoot>(&resolved);
-        struct stat facts {};
         if (root == nullptr) continue;
-        if (fstat(root->fd.get(), &facts) != 0) throw_errno("examining " + escape_for_display(root->path));
+        const struct stat facts = examine(root->fd, "examining " + escape_for_display(root->path));
         roots.push_back({root->path, facts.st_dev, facts.st_ino});
     }
     return roots;
@@ -60,14 +58,6 @@ AgentPlaces find_agent_places(const Policy &policy, const AccessRules &rules, co
     for (auto &root : find_roots(rules, user))
         places.places.push_back(std::move(root));
     return places;
-}
-
-const AgentPlace *place_that_holds(const AgentPlaces &places, const std::string &path)
-{
-    const AgentPlace *innermost = nullptr;
-    for (const auto &place : places.places)
-        if (is_within(path, place.path) && (innermost == nullptr || place.path.size() > innermost->path.size())) innermost = &place;
-    return innermost;
 }
 
 bool is_masked(const AgentPlaces &places, const std::string &path)

@@ -32,9 +32,6 @@ AgentPlaces places_of_state(const Policy &policy, const std::vector<AgentPlace> 
 std::vector<AgentPlace> find_roots(const AccessRules &rules, const Account &user);
 AgentPlaces find_agent_places(const Policy &policy, const AccessRules &rules, const Account &user);
 
-// The innermost one that holds a canonical path; nullptr where no agent can have written.
-const AgentPlace *place_that_holds(const AgentPlaces &places, const std::string &path);
-
 // Whether what is at a canonical path in one of these places is masked in a session that would show it.
 bool is_masked(const AgentPlaces &places, const std::string &path);
 

@@ -3,11 +3,9 @@
 
 #include "common/base/problems.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <array>
 #include <utility>
 
 namespace pi_agent {
@@ -24,34 +22,6 @@ std::string refusal_text(const Account &caller, const AccessRules &rules, const 
     if (roots.empty()) return text + "; ask the administrator";
     return text + "; change into one of them, or ask the administrator for another root";
 }
-
-} // namespace
-
-std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &rules, const std::vector<RootCandidate> &roots,
-                                      const std::string &cwd)
-{
-    std::optional<std::size_t> best;
-    for (std::size_t index = 0; index < roots.size(); ++index) {
-        if (!is_within(cwd, roots[index].path)) continue;
-        if (!best || roots[index].path.size() > roots[*best].path.size()) best = index;
-    }
-    if (!best) return Refused{refusal_text(caller, rules, roots, cwd)};
-    const std::string &root = roots[*best].path;
-    return Allowed{*best, cwd.size() > root.size() ? cwd.substr(root.size() + 1) : std::string()};
-}
-
-Refused on_other_mount(const RootCandidate &root, const std::string &cwd)
-{
-    return {"denied: " + escape_for_display(cwd) + " lies on another file system that is mounted inside the root " +
-            escape_for_display(root.path) + ", and those are not shown to the agent; ask the administrator to make it a root of its own"};
-}
-
-Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem)
-{
-    return {where, rules.entry + ".roots", problem, ""};
-}
-
-namespace {
 
 constexpr const char *default_config = ".pi/agent";
 
@@ -125,7 +95,50 @@ private:
     Problems problems_;
 };
 
+// In this order: root by another name; root by asking a service; raw devices, terminals, keyboard and screen, microphone, what is plugged
+// in; the host's network and radios, by their services or by capturing packets; logs and secrets; private keys; the print service's
+// configuration, which root follows; /usr/local, which lies on root's own PATH. docs/policy.md says the same.
+constexpr std::string_view privileged_names =
+    "root sudo wheel admin docker podman lxd incus incus-admin libvirt libvirt-qemu kvm microk8s disk kmem tty input video audio tape "
+    "cdrom floppy dialout plugdev vboxusers netdev bluetooth wireshark adm systemd-journal utmp shadow ssl-cert lpadmin staff";
+
+// What the host calls by these names, and not what it calls a number: two names may share one. Asked once, for a directory service is slow.
+const std::vector<Gid> &privileged_gids()
+{
+    static const std::vector<Gid> gids = [] {
+        std::vector<Gid> found = {Gid(0)};
+        for (const auto name : split(privileged_names, ' '))
+            if (const auto gid = find_group(std::string(name))) found.push_back(*gid);
+        return found;
+    }();
+    return gids;
+}
+
 } // namespace
+
+std::variant<Allowed, Refused> decide(const Account &caller, const AccessRules &rules, const std::vector<RootCandidate> &roots,
+                                      const std::string &cwd)
+{
+    std::optional<std::size_t> best;
+    for (std::size_t index = 0; index < roots.size(); ++index) {
+        if (!is_within(cwd, roots[index].path)) continue;
+        if (!best || roots[index].path.size() > roots[*best].path.size()) best = index;
+    }
+    if (!best) return Refused{refusal_text(caller, rules, roots, cwd)};
+    const std::string &root = roots[*best].path;
+    return Allowed{*best, cwd.size() > root.size() ? cwd.substr(root.size() + 1) : std::string()};
+}
+
+Refused on_other_mount(const RootCandidate &root, const std::string &cwd)
+{
+    return {"denied: " + escape_for_display(cwd) + " lies on another file system that is mounted inside the root " +
+            escape_for_display(root.path) + ", and those are not shown to the agent; ask the administrator to make it a root of its own"};
+}
+
+Diagnostic unusable_root(const AccessRules &rules, const Position &where, const std::string &problem)
+{
+    return {where, rules.entry + ".roots", problem, ""};
+}
 
 std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy, const Account &caller, const std::string &policy_file)
 {
@@ -162,34 +175,9 @@ std::variant<AccessRules, NotAuthorised> find_access_rules(const Policy &policy,
     return rules;
 }
 
-namespace {
-
-// In this order: root by another name; root by asking a service; raw devices, terminals, keyboard and screen, microphone, what is plugged
-// in; the host's network and radios, by their services or by capturing packets; logs and secrets; private keys; the print service's
-// configuration, which root follows; /usr/local, which lies on root's own PATH. docs/policy.md says the same.
-constexpr std::array<std::string_view, 35> privileged_names = {
-    "root",         "sudo",   "wheel",    "admin",   "docker",    "podman", "lxd",       "incus",     "incus-admin", "libvirt",
-    "libvirt-qemu", "kvm",    "microk8s", "disk",    "kmem",      "tty",    "input",     "video",     "audio",       "tape",
-    "cdrom",        "floppy", "dialout",  "plugdev", "vboxusers", "netdev", "bluetooth", "wireshark", "adm",         "systemd-journal",
-    "utmp",         "shadow", "ssl-cert", "lpadmin", "staff"};
-
-// What the host calls by these names, and not what it calls a number: two names may share one. Asked once, for a directory service is slow.
-const std::vector<Gid> &privileged_gids()
-{
-    static const std::vector<Gid> gids = [] {
-        std::vector<Gid> found = {Gid(0)};
-        for (const auto name : privileged_names)
-            if (const auto gid = find_group(std::string(name))) found.push_back(*gid);
-        return found;
-    }();
-    return gids;
-}
-
-} // namespace
-
 bool is_privileged_group(std::string_view name)
 {
-    return std::find(privileged_names.begin(), privileged_names.end(), name) != privileged_names.end();
+    return has_word(privileged_names, name);
 }
 
 bool is_privileged_group(Gid gid)

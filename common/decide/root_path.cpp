@@ -17,7 +17,6 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <string_view>
-#include <vector>
 
 namespace pi_agent {
 
@@ -56,18 +55,16 @@ bool is_same(const struct stat &left, const struct stat &right) noexcept
 // True when `directory` is the home of `user` or holds it: compared by identity, so that no bind mount or link hides it.
 bool holds_home(const struct stat &directory, const Account &user)
 {
-    constexpr int flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    auto step = UniqueFd::adopt(::open(user.home.c_str(), flags)); // NOLINT(cppcoreguidelines-pro-type-vararg)
-    if (!step) return false;                                       // nobody's home is there to be given away
+    constexpr int flags = O_PATH | O_DIRECTORY;
+    auto step = open_at(FdRef(AT_FDCWD), user.home, flags);
+    if (!step) return false; // nobody's home is there to be given away
     struct stat last {};
     for (int depth = 0; depth < PATH_MAX; ++depth) {
-        struct stat status {};
-        if (::fstat(step.get(), &status) != 0) throw_errno("cannot examine the home directory of " + user.name);
+        const struct stat status = examine(step, "cannot examine the home directory of " + user.name);
         if (is_same(status, directory)) return true;
         if (depth > 0 && is_same(status, last)) return false; // ".." of "/" is "/"
         last = status;
-        step = UniqueFd::adopt(::openat(step.get(), "..", flags)); // NOLINT(cppcoreguidelines-pro-type-vararg)
-        if (!step) throw_errno("cannot open a directory above the home directory of " + user.name);
+        step = open_or_throw("cannot open a directory above the home directory of " + user.name, step, "..", flags);
     }
     return false;
 }
@@ -75,8 +72,7 @@ bool holds_home(const struct stat &directory, const Account &user)
 // By where it really is: a link of root's may lead there.
 std::optional<PathProblem> problem_of_secrets_on_host(const std::string &path, const Account &user)
 {
-    const auto home =
-        UniqueFd::adopt(::open(user.home.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC)); // NOLINT(cppcoreguidelines-pro-type-vararg)
+    const auto home = open_at(FdRef(AT_FDCWD), user.home, O_PATH | O_DIRECTORY);
     const std::string real = home ? path_behind(home) : user.home;
     if (path.size() > real.size() && is_within(path, real) && real != "/")
         if (auto problem = problem_of_secrets(std::string_view(path).substr(real.size() + 1))) return problem;
@@ -115,33 +111,6 @@ std::string unreachable(const RootSpec &root, const SystemFailure &failure, cons
                user.name + " cannot start pi anywhere";
     return name + " cannot be used: " + failure.what();
 }
-
-} // namespace
-
-std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user)
-{
-    const auto problem = [&root](const std::string &text) {
-        return RootProblem{root.where, "the root " + quote(root.text) + " cannot be used: " + text};
-    };
-    if (const auto wrong = problem_of_root(root.text)) return problem("it " + wrong->text + "; " + wrong->remedy);
-    try {
-        return resolve(root, user);
-    } catch (const Refusal &refusal) {
-        return problem(refusal.text);
-    } catch (const SystemFailure &failure) {
-        return RootProblem{root.where, unreachable(root, failure, user)};
-    }
-}
-
-std::string expand_home(const std::string &text, const Account &user)
-{
-    if (text != "~" && text.substr(0, 2) != "~/") return text;
-    auto home = without_trailing_slashes(user.home);
-    if (text == "~") return home;
-    return (home == "/" ? "" : home) + text.substr(1);
-}
-
-namespace {
 
 constexpr std::size_t depth_limit = 128;
 
@@ -188,6 +157,29 @@ private:
 };
 
 } // namespace
+
+std::variant<ResolvedRoot, RootProblem> resolve_root(const RootSpec &root, const Account &user)
+{
+    const auto problem = [&root](const std::string &text) {
+        return RootProblem{root.where, "the root " + quote(root.text) + " cannot be used: " + text};
+    };
+    if (const auto wrong = problem_of_root(root.text)) return problem("it " + wrong->text + "; " + wrong->remedy);
+    try {
+        return resolve(root, user);
+    } catch (const Refusal &refusal) {
+        return problem(refusal.text);
+    } catch (const SystemFailure &failure) {
+        return RootProblem{root.where, unreachable(root, failure, user)};
+    }
+}
+
+std::string expand_home(const std::string &text, const Account &user)
+{
+    if (text != "~" && text.substr(0, 2) != "~/") return text;
+    auto home = without_trailing_slashes(user.home);
+    if (text == "~") return home;
+    return (home == "/" ? "" : home) + text.substr(1);
+}
 
 std::vector<std::string> paths_read_as_user(const Policy &policy, const AccessRules &rules, const Account &user)
 {

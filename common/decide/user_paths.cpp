@@ -1,16 +1,15 @@
 // The walk of a user's paths.
 #include "common/decide/user_paths.hpp"
 
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <deque>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 
@@ -18,24 +17,21 @@ namespace pi_agent {
 
 namespace {
 
-constexpr int step_flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
+constexpr int step_flags = O_PATH | O_NOFOLLOW;
 
 // What is mounted in a root is not shown to the agent, who can rename the directory that it is mounted on all the same.
 UniqueFd step_inside(FdRef directory, const std::string &name)
 {
-    open_how how{};
-    how.flags = step_flags;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    if (defence_is_on("mounts-in-roots")) how.resolve |= RESOLVE_NO_XDEV;
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, directory.get(), name.c_str(), &how, sizeof how)));
+    constexpr std::uint64_t resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
+    return open_resolved(directory, name, step_flags, resolve | (defence_is_on("mounts-in-roots") ? RESOLVE_NO_XDEV : 0));
 }
 
 UserPlacePtr host_top()
 {
     auto top = std::make_shared<UserPlace>();
     top->path = "/";
-    top->fd = UniqueFd::adopt(open("/", step_flags | O_DIRECTORY));
-    if (!top->fd || fstat(top->fd.get(), &top->facts) != 0) throw_errno("opening /");
+    top->fd = open_or_throw("opening /", "/", step_flags | O_DIRECTORY);
+    top->facts = examine(top->fd, "opening /");
     return top;
 }
 

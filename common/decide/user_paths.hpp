@@ -41,8 +41,6 @@ public:
     explicit UserPaths(AgentPlaces places) : places_(std::move(places)) {}
     UserPaths(const UserPaths &) = delete;
     UserPaths &operator=(const UserPaths &) = delete;
-    UserPaths(UserPaths &&) = delete;
-    UserPaths &operator=(UserPaths &&) = delete;
     ~UserPaths() = default;
 
     // Absolute. Throws NotFollowed, and SystemFailure for what cannot be opened.

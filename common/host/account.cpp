@@ -9,26 +9,12 @@
 #include <limits>
 #include <pwd.h>
 #include <set>
-#include <string_view>
 
 namespace pi_agent {
 
 namespace {
 
 constexpr std::size_t largest_entry = 64U << 20U; // a group of a directory service may list every member
-
-// Repeats `look_up(buffer)` until its answer fits. Returns what it returned: 0 or an errno.
-template <typename LookUp>
-int with_growing_buffer(std::vector<char> &buffer, const LookUp &look_up)
-{
-    buffer.resize(1024);
-    for (;;) {
-        const int error = look_up(buffer);
-        if (error == EINTR) continue;
-        if (error != ERANGE || buffer.size() >= largest_entry) return error;
-        buffer.resize(buffer.size() * 4);
-    }
-}
 
 // POSIX lets "no such entry" be any of these besides a plain success without a result.
 bool means_absent(int error) noexcept
@@ -62,44 +48,37 @@ Account to_account(const passwd &entry)
     return Account{entry.pw_name, Uid(entry.pw_uid), Gid(entry.pw_gid), entry.pw_dir, all_groups(entry)};
 }
 
-template <typename LookUp>
-std::optional<Account> find_passwd(const std::string &wanted, const LookUp &look_up)
+// What `take` makes of the entry that `look_up` finds. That is repeated until its answer fits into the buffer.
+template <typename Entry, typename Key, typename Take>
+auto find_entry(const char *kind, const std::string &wanted, int (*look_up)(Key, Entry *, char *, std::size_t, Entry **), Key key,
+                const Take &take) -> std::optional<decltype(take(Entry{}))>
 {
-    std::vector<char> buffer;
-    passwd entry{};
-    passwd *found = nullptr;
-    const int error = with_growing_buffer(buffer, [&](std::vector<char> &space) { return look_up(entry, space, found); });
-    if (found != nullptr) return to_account(entry);
-    if (means_absent(error)) return std::nullopt;
-    throw SystemFailure(error, "cannot look up user " + escape_for_display(wanted));
-}
-
-template <typename LookUp, typename Take>
-auto find_group_entry(const std::string &wanted, const LookUp &look_up, const Take &take) -> std::optional<decltype(take(group{}))>
-{
-    std::vector<char> buffer;
-    group entry{};
-    group *found = nullptr;
-    const int error = with_growing_buffer(buffer, [&](std::vector<char> &space) { return look_up(entry, space, found); });
-    if (found != nullptr) return take(entry);
-    if (means_absent(error)) return std::nullopt;
-    throw SystemFailure(error, "cannot look up group " + escape_for_display(wanted));
+    std::vector<char> buffer(1024);
+    Entry entry{};
+    Entry *found = nullptr;
+    for (;;) {
+        const int error = look_up(key, &entry, buffer.data(), buffer.size(), &found);
+        if (error == EINTR) continue;
+        if (error == ERANGE && buffer.size() < largest_entry) {
+            buffer.resize(buffer.size() * 4);
+            continue;
+        }
+        if (found != nullptr) return take(entry);
+        if (means_absent(error)) return std::nullopt;
+        throw SystemFailure(error, std::string("cannot look up ") + kind + " " + escape_for_display(wanted));
+    }
 }
 
 } // namespace
 
 std::optional<Account> find_account(Uid uid)
 {
-    return find_passwd(std::to_string(uid.value()), [uid](passwd &entry, std::vector<char> &space, passwd *&found) {
-        return ::getpwuid_r(uid.value(), &entry, space.data(), space.size(), &found);
-    });
+    return find_entry("user", std::to_string(uid.value()), ::getpwuid_r, uid.value(), to_account);
 }
 
 std::optional<Account> find_account(const std::string &name)
 {
-    return find_passwd(name, [&name](passwd &entry, std::vector<char> &space, passwd *&found) {
-        return ::getpwnam_r(name.c_str(), &entry, space.data(), space.size(), &found);
-    });
+    return find_entry("user", name, ::getpwnam_r, name.c_str(), to_account);
 }
 
 std::string name_or_number(Uid uid)
@@ -110,22 +89,13 @@ std::string name_or_number(Uid uid)
 
 std::optional<Gid> find_group(const std::string &name)
 {
-    return find_group_entry(
-        name,
-        [&name](group &entry, std::vector<char> &space, group *&found) {
-            return ::getgrnam_r(name.c_str(), &entry, space.data(), space.size(), &found);
-        },
-        [](const group &entry) { return Gid(entry.gr_gid); });
+    return find_entry("group", name, ::getgrnam_r, name.c_str(), [](const group &entry) { return Gid(entry.gr_gid); });
 }
 
 std::optional<std::string> group_name(Gid gid)
 {
-    return find_group_entry(
-        std::to_string(gid.value()),
-        [gid](group &entry, std::vector<char> &space, group *&found) {
-            return ::getgrgid_r(gid.value(), &entry, space.data(), space.size(), &found);
-        },
-        [](const group &entry) { return std::string(entry.gr_name); });
+    const auto name_of = [](const group &entry) { return std::string(entry.gr_name); };
+    return find_entry("group", std::to_string(gid.value()), ::getgrgid_r, gid.value(), name_of);
 }
 
 bool have_same_groups(const Account &one, const Account &other)

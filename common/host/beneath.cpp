@@ -7,19 +7,13 @@
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <array>
 #include <climits>
-#include <cstdint>
 #include <cstdio>
 #include <deque>
 #include <fcntl.h>
+#include <filesystem>
 #include <linux/openat2.h>
-#include <memory>
-#include <string_view>
-#include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
-#include <vector>
 
 namespace pi_agent {
 
@@ -44,6 +38,14 @@ UniqueFd make_directory(FdRef parent, const std::string &name)
     throw Failure(ExitStatus::system_failure,
                   escape_for_display(name) +
                       " in the agent's home changes while it is being written; end the agent's other sessions and try again");
+}
+
+PathStep take_step(int directory, const std::string &name, std::string path)
+{
+    PathStep step{std::move(path), open_step(directory, name)};
+    if (!step.fd) throw_errno("cannot open " + escape_for_display(step.path));
+    if (::fstat(step.fd.get(), &step.status) != 0) throw_errno("cannot examine " + escape_for_display(step.path));
+    return step;
 }
 
 } // namespace
@@ -77,14 +79,8 @@ std::pair<std::string, std::string> split_last(const std::string &path)
 
 UniqueFd find_beneath(FdRef top, const std::string &path, int flags) noexcept
 {
-    open_how how{};
-    how.flags = static_cast<std::uint64_t>(flags) | O_CLOEXEC | O_NOFOLLOW;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    if (!defence_is_on("beneath")) {
-        how.resolve = 0;
-        how.flags &= ~static_cast<std::uint64_t>(O_NOFOLLOW);
-    }
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, top.get(), path.empty() ? "." : path.c_str(), &how, sizeof how)));
+    if (!defence_is_on("beneath")) return open_resolved(top, path, flags & ~O_NOFOLLOW, 0);
+    return open_resolved(top, path, flags | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
 }
 
 UniqueFd look_beneath(FdRef top, const std::string &path, int flags)
@@ -104,12 +100,8 @@ UniqueFd open_beneath(FdRef top, const std::string &path, int flags)
 UniqueFd ensure_directory_beneath(FdRef top, const std::string &path)
 {
     UniqueFd current = open_beneath(top, "", O_RDONLY | O_DIRECTORY);
-    std::size_t start = 0;
-    while (start < path.size()) {
-        const std::size_t slash = std::min(path.find('/', start), path.size());
-        current = make_directory(current, path.substr(start, slash - start));
-        start = slash + 1;
-    }
+    for (const auto name : split(path, '/'))
+        current = make_directory(current, std::string(name));
     return current;
 }
 
@@ -123,8 +115,7 @@ UniqueFd try_take_directory(FdRef parent, const std::string &name)
             errno = EACCES;
     }
     if (!directory) return directory;
-    struct stat facts {};
-    if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + escape_for_display(name));
+    const struct stat facts = examine(directory, "examining " + escape_for_display(name));
     if ((facts.st_mode & 0700U) != 0700U) fchmod(directory.get(), 0700); // best_effort: what is missing shows when it is used
     return directory;
 }
@@ -132,11 +123,8 @@ UniqueFd try_take_directory(FdRef parent, const std::string &name)
 UniqueFd find_own_directory_beneath(FdRef top, const std::string &path)
 {
     UniqueFd current = open_beneath(top, "", O_RDONLY | O_DIRECTORY);
-    for (std::size_t start = 0; current && start < path.size();) {
-        const std::size_t slash = std::min(path.find('/', start), path.size());
-        current = try_take_directory(current, path.substr(start, slash - start));
-        start = slash + 1;
-    }
+    for (const auto name : split(path, '/'))
+        if (current) current = try_take_directory(current, std::string(name));
     return current;
 }
 
@@ -148,42 +136,27 @@ std::string set_aside(FdRef directory, const std::string &name)
     return kept;
 }
 
-namespace {
-
-PathStep take_step(int directory, const std::string &name, std::string path)
-{
-    PathStep step{std::move(path), open_step(directory, name)};
-    if (!step.fd) throw_errno("cannot open " + escape_for_display(step.path));
-    if (::fstat(step.fd.get(), &step.status) != 0) throw_errno("cannot examine " + escape_for_display(step.path));
-    return step;
-}
-
-} // namespace
-
 std::string kernel_path(FdRef fd)
 {
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlink(("/proc/self/fd/" + std::to_string(fd.get())).c_str(), text.data(), text.size());
-    if (length <= 0 || static_cast<std::size_t>(length) >= text.size() || text[0] != '/') return "";
-    return std::string(text.data(), static_cast<std::size_t>(length));
+    std::string path = read_link(FdRef(AT_FDCWD), "/proc/self/fd/" + std::to_string(fd.get()));
+    return path.size() >= PATH_MAX || !path.starts_with('/') ? "" : path;
 }
 
 std::string path_of_directory(FdRef fd)
 {
     std::string path = kernel_path(fd);
     if (path.empty())
-        throw Failure(ExitStatus::denied,
-                      "denied: the path of the working directory is longer than 4,096 bytes, or leads to nowhere on this host; "
-                      "cd to a directory higher up");
+        throw Failure(ExitStatus::denied, "denied: the path of the working directory is longer than 4,096 bytes, or leads to nowhere on "
+                                          "this host; cd to a directory higher up");
     return path;
 }
 
 UniqueFd open_step(int directory, const std::string &name) noexcept
 {
     // O_DIRECTORY first: O_PATH alone would open an automount point without mounting what belongs there.
-    constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-    UniqueFd fd = UniqueFd::adopt(::openat(directory, name.c_str(), flags | O_DIRECTORY));
-    if (!fd && errno == ENOTDIR) fd = UniqueFd::adopt(::openat(directory, name.c_str(), flags));
+    constexpr int flags = O_PATH | O_NOFOLLOW;
+    UniqueFd fd = open_at(FdRef(directory), name, flags | O_DIRECTORY);
+    if (!fd && errno == ENOTDIR) fd = open_at(FdRef(directory), name, flags);
     return fd;
 }
 
@@ -195,13 +168,11 @@ std::string path_of_step(const std::string &directory, const std::string &name)
 
 std::string link_target(FdRef fd, const std::string &path)
 {
-    std::vector<char> target(PATH_MAX);
-    const auto length = ::readlinkat(fd.get(), "", target.data(), target.size());
-    if (length < 0) throw_errno("cannot read the symbolic link " + escape_for_display(path));
-    if (length == 0 || static_cast<std::size_t>(length) >= target.size()) {
-        throw SystemFailure(ENAMETOOLONG, "cannot read the symbolic link " + escape_for_display(path));
-    }
-    return {target.data(), static_cast<std::size_t>(length)};
+    errno = ENAMETOOLONG; // of one without a text, which is no failure to the kernel
+    std::string target = read_link(fd, "");
+    if (target.empty()) throw_errno("cannot read the symbolic link " + escape_for_display(path));
+    if (target.size() >= PATH_MAX) throw SystemFailure(ENAMETOOLONG, "cannot read the symbolic link " + escape_for_display(path));
+    return target;
 }
 
 PathStep walk_path(const std::string &path, const StepJudge &judge)
@@ -230,6 +201,30 @@ PathStep walk_path(const std::string &path, const StepJudge &judge)
         if (target.front() == '/') current = take_step(AT_FDCWD, "/", "/");
     }
     return current;
+}
+
+UniqueFd open_working_directory(const std::string &path)
+{
+    UniqueFd directory = open_at(FdRef(AT_FDCWD), path, O_PATH | O_DIRECTORY);
+    if (directory) return directory;
+    if (errno != EACCES) throw_errno(path == "." ? "opening the working directory" : "cannot open " + escape_for_display(path));
+    std::error_code unknown; // the kernel tells the path even so, unless the directory was deleted
+    const std::string shown = path == "." ? std::filesystem::current_path(unknown).string() : path;
+    throw Failure(ExitStatus::denied,
+                  "denied: you may not enter " + (shown.empty() ? "the working directory" : escape_for_display(shown)) + "; cd to another");
+}
+
+std::string path_of_working_directory(FdRef directory)
+{
+    struct stat facts = examine(directory, "examining the working directory");
+    if (facts.st_nlink == 0) throw Failure(ExitStatus::denied, "denied: the working directory was deleted; cd to one that exists");
+    std::string path = kernel_path(directory);
+    if (path.empty())
+        throw Failure(ExitStatus::denied, "denied: the path of the working directory is longer than 4,096 bytes, or leads out of what this "
+                                          "shell sees; cd to a directory higher up");
+    if (fstatat(directory.get(), ".", &facts, 0) != 0)
+        throw Failure(ExitStatus::denied, "denied: you may not enter " + escape_for_display(path) + "; cd to another");
+    return path;
 }
 
 } // namespace pi_agent

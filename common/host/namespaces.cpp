@@ -6,14 +6,10 @@
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <charconv>
-#include <cstdint>
 #include <fcntl.h>
 #include <fstream>
 #include <iterator>
 #include <string_view>
-#include <sys/stat.h>
-#include <system_error>
 
 namespace pi_agent {
 
@@ -45,19 +41,6 @@ uid_t nobody()
     return uid;
 }
 
-} // namespace
-
-std::optional<std::string> problem_of_user_namespace()
-{
-    struct stat program {};
-    if (::stat("/proc/self/exe", &program) != 0 || program.st_uid != nobody() || is_of_the_host()) return std::nullopt;
-    return "this process is in a user namespace that does not hold the host's root (unshare, podman unshare, bwrap and their like make "
-           "such), "
-           "so sudo cannot work, and nobody can tell what is root's; use an ordinary shell of this host";
-}
-
-namespace {
-
 std::string unescape(std::string_view text)
 {
     if (text.find('\\') == std::string_view::npos) return std::string(text);
@@ -74,29 +57,22 @@ std::string unescape(std::string_view text)
     return plain;
 }
 
-// Only the space separates: the kernel escapes space, tab, newline and backslash in names, but not the other white space that a user can
-// put into a name, and a name split there would pass for a mount point (proc(5), mountinfo).
-std::vector<std::string_view> split_at_spaces(std::string_view text)
-{
-    std::vector<std::string_view> fields;
-    fields.reserve(12);
-    for (std::size_t end = 0; end != std::string_view::npos; text.remove_prefix(end == std::string_view::npos ? 0 : end + 1)) {
-        end = text.find(' ');
-        fields.push_back(text.substr(0, end));
-    }
-    return fields;
-}
-
 std::uint64_t read_number(std::string_view digits)
 {
-    std::uint64_t value = 0;
-    const auto parsed = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    if (parsed.ec != std::errc() || parsed.ptr != digits.data() + digits.size())
-        throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
-    return value;
+    const auto number = to_number<std::uint64_t>(digits);
+    if (!number) throw Failure(ExitStatus::internal, "/proc/self/mountinfo has an unknown form");
+    return *number;
 }
 
 } // namespace
+
+std::optional<std::string> problem_of_user_namespace()
+{
+    struct stat program {};
+    if (::stat("/proc/self/exe", &program) != 0 || program.st_uid != nobody() || is_of_the_host()) return std::nullopt;
+    return "this process is in a user namespace that does not hold the host's root (unshare, podman unshare, bwrap and their like make "
+           "such), so sudo cannot work, and nobody can tell what is root's; use an ordinary shell of this host";
+}
 
 std::uint64_t mount_id(FdRef fd)
 {
@@ -125,7 +101,9 @@ MountEntry parse_mount(const std::string &line)
         split_elsewhere = line;
         std::replace(split_elsewhere.begin(), split_elsewhere.end(), '\f', ' ');
     }
-    const std::vector<std::string_view> fields = split_at_spaces(split_elsewhere.empty() ? line : split_elsewhere);
+    // Only the space separates: the kernel escapes space, tab, newline and backslash in names, but not the other white space that a user
+    // can put into a name, and a name split there would pass for a mount point (proc(5), mountinfo).
+    const auto fields = split(split_elsewhere.empty() ? line : split_elsewhere, ' ');
     const auto dash = std::find(fields.begin(), fields.end(), "-");
     constexpr std::size_t before_dash = 6;
     if (static_cast<std::size_t>(dash - fields.begin()) < before_dash || fields.end() - dash < 4)

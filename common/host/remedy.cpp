@@ -19,9 +19,8 @@ constexpr std::array<const char *, 6> own_directories = {"/etc/pi-agent",       
 
 bool lies_in_own_directory(const std::string &path)
 {
-    return std::any_of(own_directories.begin(), own_directories.end(), [&](const std::string &directory) {
-        return path == directory || path.compare(0, directory.size() + 1, directory + "/") == 0;
-    });
+    return std::any_of(own_directories.begin(), own_directories.end(),
+                       [&](const std::string &directory) { return is_within(path, directory); });
 }
 
 // Between the message and the command nobody but root may be able to put something else there: a chmod follows links.

@@ -62,11 +62,10 @@ void require_only_root_can_change(const std::string &what, const std::string &wa
     if (!defence_is_on("trusted-files")) return;
     const bool enters_mount = &holder == &step || holder.status.st_dev != step.status.st_dev;
     if (enters_mount && defence_is_on("trusted-fuse") && is_served_by_somebody(step))
-        throw Failure(
-            ExitStatus::configuration,
-            fmt::format("the {} {} cannot be trusted: {} lies in a file system that a user serves (FUSE), who can say of any file "
-                        "that it is root's; unmount it, or keep the file in another place",
-                        what, escape_for_display(wanted), escape_for_display(step.path)));
+        throw Failure(ExitStatus::configuration,
+                      fmt::format("the {} {} cannot be trusted: {} lies in a file system that a user serves (FUSE), who can say of any "
+                                  "file that it is root's; unmount it, or keep the file in another place",
+                                  what, escape_for_display(wanted), escape_for_display(step.path)));
     if (step.status.st_uid != 0) {
         if (const auto problem = problem_of_user_namespace())
             throw Failure(ExitStatus::configuration,
@@ -89,10 +88,7 @@ PathStep walk_trusted(const std::string &path, const std::string &what)
 // Opens what an O_PATH descriptor holds: nobody but root could have exchanged it, and /proc leads to the very same file.
 UniqueFd reopen(const PathStep &step, int flags)
 {
-    const auto link = fmt::format("/proc/self/fd/{}", step.fd.get());
-    const int fd = ::open(link.c_str(), flags | O_CLOEXEC); // NOLINT(cppcoreguidelines-pro-type-vararg)
-    if (fd < 0) throw_errno("cannot open " + escape_for_display(step.path));
-    return UniqueFd::adopt(fd);
+    return open_or_throw("cannot open " + escape_for_display(step.path), fmt::format("/proc/self/fd/{}", step.fd.get()), flags);
 }
 
 } // namespace
@@ -142,13 +138,8 @@ std::string read_trusted_file(const std::string &path, std::size_t limit, const 
 
 std::vector<std::string> list_trusted_directory(const std::string &path, const std::string &suffix, const std::string &what)
 {
-    UniqueFd fd;
-    try {
-        fd = open_trusted(path, O_RDONLY | O_DIRECTORY, what);
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT) return {};
-        throw;
-    }
+    auto fd = if_there([&] { return open_trusted(path, O_RDONLY | O_DIRECTORY, what); });
+    if (!fd) return {};
     DirectoryStream stream(std::move(fd));
     if (!stream) throw_errno("cannot list " + escape_for_display(path));
     std::vector<std::string> names;

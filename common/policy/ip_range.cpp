@@ -1,10 +1,11 @@
 // Reading ranges of IP addresses, strictly.
 #include "common/policy/ip_range.hpp"
 
+#include "common/base/text.hpp"
+
 #include <algorithm>
 #include <arpa/inet.h>
 #include <array>
-#include <charconv>
 #include <optional>
 #include <sys/socket.h>
 
@@ -34,10 +35,8 @@ std::optional<RangeProblem> problem_of_word(const std::string &text)
 // 1 to `bits`, as a number is written.
 std::optional<unsigned> parse_prefix(const std::string &text, std::size_t bits)
 {
-    unsigned prefix = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), prefix);
-    if (error != std::errc() || end != text.data() + text.size() || text.front() == '0' || prefix > bits) return std::nullopt;
-    return prefix;
+    const auto prefix = to_number<unsigned>(text);
+    return prefix && text.front() != '0' && *prefix <= bits ? prefix : std::nullopt;
 }
 
 std::vector<std::uint8_t> without_bits_beyond(std::vector<std::uint8_t> address, unsigned prefix)

@@ -2,6 +2,7 @@
 #include "common/policy/policy.hpp"
 
 #include <algorithm>
+#include <array>
 
 namespace pi_agent {
 
@@ -17,19 +18,8 @@ std::string root_key(const UserEntry &entry, const RootSpec &root)
 
 const char *to_string(SandboxMethod method)
 {
-    switch (method) {
-    case SandboxMethod::systemd:
-        return "systemd";
-    case SandboxMethod::bwrap:
-        return "bwrap";
-    case SandboxMethod::podman:
-        return "podman";
-    case SandboxMethod::docker:
-        return "docker";
-    case SandboxMethod::none:
-        return "none";
-    }
-    return "unknown";
+    constexpr std::array<const char *, 5> names = {"systemd", "bwrap", "podman", "docker", "none"};
+    return names.at(static_cast<std::size_t>(method));
 }
 
 bool has_unit(SandboxMethod method) noexcept

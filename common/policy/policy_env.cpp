@@ -2,47 +2,19 @@
 #include "common/policy/policy_env.hpp"
 
 #include <algorithm>
-#include <array>
-#include <string_view>
 
 namespace pi_agent {
 
 namespace {
 
-constexpr std::array<std::string_view, 22> own_names = {"HOME",
-                                                        "USER",
-                                                        "LOGNAME",
-                                                        "SHELL",
-                                                        "PATH",
-                                                        "TMPDIR",
-                                                        "XDG_CONFIG_HOME",
-                                                        "XDG_CACHE_HOME",
-                                                        "XDG_DATA_HOME",
-                                                        "XDG_STATE_HOME",
-                                                        "PIP_USER",
-                                                        "PIP_BREAK_SYSTEM_PACKAGES",
-                                                        "PYTHONUSERBASE",
-                                                        "NPM_CONFIG_PREFIX",
-                                                        "GOPATH",
-                                                        "GOBIN",
-                                                        "CARGO_HOME",
-                                                        "RUSTUP_HOME",
-                                                        "NODE_COMPILE_CACHE",
-                                                        "PI_CODING_AGENT_DIR",
-                                                        "SANDBOX_RUNTIME",
-                                                        "BASH_ENV"};
-constexpr std::array<std::string_view, 2> start_up_names = {"GLIBC_TUNABLES", "ENV"};
+constexpr std::string_view own_names =
+    "HOME USER LOGNAME SHELL PATH TMPDIR XDG_CONFIG_HOME XDG_CACHE_HOME XDG_DATA_HOME XDG_STATE_HOME PIP_USER PIP_BREAK_SYSTEM_PACKAGES "
+    "PYTHONUSERBASE NPM_CONFIG_PREFIX GOPATH GOBIN CARGO_HOME RUSTUP_HOME NODE_COMPILE_CACHE PI_CODING_AGENT_DIR SANDBOX_RUNTIME BASH_ENV";
+constexpr std::string_view start_up_names = "GLIBC_TUNABLES ENV";
 // An administrator may have a reason to set these. npm reads its own in any case of letters.
-constexpr std::array<std::string_view, 9> interpreter_names = {"NODE_OPTIONS", "NODE_PATH",  "PERL5OPT", "PERL5LIB", "PYTHONSTARTUP",
-                                                               "PYTHONPATH",   "PYTHONHOME", "RUBYOPT",  "RUBYLIB"};
-constexpr std::array<std::string_view, 10> secret_words = {"KEY",    "TOKEN", "SECRET",     "SECRETS",    "PASSWORD",
-                                                           "PASSWD", "PASS",  "PASSPHRASE", "CREDENTIAL", "CREDENTIALS"};
-
-template <std::size_t size>
-bool holds(const std::array<std::string_view, size> &words, std::string_view word) noexcept
-{
-    return std::find(words.begin(), words.end(), word) != words.end();
-}
+constexpr std::string_view interpreter_names =
+    "NODE_OPTIONS NODE_PATH PERL5OPT PERL5LIB PYTHONSTARTUP PYTHONPATH PYTHONHOME RUBYOPT RUBYLIB";
+constexpr std::string_view secret_words = "KEY TOKEN SECRET SECRETS PASSWORD PASSWD PASS PASSPHRASE CREDENTIAL CREDENTIALS";
 
 // npm's "npm_config_prefix" is its NPM_CONFIG_PREFIX too.
 std::string upper(std::string_view text)
@@ -55,7 +27,7 @@ std::string upper(std::string_view text)
 
 bool is_own_name(const std::string &name)
 {
-    return holds(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_PREFIX";
+    return has_word(own_names, name) || name.starts_with("PI_AGENT_") || upper(name) == "NPM_CONFIG_PREFIX";
 }
 
 // API_KEY, githubToken and DB_PASSWORD_2 do; KEYBOARD and MONKEY do not.
@@ -67,13 +39,13 @@ bool has_secret_word(std::string_view name)
         const bool lower = byte >= 'a' && byte <= 'z';
         const bool upper = byte >= 'A' && byte <= 'Z';
         if ((!lower && !upper) || (upper && was_lower)) {
-            if (holds(secret_words, word)) return true;
+            if (has_word(secret_words, word)) return true;
             word.clear();
         }
         if (lower || upper) word += static_cast<char>(lower ? byte - 'a' + 'A' : byte);
         was_lower = lower;
     }
-    return holds(secret_words, word) || holds(secret_words, word.starts_with("API") ? std::string_view(word).substr(3) : word);
+    return has_word(secret_words, word) || has_word(secret_words, word.starts_with("API") ? std::string_view(word).substr(3) : word);
 }
 
 // "scheme://user:password@host"
@@ -113,20 +85,17 @@ bool is_variable_name(std::string_view name) noexcept
     return std::all_of(name.begin(), name.end(), [&](char byte) { return is_start(byte) || (byte >= '0' && byte <= '9'); });
 }
 
-void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places, Problems &problems)
+void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places)
 {
-    const auto entries = read_entries(section, problems);
+    const auto entries = read_entries(section);
     if (!entries) return;
-    for (std::size_t index = 0; index < entries->size(); ++index) {
-        const auto &value = (*entries)[index];
-        const auto &name = section.node.entries[index].key;
+    for (const auto &value : *entries) {
+        const auto &name = value.yaml->key;
         if (const auto problem = problem_of_env_name(name)) {
-            problems.add(section.node.entries[index].where, value.key, *problem, "remove it");
-            continue;
-        }
-        if (auto text = read_text(value, problems)) {
+            value.at_its_name().report(*problem, "remove it");
+        } else if (auto text = read_text(value)) {
             env[name] = std::move(*text);
-            places[name] = section.node.entries[index].where;
+            places[name] = value.yaml->where;
         }
     }
 }
@@ -135,13 +104,13 @@ std::optional<std::string> problem_of_env_name(const std::string &name)
 {
     if (!is_variable_name(name)) return "is not a variable name";
     if (is_own_name(name)) return "is set by pi-agent itself";
-    if (holds(start_up_names, name) || name.starts_with("LD_")) return "changes programs before they begin";
+    if (has_word(start_up_names, name) || name.starts_with("LD_")) return "changes programs before they begin";
     return std::nullopt;
 }
 
 std::optional<std::string> problem_of_host_env_name(const std::string &name)
 {
-    if (holds(interpreter_names, name)) return "changes programs before they begin, and is the administrator's to set";
+    if (has_word(interpreter_names, name)) return "changes programs before they begin, and is the administrator's to set";
     return problem_of_env_name(name);
 }
 

@@ -21,7 +21,7 @@ std::optional<std::string> problem_of_env_name(const std::string &name);
 std::optional<std::string> problem_of_host_env_name(const std::string &name);
 
 // An `env` section: what may not be set is reported and left out.
-void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places, Problems &problems);
+void read_env(const PolicyValue &section, Environment &env, EnvironmentPlaces &places);
 
 // By its name (API_KEY, githubToken), or because it is an address with a password in it.
 bool looks_secret(const std::string &name, const std::string &value);

@@ -2,8 +2,11 @@
 #include "common/policy/policy_keys.hpp"
 
 #include "common/base/build_settings.hpp"
+#include "common/base/text.hpp"
 
 #include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iterator>
 
 namespace pi_agent {
@@ -17,7 +20,7 @@ using Form = ValueForm;
 const auto &table()
 {
     static const PolicyKey keys[] = {
-        {"version", Form::version, "", "1", "The version of the policy language. Files in policy.d may leave it out.", {}, {}, {}, true},
+        {"version", Form::version, "", "1", "The version of the policy language. Files in policy.d may leave it out.", "", "", "", true},
         {"agent", Form::section, "", "{accounts: per-user}", "The agent, and the accounts it runs as."},
         {"agent.binary", Form::line, "/usr/lib/pi-agent/agent/bin/pi", "/opt/pi/bin/pi",
          "The agent's program, an absolute path. `apply` closes its directory to everybody but agents."},
@@ -26,8 +29,7 @@ const auto &table()
         {"agent.group", Form::name, "pi-agent", "coders", "The group that may reach the agent's program. Agents are in it, and no people."},
         {"agent.accounts", Form::choice, "", "per-user",
          "Whether every user's agent has an account of its own, or all share one and can reach each other's state. To be said wherever "
-         "more "
-         "than one user is possible; a single user has `agent.user`.",
+         "more than one user is possible; a single user has `agent.user`.",
          "shared per-user"},
         {"agent.create_user", Form::boolean, "true", "false", "Whether `apply` creates the accounts that are missing."},
         {"agent.binary_name", Form::name, "pi", "pi", "What the agent finds as its own name (its first argument)."},
@@ -43,54 +45,33 @@ const auto &table()
         {"wrapper.clipboard", Form::boolean, "true", "false",
          "Whether the agent reaches the clipboard of its user's terminal (OSC 52), as its `/copy` does. `false` takes that out of what it "
          "shows."},
-        {"sandbox", Form::section, "", "{method: systemd}", "What confines the agent.", {}, {}, "methods.md"},
+        {"sandbox", Form::section, "", "{method: systemd}", "What confines the agent.", "", "", "methods.md"},
         {"sandbox.method", Form::choice, "systemd", "bwrap",
          "A hardened unit of systemd; bubblewrap, for hosts where systemd is not the first process; a container of root's podman or "
-         "docker; "
-         "or an account of its own and nothing else. No method is ever used in the place of another.",
+         "docker; or an account of its own and nothing else. No method is ever used in the place of another.",
          "systemd bwrap podman docker none"},
-        {"sandbox.image",
-         Form::line,
-         "",
-         "debian:12",
+        {"sandbox.image", Form::line, "", "debian:12",
          "For the method docker, which needs one: an image that is on this host. Only its root directory is used: programs, libraries and "
-         "all "
-         "else are the host's, and nothing of it runs.",
-         {},
-         {},
-         "methods.md"},
+         "all else are the host's, and nothing of it runs.",
+         "", "", "methods.md"},
         {"users", Form::names, "", "{alice: {roots: [~/projects]}}",
          "Who may start the agent, and where: accounts, and groups as `\"%group\"`. Somebody's own entry beats those of their groups; "
-         "without "
-         "one, the entries of all their groups are joined."},
+         "without one, the entries of all their groups are joined."},
         {"users.*", Form::section, "", "{roots: [~/projects]}", "One account, or the members of one group."},
-        {"users.*.roots",
-         Form::list,
-         "",
-         "[~/projects, /srv/shared/app]",
+        {"users.*.roots", Form::list, "", "[~/projects, /srv/shared/app]",
          "Directories in which they may start the agent, with everything below them. `~` is their home; a home itself cannot be one, nor "
          "what holds credentials (`~/.ssh`, `~/.config` and their like).",
-         {},
-         {},
-         "projects.md",
-         true,
-         1},
-        {"users.*.config",
-         Form::line,
-         ".pi/agent",
-         ".config/pi",
-         "Their directory with the agent's configuration: absolute, or relative to their home.",
-         {},
-         {},
-         "config-sync.md"},
+         "", "", "projects.md", true, 1},
+        {"users.*.config", Form::line, ".pi/agent", ".config/pi",
+         "Their directory with the agent's configuration: absolute, or relative to their home.", "", "", "config-sync.md"},
         {"users.*.run_as", Form::name, "", "pi-agent-team",
          "The account that their agents run as, in the place of the one that `agent` says."},
-        {"users.*.ssh", Form::section, "", "{key: .ssh/id_agent}", "A key for the agent's git.", {}, {}, "projects.md"},
+        {"users.*.ssh", Form::section, "", "{key: .ssh/id_agent}", "A key for the agent's git.", "", "", "projects.md"},
         {"users.*.ssh.key", Form::line, "", ".ssh/id_agent",
          "A file of theirs, absolute or relative to their home. The agent gets a copy, and the model can read it."},
         {"users.*.env", Form::names, "", "{EDITOR: nano}", "Variables for their agents, over those of `env`."},
         {"users.*.env.*", Form::text, "", "nano", "The value of one variable."},
-        {"projects", Form::section, "", "{scope: project}", "What of a user's projects a session shows.", {}, {}, "projects.md"},
+        {"projects", Form::section, "", "{scope: project}", "What of a user's projects a session shows.", "", "", "projects.md"},
         {"projects.paths", Form::choice, "host", "alias",
          "Where the project lies inside: at its path on the host, or below `~/projects` of the agent's home, without a trace of the "
          "user's.",
@@ -107,13 +88,7 @@ const auto &table()
          "What cannot be read inside: patterns of names anywhere in the project, or with `/` of paths."},
         {"projects.aftermath", Form::boolean, "true", "false",
          "Whether `pi` tells at the end what the session left that runs code outside."},
-        {"config",
-         Form::section,
-         "",
-         "{classes: {sessions: never}}",
-         "What of the user's config directory the agent gets.",
-         {},
-         {},
+        {"config", Form::section, "", "{classes: {sessions: never}}", "What of the user's config directory the agent gets.", "", "",
          "config-sync.md"},
         {"config.classes", Form::names, "", "{extensions/experimental: never}",
          "Whose a path of the config directory is, with what lies beneath it."},
@@ -121,102 +96,42 @@ const auto &table()
          "`mirror`: the user's, copied at every start. `seed`: copied when there is none or the host's has changed. `agent`: the agent's "
          "own. `never`: stays outside.",
          "mirror seed agent never"},
-        {"settings",
-         Form::document,
-         "{}",
-         "{defaultProvider: local}",
-         "Merged over everybody's settings.json; what is written here wins.",
-         {},
-         {},
-         "config-sync.md"},
-        {"models", Form::document, "{}", "{providers: {}}", "The same for models.json.", {}, {}, "config-sync.md"},
-        {"keybindings", Form::document, "{}", "{}", "The same for keybindings.json.", {}, {}, "config-sync.md"},
-        {"mcp", Form::document, "{}", "{mcpServers: {}}", "The same for mcp.json.", {}, {}, "config-sync.md"},
-        {"settings_lock",
-         Form::boolean,
-         "false",
-         "true",
-         "Whether the agent's settings.json is read-only inside. `/settings` keeps nothing then.",
-         {},
-         {},
-         "config-sync.md"},
-        {"git_identity",
-         Form::boolean,
-         "true",
-         "false",
-         "Whether the agent's commits carry the user's name and address.",
-         {},
-         {},
+        {"settings", Form::document, "{}", "{defaultProvider: local}", "Merged over everybody's settings.json; what is written here wins.",
+         "", "", "config-sync.md"},
+        {"models", Form::document, "{}", "{providers: {}}", "The same for models.json.", "", "", "config-sync.md"},
+        {"keybindings", Form::document, "{}", "{}", "The same for keybindings.json.", "", "", "config-sync.md"},
+        {"mcp", Form::document, "{}", "{mcpServers: {}}", "The same for mcp.json.", "", "", "config-sync.md"},
+        {"settings_lock", Form::boolean, "false", "true",
+         "Whether the agent's settings.json is read-only inside. `/settings` keeps nothing then.", "", "", "config-sync.md"},
+        {"git_identity", Form::boolean, "true", "false", "Whether the agent's commits carry the user's name and address.", "", "",
          "agent-notes.md"},
-        {"box_notes", Form::boolean, "true", "false", "Whether the agent is told about its sandbox.", {}, {}, "agent-notes.md"},
-        {"env",
-         Form::names,
-         "{}",
-         "{PI_OFFLINE: '1'}",
-         "Variables for every agent. Everybody on the host can read the policy: no secrets here.",
-         {},
-         {},
-         "environment.md"},
+        {"box_notes", Form::boolean, "true", "false", "Whether the agent is told about its sandbox.", "", "", "agent-notes.md"},
+        {"env", Form::names, "{}", "{PI_OFFLINE: '1'}",
+         "Variables for every agent. Everybody on the host can read the policy: no secrets here.", "", "", "environment.md"},
         {"env.*", Form::text, "", "'1'", "The value of one variable; numbers and booleans need quotes."},
-        {"env_files",
-         Form::list,
-         "[]",
-         "[/etc/pi-agent/env]",
-         "Absolute paths of files with more variables for every agent, which only root can read: the place for secrets.",
-         {},
-         {},
+        {"env_files", Form::list, "[]", "[/etc/pi-agent/env]",
+         "Absolute paths of files with more variables for every agent, which only root can read: the place for secrets.", "", "",
          "environment.md"},
-        {"host_env_files",
-         Form::list,
-         "[.pi/agent/env]",
-         "[]",
-         "Files with variables of the user's own, below all that the policy sets: absolute, or relative to their home.",
-         {},
-         {},
+        {"host_env_files", Form::list, "[.pi/agent/env]", "[]",
+         "Files with variables of the user's own, below all that the policy sets: absolute, or relative to their home.", "", "",
          "environment.md"},
-        {"network",
-         Form::choice_or_list,
-         "full",
-         "[127.0.0.0/8, 10.20.0.0/16]",
+        {"network", Form::choice_or_list, "full", "[127.0.0.0/8, 10.20.0.0/16]",
          "What a session reaches: all that the host does, the host's loopback alone, nothing but a loopback of its own, or exactly the "
-         "ranges "
-         "of addresses of a list.",
-         "full loopback none",
-         {},
-         "network.md",
-         false,
-         1},
-        {"toolchains", Form::section, "", "{caches: []}", "What of the users' homes sessions see besides.", {}, {}, "toolchains.md"},
+         "ranges of addresses of a list.",
+         "full loopback none", "", "network.md", false, 1},
+        {"toolchains", Form::section, "", "{caches: []}", "What of the users' homes sessions see besides.", "", "", "toolchains.md"},
         {"toolchains.readable", Form::choice_or_list, "default", "[default, ~/.sdkman]",
          "Directories with programs, read-only inside. With `best_effort`, also as a word of the list, what cannot be shown is left out.",
          "default best_effort"},
         {"toolchains.caches", Form::choice_or_list, "default", "[]",
          "Directories with downloads; what a session changes in them ends with it. `best_effort` as above.", "default best_effort"},
-        {"view",
-         Form::choice,
-         "minimal",
-         "host",
-         "What sessions see of the host: programs and a little of /etc, or all of /etc that is readable.",
-         "minimal host",
-         {},
-         "view.md"},
-        {"view_paths",
-         Form::list,
-         "[]",
-         "[/srv/toolchains]",
-         "Absolute paths that are shown besides, read-only; only root may be able to write there.",
-         {},
-         {},
-         "view.md"},
-        {"scratch",
-         Form::choice,
-         "disk",
-         "tmpfs",
-         "Where the temporary directory of a session lies: on the disk, or in memory.",
-         "disk tmpfs",
-         {},
-         "scratch.md"},
-        {"limits", Form::section, "", "{memory: 8G}", "What a session may take of the host.", {}, {}, "limits.md"},
+        {"view", Form::choice, "minimal", "host",
+         "What sessions see of the host: programs and a little of /etc, or all of /etc that is readable.", "minimal host", "", "view.md"},
+        {"view_paths", Form::list, "[]", "[/srv/toolchains]",
+         "Absolute paths that are shown besides, read-only; only root may be able to write there.", "", "", "view.md"},
+        {"scratch", Form::choice, "disk", "tmpfs", "Where the temporary directory of a session lies: on the disk, or in memory.",
+         "disk tmpfs", "", "scratch.md"},
+        {"limits", Form::section, "", "{memory: 8G}", "What a session may take of the host.", "", "", "limits.md"},
         {"limits.memory", Form::amount, "80%", "8G", "Memory of a session: powers of 1024, or a share of the host's. At least 128M.",
          "K M G T %"},
         {"limits.tasks", Form::count, "4096", "2000", "Processes and threads of a session, 32 to 4194304."},
@@ -232,6 +147,14 @@ std::string_view parent_of_key(std::string_view path) noexcept
 {
     const auto dot = path.rfind('.');
     return dot == std::string_view::npos ? std::string_view() : path.substr(0, dot);
+}
+
+std::string words(std::string_view list)
+{
+    std::vector<std::string> quoted;
+    for (const auto word : split(list, ' '))
+        quoted.push_back(fmt::format("`{}`", word));
+    return fmt::format("{}", fmt::join(quoted, ", "));
 }
 
 } // namespace
@@ -270,15 +193,39 @@ std::string display_path(const PolicyKey &key)
     return text;
 }
 
-std::vector<std::string_view> split_words(std::string_view words)
+std::string form_text(const PolicyKey &key)
 {
-    std::vector<std::string_view> list;
-    while (!words.empty()) {
-        const auto length = std::min(words.find(' '), words.size());
-        list.push_back(words.substr(0, length));
-        words.remove_prefix(std::min(length + 1, words.size()));
+    switch (key.form) {
+    case ValueForm::version:
+        return fmt::format("the number {}", policy_version);
+    case ValueForm::section:
+        return "a mapping of the keys below";
+    case ValueForm::names:
+        return "a mapping of names";
+    case ValueForm::document:
+        return "a mapping, as JSON";
+    case ValueForm::boolean:
+        return "`true`, `false`";
+    case ValueForm::text:
+    case ValueForm::line:
+    case ValueForm::fixed:
+        return "text";
+    case ValueForm::name:
+        return "a name";
+    case ValueForm::choice:
+        return words(key.choices) + (key.later.empty() ? "" : "; not yet: " + words(key.later));
+    case ValueForm::list:
+        return "a list";
+    case ValueForm::choice_or_list:
+        return words(key.choices) + ", or a list";
+    case ValueForm::amount:
+        return "a whole number with " + words(key.choices);
+    case ValueForm::count:
+        return "a whole number";
+    case ValueForm::later:
+        return "nothing yet";
     }
-    return list;
+    return "";
 }
 
 } // namespace pi_agent

@@ -63,9 +63,6 @@ std::string_view last_part(const PolicyKey &key) noexcept;
 // "users.NAME.roots": for people.
 std::string display_path(const PolicyKey &key);
 
-// The words of `choices` or `later`.
-std::vector<std::string_view> split_words(std::string_view words);
-
 // --- What a key of the policy takes, in words for people: for docs/policy.md and the manual.
 
 // "a whole number with `K`, `M`": the form of its value in Markdown, words that are written as they stand in backquotes.

@@ -1,7 +1,6 @@
 // Paths in a policy, judged by their text alone.
 #include "common/policy/policy_paths.hpp"
 
-#include "common/base/text.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
 

@@ -1,4 +1,4 @@
-// Who may use pi, and which accounts serve them.
+// Who may use pi, which accounts serve them, and what the method cannot honour.
 #include "common/policy/policy_sections.hpp"
 
 #include "common/host/account.hpp"
@@ -32,6 +32,33 @@ void check_roots_fit_unit(const Policy &policy, Problems &problems)
         for (const auto &root : entry.roots)
             if (const auto problem = problem_of_root_in_unit(root.text); problem && root.at_own_path)
                 problems.add(root.where, root_key(entry, root), quote(root.text) + " " + problem->text, problem->remedy);
+}
+
+void check_image(const Policy &policy, Problems &problems)
+{
+    if (problems.has("sandbox.method")) return; // what the image is for is not known
+    const bool is_docker = policy.sandbox.method == SandboxMethod::docker;
+    const bool is_named = policy.sandbox.image_where.line > 0;
+    if (is_docker && !is_named)
+        problems.add(policy.sandbox.where, "sandbox.image", "is missing, and the method docker makes no container without one",
+                     "name an image that is on this host");
+    if (!is_docker && is_named)
+        problems.add(policy.sandbox.image_where, "sandbox.image",
+                     std::string("is for the method docker alone, and the method is ") + to_string(policy.sandbox.method),
+                     "remove the key, or choose the method docker");
+}
+
+// Reports each key that the method cannot honour: nothing is ever dropped in silence.
+void refuse_what_method_cannot(const Policy &policy, Problems &problems)
+{
+    check_image(policy, problems);
+    if (policy.sandbox.method != SandboxMethod::bwrap) return;
+    const auto mode = policy.network.mode;
+    if (mode == NetworkMode::loopback || mode == NetworkMode::listed)
+        problems.add(policy.network.where, "network",
+                     "sandbox.method bwrap (" + to_string(policy.sandbox.where) +
+                         ") cannot filter addresses: it has the host's network, or one of the session's own with nothing in it",
+                     "use 'full' or 'none', or the method systemd");
 }
 
 class AccountRules {

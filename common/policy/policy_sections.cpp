@@ -4,7 +4,6 @@
 #include "common/base/build_settings.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/policy/policy_values.hpp"
 
 #include <fmt/format.h>
 
@@ -12,131 +11,95 @@ namespace pi_agent {
 
 namespace {
 
-using Reader = std::function<void(const PolicyValue &)>;
-
-Reader into_name(std::string &target, Problems &problems)
-{
-    return [&](const PolicyValue &value) { target = read_name(value, problems).value_or(target); };
-}
-
-Reader into_bool(bool &target, Problems &problems)
-{
-    return [&](const PolicyValue &value) { target = read_bool(value, problems).value_or(target); };
-}
-
-// For a key of which only today's behaviour is there yet.
-Reader unsupported(Problems &problems)
-{
-    return [&](const PolicyValue &value) { refuse_unsupported(value, problems); };
-}
-
-void read_accounts(const PolicyValue &value, AgentPolicy &agent, Problems &problems)
-{
-    const auto choice = read_choice(value, problems);
-    if (choice) agent.accounts = *choice == "shared" ? Accounts::shared : Accounts::per_user;
-}
-
-void read_binary(const PolicyValue &value, AgentPolicy &agent, Problems &problems)
-{
-    const auto path = read_line(value, problems);
-    if (!path) return;
-    agent.binary_where = value.where;
-    if (const auto problem = problem_of_binary(*path)) {
-        problems.add(value.where, value.key, quote(*path) + " " + problem->text, problem->remedy);
-    } else {
-        agent.binary = *path;
-    }
-}
-
 // A value that may not differ from its default until a later step.
-Reader fixed(Problems &problems)
+void read_fixed(const PolicyValue &value)
 {
-    return [&](const PolicyValue &value) {
-        const auto text = read_line(value, problems);
-        if (!text || *text == value.entry->standard) return;
-        const auto only = quote(value.entry->standard);
-        problems.add(value.where, value.key, "another value than " + only + " is not supported yet", "use " + only + " or remove the key");
-    };
+    const auto text = read_line(value);
+    if (!text || *text == value.entry->standard) return;
+    const auto only = quote(value.entry->standard);
+    value.report("another value than " + only + " is not supported yet", "use " + only + " or remove the key");
 }
 
-void read_agent(const PolicyValue &section, Policy &policy, Problems &problems)
+void read_agent(const PolicyValue &section, Policy &policy)
 {
     auto &agent = policy.agent;
     agent.where = agent.user_where = section.where;
-    read_section(section,
-                 {{"binary", [&](const PolicyValue &value) { read_binary(value, agent, problems); }},
-                  {"user",
-                   [&](const PolicyValue &value) {
-                       agent.user_where = value.where;
-                       agent.user = read_name(value, problems).value_or(agent.user);
-                   }},
-                  {"group", into_name(agent.group, problems)},
-                  {"accounts", [&](const PolicyValue &value) { read_accounts(value, agent, problems); }},
-                  {"create_user", into_bool(agent.create_user, problems)},
-                  {"binary_name", into_name(agent.binary_name, problems)},
-                  {"state_dir", fixed(problems)}},
-                 problems);
+    const auto read_binary = [&](const PolicyValue &value) {
+        const auto path = read_path(value, [&](const std::string &text) {
+            agent.binary_where = value.where;
+            return problem_of_binary(text);
+        });
+        agent.binary = path.value_or(agent.binary);
+    };
+    read_section(section, {{"binary", read_binary},
+                           {"user", with_place(agent.user_where, into(agent.user, read_name))},
+                           {"group", into(agent.group, read_name)},
+                           {"accounts", into_choice(agent.accounts, Accounts::shared)},
+                           {"create_user", into(agent.create_user, read_bool)},
+                           {"binary_name", into(agent.binary_name, read_name)},
+                           {"state_dir", read_fixed}});
 }
 
-void read_wrapper(const PolicyValue &section, Policy &policy, Problems &problems)
+void read_wrapper(const PolicyValue &section, Policy &policy)
 {
     auto &wrapper = policy.wrapper;
     wrapper.where = section.where;
-    read_section(section,
-                 {{"enable",
-                   [&](const PolicyValue &value) {
-                       wrapper.where = value.where;
-                       wrapper.enable = read_bool(value, problems).value_or(wrapper.enable);
-                   }},
-                  {"command_name", fixed(problems)},
-                  {"hide_direct_binary", into_bool(wrapper.hide_direct_binary, problems)},
-                  {"clipboard", into_bool(wrapper.clipboard, problems)}},
-                 problems);
+    read_section(section, {{"enable", with_place(wrapper.where, into(wrapper.enable, read_bool))},
+                           {"command_name", read_fixed},
+                           {"hide_direct_binary", into(wrapper.hide_direct_binary, read_bool)},
+                           {"clipboard", into(wrapper.clipboard, read_bool)}});
 }
 
-void read_view(const PolicyValue &value, Policy &policy, Problems &problems)
+constexpr std::size_t image_name_limit = 255;
+
+// What can stand in a URL of docker's API and is no option on its command line; docker itself is stricter.
+bool is_image_name(const std::string &text)
 {
-    const auto choice = read_choice(value, problems);
-    if (choice) policy.view = *choice == "host" ? View::host : View::minimal;
+    constexpr const char *alphabet = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-/:@";
+    const auto is_first = [](char byte) { return byte != '.' && byte != '-' && byte != '/' && byte != ':' && byte != '@'; };
+    return !text.empty() && text.size() <= image_name_limit && is_first(text.front()) && text.find("..") == std::string::npos &&
+           text.find_first_not_of(alphabet) == std::string::npos;
 }
 
-void read_host_env_files(const PolicyValue &section, Policy &policy, Problems &problems)
+void read_sandbox(const PolicyValue &section, Policy &policy)
+{
+    auto &sandbox = policy.sandbox;
+    sandbox.where = section.where;
+    const auto read_image = [&](const PolicyValue &value) {
+        const auto name = read_line(value);
+        if (!name) return;
+        if (is_image_name(*name))
+            sandbox.image = *name;
+        else
+            value.report("is no name of an image", "write one as 'docker image ls' does, such as debian:12");
+    };
+    read_section(section, {{"method", with_place(sandbox.where, into_choice(sandbox.method, SandboxMethod::systemd))},
+                           {"image", with_place(sandbox.image_where, read_image)}});
+}
+
+void read_host_env_files(const PolicyValue &section, Policy &policy)
 {
     policy.host_env_files.clear();
     policy.host_env_files_where = section.where;
-    for (const auto &file : read_paths(section, problem_of_host_file, problems))
+    for (const auto &file : read_paths(section, problem_of_host_file))
         policy.host_env_files.push_back(file.path);
 }
 
-void read_scratch(const PolicyValue &value, Policy &policy, Problems &problems)
+void read_classes(const PolicyValue &section, Policy &policy)
 {
-    const auto choice = read_choice(value, problems);
-    if (choice) policy.scratch = *choice == "tmpfs" ? ScratchKind::tmpfs : ScratchKind::disk;
-}
-
-void read_document(const PolicyValue &section, const std::string &name, Policy &policy, Problems &problems)
-{
-    if (!read_entries(section, problems)) return;
-    policy.documents[name] = read_json_text(section, problems);
-}
-
-void read_classes(const PolicyValue &section, Policy &policy, Problems &problems)
-{
-    const auto entries = read_entries(section, problems);
+    const auto entries = read_entries(section);
     if (!entries) return;
-    for (std::size_t index = 0; index < entries->size(); ++index) {
-        const auto &value = (*entries)[index];
-        const auto path = without_trailing_slashes(section.node.entries[index].key);
+    for (const auto &value : *entries) {
+        const auto path = without_trailing_slashes(value.yaml->key);
         if (const auto problem = problem_of_config_path(path)) {
-            problems.add(section.node.entries[index].where, value.key, quote(path) + " " + problem->text, problem->remedy);
+            value.at_its_name().refuse(path, *problem);
             continue;
         }
-        const auto choice = read_choice(value, problems);
+        const bool is_class = read_choice(value).has_value();
         if (policy.config_classes.rules().contains(path))
-            problems.add(section.node.entries[index].where, value.key, "given twice, with and without a slash at its end",
-                         "keep one of them");
-        else if (choice)
-            policy.config_classes.set(path, *parse_file_class(*choice));
+            value.at_its_name().report("given twice, with and without a slash at its end", "keep one of them");
+        else if (is_class)
+            policy.config_classes.set(path, *parse_file_class(value.node.text));
     }
 }
 
@@ -148,43 +111,38 @@ Policy read_policy(const YamlNode &root, Problems &problems)
     policy.agent.where = policy.agent.binary_where = policy.agent.user_where = {root.where.file};
     policy.wrapper.where = policy.sandbox.where = policy.users_where = {root.where.file};
     policy.toolchains = default_toolchains();
-    const auto later = unsupported(problems);
-    const Reader checked_before = [](const PolicyValue &) {};
-    const auto section = [&](auto read) -> Reader {
-        return [&policy, &problems, read](const PolicyValue &value) { read(value, policy, problems); };
-    };
+    const auto section = [&](auto read) -> Reader { return [&policy, read](const PolicyValue &value) { read(value, policy); }; };
     const auto document = [&](const char *name) -> Reader {
-        return [&policy, &problems, name](const PolicyValue &value) { read_document(value, name, policy, problems); };
+        return [&policy, name](const PolicyValue &value) {
+            if (read_entries(value)) policy.documents[name] = read_json_text(value);
+        };
     };
-    const auto group = [&](std::vector<KeyRule> rules) -> Reader {
-        return [&problems, rules = std::move(rules)](const PolicyValue &value) { read_section(value, rules, problems); };
-    };
-    read_section({root, "", root.where},
-                 {{"version", checked_before},
+    const Reader read_config = [&](const PolicyValue &value) { read_section(value, {{"classes", section(read_classes)}}); };
+    read_section({root, problems, "", root.where},
+                 {{"version", [](const PolicyValue & /*checked before*/) {}},
                   {"agent", section(read_agent)},
                   {"wrapper", section(read_wrapper)},
                   {"sandbox", section(read_sandbox)},
                   {"users", section(read_users)},
                   {"projects", section(read_projects)},
-                  {"config", group({{"classes", section(read_classes)}})},
+                  {"config", read_config},
                   {"settings", document("settings.json")},
                   {"models", document("models.json")},
                   {"keybindings", document("keybindings.json")},
                   {"mcp", document("mcp.json")},
-                  {"settings_lock", into_bool(policy.settings_lock, problems)},
-                  {"git_identity", into_bool(policy.git_identity, problems)},
-                  {"box_notes", into_bool(policy.box_notes, problems)},
-                  {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where, problems); }},
-                  {"network", [&](const PolicyValue &value) { policy.network = read_network(value, problems).value_or(policy.network); }},
-                  {"env_files", [&](const PolicyValue &value) { policy.env_files = read_paths(value, problem_of_managed_file, problems); }},
+                  {"settings_lock", into(policy.settings_lock, read_bool)},
+                  {"git_identity", into(policy.git_identity, read_bool)},
+                  {"box_notes", into(policy.box_notes, read_bool)},
+                  {"env", [&](const PolicyValue &value) { read_env(value, policy.env, policy.env_where); }},
+                  {"network", into(policy.network, read_network)},
+                  {"env_files", into_paths(policy.env_files, problem_of_managed_file)},
                   {"host_env_files", section(read_host_env_files)},
                   {"toolchains", section(read_toolchains)},
-                  {"view", section(read_view)},
-                  {"view_paths", [&](const PolicyValue &value) { policy.view_paths = read_paths(value, problem_of_view_path, problems); }},
-                  {"scratch", section(read_scratch)},
+                  {"view", into_choice(policy.view, View::minimal)},
+                  {"view_paths", into_paths(policy.view_paths, problem_of_view_path)},
+                  {"scratch", into_choice(policy.scratch, ScratchKind::disk)},
                   {"limits", section(read_limits)},
-                  {"hardening", later}},
-                 problems);
+                  {"hardening", [](const PolicyValue &value) { value.report("not supported yet", "remove it"); }}});
     for (auto &entry : policy.users)
         for (auto &project_root : entry.roots)
             project_root.at_own_path = policy.projects.paths == ProjectPaths::host;
@@ -196,16 +154,15 @@ void read_version(const YamlNode &root, bool required, Problems &problems)
     const auto say = fmt::format("begin the policy with 'version: {}'", policy_version);
     for (const auto &entry : root.entries) {
         if (entry.key != "version") continue;
-        const auto value = value_of(entry, {root, "", root.where});
+        const auto value = value_of(entry, {root, problems, "", root.where});
         const auto &text = value.node.text;
-        const bool number = value.node.kind == YamlNode::Kind::scalar && meaning_of_scalar(value.node) == ScalarMeaning::integer;
+        const bool number = value.means(ScalarMeaning::integer);
         if (number && text == std::to_string(policy_version)) return;
         if (number && text.front() != '-' && text != "0")
-            problems.add(value.where, "version",
-                         "is " + text.substr(0, 20) + ", which is newer than this pi-agent (" + build::version + ")",
+            value.report("is " + text.substr(0, 20) + ", which is newer than this pi-agent (" + build::version + ")",
                          fmt::format("update pi-agent, or write the policy in version {}", policy_version));
         else
-            problems.add(value.where, "version", fmt::format("must be the number {}, found {}", policy_version, describe(value.node)), say);
+            value.report(fmt::format("must be the number {}, found {}", policy_version, describe(value.node)), say);
         return;
     }
     if (required) problems.add({root.where.file}, "version", "missing", say);

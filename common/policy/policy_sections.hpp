@@ -23,7 +23,7 @@ void read_version(const YamlNode &root, bool required, Problems &problems);
 // --- Reads the policy's `users`: who may run the agent, where, and with what of their own.
 
 // Appends to policy.users; what it cannot take is reported.
-void read_users(const PolicyValue &section, Policy &policy, Problems &problems);
+void read_users(const PolicyValue &section, Policy &policy);
 
 // --- Reading the section `limits` of a policy.
 
@@ -34,7 +34,7 @@ constexpr std::uint64_t least_cpu = 10;             // percent
 constexpr std::uint64_t least_runtime = 10;         // seconds
 constexpr std::uint64_t most_sessions_of_user = 64; // each costs root processes, mounts and a connection to the system bus
 
-void read_limits(const PolicyValue &section, Policy &policy, Problems &problems);
+void read_limits(const PolicyValue &section, Policy &policy);
 
 // The one that is said, bytes or share.
 const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept;
@@ -42,25 +42,18 @@ const std::optional<SaidLimit> &said_memory(const LimitsPolicy &limits) noexcept
 // --- What the policy says of the network.
 
 // `network: full`, `loopback`, `none`, or a list of ranges.
-std::optional<NetworkPolicy> read_network(const PolicyValue &value, Problems &problems);
-
-// --- Reading the section `sandbox` of a policy, and holding the rest of the policy against the method.
-
-void read_sandbox(const PolicyValue &section, Policy &policy, Problems &problems);
-
-// Reports each key that the method cannot honour: nothing is ever dropped in silence.
-void refuse_what_method_cannot(const Policy &policy, Problems &problems);
+std::optional<NetworkPolicy> read_network(const PolicyValue &value);
 
 // --- Reading the section `toolchains` of a policy.
 
 // What holds without the section.
 ToolchainsPolicy default_toolchains();
 
-void read_toolchains(const PolicyValue &section, Policy &policy, Problems &problems);
+void read_toolchains(const PolicyValue &section, Policy &policy);
 
 // --- Reading the section `projects` of a policy.
 
-void read_projects(const PolicyValue &section, Policy &policy, Problems &problems);
+void read_projects(const PolicyValue &section, Policy &policy);
 
 // --- Rules that hold between the values of a policy.
 

@@ -1,146 +1,193 @@
-// Reads `users:` and, for each of them, `projects:`.
+// Reads `users:`, and what of their homes and projects sessions see: `projects:` and `toolchains:`.
 #include "common/policy/policy_sections.hpp"
 
 #include "common/host/account.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/policy/policy_paths.hpp"
-#include "common/policy/policy_values.hpp"
+#include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
+
+#include <algorithm>
 
 namespace pi_agent {
 
 namespace {
 
-void read_roots(const PolicyValue &section, UserEntry &entry, Problems &problems)
+void read_roots(const PolicyValue &section, UserEntry &entry)
 {
-    const auto items = read_items(section, problems);
+    const auto items = read_items(section);
     if (!items) return;
-    if (items->empty()) problems.add(section.where, section.key, "is empty", "name at least one directory, or remove the user");
+    if (items->empty()) section.report("is empty", "name at least one directory, or remove the user");
     for (const auto &item : *items) {
-        if (item.node.kind == YamlNode::Kind::null) {
-            problems.add(item.where, item.key, "is nothing, or the home directory itself (~)",
-                         "name a directory below it, e.g. ~/projects");
+        if (item.is(YamlNode::Kind::null)) {
+            item.report("is nothing, or the home directory itself (~)", "name a directory below it, e.g. ~/projects");
             continue;
         }
-        const auto text = read_line(item, problems);
-        if (!text) continue;
-        const auto root = without_trailing_slashes(*text);
-        if (const auto problem = problem_of_root(root)) {
-            problems.add(item.where, item.key, quote(*text) + " " + problem->text, problem->remedy);
-        } else {
-            entry.roots.push_back({root, item.where, true, static_cast<std::size_t>(&item - items->data())});
-        }
+        const auto text = read_path(item, [](const std::string &root) { return problem_of_root(without_trailing_slashes(root)); });
+        if (text)
+            entry.roots.push_back({without_trailing_slashes(*text), item.where, true, static_cast<std::size_t>(&item - items->data())});
     }
 }
 
-void read_config_directory(const PolicyValue &value, UserEntry &entry, Problems &problems)
+void read_ssh(const PolicyValue &section, UserEntry &entry)
 {
-    const auto text = read_line(value, problems);
-    if (!text) return;
-    const auto path = without_trailing_slashes(*text);
-    if (const auto problem = problem_of_config_directory(path)) {
-        problems.add(value.where, value.key, quote(*text) + " " + problem->text, problem->remedy);
-    } else {
-        entry.config = path;
-        entry.config_where = value.where;
-    }
+    const auto read_key = [&](const PolicyValue &value) {
+        entry.ssh_key = read_path(value, problem_of_host_file);
+        if (entry.ssh_key) entry.ssh_key_where = value.where;
+    };
+    read_section(section, {{"key", read_key}});
+    if (!entry.ssh_key && section.is(YamlNode::Kind::mapping) && section.node.entries.empty())
+        section.report("names no key", "say which, e.g. {key: .ssh/id_agent}, or remove it");
 }
 
-void read_ssh(const PolicyValue &section, UserEntry &entry, Problems &problems)
-{
-    read_section(section,
-                 {{"key",
-                   [&](const PolicyValue &value) {
-                       const auto path = read_line(value, problems);
-                       if (!path) return;
-                       if (const auto problem = problem_of_host_file(*path))
-                           problems.add(value.where, value.key, quote(*path) + " " + problem->text, problem->remedy);
-                       else
-                           entry.ssh_key = path, entry.ssh_key_where = value.where;
-                   }}},
-                 problems);
-    if (!entry.ssh_key && section.node.kind == YamlNode::Kind::mapping && section.node.entries.empty())
-        problems.add(section.where, section.key, "names no key", "say which, e.g. {key: .ssh/id_agent}, or remove it");
-}
-
-UserEntry read_user(const PolicyValue &section, const YamlEntry &yaml, Problems &problems)
+UserEntry read_user(const PolicyValue &section)
 {
     UserEntry entry;
-    entry.is_group = !yaml.key.empty() && yaml.key.front() == '%';
-    entry.name = entry.is_group ? yaml.key.substr(1) : yaml.key;
-    entry.where = yaml.where;
-    if (!is_plain_name(entry.name) && defence_is_on("plain-names")) {
-        problems.add(yaml.where, section.key, quote(yaml.key) + " is not the plain name of a user, or of a group after '%'",
-                     "use at most 32 of a-z, 0-9, '_', '-' and '.', beginning with a letter or '_'");
-    }
-    bool has_roots = section.node.kind != YamlNode::Kind::mapping; // then the wrong type is what to report
-    read_section(section,
-                 {{"roots",
-                   [&](const PolicyValue &value) {
-                       has_roots = true;
-                       read_roots(value, entry, problems);
-                   }},
-                  {"config", [&](const PolicyValue &value) { read_config_directory(value, entry, problems); }},
-                  {"run_as",
-                   [&](const PolicyValue &value) {
-                       entry.run_as = read_name(value, problems);
-                       entry.run_as_where = value.where;
-                   }},
-                  {"ssh", [&](const PolicyValue &value) { read_ssh(value, entry, problems); }},
-                  {"env", [&](const PolicyValue &value) { read_env(value, entry.env, entry.env_where, problems); }}},
-                 problems);
-    if (!has_roots) problems.add(yaml.where, section.key, "has no roots", "add 'roots' with at least one directory, or remove the user");
+    const std::string &key = section.yaml->key;
+    entry.is_group = key.starts_with('%');
+    entry.name = key.substr(entry.is_group ? 1 : 0);
+    entry.where = section.yaml->where;
+    if (!is_plain_name(entry.name) && defence_is_on("plain-names"))
+        section.at_its_name().report(quote(key) + " is not the plain name of a user, or of a group after '%'",
+                                     "use at most 32 of a-z, 0-9, '_', '-' and '.', beginning with a letter or '_'");
+    bool has_roots = !section.is(YamlNode::Kind::mapping); // then the wrong type is what to report
+    const auto read_own_roots = [&](const PolicyValue &value) {
+        has_roots = true;
+        read_roots(value, entry);
+    };
+    const auto read_config = [&](const PolicyValue &value) {
+        const auto text =
+            read_path(value, [](const std::string &path) { return problem_of_config_directory(without_trailing_slashes(path)); });
+        if (!text) return;
+        entry.config = without_trailing_slashes(*text);
+        entry.config_where = value.where;
+    };
+    read_section(section, {{"roots", read_own_roots},
+                           {"config", read_config},
+                           {"run_as", with_place(entry.run_as_where, into(entry.run_as, read_name))},
+                           {"ssh", [&](const PolicyValue &value) { read_ssh(value, entry); }},
+                           {"env", [&](const PolicyValue &value) { read_env(value, entry.env, entry.env_where); }}});
+    if (!has_roots) section.at_its_name().report("has no roots", "add 'roots' with at least one directory, or remove the user");
     return entry;
 }
 
+using Defaults = const std::vector<std::string> &(*)();
+
+constexpr std::size_t list_limit = 64; // each costs mounts at every start
+
+void add_defaults(HomeDirectories &directories, Defaults defaults)
+{
+    for (const auto &path : defaults())
+        directories.paths.push_back({path, {}});
+}
+
+// A word in the place of the list, or among its paths.
+bool read_word(const std::string &word, HomeDirectories &directories, Defaults defaults)
+{
+    if (word == "default")
+        add_defaults(directories, defaults);
+    else if (word == "best_effort")
+        directories.best_effort = true;
+    else
+        return false;
+    return true;
+}
+
+HomeDirectories read_directories(const PolicyValue &value, Defaults defaults)
+{
+    HomeDirectories directories;
+    if (value.is(YamlNode::Kind::scalar)) {
+        directories.best_effort = read_choice(value).has_value() && value.node.text == "best_effort";
+        add_defaults(directories, defaults);
+        return directories;
+    }
+    const auto items = read_items(value);
+    if (!items) return directories;
+    if (items->size() > list_limit) {
+        value.report("more than " + std::to_string(list_limit) + " directories", "name those that are used");
+        return directories;
+    }
+    for (const auto &item : *items) {
+        const auto text = read_line(item);
+        if (!text || read_word(*text, directories, defaults)) continue;
+        const std::string path = without_trailing_slashes(*text);
+        if (const auto problem = problem_of_home_directory(path))
+            item.refuse(path, *problem);
+        else
+            directories.paths.push_back({path.substr(2), item.where});
+    }
+    return directories;
+}
+
+bool overlap(const std::string &one, const std::string &other)
+{
+    return is_within(one, other) || is_within(other, one);
+}
+
+// One would lie over the other, or hold it.
+void check_apart(const ToolchainsPolicy &toolchains, const std::string &key, Problems &problems)
+{
+    std::vector<PolicyPath> all = toolchains.readable.paths;
+    all.insert(all.end(), toolchains.caches.paths.begin(), toolchains.caches.paths.end());
+    for (std::size_t second = 1; second < all.size(); ++second) {
+        const auto first = std::find_if(all.begin(), all.begin() + static_cast<std::ptrdiff_t>(second), [&](const PolicyPath &path) {
+            return overlap(path.path, all[second].path) || overlap(place_in_agent_home(path.path), place_in_agent_home(all[second].path));
+        });
+        if (first == all.begin() + static_cast<std::ptrdiff_t>(second)) continue;
+        const PolicyPath &told = all[second].where.line > 0 ? all[second] : *first; // a default has no place
+        const PolicyPath &other = &told == &*first ? all[second] : *first;
+        problems.add(told.where, key,
+                     quote("~/" + told.path) + " and " + quote("~/" + other.path) + " are listed, and lie in the same place",
+                     "name one of them; a list without 'default' in it replaces the default one");
+    }
+}
+
 } // namespace
 
-void read_users(const PolicyValue &section, Policy &policy, Problems &problems)
+void read_users(const PolicyValue &section, Policy &policy)
 {
     policy.users_where = section.where;
-    const auto entries = read_entries(section, problems);
-    if (!entries) return;
-    for (std::size_t index = 0; index < entries->size(); ++index) {
-        policy.users.push_back(read_user((*entries)[index], section.node.entries[index], problems));
-    }
+    if (const auto entries = read_entries(section))
+        for (const auto &entry : *entries)
+            policy.users.push_back(read_user(entry));
 }
 
-namespace {
-
-void read_protect(const PolicyValue &value, ProjectsPolicy &projects, Problems &problems)
-{
-    if (value.node.kind == YamlNode::Kind::scalar) {
-        if (read_choice(value, problems)) projects.protect.reset();
-        return;
-    }
-    projects.protect = read_paths(value, problem_of_protected_path, problems);
-    for (auto &path : *projects.protect) {
-        path.is_directory = path.path.back() == '/';
-        if (path.is_directory) path.path.pop_back();
-    }
-}
-
-} // namespace
-
-void read_projects(const PolicyValue &section, Policy &policy, Problems &problems)
+void read_projects(const PolicyValue &section, Policy &policy)
 {
     auto &projects = policy.projects;
-    read_section(section,
-                 {{"paths",
-                   [&](const PolicyValue &value) {
-                       if (const auto choice = read_choice(value, problems))
-                           projects.paths = *choice == "alias" ? ProjectPaths::alias : ProjectPaths::host;
-                   }},
-                  {"scope",
-                   [&](const PolicyValue &value) {
-                       if (const auto choice = read_choice(value, problems))
-                           projects.scope = *choice == "project" ? ProjectScope::project : ProjectScope::root;
-                   }},
-                  {"ownership", [&](const PolicyValue &value) { read_choice(value, problems); }},
-                  {"protect", [&](const PolicyValue &value) { read_protect(value, projects, problems); }},
-                  {"mask", [&](const PolicyValue &value) { projects.mask = read_paths(value, problem_of_project_path, problems); }},
-                  {"aftermath", [&](const PolicyValue &value) { projects.aftermath = read_bool(value, problems).value_or(true); }}},
-                 problems);
+    const auto read_protect = [&](const PolicyValue &value) {
+        if (value.is(YamlNode::Kind::scalar)) {
+            if (read_choice(value)) projects.protect.reset();
+            return;
+        }
+        projects.protect = read_paths(value, problem_of_protected_path);
+        for (auto &path : *projects.protect) {
+            path.is_directory = path.path.back() == '/';
+            if (path.is_directory) path.path.pop_back();
+        }
+    };
+    read_section(section, {{"paths", into_choice(projects.paths, ProjectPaths::host)},
+                           {"scope", into_choice(projects.scope, ProjectScope::root)},
+                           {"ownership", read_choice},
+                           {"protect", read_protect},
+                           {"mask", into_paths(projects.mask, problem_of_project_path)},
+                           {"aftermath", into(projects.aftermath, read_bool)}});
+}
+
+ToolchainsPolicy default_toolchains()
+{
+    ToolchainsPolicy toolchains;
+    add_defaults(toolchains.readable, default_readable);
+    add_defaults(toolchains.caches, default_caches);
+    return toolchains;
+}
+
+void read_toolchains(const PolicyValue &section, Policy &policy)
+{
+    auto &toolchains = policy.toolchains;
+    read_section(section, {{"readable", [&](const PolicyValue &value) { toolchains.readable = read_directories(value, default_readable); }},
+                           {"caches", [&](const PolicyValue &value) { toolchains.caches = read_directories(value, default_caches); }}});
+    check_apart(toolchains, section.key, section.problems);
 }
 
 } // namespace pi_agent

@@ -5,7 +5,6 @@
 #include "common/host/account.hpp"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,9 +14,10 @@ namespace pi_agent {
 
 namespace {
 
-void report_type(const PolicyValue &value, const std::string &wanted, const std::string &remedy, Problems &problems)
+std::nullopt_t report_type(const PolicyValue &value, const std::string &wanted, const std::string &remedy)
 {
-    problems.add(value.where, value.key, "must be " + wanted + ", found " + describe(value.node), remedy);
+    value.report("must be " + wanted + ", found " + describe(value.node), remedy);
+    return std::nullopt;
 }
 
 bool has_control_character(std::string_view text) noexcept
@@ -26,18 +26,14 @@ bool has_control_character(std::string_view text) noexcept
 }
 
 template <typename Number>
-nlohmann::json read_number(const PolicyValue &value, Problems &problems)
+nlohmann::json read_number(const PolicyValue &value)
 {
-    Number number{};
-    const auto &text = value.node.text;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error == std::errc() && end == text.data() + text.size()) return number;
-    problems.add(value.where, value.key, "the number " + text.substr(0, 40) + " is too large to be kept exactly",
-                 "put it in quotes to make it text");
+    if (const auto number = to_number<Number>(value.node.text)) return *number;
+    value.report("the number " + value.node.text.substr(0, 40) + " is too large to be kept exactly", "put it in quotes to make it text");
     return nullptr;
 }
 
-nlohmann::json read_json_scalar(const PolicyValue &value, Problems &problems)
+nlohmann::json read_json_scalar(const PolicyValue &value)
 {
     switch (meaning_of_scalar(value.node)) {
     case ScalarMeaning::text:
@@ -47,13 +43,13 @@ nlohmann::json read_json_scalar(const PolicyValue &value, Problems &problems)
     case ScalarMeaning::boolean:
         return value.node.text == "true";
     case ScalarMeaning::integer:
-        return read_number<std::int64_t>(value, problems);
+        return read_number<std::int64_t>(value);
     case ScalarMeaning::real:
-        return read_number<double>(value, problems);
+        return read_number<double>(value);
     case ScalarMeaning::odd:
         break;
     }
-    problems.add(value.where, value.key, "must be written as in JSON, found " + describe(value.node),
+    value.report("must be written as in JSON, found " + describe(value.node),
                  "write true, false, null or a decimal number, or put it in quotes to make it text");
     return nullptr;
 }
@@ -81,14 +77,37 @@ std::string did_you_mean_elsewhere(std::string_view name, bool of_one_user)
     return "";
 }
 
-void report_unknown(const YamlEntry &entry, const PolicyValue &value, const std::vector<const PolicyKey *> &known, Problems &problems)
+void report_unknown(const YamlEntry &entry, const PolicyValue &value, const std::vector<const PolicyKey *> &known)
 {
     std::vector<std::string_view> names;
     for (const auto *key : known)
         names.push_back(last_part(*key));
     auto hint = did_you_mean_elsewhere(entry.key, value.key.starts_with("users."));
     if (hint.empty()) hint = did_you_mean(entry.key, names);
-    problems.add(entry.where, value.key, "unknown key" + hint, fmt::format("known here: {}", fmt::join(names, ", ")));
+    value.problems.add(entry.where, value.key, "unknown key" + hint, fmt::format("known here: {}", fmt::join(names, ", ")));
+}
+
+nlohmann::json read_json(const PolicyValue &value)
+{
+    switch (value.node.kind) {
+    case YamlNode::Kind::null:
+        return nullptr;
+    case YamlNode::Kind::scalar:
+        return read_json_scalar(value);
+    case YamlNode::Kind::sequence: {
+        auto list = nlohmann::json::array();
+        const auto items = read_items(value);
+        for (const auto &item : *items)
+            list.push_back(read_json(item));
+        return list;
+    }
+    case YamlNode::Kind::mapping:
+        break;
+    }
+    auto object = nlohmann::json::object();
+    for (const auto &entry : value.node.entries)
+        object[entry.key] = read_json(value_of(entry, value));
+    return object;
 }
 
 } // namespace
@@ -100,13 +119,13 @@ PolicyValue value_of(const YamlEntry &entry, const PolicyValue &parent)
     const auto &where = entry.value.kind == YamlNode::Kind::null ? entry.where : entry.value.where;
     const bool top = parent.key.empty();
     const auto *known = top || parent.entry != nullptr ? find_policy_key(top ? "" : parent.entry->path, entry.key) : nullptr;
-    return {entry.value, top ? name : parent.key + "." + name, where, known};
+    return {entry.value, parent.problems, top ? name : parent.key + "." + name, where, known, &entry};
 }
 
-void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules, Problems &problems)
+void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules)
 {
-    if (section.node.kind != YamlNode::Kind::mapping) {
-        report_type(section, "a mapping", "write its keys indented below it, or remove it", problems);
+    if (!section.is(YamlNode::Kind::mapping)) {
+        report_type(section, "a mapping", "write its keys indented below it, or remove it");
         return;
     }
     const auto known = policy_keys_below(section.entry == nullptr ? "" : section.entry->path);
@@ -117,152 +136,102 @@ void read_section(const PolicyValue &section, const std::vector<KeyRule> &rules,
         if (rule != rules.end())
             rule->read(value);
         else
-            report_unknown(entry, value, known, problems);
+            report_unknown(entry, value, known);
     }
 }
 
-std::optional<std::vector<PolicyValue>> read_entries(const PolicyValue &mapping, Problems &problems)
+std::optional<std::vector<PolicyValue>> read_entries(const PolicyValue &mapping)
 {
-    if (mapping.node.kind != YamlNode::Kind::mapping) {
-        report_type(mapping, "a mapping", "write 'name: value' lines indented below it", problems);
-        return std::nullopt;
-    }
+    if (!mapping.is(YamlNode::Kind::mapping)) return report_type(mapping, "a mapping", "write 'name: value' lines indented below it");
     std::vector<PolicyValue> values;
     for (const auto &entry : mapping.node.entries)
         values.push_back(value_of(entry, mapping));
     return values;
 }
 
-std::optional<std::vector<PolicyValue>> read_items(const PolicyValue &list, Problems &problems)
+std::optional<std::vector<PolicyValue>> read_items(const PolicyValue &list)
 {
-    if (list.node.kind != YamlNode::Kind::sequence) {
-        report_type(list, "a list", "write [a, b], or '- a' lines below it", problems);
-        return std::nullopt;
-    }
+    if (!list.is(YamlNode::Kind::sequence)) return report_type(list, "a list", "write [a, b], or '- a' lines below it");
     std::vector<PolicyValue> values;
     for (const auto &item : list.node.items)
-        values.push_back({item, fmt::format("{}[{}]", list.key, values.size()), item.where, list.entry});
+        values.push_back({item, list.problems, fmt::format("{}[{}]", list.key, values.size()), item.where, list.entry});
     return values;
 }
 
-std::optional<bool> read_bool(const PolicyValue &value, Problems &problems)
+std::optional<bool> read_bool(const PolicyValue &value)
 {
-    if (value.node.kind == YamlNode::Kind::scalar && meaning_of_scalar(value.node) == ScalarMeaning::boolean)
-        return value.node.text == "true";
-    report_type(value, "true or false", "write true or false, without quotes", problems);
+    if (value.means(ScalarMeaning::boolean)) return value.node.text == "true";
+    return report_type(value, "true or false", "write true or false, without quotes");
+}
+
+std::optional<std::string> read_text(const PolicyValue &value)
+{
+    if (!value.means(ScalarMeaning::text))
+        return report_type(value, "text", value.is(YamlNode::Kind::scalar) ? "put it in quotes" : "write one value");
+    if (value.node.text.find('\0') == std::string::npos) return value.node.text;
+    value.report("holds a NUL character", "remove it");
     return std::nullopt;
 }
 
-std::optional<std::string> read_text(const PolicyValue &value, Problems &problems)
+std::optional<std::string> read_line(const PolicyValue &value)
 {
-    if (value.node.kind != YamlNode::Kind::scalar || meaning_of_scalar(value.node) != ScalarMeaning::text) {
-        report_type(value, "text", value.node.kind == YamlNode::Kind::scalar ? "put it in quotes" : "write one value", problems);
-        return std::nullopt;
-    }
-    if (value.node.text.find('\0') != std::string::npos) {
-        problems.add(value.where, value.key, "holds a NUL character", "remove it");
-        return std::nullopt;
-    }
-    return value.node.text;
-}
-
-std::optional<std::string> read_line(const PolicyValue &value, Problems &problems)
-{
-    auto text = read_text(value, problems);
+    auto text = read_text(value);
     if (!text) return std::nullopt;
     if (!text->empty() && !has_control_character(*text)) return text;
-    problems.add(value.where, value.key, text->empty() ? "is empty" : "holds a control character: " + quote(*text),
-                 "correct it or remove the key");
+    value.report(text->empty() ? "is empty" : "holds a control character: " + quote(*text), "correct it or remove the key");
     return std::nullopt;
 }
 
-std::optional<std::string> read_name(const PolicyValue &value, Problems &problems)
+std::optional<std::string> read_name(const PolicyValue &value)
 {
-    auto name = read_line(value, problems);
+    auto name = read_line(value);
     if (!name || is_plain_name(*name)) return name;
-    problems.add(value.where, value.key, quote(*name) + " is not a plain name",
-                 "use at most 32 of a-z, 0-9, '_', '-' and '.', beginning with a letter or '_'");
+    value.report(quote(*name) + " is not a plain name", "use at most 32 of a-z, 0-9, '_', '-' and '.', beginning with a letter or '_'");
     return std::nullopt;
 }
 
-std::optional<std::string> read_choice(const PolicyValue &value, Problems &problems)
+std::optional<std::size_t> read_choice(const PolicyValue &value)
 {
     if (value.entry == nullptr || value.entry->choices.empty())
         throw Failure(ExitStatus::internal, "the table of keys has no choices for " + value.key);
-    const auto now = split_words(value.entry->choices);
-    const auto later = split_words(value.entry->later);
+    const auto now = split(value.entry->choices, ' ');
+    const auto later = split(value.entry->later, ' ');
     const auto expected = fmt::format("{}{}", fmt::join(now, " or "), value.entry->form == ValueForm::choice_or_list ? ", or a list" : "");
-    if (value.node.kind != YamlNode::Kind::scalar || meaning_of_scalar(value.node) != ScalarMeaning::text) {
-        report_type(value, expected, "write one of them", problems);
-        return std::nullopt;
-    }
-    auto text = read_line(value, problems);
+    if (!value.means(ScalarMeaning::text)) return report_type(value, expected, "write one of them");
+    const auto text = read_line(value);
     if (!text) return std::nullopt;
-    if (std::find(now.begin(), now.end(), *text) != now.end()) return text;
-    const auto remedy = "use " + expected;
-    if (std::find(later.begin(), later.end(), *text) != later.end()) {
-        problems.add(value.where, value.key, "the value " + quote(*text) + " is not supported yet", remedy);
-        return std::nullopt;
-    }
+    const auto found = std::find(now.begin(), now.end(), *text);
+    if (found != now.end()) return static_cast<std::size_t>(found - now.begin());
     auto known = now;
     known.insert(known.end(), later.begin(), later.end());
     const auto hint = *text == "noop" ? std::string("; did you mean 'none'?") : did_you_mean(*text, known);
-    problems.add(value.where, value.key, "unknown value " + quote(*text) + hint, remedy);
+    const bool will_be = has_word(value.entry->later, *text);
+    value.report(will_be ? "the value " + quote(*text) + " is not supported yet" : "unknown value " + quote(*text) + hint,
+                 "use " + expected);
     return std::nullopt;
 }
 
-std::vector<PolicyPath> read_paths(const PolicyValue &list, std::optional<PathProblem> (*problem_of)(const std::string &),
-                                   Problems &problems)
+std::optional<std::string> read_path(const PolicyValue &value, const PathRule &problem_of)
 {
-    std::vector<PolicyPath> files;
-    const auto items = read_items(list, problems);
-    if (!items) return files;
-    for (const auto &item : *items) {
-        const auto path = read_line(item, problems);
-        if (!path) continue;
-        if (const auto problem = problem_of(*path))
-            problems.add(item.where, item.key, quote(*path) + " " + problem->text, problem->remedy);
-        else
-            files.push_back({*path, item.where});
-    }
-    return files;
+    auto path = read_line(value);
+    const auto problem = path ? problem_of(*path) : std::nullopt;
+    if (!problem) return path;
+    value.refuse(*path, *problem);
+    return std::nullopt;
 }
 
-void refuse_unsupported(const PolicyValue &value, Problems &problems)
+std::vector<PolicyPath> read_paths(const PolicyValue &list, const PathRule &problem_of)
 {
-    problems.add(value.where, value.key, "not supported yet", "remove it");
-}
-
-namespace {
-
-nlohmann::json read_json(const PolicyValue &value, Problems &problems)
-{
-    switch (value.node.kind) {
-    case YamlNode::Kind::null:
-        return nullptr;
-    case YamlNode::Kind::scalar:
-        return read_json_scalar(value, problems);
-    case YamlNode::Kind::sequence: {
-        auto list = nlohmann::json::array();
-        const auto items = read_items(value, problems);
+    std::vector<PolicyPath> paths;
+    if (const auto items = read_items(list))
         for (const auto &item : *items)
-            list.push_back(read_json(item, problems));
-        return list;
-    }
-    case YamlNode::Kind::mapping:
-        break;
-    }
-    auto object = nlohmann::json::object();
-    for (const auto &entry : value.node.entries)
-        object[entry.key] = read_json(value_of(entry, value), problems);
-    return object;
+            if (auto path = read_path(item, problem_of)) paths.push_back({std::move(*path), item.where});
+    return paths;
 }
 
-} // namespace
-
-std::string read_json_text(const PolicyValue &value, Problems &problems)
+std::string read_json_text(const PolicyValue &value)
 {
-    return read_json(value, problems).dump();
+    return read_json(value).dump();
 }
 
 } // namespace pi_agent

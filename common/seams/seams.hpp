@@ -3,7 +3,7 @@
 
 namespace pi_agent {
 
-// --- The seam by which attack tests take one defence out, to show that the attack then works. Only defence.cpp differs in builds with
+// --- The seam by which attack tests take one defence out, to show that the attack then works. Only seams.cpp differs in builds with
 // -Dtest_seams=true: what attacks are tried on is otherwise, object for object, what is installed.
 
 extern const bool has_test_seams; // such a build is never installed outside the test machine
@@ -11,7 +11,7 @@ extern const bool has_test_seams; // such a build is never installed outside the
 // True; in a build with test seams, false when /etc/pi-agent/test-without names this defence on a line of its own.
 bool defence_is_on(const char *name) noexcept;
 
-// --- The seam by which fault tests stop a process at a named point and do something to it there. Only fault_point.cpp differs in builds
+// --- The seam by which fault tests stop a process at a named point and do something to it there. Only seams.cpp differs in builds
 // with -Dtest_seams=true.
 
 // Does nothing; in a build with test seams, waits as long as /etc/pi-agent/test-wait-at names this point on a line of its own, a minute

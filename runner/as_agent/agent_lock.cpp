@@ -1,17 +1,11 @@
 // Taking and releasing the agent's own lock.
 #include "runner/as_agent/agent_lock.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <ctime>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <thread>
-#include <unistd.h>
 
 namespace pi_agent {
 

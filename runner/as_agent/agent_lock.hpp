@@ -1,10 +1,7 @@
 // The agent's own lock on a file that it rewrites: a directory FILE.lock beside it, kept fresh by its owner, free for all when stale.
 #pragma once
 
-#include "common/base/fd.hpp"
 #include "runner/wire/answer.hpp"
-
-#include <string>
 
 namespace pi_agent {
 
@@ -19,8 +16,6 @@ public:
     AgentLock(FdRef directory, const std::string &name, FdRef channel);
     AgentLock(const AgentLock &) = delete;
     AgentLock &operator=(const AgentLock &) = delete;
-    AgentLock(AgentLock &&) = delete;
-    AgentLock &operator=(AgentLock &&) = delete;
     ~AgentLock();
 
 private:

@@ -1,22 +1,14 @@
 // Reading, merging and writing documents.
 #include "runner/as_agent/document_writer.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/agent_lock.hpp"
 #include "runner/as_agent/replacement.hpp"
 #include "runner/plan/json_merge.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <algorithm>
-#include <chrono>
-#include <fcntl.h>
-#include <sys/stat.h>
 #include <thread>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -59,15 +51,10 @@ std::string as_text(const json &document)
     return dump_with_numbers(document, 2) + "\n";
 }
 
-struct InsideDocument {
-    std::optional<json> document;
-    bool is_broken = false;
-};
-
 // Without waiting: whoever writes it in the agent's home holds its lock, and then it is read again under that.
 InsideDocument read_inside(FdRef directory, const std::string &name)
 {
-    const UniqueFd fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const UniqueFd fd = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
     struct stat facts {};
     if (!fd) return {std::nullopt, errno != ENOENT};
     if (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {std::nullopt, true};
@@ -83,7 +70,7 @@ InsideDocument read_inside(FdRef directory, const std::string &name)
 // inside only). False when it is no file of its own.
 bool write_in_place(FdRef directory, const std::string &name, const std::string &text)
 {
-    const UniqueFd fd = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+    const UniqueFd fd = open_at(directory, name, O_WRONLY | O_NOFOLLOW | O_NONBLOCK);
     struct stat facts {};
     if (!fd || fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode) || facts.st_nlink != 1) return false;
     if (ftruncate(fd.get(), 0) != 0) throw_errno("emptying the agent's " + name);
@@ -157,57 +144,65 @@ void DocumentWriter::write(FdRef directory, FdRef staging, Manifest &manifest)
         if (merges(document.first)) write_one(document.first, directory, staging, manifest);
 }
 
-void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef staging, Manifest &manifest)
+DocumentVersions DocumentWriter::versions_before(const std::string &name, const DocumentBase *base) const
 {
     DocumentVersions versions;
     if (const auto host = hosts_.find(name); host != hosts_.end()) versions.host = host->second;
     if (name == "models.json") versions.host = without_keys(std::move(versions.host), managed_providers_);
-    const DocumentBase *base = manifest.document(name);
-    if (base != nullptr) {
-        versions.base_host = parse_base(base->host);
-        versions.base_chosen = parse_base(base->chosen);
-        versions.base_written = parse_base(base->written);
-    }
-    const auto merge_with = [&](const InsideDocument &inside) {
-        DocumentVersions now = versions;
-        now.inside = inside.document;
-        // Torn, e.g. the agent was killed while it wrote: what it had at the last sync.
-        if (inside.is_broken) now.inside = versions.base_written;
-        if (!now.inside) now.base_host = now.base_chosen = now.base_written = std::nullopt; // nothing was deleted key by key
-        send_progress(channel_); // each of these steps may take a second for the largest document, and more on a busy host
-        Merged merged = merge(name, now);
-        send_progress(channel_);
-        return merged;
-    };
+    if (base == nullptr) return versions;
+    versions.base_host = parse_base(base->host);
+    versions.base_chosen = parse_base(base->chosen);
+    versions.base_written = parse_base(base->written);
+    return versions;
+}
 
+DocumentWriter::Merged DocumentWriter::merge_with(const InsideDocument &inside, const std::string &name, DocumentVersions versions) const
+{
+    versions.inside = inside.document;
+    // Torn, e.g. the agent was killed while it wrote: what it had at the last sync.
+    if (inside.is_broken) versions.inside = versions.base_written;
+    if (!versions.inside) versions.forget_base(); // nothing was deleted key by key
+    send_progress(channel_);                      // each of these steps may take a second for the largest document, and more on a busy host
+    Merged merged = merge(name, versions);
+    send_progress(channel_);
+    return merged;
+}
+
+void DocumentWriter::put(const std::string &name, const std::string &text, FdRef directory, FdRef staging) const
+{
+    const bool is_locked = name == "settings.json" && locked_settings_.get() >= 0;
+    if (is_locked && write_in_place(directory, name, text)) return;
+    Replacement file(staging, 0600);
+    write_whole(file.fd(), text, "the agent's " + name);
+    file.make_durable();
+    const std::string kept = file.commit(directory, name);
+    if (!kept.empty())
+        send_answer(channel_, "config: a directory was in the place of the agent's " + name + "; it is kept beside it as " + kept);
+}
+
+void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef staging, Manifest &manifest)
+{
+    const DocumentBase *base = manifest.document(name);
+    const DocumentVersions versions = versions_before(name, base);
+    const bool is_settings = name == "settings.json";
     InsideDocument inside = read_inside(directory, name);
-    Merged merged = merge_with(inside);
+    Merged merged = merge_with(inside, name, versions);
     const bool is_to_mend = inside.is_broken && is_credentials(name); // the agent cannot log in over one that does not parse
-    const bool is_wanted = inside.document || is_to_mend || !merged.document.empty() || name == "settings.json";
+    const bool is_wanted = inside.document || is_to_mend || !merged.document.empty() || is_settings;
     if (is_wanted && (!inside.document || *inside.document != merged.document)) {
         const AgentLock lock(directory, name, channel_);
         inside = read_inside(directory, name);
-        merged = merge_with(inside);
+        merged = merge_with(inside, name, versions);
         if (inside.is_broken && is_credentials(name))
             send_answer(channel_, "config: the agent's " + name + " was not valid; it is kept beside it as " + set_aside(directory, name));
-        const bool is_locked = name == "settings.json" && locked_settings_.get() >= 0;
-        if (!is_locked || !write_in_place(directory, name, as_text(merged.document))) {
-            Replacement file(staging, 0600);
-            write_whole(file.fd(), as_text(merged.document), "the agent's " + name);
-            file.make_durable();
-            const std::string kept = file.commit(directory, name);
-            if (!kept.empty())
-                send_answer(channel_, "config: a directory was in the place of the agent's " + name + "; it is kept beside it as " + kept);
-        }
+        put(name, as_text(merged.document), directory, staging);
     }
-    if (name == "settings.json") {
-        name_paths_that_leave(merged.document);
-        if (locked_settings_.get() >= 0) write_locked(merged.document, versions);
-    }
+    if (is_settings) name_paths_that_leave(merged.document);
+    if (is_settings && locked_settings_.get() >= 0) write_locked(merged.document, versions);
 
     // A document only because it is managed: when that ends, what is inside is a file that was synced.
     const std::string path = std::string(agent_directory) + "/" + name;
-    if (is_wanted && name != "settings.json" && !is_credentials(name) && manifest.find(path) == nullptr) manifest.intend(path, false);
+    if (is_wanted && !is_settings && !is_credentials(name) && manifest.find(path) == nullptr) manifest.intend(path, false);
 
     // What did not count is not remembered: an entry that a managed key drove out, or a host whose class says that it is not copied. When
     // it counts again it is new.
@@ -215,9 +210,8 @@ void DocumentWriter::write_one(const std::string &name, FdRef directory, FdRef s
     if (name == "auth.json")
         for (const auto &provider : managed_providers_)
             host.erase(provider);
-    DocumentBase now{dump_with_numbers(host), dump_with_numbers(merged.chosen), dump_with_numbers(merged.document)};
-    if (base == nullptr || base->host != now.host || base->chosen != now.chosen || base->written != now.written)
-        manifest.set_document(name, now);
+    const DocumentBase now{dump_with_numbers(host), dump_with_numbers(merged.chosen), dump_with_numbers(merged.document)};
+    if (base == nullptr || *base != now) manifest.set_document(name, now);
     manifest.flush(); // now: without it the host's version would win once more over what the agent does in between
 }
 
@@ -225,7 +219,8 @@ void DocumentWriter::write_locked(const json &merged, DocumentVersions without_a
 {
     std::string text = as_text(merged);
     if (text.size() > locked_limit) {
-        without_agents.inside = without_agents.base_host = without_agents.base_chosen = without_agents.base_written = std::nullopt;
+        without_agents.inside = std::nullopt;
+        without_agents.forget_base();
         text = as_text(merge("settings.json", without_agents).document);
         send_answer(channel_,
                     "config: what the agent added to its settings.json is too large to be locked (policy: settings_lock), and left out");

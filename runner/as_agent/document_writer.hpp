@@ -3,12 +3,16 @@
 
 #include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/writer.hpp"
-#include "runner/plan/documents.hpp"
-#include "runner/wire/sync_messages.hpp"
 
 #include <map>
 
 namespace pi_agent {
+
+// What the agent's home has of one.
+struct InsideDocument {
+    std::optional<nlohmann::json> document;
+    bool is_broken = false;
+};
 
 class DocumentWriter {
 public:
@@ -34,7 +38,10 @@ private:
         nlohmann::json chosen; // of host and agent
         nlohmann::json document;
     };
+    [[nodiscard]] DocumentVersions versions_before(const std::string &name, const DocumentBase *base) const;
     [[nodiscard]] Merged merge(const std::string &name, const DocumentVersions &versions) const;
+    [[nodiscard]] Merged merge_with(const InsideDocument &inside, const std::string &name, DocumentVersions versions) const;
+    void put(const std::string &name, const std::string &text, FdRef directory, FdRef staging) const;
     void write_locked(const nlohmann::json &merged, DocumentVersions without_agents);
     void name_paths_that_leave(const nlohmann::json &settings);
 

@@ -1,19 +1,15 @@
 // One shell script, with a deadline.
 #include "runner/as_agent/hook_process.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 
 #include <array>
 #include <csignal>
-#include <fcntl.h>
 #include <fstream>
-#include <linux/close_range.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <thread>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -24,22 +20,13 @@ constexpr auto tick_interval = std::chrono::milliseconds(100);
 constexpr auto look_interval = std::chrono::milliseconds(20);
 constexpr int end_patience_seconds = 2;
 
-void restore_signals()
-{
-    for (int number = 1; number < NSIG; ++number)
-        signal(number, SIG_DFL); // best_effort: some numbers cannot be set, and need not be
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, nullptr);
-}
-
 // In the forked child: nothing is thrown.
 [[noreturn]] void become_script(pid_t parent, const HookCall &call, FdRef output, char *const *arguments, char *const *environment)
 {
     const int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    const bool ready = setsid() >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent && null >= 0 &&
-                       fchdir(call.directory.get()) == 0 && dup2(null, 0) == 0 && dup2(output.get(), 1) == 1 &&
-                       dup2(output.get(), 2) == 2 && close_range(3, ~0U, 0) == 0;
+    const bool ready = setsid() >= 0 && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) == 0 && getppid() == parent &&
+                       fchdir(call.directory.get()) == 0 && place_descriptors({null, output.get(), output.get()}) &&
+                       close_range(3, ~0U, 0) == 0;
     if (!ready) _exit(126);
     restore_signals();
     umask(077);
@@ -48,13 +35,10 @@ void restore_signals()
 }
 
 // Kills what the script started, however this ends. What outlived its parent is our child.
-class Leftovers {
-public:
+struct Leftovers {
     Leftovers() = default;
     Leftovers(const Leftovers &) = delete;
     Leftovers &operator=(const Leftovers &) = delete;
-    Leftovers(Leftovers &&) = delete;
-    Leftovers &operator=(Leftovers &&) = delete;
     ~Leftovers();
 };
 
@@ -94,11 +78,7 @@ HookEnd run_hook(const AsUser & /*self*/, const HookCall &call, Deadline deadlin
     // When our parent dies, this process hears of it at the next tick, and still has something to kill.
     if (prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0 || prctl(PR_SET_PDEATHSIG, 0, 0, 0, 0) != 0)
         throw_errno("adopting what a migration hook leaves");
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    const UniqueFd output = UniqueFd::adopt(ends[0]);
-    UniqueFd theirs = UniqueFd::adopt(ends[1]);
-    if (fcntl(output.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("making a pipe");
+    auto [output, theirs] = make_pipe(O_NONBLOCK);
     const std::vector<std::string> arguments = {"sh", call.script};
     const std::vector<char *> argument_pointers = exec_pointers(arguments);
     const std::vector<char *> environment_pointers = exec_pointers(call.environment);

@@ -2,12 +2,9 @@
 #pragma once
 
 #include "common/base/channel.hpp"
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 
 #include <functional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -1,13 +1,10 @@
-// The log of the config sync.
+// The log of the config sync, and looking at the agent's home.
 #include "runner/as_agent/manifest.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
+#include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <ctime>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -34,7 +31,7 @@ std::string entry_record(const std::string &path, const ManifestEntry &entry)
 {
     Encoder encoder = begin(RecordKind::entry);
     encoder.text(path).number(entry.is_directory ? 1 : 0);
-    encode(entry.host, encoder);
+    FieldWriter{encoder}(entry.host);
     encoder.number(entry.inside.inode).number(entry.inside.size).number(static_cast<std::uint64_t>(entry.inside.changed));
     return encoder.number(static_cast<std::uint64_t>(entry.recorded)).bytes();
 }
@@ -70,14 +67,8 @@ bool ManifestEntry::is_settled() const noexcept
 
 Manifest::Manifest(FdRef log, FdRef spare) : log_(log), spare_(spare)
 {
-    load();
-}
-
-void Manifest::load()
-{
     // One that is too long is read as far as it goes: to refuse it would be to refuse every start from now on.
-    struct stat facts {};
-    if (fstat(log_.get(), &facts) != 0) throw_errno("examining the manifest of the config sync");
+    const struct stat facts = examine(log_, "examining the manifest of the config sync");
     if (facts.st_size > static_cast<off_t>(log_limit) && ftruncate(log_.get(), log_limit) != 0)
         throw_errno("cutting the manifest of the config sync");
     const std::string text = read_whole(log_, log_limit, "the manifest of the config sync");
@@ -110,19 +101,17 @@ bool Manifest::take(std::string_view record)
     Decoder decoder(record);
     const auto kind = static_cast<RecordKind>(decoder.number());
     std::string name = decoder.text();
-    if (kind == RecordKind::intent) {
+    if (kind == RecordKind::intent || kind == RecordKind::entry) {
+        const bool is_whole = kind == RecordKind::entry;
         ManifestEntry entry;
         entry.is_directory = decoder.number() != 0;
+        if (is_whole) {
+            FieldReader{decoder}(entry.host);
+            entry.inside = InsideFacts{decoder.number(), decoder.number(), static_cast<std::int64_t>(decoder.number())};
+            entry.recorded = static_cast<std::int64_t>(decoder.number());
+        }
         decoder.end();
-        insert(name, entry);
-    } else if (kind == RecordKind::entry) {
-        ManifestEntry entry;
-        entry.is_directory = decoder.number() != 0;
-        entry.host = decode_facts(decoder);
-        entry.inside = InsideFacts{decoder.number(), decoder.number(), static_cast<std::int64_t>(decoder.number())};
-        entry.recorded = static_cast<std::int64_t>(decoder.number());
-        decoder.end();
-        if (!insert(name, entry)) stale_bytes_ += record.size();
+        if (!insert(name, entry) && is_whole) stale_bytes_ += record.size();
     } else if (kind == RecordKind::forgotten) {
         decoder.end();
         erase(name);
@@ -170,21 +159,17 @@ const DocumentBase *Manifest::document(const std::string &name) const
 
 void Manifest::intend(const std::string &path, bool is_directory)
 {
-    ManifestEntry entry;
-    entry.is_directory = is_directory;
-    entry.was_seen = true;
-    insert(path, entry);
+    insert(path, ManifestEntry{is_directory, {}, {}, 0, true});
     append(begin(RecordKind::intent).text(path).number(is_directory ? 1 : 0).bytes());
 }
 
-void Manifest::set(const std::string &path, const ManifestEntry &entry)
+void Manifest::set(const std::string &path, ManifestEntry entry)
 {
     const std::string record = entry_record(path, entry);
     const auto known = entries_.find(path);
     if (known != entries_.end() && known->second.recorded != 0) stale_bytes_ += record.size();
-    ManifestEntry seen = entry;
-    seen.was_seen = true;
-    insert(path, seen);
+    entry.was_seen = true;
+    insert(path, entry);
     append(record);
 }
 
@@ -236,6 +221,52 @@ bool Manifest::rewrite_if_long()
     log_bytes_ = text.size();
     stale_bytes_ = 0;
     return true;
+}
+
+InsideFacts inside_facts(const struct stat &facts) noexcept
+{
+    return InsideFacts{facts.st_ino, static_cast<std::uint64_t>(facts.st_size), nanoseconds_of(facts.st_ctim)};
+}
+
+FdRef LastDirectory::open(const std::string &path, UniqueFd (*opened)(FdRef top, const std::string &path))
+{
+    if (!known_ || path != path_) {
+        UniqueFd fd = opened(top_, path);
+        problem_ = errno;
+        path_ = path;
+        fd_ = std::move(fd);
+        known_ = true;
+    }
+    errno = problem_;
+    return fd_;
+}
+
+FdRef LastDirectory::look(const std::string &path)
+{
+    return open(path, [](FdRef top, const std::string &name) { return find_beneath(top, name, O_PATH | O_DIRECTORY); });
+}
+
+FdRef LastDirectory::make(const std::string &path)
+{
+    if (!fd_) known_ = false;
+    return open(path, ensure_directory_beneath);
+}
+
+InsideState LastDirectory::state(const std::string &path, const ManifestEntry *known)
+{
+    const auto [directory_path, name] = split_last(path);
+    const FdRef directory = look(directory_path);
+    struct stat facts {};
+    // In a directory that the agent closed there may be anything.
+    if (directory.get() < 0 || fstatat(directory.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0)
+        return errno == EACCES ? InsideState::other : InsideState::absent;
+    if (known == nullptr || known->inside.inode == 0 || !S_ISREG(facts.st_mode)) return InsideState::other;
+    if (!defence_is_on("change-time")) { // as rsync looks: the agent can set both back
+        return known->inside.size == static_cast<std::uint64_t>(facts.st_size) && known->host.modified == nanoseconds_of(facts.st_mtim)
+                   ? InsideState::as_synced
+                   : InsideState::other;
+    }
+    return known->inside == inside_facts(facts) ? InsideState::as_synced : InsideState::other;
 }
 
 } // namespace pi_agent

@@ -1,13 +1,11 @@
-// What the last syncs put into an agent's home: an append-only log that survives being cut off anywhere.
+// What the last syncs put into an agent's home, in an append-only log that survives being cut off anywhere; and what is there now.
 #pragma once
 
-#include "common/base/fd.hpp"
+#include "common/host/beneath.hpp"
+#include "runner/plan/documents.hpp"
 #include "runner/wire/sync_messages.hpp"
 
-#include <cstdint>
-#include <string>
 #include <unordered_map>
-#include <vector>
 
 namespace pi_agent {
 
@@ -18,6 +16,8 @@ struct InsideFacts {
     std::int64_t changed = 0;
     friend bool operator==(const InsideFacts &, const InsideFacts &) = default;
 };
+
+InsideFacts inside_facts(const struct stat &facts) noexcept;
 
 struct ManifestEntry {
     bool is_directory = false;
@@ -34,6 +34,7 @@ struct DocumentBase {
     std::string host;
     std::string chosen;
     std::string written;
+    friend bool operator==(const DocumentBase &, const DocumentBase &) = default;
 };
 
 // The files are root's; only the writer reads and writes them, through descriptors that it was given.
@@ -43,8 +44,6 @@ public:
     Manifest(FdRef log, FdRef spare);
     Manifest(const Manifest &) = delete;
     Manifest &operator=(const Manifest &) = delete;
-    Manifest(Manifest &&) = delete;
-    Manifest &operator=(Manifest &&) = delete;
     ~Manifest() = default;
 
     using Entries = std::unordered_map<std::string, ManifestEntry>;
@@ -55,7 +54,7 @@ public:
     // Before a path that it does not know is made: a sync that is killed then leaves nothing that the next one takes for the agent's.
     // On disk after flush().
     void intend(const std::string &path, bool is_directory);
-    void set(const std::string &path, const ManifestEntry &entry);
+    void set(const std::string &path, ManifestEntry entry);
     void forget(const std::string &path);
     void set_document(const std::string &name, const DocumentBase &base);
 
@@ -65,7 +64,6 @@ public:
     bool rewrite_if_long();
 
 private:
-    void load();
     bool take(std::string_view record);
     void append(const std::string &record);
     bool insert(const std::string &path, const ManifestEntry &entry); // true when it is new
@@ -84,5 +82,31 @@ private:
 };
 
 std::int64_t wall_clock_nanoseconds() noexcept;
+
+// Directories of the agent's home, whose paths come directory by directory: keeps the last one open.
+class LastDirectory {
+public:
+    explicit LastDirectory(FdRef top) : top_(top) {}
+
+    // Opens it only to look; none when there is none, or a link on the way, with errno.
+    [[nodiscard]] FdRef look(const std::string &path);
+    // Opens it to remove what is in it; none as above.
+    [[nodiscard]] FdRef find(const std::string &path) { return open(path, find_own_directory_beneath); }
+    // Makes it.
+    [[nodiscard]] FdRef make(const std::string &path);
+    // What is at `path`; only looks. `known`: what the manifest has of it, none when it has nothing.
+    [[nodiscard]] InsideState state(const std::string &path, const ManifestEntry *known);
+    // After something was removed.
+    void forget() noexcept { known_ = false; }
+
+private:
+    FdRef open(const std::string &path, UniqueFd (*opened)(FdRef top, const std::string &path));
+
+    FdRef top_;
+    std::string path_;
+    UniqueFd fd_;
+    int problem_ = 0;
+    bool known_ = false;
+};
 
 } // namespace pi_agent

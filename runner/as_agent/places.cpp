@@ -1,43 +1,24 @@
 // Places in the agent's home and project that others mount on: made, named, and removed again.
 #include "runner/as_agent/places.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <dirent.h>
-#include <fcntl.h>
 #include <memory>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 
-EtcFile read_etc_file(const std::string &name)
-{
-    const std::string path = "/etc/" + name;
-    const UniqueFd file = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
-    struct stat facts {};
-    if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {EtcFileState::missing};
-    if (facts.st_size < 0 || static_cast<std::size_t>(facts.st_size) > host_file_limit) return {EtcFileState::too_large};
-    const std::unique_ptr<char, decltype(&std::free)> canonical(realpath(path.c_str(), nullptr), &std::free);
-    return {EtcFileState::read, canonical ? canonical.get() : path, read_whole(file, host_file_limit, path)};
-}
-
 namespace {
 
-// Beside what every home is given (runner/as_agent/seed_defaults.hpp).
+// Beside what every home is given (runner/as_agent/replacement.hpp).
 bool holds_own(FdRef directory, FdRef defaults, const std::string &place)
 {
     const UniqueFd given = find_beneath(defaults, place, O_RDONLY | O_DIRECTORY);
@@ -46,52 +27,10 @@ bool holds_own(FdRef directory, FdRef defaults, const std::string &place)
     return find_name(directory, [&](const std::string &name) { return !std::binary_search(names.begin(), names.end(), name); });
 }
 
-} // namespace
-
-std::vector<std::string> make_mount_points(FdRef agent_home, FdRef defaults, const std::vector<std::string> &places, std::size_t looked_at)
-{
-    std::vector<std::string> filled;
-    for (std::size_t index = 0; index < places.size(); ++index) {
-        const UniqueFd made = ensure_directory_beneath(agent_home, places[index]);
-        if (index < looked_at && holds_own(made, defaults, places[index])) filled.push_back(places[index]);
-    }
-    return filled;
-}
-
-namespace {
-
 bool leads_to(FdRef directory, const std::string &name, const std::string &target)
 {
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlinkat(directory.get(), name.c_str(), text.data(), text.size());
-    return length >= 0 && std::string(text.data(), static_cast<std::size_t>(length)) == target;
+    return read_link(directory, name) == target;
 }
-
-} // namespace
-
-std::string link_alias(const AsUser & /*agent*/, FdRef home, const std::string &alias, const std::string &target)
-{
-    const std::string shown = std::string("~/") + alias_directory + "/" + alias;
-    if (mkdirat(home.get(), alias_directory, 0700) != 0 && errno != EEXIST) throw_errno(std::string("making ~/") + alias_directory);
-    const UniqueFd directory = find_beneath(home, alias_directory, O_RDONLY | O_DIRECTORY);
-    if (!directory) return std::string("~/") + alias_directory + " of the agent's home is no directory that it may enter";
-    if (leads_to(directory, alias, target)) return {};
-    // What an earlier session with `paths: alias` left is an empty directory.
-    if (unlinkat(directory.get(), alias.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && errno != ENOTDIR)
-        return shown + " of the agent's home is a directory of its own";
-    if (symlinkat(target.c_str(), directory.get(), alias.c_str()) != 0) {
-        if (errno == EEXIST) return shown + " of the agent's home is something else";
-        throw_errno("making the link " + shown);
-    }
-    return {};
-}
-
-void make_alias_directory(const AsUser & /*agent*/, FdRef home, const std::string &alias)
-{
-    ensure_directory_beneath(home, std::string(alias_directory) + "/" + alias);
-}
-
-namespace {
 
 constexpr int open_levels = 32; // each costs two descriptors and a buffer of the C library's
 
@@ -159,6 +98,49 @@ private:
 };
 
 } // namespace
+
+EtcFile read_etc_file(const std::string &name)
+{
+    const std::string path = "/etc/" + name;
+    const UniqueFd file = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    struct stat facts {};
+    if (!file || fstat(file.get(), &facts) != 0 || !S_ISREG(facts.st_mode)) return {EtcFileState::missing};
+    if (facts.st_size < 0 || static_cast<std::size_t>(facts.st_size) > host_file_limit) return {EtcFileState::too_large};
+    const std::unique_ptr<char, decltype(&std::free)> canonical(realpath(path.c_str(), nullptr), &std::free);
+    return {EtcFileState::read, canonical ? canonical.get() : path, read_whole(file, host_file_limit, path)};
+}
+
+std::vector<std::string> make_mount_points(FdRef agent_home, FdRef defaults, const std::vector<std::string> &places, std::size_t looked_at)
+{
+    std::vector<std::string> filled;
+    for (std::size_t index = 0; index < places.size(); ++index) {
+        const UniqueFd made = ensure_directory_beneath(agent_home, places[index]);
+        if (index < looked_at && holds_own(made, defaults, places[index])) filled.push_back(places[index]);
+    }
+    return filled;
+}
+
+std::string link_alias(const AsUser & /*agent*/, FdRef home, const std::string &alias, const std::string &target)
+{
+    const std::string shown = std::string("~/") + alias_directory + "/" + alias;
+    if (mkdirat(home.get(), alias_directory, 0700) != 0 && errno != EEXIST) throw_errno(std::string("making ~/") + alias_directory);
+    const UniqueFd directory = find_beneath(home, alias_directory, O_RDONLY | O_DIRECTORY);
+    if (!directory) return std::string("~/") + alias_directory + " of the agent's home is no directory that it may enter";
+    if (leads_to(directory, alias, target)) return {};
+    // What an earlier session with `paths: alias` left is an empty directory.
+    if (unlinkat(directory.get(), alias.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT && errno != ENOTDIR)
+        return shown + " of the agent's home is a directory of its own";
+    if (symlinkat(target.c_str(), directory.get(), alias.c_str()) != 0) {
+        if (errno == EEXIST) return shown + " of the agent's home is something else";
+        throw_errno("making the link " + shown);
+    }
+    return {};
+}
+
+void make_alias_directory(const AsUser & /*agent*/, FdRef home, const std::string &alias)
+{
+    ensure_directory_beneath(home, std::string(alias_directory) + "/" + alias);
+}
 
 void remove_content_beneath(FdRef directory)
 {

@@ -7,8 +7,6 @@
 #include "runner/wire/user_files.hpp"
 
 #include <cstddef>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

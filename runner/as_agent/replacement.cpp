@@ -1,20 +1,15 @@
-// Replacing files in the agent's home.
+// Replacing files in the agent's home, and copying the defaults, file by file, at every start.
 #include "runner/as_agent/replacement.hpp"
 
-#include "common/base/error.hpp"
+#include "common/base/build_settings.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/wire/answer.hpp"
+#include "runner/as_agent/places.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cstdio>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
-#include <vector>
 
 namespace pi_agent {
 
@@ -71,17 +66,69 @@ void copy_bytes(FdRef from, FdRef to, std::uint64_t size, FdRef channel)
 // As cp(1) makes a file, through any link.
 bool write_in_place(FdRef from, FdRef directory, const std::string &name)
 {
-    const UniqueFd file = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
+    const UniqueFd file = open_at(directory, name, O_WRONLY | O_CREAT, 0600);
     off_t begin = 0;
     return file && copy_file_range(from.get(), &begin, file.get(), nullptr, copy_step, 0) >= 0;
 }
+
+constexpr int defaults_depth_limit = 64;
+
+std::string shown_default(const std::string &path)
+{
+    return std::string("the default file ") + build::defaults_path + "/" + escape_for_display(path);
+}
+
+// Walks both trees side by side. Only names and kinds are looked at where everything is there already.
+class Seeding {
+public:
+    Seeding(FdRef staging, FdRef channel) : staging_(staging), channel_(channel) {}
+
+    // `path` is that of `from` beneath the defaults, "" or with a slash at its end.
+    void directory(FdRef from, FdRef into, const std::string &path, int depth)
+    {
+        if (depth > defaults_depth_limit) throw Failure(ExitStatus::configuration, shown_default(path) + " is nested too deep");
+        for (const auto &name : names_in(from)) {
+            struct stat facts {};
+            if (fstatat(from.get(), name.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0) throw_errno("examining " + shown_default(path + name));
+            if (S_ISDIR(facts.st_mode)) {
+                if (mkdirat(into.get(), name.c_str(), 0700) != 0 && errno != EEXIST && errno != EACCES)
+                    throw_errno("creating " + escape_for_display(path + name) + " in the agent's home");
+                const UniqueFd inner = find_beneath(into, name, O_PATH | O_DIRECTORY);
+                if (inner) directory(open_beneath(from, name, O_RDONLY | O_DIRECTORY), inner, path + name + "/", depth + 1);
+            } else if (S_ISREG(facts.st_mode)) {
+                file(from, into, name, path);
+            } else {
+                throw Failure(ExitStatus::configuration,
+                              shown_default(path + name) + " is neither a file nor a directory; install pi-agent again");
+            }
+        }
+    }
+
+private:
+    void file(FdRef from, FdRef into, const std::string &name, const std::string &path)
+    {
+        struct stat facts {};
+        const int flags = defence_is_on("seed-new") ? AT_SYMLINK_NOFOLLOW : 0;
+        // In a directory that the agent closed there may be anything.
+        if (fstatat(into.get(), name.c_str(), &facts, flags) == 0 || errno != ENOENT) return;
+        const UniqueFd source = find_beneath(from, name, O_RDONLY | O_NONBLOCK);
+        if (!source || fstat(source.get(), &facts) != 0) throw_errno("opening " + shown_default(path + name) + " as the agent's account");
+        Replacement fresh(staging_, (facts.st_mode & S_IXUSR) != 0 ? 0700 : 0600);
+        HostFacts copied = facts_of(facts);
+        fresh.copy_from(source, copied, channel_);
+        fresh.commit_new(into, name);
+        send_progress(channel_);
+    }
+
+    FdRef staging_;
+    FdRef channel_;
+};
 
 } // namespace
 
 Replacement::Replacement(FdRef staging, mode_t mode) : staging_(staging), temporary_(next_name())
 {
-    fd_ = UniqueFd::adopt(openat(staging_.get(), temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, mode));
-    if (!fd_) throw_errno("creating a config file in the agent's state");
+    fd_ = open_or_throw("creating a config file in the agent's state", staging_, temporary_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode);
 }
 
 Replacement::~Replacement()
@@ -93,8 +140,7 @@ void Replacement::copy_from(FdRef source, HostFacts &facts, FdRef channel)
 {
     for (int attempt = 0; attempt < copy_attempts; ++attempt) {
         copy_bytes(source, fd_, facts.size, channel);
-        struct stat now {};
-        if (fstat(source.get(), &now) != 0) throw_errno("examining a config file");
+        const struct stat now = examine(source, "examining a config file");
         const HostFacts after = facts_of(now);
         if (after == facts) return;
         facts = after; // it was written meanwhile: once more, from the beginning
@@ -145,6 +191,13 @@ bool Replacement::commit_new(FdRef directory, const std::string &name)
     if (errno == EEXIST || errno == EACCES) return false;
     if (errno == EXDEV) refuse_split_state();
     throw_errno("creating " + escape_for_display(name) + " in the agent's home");
+}
+
+void seed_defaults(const AsUser & /*agent*/, FdRef home, FdRef staging, FdRef defaults, FdRef channel)
+{
+    umask(077);
+    remove_content_beneath(staging); // left by a start that was killed
+    Seeding(staging, channel).directory(defaults, home, "", 0);
 }
 
 } // namespace pi_agent

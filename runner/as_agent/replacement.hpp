@@ -1,11 +1,10 @@
-// A new file for the agent's home, made out of its sight, that takes its place in one step.
+// New files for the agent's home, made out of its sight: each takes its place in one step.
 #pragma once
 
-#include "common/base/fd.hpp"
+#include "common/host/identity.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/sync_messages.hpp"
 
-#include <string>
 #include <sys/types.h>
 
 namespace pi_agent {
@@ -16,8 +15,6 @@ public:
     Replacement(FdRef staging, mode_t mode);
     Replacement(const Replacement &) = delete;
     Replacement &operator=(const Replacement &) = delete;
-    Replacement(Replacement &&) = delete;
-    Replacement &operator=(Replacement &&) = delete;
     ~Replacement();
 
     [[nodiscard]] FdRef fd() const noexcept { return fd_; }
@@ -44,5 +41,11 @@ private:
     UniqueFd fd_;
     bool committed_ = false;
 };
+
+// Gives the home the files that every home begins with, wherever it has none of that name: runs as the agent, follows no link. Copies each
+// regular file of `defaults`, at any depth, to the same place in `home` unless something has its name there, a link to nothing included.
+// What stands where a directory is needed (a file, a link, a directory that the agent closed) leaves out all beneath it. New files are made
+// in `staging`; send_progress(channel) is called at times.
+void seed_defaults(const AsUser &agent, FdRef home, FdRef staging, FdRef defaults, FdRef channel);
 
 } // namespace pi_agent

@@ -1,23 +1,12 @@
 // The writing half of the config sync.
 #include "runner/as_agent/writer.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/files.hpp"
-#include "common/base/text.hpp"
-#include "common/host/beneath.hpp"
 #include "runner/as_agent/document_writer.hpp"
-#include "runner/as_agent/inside_view.hpp"
-#include "runner/as_agent/manifest.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/as_agent/replacement.hpp"
-#include "runner/plan/documents.hpp"
-#include "runner/wire/answer.hpp"
-#include "runner/wire/sync_messages.hpp"
 
 #include <algorithm>
-#include <fcntl.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -45,7 +34,7 @@ public:
     {
         for (;;) {
             Packet packet = receive();
-            const SyncMessage message = decode_sync_message(packet.bytes);
+            const SyncMessage message = decode_fields<SyncMessage>(packet.bytes);
             if (message.step == SyncStep::end_of_listing) return;
             if (message.step == SyncStep::document) {
                 documents_.take_host(message, packet.fds.empty() ? FdRef(-1) : FdRef(packet.fds[0]));
@@ -85,7 +74,7 @@ private:
     [[nodiscard]] FileClass class_of(const std::string &path) const
     {
         const std::string_view top = agent_directory;
-        const bool is_config = path.compare(0, top.size(), top) == 0 && path.size() > top.size() + 1 && path[top.size()] == '/';
+        const bool is_config = is_within(path, top) && path.size() > top.size() + 1;
         return is_config ? plan_.classes.of(std::string_view(path).substr(top.size() + 1)) : FileClass::mirror;
     }
 
@@ -97,7 +86,7 @@ private:
         if (entry.kind == EntryKind::file) return take_file(entry);
         ManifestEntry *known = manifest_.find(entry.path);
         if (known != nullptr) known->was_seen = known->is_directory;
-        if (known == nullptr || !known->is_directory || !inside_.has_directory(entry.path)) directories_.push_back(entry.path);
+        if (known == nullptr || !known->is_directory || inside_.look(entry.path).get() < 0) directories_.push_back(entry.path);
     }
 
     void take_file(const ListedEntry &entry)
@@ -118,9 +107,7 @@ private:
 
     [[nodiscard]] bool is_unreadable(const std::string &path) const
     {
-        return std::any_of(unreadable_.begin(), unreadable_.end(), [&path](const std::string &top) {
-            return path.compare(0, top.size(), top) == 0 && (path.size() == top.size() || path[top.size()] == '/');
-        });
+        return std::any_of(unreadable_.begin(), unreadable_.end(), [&path](const std::string &top) { return is_within(path, top); });
     }
 
     void remove_what_the_host_deleted()
@@ -203,7 +190,7 @@ private:
             send_progress(channel_,
                           "copying your configuration (" + std::to_string(done) + " of " + std::to_string(wanted_.size()) + " files)");
         }
-        send_packet(transfer_, encode_wanted({}), {}, in_seconds(sync_patience_seconds));
+        send_packet(transfer_, encode(WantedNumbers{}), {}, in_seconds(sync_patience_seconds));
     }
 
     std::size_t ask(std::size_t from)
@@ -212,14 +199,14 @@ private:
         std::vector<std::uint64_t> numbers;
         for (std::size_t index = from; index < until; ++index)
             numbers.push_back(wanted_[index].number);
-        if (!numbers.empty()) send_packet(transfer_, encode_wanted(numbers), {}, in_seconds(sync_patience_seconds));
+        if (!numbers.empty()) send_packet(transfer_, encode(WantedNumbers{numbers}), {}, in_seconds(sync_patience_seconds));
         return until;
     }
 
     std::size_t receive_contents(std::size_t first)
     {
         Packet packet = receive();
-        const SyncMessage message = decode_sync_message(packet.bytes);
+        const SyncMessage message = decode_fields<SyncMessage>(packet.bytes);
         if (message.step != SyncStep::contents || message.contents.empty() || first + message.contents.size() > wanted_.size())
             throw ProtocolError("the reader of the config broke the protocol");
         for (std::size_t index = 0; index < message.contents.size(); ++index) {
@@ -248,15 +235,14 @@ private:
         file.set_modified(facts.modified);
         const std::string kept = file.commit(directory, name);
         if (!kept.empty()) report_kept(wanted.path, kept);
-        struct stat now {};
-        if (fstat(file.fd().get(), &now) != 0) throw_errno("examining a config file in the agent's home");
+        struct stat now = examine(file.fd(), "examining a config file in the agent's home");
         manifest_.set(wanted.path, ManifestEntry{false, facts, inside_facts(now), wall_clock_nanoseconds(), true});
     }
 
     // The times cannot tell whether the two still hold the same: their bytes can. False when they do not.
     bool settle(const Wanted &wanted, FdRef directory, const std::string &name, FdRef source, const HostFacts &facts)
     {
-        const UniqueFd inside = UniqueFd::adopt(openat(directory.get(), name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+        const UniqueFd inside = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
         struct stat before {};
         if (!inside || fstat(inside.get(), &before) != 0 || !S_ISREG(before.st_mode)) return false;
         const std::int64_t now = wall_clock_nanoseconds();
@@ -270,7 +256,7 @@ private:
     FdRef transfer_;
     FdRef channel_;
     Manifest manifest_;
-    InsideView inside_;
+    LastDirectory inside_; // only looks
     LastDirectory writing_;
     DocumentWriter documents_;
     std::uint64_t files_ = 0;

@@ -7,8 +7,6 @@
 
 #include <map>
 #include <set>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -6,7 +6,6 @@
 #include "common/base/git_settings.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
@@ -68,8 +67,7 @@ std::optional<std::string> text_of(const GuardedTree &tree, const std::string &b
         require_nothing_there(tree, place.path);
         return std::nullopt;
     }
-    struct stat facts {};
-    if (fstat(file.get(), &facts) != 0) throw_errno("examining " + escape_for_display(join_path(tree.path, place.path)));
+    const struct stat facts = examine(file, "examining " + escape_for_display(join_path(tree.path, place.path)));
     if (!S_ISREG(facts.st_mode) || facts.st_size > static_cast<off_t>(small_file_limit)) return std::nullopt;
     return read_whole(file, small_file_limit, path);
 }

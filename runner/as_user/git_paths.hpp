@@ -1,13 +1,45 @@
 // Which paths of a git repository make git run something: what `protect: default` protects. In a child that is the user.
 #pragma once
 
-#include "runner/as_user/shown_path.hpp"
+#include "common/base/fd.hpp"
 
 #include <optional>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
+
+// --- Where a path in the shown project really leads: its links followed by hand and never out of the project.
+
+// A tree that the agent is shown, as its search sees it.
+struct GuardedTree {
+    FdRef top;        // O_PATH, in the host's mount namespace
+    std::string path; // canonical, on the host
+};
+
+struct ShownPath {
+    enum class Kind {
+        directory,
+        other,   // a file, or anything else that is no directory and no link
+        missing, // as far as `path` it is there, and nothing has the name of `rest`'s first component
+        outside, // leads out of the project
+        hidden,  // on another file system that is mounted there, which the agent is not shown
+        closed,  // `path` is a directory of the user's that the user may not enter: who owns it may open it at any time
+        unclear, // may not be looked at by the user, or has no end
+    };
+    Kind kind = Kind::unclear;
+    std::string path;               // of what was found, canonical and relative to the top; any bytes
+    std::string rest;               // where it is missing: what does not exist below `path`
+    std::vector<std::string> links; // symbolic links on the way, canonical themselves
+};
+
+// Whether `path` (canonical, relative to the top) is a directory of this process' account: who owns it may change its rights at any time.
+bool is_own_directory(const GuardedTree &tree, const std::string &path);
+
+// Follows `path`, which is relative to `base` (canonical, relative to the top, a directory) or absolute, as a program inside would.
+ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path);
+
+// --- Which paths make git run something.
 
 // What to put in the place of a path that is not there, so that nobody inside can make it.
 enum class Standin {
@@ -39,5 +71,18 @@ std::vector<GuardedPath> gitdir_executing_paths(const GuardedTree &tree, std::si
 
 // "gitdir: PATH" of a `.git` file; none where the text has none.
 std::optional<std::string> gitdir_in(const std::string &text);
+
+// --- What stands in a project for a protected path that is not there, so that the agent cannot make it: made and removed as the user, and
+// without effect where it is left (after a power cut): a later session in the same repository takes it as its own.
+
+// Makes `path` (relative to `top`, its parent there) unless something is there. False where nobody with the user's rights can; throws
+// Failure(configuration) where the user only would have to give themselves the right, because the agent could do that too.
+bool make_placeholder(FdRef top, const std::string &path, Standin standin);
+
+// Which placeholder lies at `path`; none where there is none: a file with our own text, or a directory with our own mode.
+std::optional<Standin> find_placeholder(FdRef top, const std::string &path);
+
+// Removes it if it still is one, is empty, and no session has it mounted.
+void remove_placeholder(FdRef top, const std::string &path);
 
 } // namespace pi_agent

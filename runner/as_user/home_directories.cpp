@@ -1,7 +1,8 @@
 // The caller's directories that a session works in: home and temporary files.
-#include "runner/as_user/home_directories.hpp"
+#include "runner/as_user/project.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/toolchains.hpp"
@@ -11,10 +12,8 @@
 #include <cerrno>
 #include <fcntl.h>
 #include <linux/openat2.h>
-#include <optional>
 #include <set>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 #include <vector>
@@ -95,30 +94,11 @@ private:
     OpenedHome &found_;
 };
 
-} // namespace
-
-OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains)
-{
-    OpenedHome found;
-    if (toolchains.readable.paths.empty() && toolchains.caches.paths.empty()) return found;
-    const UniqueFd home = UniqueFd::adopt(open(user.home.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!home) return found; // whatever needs it says so
-    found.path = kernel_path(home);
-    HomeFinder finder(home, found);
-    finder.look_at(toolchains.readable.paths, false);
-    finder.look_at(toolchains.caches.paths, true);
-    return found;
-}
-
-namespace {
-
 // What is mounted inside the root is hidden from the agent, so a directory there would not be seen.
 UniqueFd enter(FdRef parent, const std::string &name)
 {
-    open_how how{};
-    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC; // search permission is enough
-    how.resolve = defence_is_on("tmpdir-beneath") ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV : 0;
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, parent.get(), name.c_str(), &how, sizeof how)));
+    const std::uint64_t inside = defence_is_on("tmpdir-beneath") ? RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_XDEV : 0;
+    return open_resolved(parent, name, O_PATH | O_DIRECTORY, inside); // search permission is enough
 }
 
 [[noreturn]] void refuse_component(const std::string &path)
@@ -139,10 +119,22 @@ UniqueFd enter(FdRef parent, const std::string &name)
 
 } // namespace
 
+OpenedHome find_home_directories(const Account &user, const ToolchainsPolicy &toolchains)
+{
+    OpenedHome found;
+    if (toolchains.readable.paths.empty() && toolchains.caches.paths.empty()) return found;
+    const UniqueFd home = open_at(FdRef(AT_FDCWD), user.home, O_PATH | O_DIRECTORY);
+    if (!home) return found; // whatever needs it says so
+    found.path = kernel_path(home);
+    HomeFinder finder(home, found);
+    finder.look_at(toolchains.readable.paths, false);
+    finder.look_at(toolchains.caches.paths, true);
+    return found;
+}
+
 void make_user_tmpdir(const Account &caller, FdRef root, const std::string &place, unsigned mask)
 {
-    UniqueFd current = UniqueFd::adopt(openat(root.get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!current) throw_errno("opening the root");
+    UniqueFd current = open_or_throw("opening the root", root, ".", O_PATH | O_DIRECTORY);
     const std::vector<std::string> components = path_components(place);
     std::string path;
     umask(0);
@@ -153,9 +145,7 @@ void make_user_tmpdir(const Account &caller, FdRef root, const std::string &plac
         current = enter(current, components[index]);
         if (!current) refuse_component(path);
     }
-    struct stat facts {};
-    if (fstat(current.get(), &facts) != 0) throw_errno("examining the temporary directory " + path);
-    if (facts.st_uid != caller.uid.value() && defence_is_on("tmpdir-owner"))
+    if (examine(current, "examining the temporary directory " + path).st_uid != caller.uid.value() && defence_is_on("tmpdir-owner"))
         refuse_tmpdir(path + " belongs to somebody else, who could put things in the way of the agent's; name one of your own");
 }
 

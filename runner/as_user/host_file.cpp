@@ -1,8 +1,10 @@
 // Opening what a user's config names.
-#include "runner/as_user/host_file.hpp"
+#include "runner/as_user/named_files.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/agent_lock.hpp"
 
@@ -11,7 +13,6 @@
 #include <functional>
 #include <linux/magic.h>
 #include <linux/openat2.h>
-#include <sys/syscall.h>
 #include <sys/vfs.h>
 #include <thread>
 #include <unistd.h>
@@ -23,8 +24,7 @@ namespace {
 // Opening a FIFO would wait and opening a device may act, so the type is looked at first, through a descriptor that does neither.
 UniqueFd reopen(FdRef place, int flags = 0)
 {
-    return UniqueFd::adopt(
-        open(("/proc/self/fd/" + std::to_string(place.get())).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC | flags));
+    return open_at(FdRef(AT_FDCWD), "/proc/self/fd/" + std::to_string(place.get()), O_RDONLY | O_NONBLOCK | O_NOCTTY | flags);
 }
 
 // The first component of a path that is a link to nothing, or "". Such a link is a mistake; nothing at all is a new user. Keeps no errno
@@ -41,17 +41,6 @@ std::string find_dangling_link(const std::string &path)
     errno = ENOENT;
     return found;
 }
-
-} // namespace
-
-bool is_kernels(FdRef place)
-{
-    struct statfs facts {};
-    if (!defence_is_on("kernels-files")) return false;
-    return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
-}
-
-namespace {
 
 // `place` is open on what was found (O_PATH).
 HostFile open_found(FdRef place, bool by_agents)
@@ -85,16 +74,21 @@ HostFile open_followed(const std::function<UserPlacePtr()> &follow)
 UniqueFd open_without_links(const UserPlace &from, const std::string &name)
 {
     if (from.written_by != nullptr || name.find('/') != std::string::npos) return UniqueFd();
-    open_how how{};
-    how.flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
-    how.resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV;
-    UniqueFd fd = UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, from.fd.get(), name.c_str(), &how, sizeof how)));
+    UniqueFd fd =
+        open_resolved(from.fd, name, O_PATH | O_NOFOLLOW, RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS | RESOLVE_NO_XDEV);
     struct stat facts {};
     if (fd && (fstat(fd.get(), &facts) != 0 || !S_ISREG(facts.st_mode))) fd.reset();
     return fd;
 }
 
 } // namespace
+
+bool is_kernels(FdRef place)
+{
+    struct statfs facts {};
+    if (!defence_is_on("kernels-files")) return false;
+    return fstatfs(place.get(), &facts) != 0 || facts.f_type == PROC_SUPER_MAGIC || facts.f_type == SYSFS_MAGIC;
+}
 
 HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path)
 {

@@ -1,5 +1,5 @@
 // Starting a program of the host as a user and reading what it writes.
-#include "runner/as_user/host_program.hpp"
+#include "runner/as_user/git_identity.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
@@ -24,39 +24,18 @@ constexpr const char *program_path = "PATH=/usr/local/bin:/usr/bin:/bin:/run/cur
 constexpr int not_found_status = 127;
 constexpr std::size_t complaint_limit = 500;
 
-struct Pipe {
-    Pipe()
-    {
-        std::array<int, 2> ends{};
-        if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-        reading = UniqueFd::adopt(ends[0]);
-        writing = UniqueFd::adopt(ends[1]);
-    }
-    UniqueFd reading;
-    UniqueFd writing;
-};
-
 // In the forked child, in which nothing may be thrown.
 [[noreturn]] void become_program(pid_t parent, const Pipe &output, const Pipe &complaint, const std::vector<std::string> &paths,
                                  const std::vector<int> &inputs, char *const *arguments, char *const *environment)
 {
     const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    bool placed = nothing >= 0 && dup2(inputs.empty() ? nothing : inputs[0], STDIN_FILENO) >= 0 &&
-                  dup2(output.writing.get(), STDOUT_FILENO) >= 0 && dup2(complaint.writing.get(), STDERR_FILENO) >= 0;
-    int next = 3;
-    if (inputs.size() > 1) { // above what is placed: it may be one of these numbers
-        const int second = fcntl(inputs[1], F_DUPFD, 10);
-        placed = placed && second >= 0 && dup2(second, next++) >= 0;
-    }
-    placed = placed && close_range(static_cast<unsigned>(next), ~0U, 0) == 0;
-    sigset_t none;
-    sigemptyset(&none);
+    std::vector<int> fds = {inputs.empty() ? nothing : inputs[0], output.writing.get(), complaint.writing.get()};
+    if (inputs.size() > 1) fds.push_back(inputs[1]);
     // Whoever waits for the program is killed at its own deadline, and takes it along.
     const int at_parents_death = defence_is_on("program-end") ? SIGKILL : 0;
-    if (!placed || sigprocmask(SIG_SETMASK, &none, nullptr) != 0 || prctl(PR_SET_PDEATHSIG, at_parents_death, 0, 0, 0) != 0 ||
-        getppid() != parent)
+    if (nothing < 0 || !place_descriptors(fds) || close_range(static_cast<unsigned>(fds.size()), ~0U, 0) != 0 || !unblock_signals() ||
+        prctl(PR_SET_PDEATHSIG, at_parents_death, 0, 0, 0) != 0 || getppid() != parent || signal(SIGPIPE, SIG_DFL) == SIG_ERR)
         _exit(126);
-    if (signal(SIGPIPE, SIG_DFL) == SIG_ERR) _exit(126);
     for (const auto &path : paths)
         execve(path.c_str(), arguments, environment);
     _exit(not_found_status);
@@ -110,8 +89,8 @@ ProgramOutput run_host_program(const AsUser & /*user*/, const std::vector<std::s
     variables.emplace_back(program_path);
     const std::vector<char *> argument_pointers = exec_pointers(command);
     const std::vector<char *> variable_pointers = exec_pointers(variables);
-    Pipe output;
-    Pipe complaint;
+    Pipe output = make_pipe();
+    Pipe complaint = make_pipe();
     const pid_t parent = getpid();
     const pid_t program = fork();
     if (program < 0) throw_errno("starting " + command.front());

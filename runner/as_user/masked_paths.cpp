@@ -1,7 +1,6 @@
 // Searching a project for what is masked, within bounds.
-#include "runner/as_user/masked_paths.hpp"
+#include "runner/as_user/protected_paths.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
@@ -9,16 +8,13 @@
 #include "common/host/namespaces.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/limits.hpp"
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdint>
 #include <dirent.h>
 #include <fcntl.h>
 #include <map>
 #include <set>
-#include <sys/stat.h>
 #include <utility>
 
 namespace pi_agent {

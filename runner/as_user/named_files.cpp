@@ -6,9 +6,7 @@
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/policy/policy_env.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/host_file.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -86,36 +84,6 @@ void look_at_directories(CertificateFiles &files, const CertificateVariable &var
     }
 }
 
-} // namespace
-
-CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables, const ShownPlaces &shown)
-{
-    CertificateFiles files;
-    std::map<std::string, std::string> known; // the same file is often named by several
-    std::size_t left = certificates_limit;
-    for (const auto &variable : variables) {
-        if (names_certificate_directories(variable.name)) {
-            look_at_directories(files, variable, shown);
-            continue;
-        }
-        try {
-            if (known.find(variable.path) == known.end()) {
-                auto content = read_certificates(paths, variable.path, shown, left);
-                if (!content) continue;
-                left -= content->size();
-                files.contents.push_back(std::move(*content));
-                known[variable.path] = certificate_path_inside(files.contents.size());
-            }
-            files.renamed[variable.name] = known[variable.path];
-        } catch (const Failure &failure) {
-            tell(files, variable, variable.path, failure.what());
-        }
-    }
-    return files;
-}
-
-namespace {
-
 constexpr const char *system_known_hosts = "/etc/ssh/ssh_known_hosts";
 // OpenSSH's own format says in its beginning how it is encrypted; the older one in a header.
 bool has_passphrase(std::string_view key)
@@ -157,23 +125,6 @@ std::string read_known_hosts(const UserPaths &paths, const std::string &path, st
     }
 }
 
-} // namespace
-
-SshFiles read_ssh_files(const UserPaths &paths, const std::string &key, const std::string &home)
-{
-    SshFiles files;
-    try {
-        files.key = read_key(paths, key);
-    } catch (const Failure &failure) {
-        return without_ssh_key(key, failure.what());
-    }
-    files.known_hosts =
-        read_known_hosts(paths, home + "/.ssh/known_hosts", files.notices) + read_known_hosts(paths, system_known_hosts, files.notices);
-    return files;
-}
-
-namespace {
-
 // Whether neither it nor a directory that could hold it is there; a link to nothing is there.
 bool is_missing(const UserPaths &paths, const std::string &path)
 {
@@ -209,6 +160,45 @@ void read_host_env_file(const UserPaths &paths, const std::string &path, HostVar
 }
 
 } // namespace
+
+CertificateFiles read_certificate_files(const UserPaths &paths, const std::vector<CertificateVariable> &variables, const ShownPlaces &shown)
+{
+    CertificateFiles files;
+    std::map<std::string, std::string> known; // the same file is often named by several
+    std::size_t left = certificates_limit;
+    for (const auto &variable : variables) {
+        if (names_certificate_directories(variable.name)) {
+            look_at_directories(files, variable, shown);
+            continue;
+        }
+        try {
+            if (known.find(variable.path) == known.end()) {
+                auto content = read_certificates(paths, variable.path, shown, left);
+                if (!content) continue;
+                left -= content->size();
+                files.contents.push_back(std::move(*content));
+                known[variable.path] = certificate_path_inside(files.contents.size());
+            }
+            files.renamed[variable.name] = known[variable.path];
+        } catch (const Failure &failure) {
+            tell(files, variable, variable.path, failure.what());
+        }
+    }
+    return files;
+}
+
+SshFiles read_ssh_files(const UserPaths &paths, const std::string &key, const std::string &home)
+{
+    SshFiles files;
+    try {
+        files.key = read_key(paths, key);
+    } catch (const Failure &failure) {
+        return without_ssh_key(key, failure.what());
+    }
+    files.known_hosts =
+        read_known_hosts(paths, home + "/.ssh/known_hosts", files.notices) + read_known_hosts(paths, system_known_hosts, files.notices);
+    return files;
+}
 
 HostVariables read_host_env_files(const UserPaths &paths, const std::vector<std::string> &files, const std::string &home)
 {

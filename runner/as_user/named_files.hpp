@@ -1,9 +1,11 @@
 // The files that a policy names in a caller's home, read as the caller: keys, certificates, variables.
 #pragma once
 
+#include "common/base/fd.hpp"
 #include "common/decide/user_paths.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/host_view.hpp"
+#include "runner/wire/sync_messages.hpp"
 #include "runner/wire/user_files.hpp"
 
 #include <string>
@@ -35,5 +37,40 @@ SshFiles read_ssh_files(const UserPaths &paths, const std::string &key, const st
 // For a process of the user's. A file that is missing says nothing; what is no file, cannot be read, is larger than env_file_limit or is
 // not in the syntax of one is Failure(configuration); where agents can have made it so, it is left out, and `notices` say so.
 HostVariables read_host_env_files(const UserPaths &paths, const std::vector<std::string> &files, const std::string &home);
+
+// --- Opens what a user's config names, as that user: files and directories only, never what acts or waits when it is opened, and nothing
+// outside of an agents' directory that something in there leads to (common/decide/user_paths.hpp).
+
+// For processes that have become the user; links are followed with the user's rights.
+struct HostFile {
+    UniqueFd fd; // O_RDONLY, a regular file; none when it cannot be read
+    HostFacts facts;
+    std::string problem;    // then
+    bool by_agents = false; // it lies where agents write, or what lies there kept it from being read
+};
+
+constexpr const char *no_regular_file = "it is no regular file, but a directory, a pipe, a socket or a device";
+
+// Relative to a directory that was come to.
+HostFile open_host_file(const UserPaths &paths, const UserPlacePtr &from, const std::string &path);
+// Absolute.
+HostFile open_host_file(const UserPaths &paths, const std::string &path);
+
+// None when it is missing, and when agents can have made it unusable: then `left_out` says how. Throws Failure(configuration) when it is no
+// readable directory or a link to nothing; `what` names it in messages.
+UserPlacePtr open_source_directory(const UserPaths &paths, const std::string &path, const std::string &what, std::string &left_out);
+
+// Its entries can be read; none where they cannot (errno), or it is no directory.
+UniqueFd open_to_list(const UserPlace &directory);
+
+// A file in such a directory: none when it is missing or left out, and refused as the directory is; `place` names it.
+HostFile open_document(const UserPaths &paths, const UserPlacePtr &directory, const std::string &name, const std::string &place,
+                       std::string &left_out);
+
+// Waits while the agent, run by the user on the host, holds its lock on a file (a directory called name.lock, younger than ten seconds).
+void wait_for_lock(FdRef directory, const std::string &name, int patience_milliseconds);
+
+// True for what the kernel makes up (/proc, /sys): a child of root's process sees root's things there.
+bool is_kernels(FdRef place);
 
 } // namespace pi_agent

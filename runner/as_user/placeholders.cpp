@@ -1,6 +1,6 @@
 // Placeholders in a user's project. A session's mounts lie among the host's too, and what is a mount point there cannot be removed: so one
 // that another session still uses stays, and whoever is last removes it.
-#include "runner/as_user/placeholders.hpp"
+#include "runner/as_user/git_paths.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
@@ -35,9 +35,9 @@ bool may_not(int error)
 // Never seen half written: a commondir without its text would stop git. True when it is there afterwards, whoever made it.
 bool make_file(FdRef parent, const std::string &name, std::string_view text)
 {
-    UniqueFd file = UniqueFd::adopt(openat(parent.get(), ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, 0644));
+    UniqueFd file = open_at(parent, ".", O_TMPFILE | O_WRONLY, 0644);
     const bool named = !file && (errno == EOPNOTSUPP || errno == EISDIR || errno == ENOENT);
-    if (named) file = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644));
+    if (named) file = open_at(parent, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0644);
     if (!file) return named && errno == EEXIST;
     if (fchmod(file.get(), 0644) != 0) return false;
     write_whole(file, text, "a placeholder");
@@ -121,7 +121,7 @@ void remove_placeholder(FdRef top, const std::string &path)
     struct stat opened {};
     struct stat named {};
     if (fstat(fd.get(), &opened) != 0 || fstatat(parent.get(), name.c_str(), &named, AT_SYMLINK_NOFOLLOW) != 0) return;
-    if (opened.st_dev != named.st_dev || opened.st_ino != named.st_ino) return;
+    if (!is_same_file(opened, named)) return;
     if (unlinkat(parent.get(), name.c_str(), *kind == Standin::directory ? AT_REMOVEDIR : 0) == 0) return;
     // Somebody uses it as a directory: then it is theirs.
     if (errno == ENOTEMPTY || errno == EEXIST) fchmod(fd.get(), opened.st_mode & 0777U); // best_effort

@@ -2,24 +2,19 @@
 #include "runner/as_user/project.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/decide/root_path.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/home_directories.hpp"
-#include "runner/as_user/repository.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/launch_record.hpp"
-#include "runner/wire/opened.hpp"
 
-#include <array>
 #include <fcntl.h>
 #include <linux/openat2.h>
 #include <poll.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
 
@@ -38,18 +33,10 @@ PlaceFacts place_facts(FdRef fd)
     return PlaceFacts{device, facts.stx_ino, facts.stx_mnt_id};
 }
 
-UniqueFd open_directory_without_links(const std::string &path)
-{
-    open_how how{};
-    how.flags = O_PATH | O_DIRECTORY | O_CLOEXEC;
-    how.resolve = RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS;
-    return UniqueFd::adopt(static_cast<int>(syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof how)));
-}
-
 UniqueFd reopen_cwd(FdRef claimed)
 {
     const std::string path = path_of_directory(claimed);
-    UniqueFd actual = open_directory_without_links(path);
+    UniqueFd actual = open_resolved(FdRef(AT_FDCWD), path, O_PATH | O_DIRECTORY, RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS);
     if (!actual)
         throw Failure(ExitStatus::denied, "denied: the working directory " + escape_for_display(path) + " cannot be opened by its path (" +
                                               SystemFailure(errno, "open").what() + "); was it deleted or renamed? cd to it again");
@@ -61,27 +48,6 @@ UniqueFd reopen_cwd(FdRef claimed)
         throw Failure(ExitStatus::denied, "denied: you may not enter " + escape_for_display(path));
     return actual;
 }
-
-} // namespace
-
-// First the working directory, then each root in order, then what git says of the directory.
-void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel)
-{
-    const UniqueFd cwd = reopen_cwd(claimed_cwd);
-    send_place(channel, cwd, place_facts(cwd));
-    for (const auto &granted : rules.roots) {
-        auto resolved = resolve_root(granted.spec, caller);
-        if (const auto *problem = std::get_if<RootProblem>(&resolved))
-            throw PolicyError({unusable_root(rules, problem->where, problem->text)});
-        const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
-        struct stat facts {};
-        if (fstat(root.fd.get(), &facts) != 0) throw_errno("examining a root");
-        send_place(channel, root.fd, {facts.st_dev, facts.st_ino, place_facts(root.fd).mount});
-    }
-    send_repository(channel, find_repository(cwd));
-}
-
-namespace {
 
 constexpr int handover_patience_seconds = 10;
 
@@ -121,33 +87,6 @@ bool relay(FdRef wrapper, FdRef channel)
     return false;
 }
 
-} // namespace
-
-void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel)
-{
-    ReceivedRequest received = receive_request(wrapper, in_seconds(request_patience_seconds));
-    fault_point("request-read");
-    check_stdio(received.stdio, received.request.on_terminal);
-    let_pipes_be_opened(received.stdio);
-    send_long_answer(channel, encode_request(received.request));
-    open_as_caller(caller, rules, received.cwd, channel);
-    received.cwd.reset();
-    send_home(channel, find_home_directories(caller, toolchains));
-    StartUpMemory memory;
-    for (bool listening = true;;) {
-        std::array<pollfd, 2> waits{pollfd{channel.get(), POLLIN, 0}, pollfd{listening ? wrapper.get() : -1, POLLIN, 0}};
-        if (poll(waits.data(), waits.size(), memory.patience(-1)) < 0 && errno != EINTR) throw_errno("waiting for the wrapper");
-        memory.look();
-        if (waits[0].revents != 0) {
-            if (!obey(channel, received.stdio)) return;
-            memory.wait_begins();
-        }
-        if (waits[1].revents != 0) listening = relay(wrapper, channel);
-    }
-}
-
-namespace {
-
 constexpr std::array standard_names = {"standard input", "standard output", "standard error"};
 
 bool is_harmless_device(const struct statx &facts) noexcept
@@ -183,6 +122,45 @@ const char *what_is_wrong(FdRef fd)
 
 } // namespace
 
+// First the working directory, then each root in order, then what git says of the directory.
+void open_as_caller(const Account &caller, const AccessRules &rules, FdRef claimed_cwd, FdRef channel)
+{
+    const UniqueFd cwd = reopen_cwd(claimed_cwd);
+    send_place(channel, cwd, place_facts(cwd));
+    for (const auto &granted : rules.roots) {
+        auto resolved = resolve_root(granted.spec, caller);
+        if (const auto *problem = std::get_if<RootProblem>(&resolved))
+            throw PolicyError({unusable_root(rules, problem->where, problem->text)});
+        const ResolvedRoot &root = std::get<ResolvedRoot>(resolved);
+        const struct stat facts = examine(root.fd, "examining a root");
+        send_place(channel, root.fd, {facts.st_dev, facts.st_ino, place_facts(root.fd).mount});
+    }
+    send_repository(channel, find_repository(cwd));
+}
+
+void serve_caller(const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper, FdRef channel)
+{
+    ReceivedRequest received = receive_request(wrapper, in_seconds(request_patience_seconds));
+    fault_point("request-read");
+    check_stdio(received.stdio, received.request.on_terminal);
+    let_pipes_be_opened(received.stdio);
+    send_long_answer(channel, encode_request(received.request));
+    open_as_caller(caller, rules, received.cwd, channel);
+    received.cwd.reset();
+    send_home(channel, find_home_directories(caller, toolchains));
+    StartUpMemory memory;
+    for (bool listening = true;;) {
+        std::array<pollfd, 2> waits{pollfd{channel.get(), POLLIN, 0}, pollfd{listening ? wrapper.get() : -1, POLLIN, 0}};
+        if (poll(waits.data(), waits.size(), memory.patience(-1)) < 0 && errno != EINTR) throw_errno("waiting for the wrapper");
+        memory.look();
+        if (waits[0].revents != 0) {
+            if (!obey(channel, received.stdio)) return;
+            memory.wait_begins();
+        }
+        if (waits[1].revents != 0) listening = relay(wrapper, channel);
+    }
+}
+
 void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_terminal)
 {
     if (!defence_is_on("stdio-rules")) return;
@@ -197,12 +175,7 @@ void check_stdio(const std::array<UniqueFd, 3> &stdio, const OnTerminal &on_term
 
 void let_pipes_be_opened(const std::array<UniqueFd, 3> &stdio)
 {
-    std::array<int, 2> own{};
-    if (pipe2(own.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    const UniqueFd reading = UniqueFd::adopt(own[0]);
-    const UniqueFd writing = UniqueFd::adopt(own[1]);
-    struct stat anonymous {};
-    if (fstat(reading.get(), &anonymous) != 0) throw_errno("examining a pipe");
+    const struct stat anonymous = examine(make_pipe().reading, "examining a pipe");
     for (std::size_t index = 0; index < stdio.size(); ++index) {
         struct statx facts {};
         if (!stdio[index] || statx(stdio[index].get(), "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_TYPE | STATX_MODE, &facts) != 0)

@@ -1,16 +1,9 @@
 // The user's half of `protect` and `mask`.
 #include "runner/as_user/protected_paths.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/git_paths.hpp"
-#include "runner/as_user/masked_paths.hpp"
-#include "runner/as_user/placeholders.hpp"
-#include "runner/as_user/single_names.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
@@ -19,8 +12,6 @@
 namespace pi_agent {
 
 namespace {
-
-constexpr std::size_t texts_at_most = 2 * guard_limit;
 
 struct Placeholder {
     std::string path;
@@ -116,7 +107,7 @@ private:
     void add_missing(const ShownPath &place, Standin standin)
     {
         if (standin == Standin::none || !defence_is_on("protect-missing")) return;
-        const std::vector<std::string> names = components_of(place.rest);
+        const std::vector<std::string> names = path_components(place.rest);
         std::string path = place.path;
         for (std::size_t index = 0; index < names.size(); ++index) {
             if (names[index] == "..") return; // leads nowhere as long as what is before it is missing
@@ -195,7 +186,7 @@ void require_beneath(const std::vector<std::string> &paths)
 {
     for (const auto &path : paths) {
         bool strange = path.empty() || path.front() == '/' || path.find('\0') != std::string::npos;
-        for (const auto &name : components_of(path))
+        for (const auto &name : path_components(path))
             strange = strange || name == "..";
         if (strange) throw ProtocolError("a path to protect does not lie in the project");
     }
@@ -212,14 +203,8 @@ void serve_guarded_paths(const AsUser & /*user*/, const GuardedTrees &trees, con
 {
     fault_point("finding-paths");
     const std::vector<FoundPaths> found = find_all(trees, policy);
-    for (const auto &[guarded, placeholders] : found)
-        send_long_answer(channel, Encoder()
-                                      .texts(guarded.read_only)
-                                      .texts(guarded.placeholders)
-                                      .texts(guarded.kept)
-                                      .texts(guarded.masked)
-                                      .texts(guarded.notices)
-                                      .bytes());
+    for (const auto &one : found)
+        send_long_answer(channel, encode(one.guarded));
     for (;;) {
         pollfd wait{channel.get(), POLLIN, 0};
         if (poll(&wait, 1, -1) < 0 && errno != EINTR) throw_errno("waiting for the runner");
@@ -234,14 +219,7 @@ void serve_guarded_paths(const AsUser & /*user*/, const GuardedTrees &trees, con
 
 GuardedPaths decode_guarded_paths(std::string_view bytes)
 {
-    Decoder decoder(bytes);
-    GuardedPaths paths;
-    paths.read_only = decoder.texts(texts_at_most);
-    paths.placeholders = decoder.texts(texts_at_most);
-    paths.kept = decoder.texts(texts_at_most);
-    paths.masked = decoder.texts(texts_at_most);
-    paths.notices = decoder.texts(texts_at_most);
-    decoder.end();
+    GuardedPaths paths = decode_fields<GuardedPaths>(bytes);
     for (const auto *some : {&paths.read_only, &paths.placeholders, &paths.kept, &paths.masked})
         require_beneath(*some);
     return paths;
@@ -249,9 +227,7 @@ GuardedPaths decode_guarded_paths(std::string_view bytes)
 
 std::vector<std::string> decode_paths(std::string_view bytes)
 {
-    Decoder decoder(bytes);
-    std::vector<std::string> paths = decoder.texts(texts_at_most);
-    decoder.end();
+    std::vector<std::string> paths = decode_texts(bytes, guarded_texts_limit);
     require_beneath(paths);
     return paths;
 }

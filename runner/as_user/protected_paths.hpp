@@ -1,16 +1,23 @@
 // What of a project is protected or masked, found by a child with the user's identity: root parses nothing of a repository (design rule 1).
 #pragma once
 
+#include "common/base/channel.hpp"
+#include "common/base/fields.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/as_user/shown_path.hpp"
+#include "runner/as_user/git_paths.hpp"
+#include "runner/plan/limits.hpp"
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <vector>
 
 namespace pi_agent {
+
+constexpr std::size_t guarded_texts_limit = 2 * guard_limit;
 
 // Of one tree. All paths are relative to it, canonical when they were found, and any bytes.
 struct GuardedPaths {
@@ -19,6 +26,12 @@ struct GuardedPaths {
     std::vector<std::string> kept;         // directories that must stay where they are
     std::vector<std::string> masked;
     std::vector<std::string> notices;
+
+    static void fields(auto &archive, auto &self)
+    {
+        for (auto *some : {&self.read_only, &self.placeholders, &self.kept, &self.masked, &self.notices})
+            archive.bounded(*some, guarded_texts_limit);
+    }
 };
 
 // What there is to search: the project, in it the repository and the working directory (both relative to it), and git directories of that
@@ -39,5 +52,45 @@ std::string order_for_tree(std::size_t index);
 // In the parent. Throws ProtocolError for what no such child sends: the rest of the runner may take every path for one beneath its tree.
 GuardedPaths decode_guarded_paths(std::string_view bytes);
 std::vector<std::string> decode_paths(std::string_view bytes);
+
+// --- What `projects.mask` hides in a project: found by walking it, in a child that is the user.
+
+struct MaskedPaths {
+    std::vector<std::string> paths; // relative to the top; a directory stands for all in it
+    std::vector<std::string> notices;
+};
+
+// Links are neither masked nor followed, `.git` is not entered. A directory of the user's that the user may not search is masked whole.
+// Throws Failure(limit) when the project is too large to be searched, or too much is found: never an incomplete answer.
+MaskedPaths find_masked(const GuardedTree &tree, const std::vector<PolicyPath> &patterns);
+
+// --- Protected files have one name: by another one (a hard link) a file is changed whatever is mounted over the first.
+
+// In a child that is the user. Who made the other name does not matter: a session in another repository of the root could have.
+class SingleNames {
+public:
+    explicit SingleNames(const GuardedTree &tree);
+
+    // Of the file at `path` (canonical, relative to the top), or of every file in the directory there: one with several names that the user
+    // may change is replaced by a copy with the same owner, mode (but setuid and setgid), times and attributes. Throws
+    // Failure(configuration) for one that cannot be replaced, and Failure(limit) where that is too much to look at or to replace.
+    void require(const std::string &path);
+
+    // What was replaced, for people.
+    [[nodiscard]] std::vector<std::string> notices() const;
+
+private:
+    void take_closed(const std::string &path, int error);
+    void look_into(const std::string &path, std::vector<std::string> &ahead);
+    void make_single(FdRef parent, const std::string &path, const struct stat &facts);
+    [[noreturn]] void too_much(const std::string &what) const;
+
+    const GuardedTree &tree_;
+    std::uint64_t mount_;
+    Deadline deadline_;
+    std::size_t entries_ = 0;
+    std::vector<std::string> replaced_;
+    std::vector<std::string> closed_; // somebody else's
+};
 
 } // namespace pi_agent

@@ -5,7 +5,7 @@
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/host_file.hpp"
+#include "runner/as_user/named_files.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/wire/answer.hpp"
 #include "runner/wire/sync_messages.hpp"
@@ -42,11 +42,6 @@ void send_to_writer(FdRef transfer, const SyncMessage &message, const std::vecto
         wait_for_the_end();
     }
 }
-
-struct DirectoryId {
-    dev_t device;
-    ino_t inode;
-};
 
 // A file of the listing, to be opened when the writer wants it.
 struct ListedFile {
@@ -97,7 +92,7 @@ public:
         for (;;) {
             const std::optional<Packet> packet = receive_packet(transfer_, in_seconds(sync_patience_seconds));
             if (!packet) wait_for_the_end();
-            const std::vector<std::uint64_t> numbers = decode_wanted(packet->bytes);
+            const std::vector<std::uint64_t> numbers = decode_fields<WantedNumbers>(packet->bytes).numbers;
             if (numbers.empty()) break;
             for (std::size_t start = 0; start < numbers.size(); start += packet_fd_limit)
                 send_contents({numbers.begin() + static_cast<std::ptrdiff_t>(start),
@@ -129,14 +124,13 @@ private:
     void enter(const UserPlacePtr &place, const std::string &path)
     {
         const struct stat &facts = place->facts;
-        const bool loop = std::any_of(above_.begin(), above_.end(),
-                                      [&](const DirectoryId &d) { return d.device == facts.st_dev && d.inode == facts.st_ino; });
-        if (loop) return skip(path, "a link back to a directory above it");
+        if (std::any_of(above_.begin(), above_.end(), [&](const auto *one) { return is_same_file(*one, facts); }))
+            return skip(path, "a link back to a directory above it");
         if (above_.size() >= listing_depth_limit) return skip(path, "nested too deep");
         DirectoryStream stream(open_to_list(*place));
         if (!stream) return skip(path, SystemFailure(errno, "opening").what());
         if (!path.empty() && is_listed(path)) add(EntryKind::directory, path, {});
-        above_.push_back(DirectoryId{facts.st_dev, facts.st_ino});
+        above_.push_back(&facts);
         while (const dirent *entry = stream.next()) {
             const std::string name = entry->d_name;
             visit(place, name, path.empty() ? name : path + "/" + name);
@@ -272,7 +266,7 @@ private:
     FdRef channel_;
     std::vector<UserPlacePtr> tops_; // one for each source; none where it is missing
     std::size_t source_ = 0;
-    std::vector<DirectoryId> above_;
+    std::vector<const struct stat *> above_;
     std::vector<ListedFile> files_;
     std::vector<ListedEntry> listing_;
     std::size_t pending_ = 0;

@@ -1,18 +1,16 @@
 // Reading git's own links between a repository and its data, as gitrepository-layout(5) and git-worktree(1) describe them.
-#include "runner/as_user/repository.hpp"
+#include "runner/as_user/project.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/git_settings.hpp"
+#include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 
-#include <array>
-#include <climits>
 #include <fcntl.h>
-#include <sstream>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -25,37 +23,19 @@ constexpr const char *link_prefix = "gitdir: ";
 
 struct stat stat_of(FdRef fd)
 {
-    struct stat facts {};
-    if (fstat(fd.get(), &facts) != 0) throw_errno("examining a repository");
-    return facts;
-}
-
-bool same_inode(const struct stat &one, const struct stat &other)
-{
-    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
-
-UniqueFd try_open(FdRef directory, const std::string &path, int flags)
-{
-    return UniqueFd::adopt(openat(directory.get(), path.c_str(), flags | O_CLOEXEC));
+    return examine(fd, "examining a repository");
 }
 
 // Empty where there is no such regular file, or it is longer than any that git writes.
 std::string read_small(FdRef directory, const char *name)
 {
-    const UniqueFd file = try_open(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
+    const UniqueFd file = open_at(directory, name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY);
     if (!file || !S_ISREG(stat_of(file).st_mode)) return {};
-    std::string text(git_file_limit + 1, '\0');
-    std::size_t length = 0;
-    while (length < text.size()) {
-        const ssize_t got = read(file.get(), text.data() + length, text.size() - length);
-        if (got < 0 && errno == EINTR) continue;
-        if (got <= 0) break;
-        length += static_cast<std::size_t>(got);
+    try {
+        return read_whole(file, git_file_limit, name);
+    } catch (const Failure &) {
+        return {};
     }
-    if (length > git_file_limit) return {};
-    text.resize(length);
-    return text;
 }
 
 std::string without_line_end(std::string text)
@@ -69,9 +49,7 @@ std::string without_line_end(std::string text)
 std::string joined(const std::string &from, const std::string &path)
 {
     std::vector<std::string> names;
-    std::istringstream all(path[0] == '/' ? path : from + "/" + path);
-    for (std::string name; std::getline(all, name, '/');) {
-        if (name.empty() || name == ".") continue;
+    for (const auto &name : path_components(path[0] == '/' ? path : from + "/" + path)) {
         if (name != "..")
             names.push_back(name);
         else if (!names.empty())
@@ -98,19 +76,19 @@ bool names_back(FdRef top, FdRef directory)
 {
     const std::string link = without_line_end(read_small(directory, "gitdir"));
     if (!link.empty()) { // of a worktree: its `.git` file
-        const UniqueFd told = try_open(directory, link, O_PATH | O_NOFOLLOW);
-        const UniqueFd own = try_open(top, ".git", O_PATH | O_NOFOLLOW);
-        return told && own && same_inode(stat_of(told), stat_of(own));
+        const UniqueFd told = open_at(directory, link, O_PATH | O_NOFOLLOW);
+        const UniqueFd own = open_at(top, ".git", O_PATH | O_NOFOLLOW);
+        return told && own && is_same_file(stat_of(told), stat_of(own));
     }
     const auto worktree = worktree_of_config(read_small(directory, "config"));
     if (!worktree || !is_git_directory(directory)) return false;
-    const UniqueFd told = try_open(directory, *worktree, O_PATH | O_DIRECTORY);
-    return told && same_inode(stat_of(told), stat_of(top));
+    const UniqueFd told = open_at(directory, *worktree, O_PATH | O_DIRECTORY);
+    return told && is_same_file(stat_of(told), stat_of(top));
 }
 
 GitDirectory open_git_directory(FdRef from, const std::string &path)
 {
-    GitDirectory found{try_open(from, path, O_PATH | O_DIRECTORY), 0, path, {}};
+    GitDirectory found{open_at(from, path, O_PATH | O_DIRECTORY), 0, path, {}};
     if (!found.directory)
         found.problem = "it cannot be opened (" + std::string(SystemFailure(errno, "open").what()) + ")";
     else if (joined(kernel_path(from), path) != kernel_path(found.directory) && defence_is_on("git-back-link"))
@@ -156,7 +134,7 @@ std::vector<GitDirectory> follow(FdRef top)
 
 std::optional<Repository> find_repository(FdRef cwd)
 {
-    UniqueFd current = try_open(cwd, ".", O_PATH | O_DIRECTORY);
+    UniqueFd current = open_at(cwd, ".", O_PATH | O_DIRECTORY);
     for (std::size_t level = 0; current && level < repository_levels_limit; ++level) {
         struct stat facts {};
         if (fstatat(current.get(), ".git", &facts, AT_SYMLINK_NOFOLLOW) == 0) {
@@ -165,13 +143,13 @@ std::optional<Repository> find_repository(FdRef cwd)
             if (S_ISREG(facts.st_mode)) repository.elsewhere = follow(repository.top);
             if (S_ISLNK(facts.st_mode))
                 repository.elsewhere.push_back(
-                    {try_open(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symbolic link leads to it"});
+                    {open_at(repository.top, ".git", O_PATH | O_DIRECTORY), 0, ".git", "a symbolic link leads to it"});
             for (auto &place : repository.elsewhere)
                 if (place.directory) place.mount = mount_id(place.directory);
             return repository;
         }
-        UniqueFd above = try_open(current, "..", O_PATH | O_DIRECTORY);
-        if (!above || same_inode(stat_of(above), stat_of(current))) return std::nullopt;
+        UniqueFd above = open_at(current, "..", O_PATH | O_DIRECTORY);
+        if (!above || is_same_file(stat_of(above), stat_of(current))) return std::nullopt;
         current = std::move(above);
     }
     return std::nullopt;

@@ -1,16 +1,14 @@
 // Following paths inside the shown project one component at a time.
-#include "runner/as_user/shown_path.hpp"
+#include "runner/as_user/git_paths.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
-#include "common/policy/policy_paths.hpp"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstdint>
 #include <deque>
 #include <fcntl.h>
@@ -22,14 +20,6 @@ namespace pi_agent {
 namespace {
 
 constexpr std::size_t links_at_most = 40; // as the kernel has it
-
-std::string text_of_link(FdRef link)
-{
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlinkat(link.get(), "", text.data(), text.size());
-    if (length < 0) throw_errno("reading a link in the project");
-    return std::string(text.data(), static_cast<std::size_t>(length));
-}
 
 // One walk: what is still to come, and where it stands.
 class Walk {
@@ -58,9 +48,9 @@ private:
     // Puts a path before what is still to come. False when it leads out.
     bool go(const std::string &path)
     {
-        std::vector<std::string> names = components_of(path);
+        std::vector<std::string> names = path_components(path);
         if (!path.empty() && path[0] == '/') {
-            const std::vector<std::string> top = components_of(tree_.path);
+            const std::vector<std::string> top = path_components(tree_.path);
             if (names.size() < top.size() || !std::equal(top.begin(), top.end(), names.begin())) return stop(ShownPath::Kind::outside);
             names.erase(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(top.size()));
             found_.path.clear();
@@ -91,11 +81,10 @@ private:
             found_.path = path;
             return stop(ShownPath::Kind::hidden);
         }
-        struct stat facts {};
-        if (fstat(fd.get(), &facts) != 0) throw_errno("examining a path in the project");
+        const struct stat facts = examine(fd, "examining a path in the project");
         if (S_ISLNK(facts.st_mode)) {
             found_.links.push_back(path);
-            return found_.links.size() > links_at_most ? stop(ShownPath::Kind::unclear) : go(text_of_link(fd));
+            return found_.links.size() > links_at_most ? stop(ShownPath::Kind::unclear) : go(link_target(fd, path));
         }
         found_.path = path;
         if (S_ISDIR(facts.st_mode)) return true;
@@ -116,18 +105,6 @@ bool is_own_directory(const GuardedTree &tree, const std::string &path)
     const UniqueFd directory = look_beneath(tree.top, path, O_PATH | O_DIRECTORY);
     struct stat facts {};
     return directory && fstat(directory.get(), &facts) == 0 && facts.st_uid == geteuid();
-}
-
-std::vector<std::string> components_of(const std::string &path)
-{
-    std::vector<std::string> names;
-    for (std::size_t start = 0; start < path.size();) {
-        const std::size_t slash = std::min(path.find('/', start), path.size());
-        std::string name = path.substr(start, slash - start);
-        if (!name.empty() && name != ".") names.push_back(std::move(name));
-        start = slash + 1;
-    }
-    return names;
 }
 
 ShownPath find_shown(const GuardedTree &tree, const std::string &base, const std::string &path)

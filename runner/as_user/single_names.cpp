@@ -1,5 +1,5 @@
 // Replacing files that have several names by copies that have one: by descriptor, beneath the project, following no link.
-#include "runner/as_user/single_names.hpp"
+#include "runner/as_user/protected_paths.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
@@ -7,16 +7,13 @@
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/limits.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstdio>
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
 #include <unistd.h>
@@ -30,11 +27,6 @@ constexpr std::size_t attributes_limit = 64UL * 1024;  // of a list and of a val
 constexpr int copying_attempts = 3;                    // of a file that is written meanwhile
 constexpr std::size_t paths_named = 3;
 constexpr mode_t kept_mode = 01777; // of a file that is copied: it was no copy that somebody gave the right to act as its owner
-
-bool is_same_file(const struct stat &one, const struct stat &other)
-{
-    return one.st_dev == other.st_dev && one.st_ino == other.st_ino;
-}
 
 bool is_unchanged(const struct stat &before, const struct stat &now)
 {
@@ -59,17 +51,14 @@ bool may_change(FdRef parent, const std::string &name, const struct stat &facts)
 class Copy {
 public:
     Copy(FdRef parent, const std::string &name)
-        : parent_(parent), temporary_(name.substr(0, 200) + ".new-" + random_hex(4)),
-          fd_(UniqueFd::adopt(openat(parent.get(), ".", O_TMPFILE | O_RDWR | O_CLOEXEC, 0600)))
+        : parent_(parent), temporary_(name.substr(0, 200) + ".new-" + random_hex(4)), fd_(open_at(parent, ".", O_TMPFILE | O_RDWR, 0600))
     {
         if (fd_ || (errno != EOPNOTSUPP && errno != EISDIR && errno != ENOENT)) return;
-        fd_ = UniqueFd::adopt(openat(parent.get(), temporary_.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+        fd_ = open_at(parent, temporary_, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
         is_named_ = fd_.is_open();
     }
     Copy(const Copy &) = delete;
     Copy &operator=(const Copy &) = delete;
-    Copy(Copy &&) = delete;
-    Copy &operator=(Copy &&) = delete;
     ~Copy()
     {
         if (is_named_) unlinkat(parent_.get(), temporary_.c_str(), 0); // best_effort: the failure that led here is what counts

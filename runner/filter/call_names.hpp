@@ -1,6 +1,6 @@
 // The system calls that a session may make where no systemd filters them, and how root's differ: those of @system-service (systemd.exec(5),
-// systemd-analyze(1) syscall-filter, as of 257) for 64-bit architectures, without what runner/filter/call_rules.cpp denies, or judges by
-// its arguments.
+// systemd-analyze(1) syscall-filter, as of 257) for 64-bit architectures, without what is denied, and what runner/filter/call_rules.cpp
+// judges by its arguments.
 #pragma once
 
 #include <string_view>
@@ -51,9 +51,20 @@ constexpr std::string_view withheld_from_root[] = {
     "rt_sigqueueinfo", "rt_tgsigqueueinfo", "process_madvise", "sched_setattr", "sched_setparam", "sched_setscheduler", "setxattr",
     "setxattrat",
 };
-// clang-format on
 
 // ... and what removing a session takes beside: its mounts, and paths that lead nowhere else.
 constexpr const char *root_calls[] = {"umount2", "openat2"};
+
+// What no session calls. Around other restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and file
+// handles, or out of the view.
+constexpr const char *denied_calls[] = {
+    "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv", "process_vm_writev", "kcmp",
+    "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at", "bpf",
+    "perf_event_open", "mount", "umount2", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+    "pivot_root", "chroot", "unshare", "setns", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load",
+    "quotactl", "quotactl_fd", "swapon", "swapoff", "reboot", "acct", "settimeofday", "clock_settime", "clock_adjtime",
+    "adjtimex",
+};
+// clang-format on
 
 } // namespace pi_agent

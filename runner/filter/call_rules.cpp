@@ -1,6 +1,8 @@
 // System calls that the agent never makes, and those that it makes with certain arguments only.
 #include "runner/filter/call_rules.hpp"
 
+#include "runner/filter/call_names.hpp"
+
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
@@ -14,55 +16,6 @@
 namespace pi_agent {
 
 namespace {
-
-// Around other restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and file handles, or out of the
-// view.
-constexpr std::array denied = {
-    "io_uring_setup",
-    "io_uring_enter",
-    "io_uring_register",
-    "userfaultfd",
-    "process_vm_readv",
-    "process_vm_writev",
-    "kcmp",
-    "pidfd_getfd",
-    "ptrace",
-    "add_key",
-    "request_key",
-    "keyctl",
-    "name_to_handle_at",
-    "open_by_handle_at",
-    "bpf",
-    "perf_event_open",
-    "mount",
-    "umount2",
-    "open_tree",
-    "move_mount",
-    "fsopen",
-    "fsconfig",
-    "fsmount",
-    "fspick",
-    "mount_setattr",
-    "pivot_root",
-    "chroot",
-    "unshare",
-    "setns",
-    "init_module",
-    "finit_module",
-    "delete_module",
-    "kexec_load",
-    "kexec_file_load",
-    "quotactl",
-    "quotactl_fd",
-    "swapon",
-    "swapoff",
-    "reboot",
-    "acct",
-    "settimeofday",
-    "clock_settime",
-    "clock_adjtime",
-    "adjtimex",
-};
 
 struct ModeCall {
     const char *name;
@@ -85,44 +38,8 @@ ArgumentTest has_bits(unsigned index, std::uint64_t bits)
     return {index, bits, bits};
 }
 
-void add_mode_bits(std::vector<CallDenial> &denials)
-{
-    for (const auto &call : mode_calls)
-        for (const auto bit : privilege_bits)
-            denials.push_back({call.name, {has_bits(call.argument, bit)}, EPERM});
-    for (const auto &call : opening_calls)
-        for (const auto bit : privilege_bits)
-            for (const int flag : {O_CREAT, O_TMPFILE & ~O_DIRECTORY})
-                denials.push_back(
-                    {call.name, {has_bits(call.argument - 1, static_cast<std::uint64_t>(flag)), has_bits(call.argument, bit)}, EPERM});
-}
-
 constexpr std::array<std::uint64_t, 7> namespaces = {CLONE_NEWNS,   CLONE_NEWCGROUP, CLONE_NEWUTS, CLONE_NEWIPC,
                                                      CLONE_NEWUSER, CLONE_NEWPID,    CLONE_NEWNET};
-
-// The unit's RestrictNamespaces= does that too, but systemd writes "none at all" down as an empty value, which it reads as "any" again: a
-// reload between a unit's start and its first process takes it away (seen with systemd 252).
-void add_namespaces(std::vector<CallDenial> &denials)
-{
-    for (const auto kind : namespaces)
-        denials.push_back({"clone", {has_bits(0, kind)}, EPERM});
-}
-
-// Typing into a terminal (CVE-2017-5226); the upper half of the argument is ignored by the kernel, so it is masked away.
-void add_terminal_injection(std::vector<CallDenial> &denials)
-{
-    for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX}})
-        denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
-}
-
-// Who holds a lease on a file is asked before anybody opens it otherwise, and may keep them waiting (fcntl(2): 45 s): the user, whose files
-// those of the project are, and every program of theirs. A delegation (Linux 6.19) is one that directories have as well.
-void add_leases(std::vector<CallDenial> &denials)
-{
-    constexpr std::uint64_t set_delegation = 1040; // F_SETDELEG, newer than our headers
-    for (const std::uint64_t command : {std::uint64_t{F_SETLEASE}, set_delegation})
-        denials.push_back({"fcntl", {{1, low_half, command}}, EPERM});
-}
 
 // No namespace; and sockets of root's too, whose account database may be asked anywhere (nsswitch.conf(5)).
 std::vector<CallAllowance> shared_allowances()
@@ -147,13 +64,29 @@ const std::vector<CallDenial> &unknown_calls()
 std::vector<CallDenial> call_denials()
 {
     std::vector<CallDenial> denials;
-    for (const char *name : denied)
+    for (const char *name : denied_calls)
         denials.push_back({name, {}, EPERM});
     denials.insert(denials.end(), unknown_calls().begin(), unknown_calls().end());
-    add_mode_bits(denials);
-    add_namespaces(denials);
-    add_terminal_injection(denials);
-    add_leases(denials);
+    for (const auto &call : mode_calls)
+        for (const auto bit : privilege_bits)
+            denials.push_back({call.name, {has_bits(call.argument, bit)}, EPERM});
+    for (const auto &call : opening_calls)
+        for (const auto bit : privilege_bits)
+            for (const int flag : {O_CREAT, O_TMPFILE & ~O_DIRECTORY})
+                denials.push_back(
+                    {call.name, {has_bits(call.argument - 1, static_cast<std::uint64_t>(flag)), has_bits(call.argument, bit)}, EPERM});
+    // The unit's RestrictNamespaces= does that too, but systemd writes "none at all" down as an empty value, which it reads as "any" again:
+    // a reload between a unit's start and its first process takes it away (seen with systemd 252).
+    for (const auto kind : namespaces)
+        denials.push_back({"clone", {has_bits(0, kind)}, EPERM});
+    // Typing into a terminal (CVE-2017-5226); the upper half of the argument is ignored by the kernel, so it is masked away.
+    for (const std::uint64_t request : {std::uint64_t{TIOCSTI}, std::uint64_t{TIOCLINUX}})
+        denials.push_back({"ioctl", {{1, low_half, request}}, EPERM});
+    // Who holds a lease on a file is asked before anybody opens it otherwise, and may keep them waiting (fcntl(2): 45 s): the user, whose
+    // files those of the project are, and every program of theirs. A delegation (Linux 6.19) is one that directories have as well.
+    constexpr std::uint64_t set_delegation = 1040; // F_SETDELEG, newer than our headers
+    for (const std::uint64_t command : {std::uint64_t{F_SETLEASE}, set_delegation})
+        denials.push_back({"fcntl", {{1, low_half, command}}, EPERM});
     return denials;
 }
 

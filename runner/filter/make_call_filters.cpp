@@ -30,13 +30,6 @@ void check(int result, const char *what)
     if (result < 0) throw std::runtime_error(std::string(what) + ": " + std::strerror(-result));
 }
 
-// A call that this architecture or libseccomp does not know: a list lets none of those through.
-bool is_known(const char *name, int &number)
-{
-    number = seccomp_syscall_resolve_name(name);
-    return number != __NR_SCMP_ERROR;
-}
-
 // The library's macros for this are C only.
 scmp_arg_cmp comparison_of(const ArgumentTest &test)
 {
@@ -46,8 +39,8 @@ scmp_arg_cmp comparison_of(const ArgumentTest &test)
 
 void add(const Filter &filter, std::uint32_t action, const char *name, const std::vector<ArgumentTest> &tests)
 {
-    int number = 0;
-    if (!is_known(name, number)) return;
+    const int number = seccomp_syscall_resolve_name(name);
+    if (number == __NR_SCMP_ERROR) return; // this architecture or libseccomp does not know it
     std::vector<scmp_arg_cmp> comparisons;
     for (const auto &test : tests)
         comparisons.push_back(comparison_of(test));
@@ -71,8 +64,8 @@ Filter make_filter(std::uint32_t otherwise)
 
 void allow(const Filter &filter, const char *name)
 {
-    int number = 0;
-    if (is_known(name, number) && number >= 0) check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
+    const int number = seccomp_syscall_resolve_name(name); // negative: unknown here, and a list lets none of those through
+    if (number >= 0) check(seccomp_rule_add(filter.get(), SCMP_ACT_ALLOW, number, 0), name);
 }
 
 void allow(const Filter &filter, const std::vector<CallAllowance> &allowances)

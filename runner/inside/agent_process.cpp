@@ -4,9 +4,9 @@
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/base/request.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 
-#include <algorithm>
 #include <array>
 #include <csignal>
 #include <fcntl.h>
@@ -24,33 +24,6 @@ namespace pi_agent {
 namespace {
 
 constexpr int report_fd = 3;
-
-// The descriptors of the child that becomes the agent: stdio, the report to its parent, nothing else. What is not passed on is closed
-// here and not by execve(2): a user's file may never answer, and while execve waits for it, whoever looks the process up in /proc waits
-// as well. systemd 257 does when it stops the unit, and stood still (seen on Linux 6.18). `report` says at each time where the report is.
-void take_descriptors(const std::array<UniqueFd, 3> &stdio, int &report)
-{
-    // First above the standard ones: one of the three could itself be 0, 1 or 2.
-    std::array<int, 3> copies{};
-    for (std::size_t index = 0; index < 3; ++index) {
-        copies[index] = fcntl(stdio[index].get(), F_DUPFD_CLOEXEC, 3);
-        if (copies[index] < 0) throw_errno("copying a standard descriptor");
-    }
-    for (int fd = 0; fd < 3; ++fd)
-        if (dup2(copies[static_cast<std::size_t>(fd)], fd) < 0) throw_errno("placing a standard descriptor");
-    if (report != report_fd && dup3(report, report_fd, O_CLOEXEC) < 0) throw_errno("placing the report's descriptor");
-    report = report_fd;
-    if (close_range(report_fd + 1, ~0U, 0) != 0) throw_errno("closing descriptors");
-}
-
-void restore_signals()
-{
-    for (int number = 1; number < NSIG; ++number)
-        signal(number, SIG_DFL); // best_effort: some numbers cannot be set, and need not be
-    sigset_t none;
-    sigemptyset(&none);
-    if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) throw_errno("unblocking signals");
-}
 
 ExecEnded decode_status(int status)
 {
@@ -141,20 +114,15 @@ void obey(const WrapperMessage &message, pid_t agent, Foreground &foreground)
 // What it throws may hold any bytes of a name: the runner escapes what it is told (runner/root/confined/supervise.cpp).
 void enter_working_directory(const LaunchRecord &record)
 {
-    UniqueFd current = UniqueFd::adopt(open(record.project.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-    if (!current) throw_errno("opening the project " + record.project);
+    UniqueFd current = open_or_throw("opening the project " + record.project, record.project, O_PATH | O_DIRECTORY | O_NOFOLLOW);
     // Step by step: the unit's RestrictSUIDSGID= answers ENOSYS to openat2(2), which could do it in one call.
-    std::size_t start = 0;
-    while (start < record.below.size()) {
-        const std::size_t slash = std::min(record.below.find('/', start), record.below.size());
-        const std::string name = record.below.substr(start, slash - start);
+    for (const auto part : split(record.below, '/')) {
+        const std::string name(part);
         if (name == "..") throw ProtocolError("the working directory has .. in it");
-        current = UniqueFd::adopt(openat(current.get(), name.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
-        if (!current) throw_errno("opening the working directory " + record.below + " in " + record.project);
-        start = slash + 1;
+        current = open_or_throw("opening the working directory " + record.below + " in " + record.project, current, name,
+                                O_PATH | O_DIRECTORY | O_NOFOLLOW);
     }
-    struct stat facts {};
-    if (fstat(current.get(), &facts) != 0) throw_errno("examining the working directory");
+    const struct stat facts = examine(current, "examining the working directory");
     if (facts.st_ino != record.cwd_inode && defence_is_on("cwd-inode"))
         throw Failure(ExitStatus::denied,
                       "denied: the working directory was exchanged while the session was being prepared; cd to it again");
@@ -185,26 +153,22 @@ pid_t start_agent(const ReceivedLaunch &launch)
 {
     const std::vector<char *> arguments = exec_pointers(launch.record.arguments);
     const std::vector<char *> environment = exec_pointers(launch.record.environment);
-    std::array<int, 2> report{};
-    if (pipe2(report.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    UniqueFd from_child = UniqueFd::adopt(report[0]);
-    UniqueFd to_parent = UniqueFd::adopt(report[1]);
+    auto [from_child, to_parent] = make_pipe();
     const pid_t agent = fork();
     if (agent < 0) throw_errno("starting the agent");
     if (agent == 0) {
-        int problem = 0;
-        int report_now = to_parent.get();
-        try {
-            if (setpgid(0, 0) != 0) throw_errno("making the agent's process group");
-            restore_signals();
-            take_descriptors(launch.stdio, report_now);
+        // Stdio, the report to its parent, and no other descriptor. What is not passed on is closed here and not by execve(2): a user's
+        // file may never answer, and while execve waits for it, whoever looks the process up in /proc waits as well. systemd 257 does when
+        // it stops the unit, and stood still (seen on Linux 6.18).
+        const bool is_ready = setpgid(0, 0) == 0 && restore_signals() &&
+                              place_descriptors({launch.stdio[0].get(), launch.stdio[1].get(), launch.stdio[2].get(), to_parent.get()}) &&
+                              fcntl(report_fd, F_SETFD, FD_CLOEXEC) == 0 && close_range(report_fd + 1, ~0U, 0) == 0;
+        if (is_ready) {
             umask(launch.record.umask);
             execve(launch.record.binary.c_str(), arguments.data(), environment.data());
-            problem = errno;
-        } catch (const SystemFailure &failure) {
-            problem = failure.error_number();
         }
-        if (write(report_now, &problem, sizeof problem) != sizeof problem) _exit(126);
+        const int problem = errno;
+        if (write(is_ready ? report_fd : to_parent.get(), &problem, sizeof problem) != sizeof problem) _exit(126);
         _exit(127);
     }
     to_parent.reset();
@@ -260,9 +224,7 @@ void end_like(const ExecEnded &ended)
     const rlimit none{0, 0};
     setrlimit(RLIMIT_CORE, &none);
     signal(ended.value, SIG_DFL);
-    sigset_t none_blocked;
-    sigemptyset(&none_blocked);
-    sigprocmask(SIG_SETMASK, &none_blocked, nullptr);
+    unblock_signals();
     kill(getpid(), ended.value);
     _exit(128 + ended.value); // a signal that does not end a process, or the first process of a PID namespace
 }

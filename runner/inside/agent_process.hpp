@@ -3,7 +3,6 @@
 
 #include "runner/wire/launch_record.hpp"
 
-#include <functional>
 #include <sys/types.h>
 
 namespace pi_agent {

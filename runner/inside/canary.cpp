@@ -230,12 +230,6 @@ void look_at_calls(Findings &findings)
     }
 }
 
-// A session goes without where this host has none (runner/inside/landlock.hpp): no fault, but to be known.
-void look_at_landlock(Findings &findings)
-{
-    findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
-}
-
 // What is made in the project is the user's.
 void look_at_modes(Findings &findings, const CanaryPlan &plan)
 {
@@ -258,7 +252,8 @@ std::vector<CanaryFinding> look_around(const CanaryPlan &plan)
     look_at_identity(findings);
     look_at_namespaces(findings, plan);
     if (plan.confined) look_at_calls(findings);
-    if (plan.confined) look_at_landlock(findings);
+    // A session goes without where this host has none (runner/inside/landlock.hpp): no fault, but to be known.
+    if (plan.confined) findings.push_back({"Landlock", landlock_is_there, landlock_here(), true});
     look_at_modes(findings, plan);
     return findings;
 }

@@ -18,4 +18,22 @@ struct CanaryFinding {
 // Leaves nothing behind.
 std::vector<CanaryFinding> look_around(const CanaryPlan &plan);
 
+// --- What a process may do with paths, for `pi-agentctl why`.
+
+struct PathAccess {
+    bool exists = false; // a link that leads nowhere does
+    bool read = false;
+    bool write = false;
+    bool execute = false;      // of a directory: may be entered
+    bool read_only = false;    // the file system, or the mount, that holds it or what is nearest to it
+    std::string mount;         // where that is mounted
+    std::string leads_to = {}; // of a path through symbolic links that ends where nothing is: there
+};
+
+PathAccess look_at_path(const std::string &path);
+
+// One line of JSON. Throws Failure(unavailable) for what is none.
+std::string encode(const std::vector<PathAccess> &answers);
+std::vector<PathAccess> decode_path_access(const std::string &line);
+
 } // namespace pi_agent

@@ -2,7 +2,6 @@
 #include "runner/inside/landlock.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/seams/seams.hpp"
 
 #include <cerrno>
@@ -61,8 +60,7 @@ std::uint64_t rights_of(long version)
 
 void allow_view(FdRef ruleset, const std::array<UniqueFd, 3> &stdio, std::uint64_t all_rights)
 {
-    const UniqueFd root = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!root) throw_errno("opening /");
+    const UniqueFd root = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
     allow_beneath(ruleset, root, all_rights);
     for (const auto &fd : stdio) {
         struct stat facts {};

@@ -1,5 +1,5 @@
 // access(2), statvfs(3) and statx(2), and their answers as JSON.
-#include "runner/inside/path_access.hpp"
+#include "runner/inside/canary.hpp"
 
 #include "common/base/error.hpp"
 
@@ -76,29 +76,17 @@ PathAccess look_at_path(const std::string &path)
     return found;
 }
 
+NLOHMANN_DEFINE_TYPE_NON_INTRUSIVE(PathAccess, exists, read, write, execute, read_only, mount, leads_to)
+
 std::string encode(const std::vector<PathAccess> &answers)
 {
-    auto list = nlohmann::json::array();
-    for (const auto &answer : answers)
-        list.push_back({{"exists", answer.exists},
-                        {"read", answer.read},
-                        {"write", answer.write},
-                        {"execute", answer.execute},
-                        {"read_only", answer.read_only},
-                        {"mount", answer.mount},
-                        {"leads_to", answer.leads_to}});
-    return nlohmann::json{{"paths", list}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    return nlohmann::json{{"paths", answers}}.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 std::vector<PathAccess> decode_path_access(const std::string &line)
 {
     try {
-        std::vector<PathAccess> answers;
-        const auto json = nlohmann::json::parse(line);
-        for (const auto &answer : json.at("paths"))
-            answers.push_back({answer.at("exists"), answer.at("read"), answer.at("write"), answer.at("execute"), answer.at("read_only"),
-                               answer.at("mount"), answer.at("leads_to")});
-        return answers;
+        return nlohmann::json::parse(line).at("paths").get<std::vector<PathAccess>>();
     } catch (const nlohmann::json::exception &) { // it came through processes of the user's and the agent's
         throw Failure(ExitStatus::unavailable, "the session's answer cannot be understood");
     }

@@ -1,7 +1,5 @@
 // Two accounts of one end, compared.
-#include "runner/plan/agent_end.hpp"
-
-#include "common/base/error.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <csignal>
 
@@ -9,18 +7,17 @@ namespace pi_agent {
 
 AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said, bool killed)
 {
+    const bool is_signal = said && said->by_signal && said->value > 0 && said->value < NSIG;
     // systemd has forgotten the process, or never saw it end (seen on 257): the unit is over, and how is no secret worth lying about.
     if (seen.code == 0) {
         // Nor does it see the end of what it kills itself, all at once, when it is told to or the time is over (seen on 257): the signal is
         // KillSignal=.
         if (!said && (killed || seen.result == "timeout" || seen.result == "oom-kill")) return AgentEnded{true, SIGKILL};
         if (!said) throw Failure(ExitStatus::system_failure, "nothing outside saw how the session ended, nor did what ran in it tell");
-        const bool is_signal = said->by_signal && said->value > 0 && said->value < NSIG;
         return is_signal ? AgentEnded{true, said->value} : AgentEnded{false, said->value & 0xFF};
     }
     if (seen.code != CLD_EXITED) return AgentEnded{true, seen.status};
-    const bool by_signal = said && said->by_signal && said->value > 0 && said->value < NSIG && seen.status == 128 + said->value;
-    return by_signal ? AgentEnded{true, said->value} : AgentEnded{false, seen.status};
+    return is_signal && seen.status == 128 + said->value ? AgentEnded{true, said->value} : AgentEnded{false, seen.status};
 }
 
 SandboxResult without_own_kill(SandboxResult seen)

@@ -3,9 +3,6 @@
 
 #include "common/policy/policy.hpp"
 
-#include <string>
-#include <vector>
-
 namespace pi_agent {
 
 // From the plan of this session.

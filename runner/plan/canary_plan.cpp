@@ -4,8 +4,6 @@
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 
-#include <string_view>
-
 namespace pi_agent {
 
 namespace {

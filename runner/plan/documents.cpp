@@ -209,7 +209,7 @@ std::vector<std::string> paths_that_leave(const json &settings)
             std::string path = source->get<std::string>();
             if (!path.empty() && (path[0] == '-' || path[0] == '+' || path[0] == '!'))
                 path.erase(0, 1); // patterns that switch one on or off
-            const bool leaves = path.substr(0, 1) == "/" || path.substr(0, 1) == "~" || path.substr(0, 3) == "../" || path == ".." ||
+            const bool leaves = path.starts_with('/') || path.starts_with('~') || path.starts_with("../") || path == ".." ||
                                 path.find("/../") != std::string::npos;
             if (leaves) found.push_back(std::string(key) + ": " + path);
         }
@@ -217,41 +217,17 @@ std::vector<std::string> paths_that_leave(const json &settings)
     return found;
 }
 
-namespace {
-
-SyncAction decide_mirror(bool known, HostState host, InsideState inside) noexcept
-{
-    if (host == HostState::absent) return known ? SyncAction::remove : SyncAction::leave;
-    const bool is_right = known && host == HostState::unchanged && inside == InsideState::as_synced;
-    return is_right ? SyncAction::leave : SyncAction::copy;
-}
-
-SyncAction decide_seed(bool known, HostState host, InsideState inside) noexcept
-{
-    if (host == HostState::absent) {
-        if (!known) return SyncAction::leave;
-        return inside == InsideState::other ? SyncAction::forget : SyncAction::remove;
-    }
-    if (inside == InsideState::absent) return SyncAction::copy;
-    if (!known) return SyncAction::adopt;
-    return host == HostState::changed ? SyncAction::copy : SyncAction::leave;
-}
-
-} // namespace
-
 SyncAction decide_file(FileClass file_class, bool known, HostState host, InsideState inside) noexcept
 {
-    switch (file_class) {
-    case FileClass::mirror:
-        return decide_mirror(known, host, inside);
-    case FileClass::seed:
-        return decide_seed(known, host, inside);
-    case FileClass::agent:
-        return known ? SyncAction::forget : SyncAction::leave;
-    case FileClass::never:
-        return known ? SyncAction::remove : SyncAction::leave;
-    }
-    return SyncAction::leave;
+    if (!known && (host == HostState::absent || !is_copied(file_class))) return SyncAction::leave;
+    if (file_class == FileClass::agent) return SyncAction::forget;
+    if (file_class == FileClass::never) return SyncAction::remove;
+    const bool mirrors = file_class == FileClass::mirror;
+    if (host == HostState::absent) return !mirrors && inside == InsideState::other ? SyncAction::forget : SyncAction::remove;
+    if (mirrors && known && host == HostState::unchanged && inside == InsideState::as_synced) return SyncAction::leave;
+    if (mirrors || inside == InsideState::absent) return SyncAction::copy;
+    if (!known) return SyncAction::adopt;
+    return host == HostState::changed ? SyncAction::copy : SyncAction::leave;
 }
 
 } // namespace pi_agent

@@ -21,6 +21,7 @@ struct DocumentVersions {
     std::optional<nlohmann::json> base_host;
     std::optional<nlohmann::json> base_chosen;  // what was chosen of both, before the managed values
     std::optional<nlohmann::json> base_written; // what the last sync left inside
+    void forget_base() { base_host = base_chosen = base_written = std::nullopt; }
 };
 
 // settings.json and, where they are managed, models.json, keybindings.json and mcp.json, before their managed values: what was changed only

@@ -1,46 +1,160 @@
-// The command lines of the container engines.
+// The command lines of the container engines, and bubblewrap's.
 #include "runner/plan/engine_commands.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 
+#include <algorithm>
+
 namespace pi_agent {
 
-void EngineOptions::add_if(const char *defence, const std::string &option, const std::string &other)
-{
-    const bool has_it = is_on(defence);
-    if (has_it || !other.empty()) list_.push_back(has_it ? option : other);
-}
+namespace {
 
-void EngineOptions::add_account(const SandboxPlan &plan)
+constexpr const char *shared_memory_bytes = "1073741824"; // it counts against the session's memory, too
+
+// Places of the root tree that only a session's own mounts fill: tmpfs that stay empty but for these, and read-only.
+constexpr const char *filled_homes[] = {"/home", "/root", "/run/user"};
+
+// bwrap runs as root without a user namespace, so that what it mounts keeps the host's ids; these are what setpriv needs to become the
+// agent and to give all of them up.
+constexpr const char *capabilities_of_setpriv[] = {"CAP_SETUID", "CAP_SETGID", "CAP_SETPCAP"};
+
+class Options {
+public:
+    // Of "docker", "podman" or "bwrap": its name begins those of its defences.
+    explicit Options(std::string program) : program_(std::move(program)) {}
+
+    void add(const std::vector<std::string> &more) { list_.insert(list_.end(), more.begin(), more.end()); }
+    // `other` where a test takes the defence out.
+    void add_if(const char *defence, const std::vector<std::string> &more, const std::vector<std::string> &other = {})
+    {
+        add(is_on(defence) ? more : other);
+    }
+    // Whether a test did not take the program's defence of this name out.
+    [[nodiscard]] bool is_on(const char *defence) const { return defence_is_on((program_ + ":" + defence).c_str()); }
+    [[nodiscard]] const std::string &program() const noexcept { return program_; }
+    [[nodiscard]] std::vector<std::string> take() { return std::move(list_); }
+
+private:
+    std::string program_;
+    std::vector<std::string> list_;
+};
+
+std::vector<std::string> groups_of(const SandboxPlan &plan)
 {
-    list_.push_back("--user=" + std::to_string(plan.agent.value()) + ":" + std::to_string(plan.agent_group.value()));
+    std::vector<std::string> numbers;
     for (const gid_t group : plan.account_groups)
-        list_.push_back("--group-add=" + std::to_string(group));
+        numbers.push_back(std::to_string(group));
     for (const Gid group : plan.groups)
-        list_.push_back("--group-add=" + std::to_string(group.value()));
+        numbers.push_back(std::to_string(group.value()));
+    return numbers;
 }
 
-void EngineOptions::add_bind(const std::string &source, const std::string &target, bool read_only)
+// `path`, which in a list of options must have neither comma nor quote. Preflight refuses such a path.
+const std::string &safe(const std::string &path, const Options &options)
 {
-    const bool is_read_only = read_only && is_on("read-only");
-    list_.push_back("--mount=type=bind,src=" + safe(source) + ",dst=" + safe(target) + ",ro=" + (is_read_only ? "true" : "false") +
-                    ",bind-propagation=rprivate");
-}
-
-bool EngineOptions::is_on(const char *defence) const
-{
-    return defence_is_on((engine_ + ":" + defence).c_str());
-}
-
-const std::string &EngineOptions::safe(const std::string &path) const
-{
-    if (!is_property_safe(path)) throw Failure(ExitStatus::internal, engine_ + " would be told of " + escape_for_display(path));
+    if (!is_property_safe(path)) throw Failure(ExitStatus::internal, options.program() + " would be told of " + escape_for_display(path));
     return path;
 }
+
+// A mount that gets none of the host's later ones.
+void add_mount(const Bind &one, Options &options)
+{
+    const bool is_read_only = one.read_only && options.is_on("read-only");
+    options.add({"--mount=type=bind,src=" + safe(one.source, options) + ",dst=" + safe(one.target, options) +
+                 ",ro=" + (is_read_only ? "true" : "false") + ",bind-propagation=rprivate"});
+}
+
+void add_mounts(const std::vector<Bind> &binds, Options &options)
+{
+    for (const Bind &one : binds) {
+        add_mount(one, options);
+        // Else docker shows the host's, and podman that or the one of the unit.
+        if (one.target == "/sys") add_mount({one.source + "/fs/cgroup", "/sys/fs/cgroup", true}, options);
+    }
+}
+
+void add_empty_homes(const std::string &more, Options &options)
+{
+    for (const char *home : filled_homes)
+        options.add(
+            {std::string("--mount=type=tmpfs,dst=") + home + (options.is_on("read-only") ? ",ro=true" : "") + ",tmpfs-mode=0755" + more});
+}
+
+// What both engines take alike.
+void add_container(const SandboxPlan &plan, const std::string &host_name, Options &options)
+{
+    options.add({"--log-driver=none", "--sig-proxy=false", "--attach=stderr", "--workdir=/",
+                 "--oom-score-adj=" + std::to_string(agent_oom_score), host_name_argument(options.program(), host_name)});
+    options.add_if("no-capabilities", {"--cap-drop=ALL"}, {"--cap-add=ALL"});
+    options.add_if("no-new-privileges", {"--security-opt=no-new-privileges"});
+    options.add({"--security-opt=seccomp=unconfined"}); // pi-agent-exec installs the list that all methods have, and its own
+    options.add_if("own-ipc", {"--ipc=private"}, {"--ipc=host"});
+    options.add_if("read-only", {"--read-only"});
+    options.add({"--user=" + std::to_string(plan.agent.value()) + ":" + std::to_string(plan.agent_group.value())});
+    for (const auto &group : groups_of(plan))
+        options.add({"--group-add=" + group});
+}
+
+// docker sorts them: what lies in another's place comes after it. What it would mount by itself at one of these places it leaves out.
+void add_docker_view(const SandboxPlan &plan, const DockerContainer &container, Options &options)
+{
+    add_empty_homes("", options);
+    // docker's own would be writable. With one that is named, what else it mounts there is left out; the session's terminals come onto
+    // /dev/pts late.
+    options.add({std::string("--tmpfs=/dev:") + (options.is_on("read-only") ? "ro" : "rw") + ",dev,nosuid,noexec,mode=0755"});
+    options.add({"--mount=type=tmpfs,dst=/dev/pts,ro=true,tmpfs-mode=0755",
+                 std::string("--mount=type=tmpfs,dst=/dev/shm,tmpfs-mode=1777,tmpfs-size=") + shared_memory_bytes});
+    for (const Bind &one : container.tree)
+        add_mount(one, options);
+    add_mounts(plan.binds, options);
+}
+
+// podman sorts them: what lies in another's place comes after it. What it would mount by itself at one of these places it leaves out.
+void add_podman_view(const SandboxPlan &plan, Options &options)
+{
+    add_empty_homes(",notmpcopyup", options);
+    // podman 4.3 would leave it writable. With one that is named, what else it mounts there is left out; the session's own terminals come
+    // onto /dev/pts late.
+    options.add(
+        {std::string("--mount=type=tmpfs,dst=/dev") + (options.is_on("read-only") ? ",ro=true" : "") + ",dev,nosuid,tmpfs-mode=0755"});
+    options.add({"--mount=type=devpts,dst=/dev/pts",
+                 std::string("--mount=type=tmpfs,dst=/dev/shm,tmpfs-mode=1777,notmpcopyup,tmpfs-size=") + shared_memory_bytes});
+    add_mounts(plan.binds, options);
+}
+
+void add_bwrap_bind(const Bind &bind, Options &options)
+{
+    // bwrap makes missing directories 0700; the agent has to pass them.
+    for (std::size_t slash = bind.target.find('/', 1); slash != std::string::npos; slash = bind.target.find('/', slash + 1))
+        options.add({"--perms", "0755", "--dir", bind.target.substr(0, slash)});
+    options.add({bind.read_only ? "--ro-bind" : "--bind", bind.source, bind.target});
+}
+
+// Mount by mount, in the order in which bubblewrap makes it.
+void add_bwrap_view(const SandboxPlan &plan, Options &options)
+{
+    options.add({"--bind", plan.root_directory, "/", "--proc", "/proc", "--dev", "/dev"});
+    options.add({"--perms", "1777", "--size", shared_memory_bytes, "--tmpfs", "/dev/shm"});
+    std::vector<Bind> binds = plan.binds;
+    // What lies in another's place comes after it.
+    const auto depth = [](const Bind &bind) { return std::count(bind.target.begin(), bind.target.end(), '/'); };
+    std::stable_sort(binds.begin(), binds.end(), [&](const Bind &one, const Bind &other) { return depth(one) < depth(other); });
+    const auto is_run = [](const Bind &bind) { return bind.target == "/run"; };
+    for (const auto &bind : binds)
+        if (is_run(bind)) add_bwrap_bind(bind, options); // it holds the place of /run/user
+    for (const char *home : filled_homes)
+        options.add({"--perms", "0755", "--tmpfs", home});
+    for (const auto &bind : binds)
+        if (!is_run(bind)) add_bwrap_bind(bind, options);
+    for (const char *home : filled_homes)
+        options.add_if("read-only", {"--remount-ro", home});
+    options.add_if("read-only", {"--remount-ro", "/dev", "--remount-ro", "/"});
+}
+
+} // namespace
 
 std::string host_name_argument(const std::string &engine, const std::string &name)
 {
@@ -51,51 +165,6 @@ std::string host_name_argument(const std::string &engine, const std::string &nam
     return "--hostname=" + name;
 }
 
-namespace {
-
-// What the daemon's settings could choose otherwise is said here.
-void add_engine(const SandboxPlan &plan, const DockerContainer &container, EngineOptions &options)
-{
-    options.add({"docker", std::string("--host=unix://") + docker_socket, std::string("--config=") + docker_directory});
-    options.add({"run", "--rm", "--pull=never", "--name=" + container_name(plan.session_id), "--runtime=runc", "--init=false",
-                 "--log-driver=none", "--sig-proxy=false", "--attach=stderr", "--no-healthcheck"});
-    // In the unit: its limits and its end are the container's.
-    options.add({"--cgroup-parent=" + container.control_group});
-}
-
-void add_confinement(const SandboxPlan &plan, EngineOptions &options)
-{
-    options.add_if("no-capabilities", "--cap-drop=ALL", "--cap-add=ALL");
-    options.add_if("no-new-privileges", "--security-opt=no-new-privileges");
-    options.add({"--security-opt=seccomp=unconfined"}); // pi-agent-exec installs the list that all methods have, and its own
-    options.add_if("own-ipc", "--ipc=private", "--ipc=host");
-    options.add_if("read-only", "--read-only");
-    options.add({"--userns=host"}); // the mounts are id-mapped already
-    const bool has_none = plan.network.mode == NetworkMode::none && options.is_on("own-network");
-    options.add({has_none ? "--network=none" : "--network=host"}); // filters are at the unit's control group
-}
-
-// docker sorts them: what lies in another's place comes after it. What it would mount by itself at one of these places it leaves out.
-void add_view(const SandboxPlan &plan, const DockerContainer &container, EngineOptions &options)
-{
-    for (const char *home : engine_homes)
-        options.add({std::string("--mount=type=tmpfs,dst=") + home + (options.is_on("read-only") ? ",ro=true" : "") + ",tmpfs-mode=0755"});
-    // docker's own would be writable. With one that is named, what else it mounts there is left out; the session's terminals come onto
-    // /dev/pts late.
-    options.add({std::string("--tmpfs=/dev:") + (options.is_on("read-only") ? "ro" : "rw") + ",dev,nosuid,noexec,mode=0755"});
-    options.add({"--mount=type=tmpfs,dst=/dev/pts,ro=true,tmpfs-mode=0755",
-                 std::string("--mount=type=tmpfs,dst=/dev/shm,tmpfs-mode=1777,tmpfs-size=") + shared_memory_bytes});
-    for (const Bind &one : container.tree)
-        options.add_bind(one.source, one.target, one.read_only);
-    for (const Bind &one : plan.binds) {
-        options.add_bind(one.source, one.target, one.read_only);
-        // Else docker shows the host's.
-        if (one.target == "/sys") options.add_bind(one.source + "/fs/cgroup", "/sys/fs/cgroup", true);
-    }
-}
-
-} // namespace
-
 std::string container_name(const std::string &session_id)
 {
     return "pi-agent-" + session_id;
@@ -103,80 +172,78 @@ std::string container_name(const std::string &session_id)
 
 std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerContainer &container)
 {
-    EngineOptions options("docker");
-    add_engine(plan, container, options);
-    add_confinement(plan, options);
-    options.add_account(plan);
-    // As the unit has it (setrlimit(2)); a container has the limits of the daemon.
-    options.add({"--ulimit=core=0:0", "--workdir=/", "--oom-score-adj=" + std::to_string(agent_oom_score),
-                 host_name_argument("docker", container.host_name)});
-    add_view(plan, container, options);
-    options.add({std::string("--entrypoint=") + build::exec_path, options.safe(container.image), door_inside});
+    Options options("docker");
+    // What the daemon's settings could choose otherwise is said here.
+    options.add({"docker", std::string("--host=unix://") + docker_socket, std::string("--config=") + docker_directory});
+    options.add(
+        {"run", "--rm", "--pull=never", "--name=" + container_name(plan.session_id), "--runtime=runc", "--init=false", "--no-healthcheck"});
+    // In the unit: its limits and its end are the container's.
+    options.add({"--cgroup-parent=" + container.control_group});
+    add_container(plan, container.host_name, options);
+    options.add({"--userns=host"}); // the mounts are id-mapped already
+    const bool has_none = plan.network.mode == NetworkMode::none && options.is_on("own-network");
+    options.add({has_none ? "--network=none" : "--network=host"}); // filters are at the unit's control group
+    options.add({"--ulimit=core=0:0"}); // as the unit has it (setrlimit(2)); a container has the limits of the daemon
+    add_docker_view(plan, container, options);
+    options.add({std::string("--entrypoint=") + build::exec_path, safe(container.image, options), door_inside});
     return options.take();
 }
 
-namespace {
-
-// Everything below a directory that goes with the unit's mount table, and no file of settings but what is said here: those of the host may
-// give every container mounts, variables and devices.
-void add_engine(EngineOptions &options)
+std::vector<std::string> podman_command(const SandboxPlan &plan, const std::string &host_name)
 {
+    Options options("podman");
+    // Everything below a directory that goes with the unit's mount table, and no file of settings but what is said here: those of the host
+    // may give every container mounts, variables and devices.
     const std::string top = podman_directory;
     options.add({"podman", "--root=" + top + "/root", "--runroot=" + top + "/run", "--tmpdir=" + top + "/tmp",
                  "--network-config-dir=" + top + "/networks", "--storage-driver=vfs", "--events-backend=none", "--cgroup-manager=cgroupfs",
                  "--log-level=error"});
     options.add({std::string("--runtime=") + build::crun_path, std::string("--conmon=") + build::conmon_path, "--hooks-dir=" + top});
-    options.add_if("no-default-mounts", "--default-mounts-file=/dev/null"); // the host's mounts.conf is for containers
-}
-
-void add_confinement(EngineOptions &options)
-{
-    options.add_if("no-capabilities", "--cap-drop=ALL", "--cap-add=ALL");
-    options.add_if("no-new-privileges", "--security-opt=no-new-privileges");
-    options.add({"--security-opt=seccomp=unconfined"}); // pi-agent-exec installs the list that all methods have, and its own
-    options.add_if("own-processes", "--pid=private", "--pid=host");
-    options.add_if("own-ipc", "--ipc=private", "--ipc=host");
-    options.add_if("read-only", "--read-only");
+    options.add_if("no-default-mounts", {"--default-mounts-file=/dev/null"}); // the host's mounts.conf is for containers
+    // The unit is the container's control group, and its limits are the unit's.
+    options.add({"run", "--pull=never", "--cgroups=disabled", "--systemd=false", "--sdnotify=ignore", "--preserve-fds=1"});
+    add_container(plan, host_name, options);
+    options.add_if("own-processes", {"--pid=private"}, {"--pid=host"});
     options.add({"--read-only-tmpfs=false"}); // the view has its own
     // The unit's, which has what the policy says: a namespace of its own, or filters at its control group.
     options.add({"--network=host", "--dns=none"});
-}
-
-// podman sorts them: what lies in another's place comes after it. What it would mount by itself at one of these places it leaves out.
-void add_view(const SandboxPlan &plan, EngineOptions &options)
-{
-    for (const char *home : engine_homes)
-        options.add({std::string("--mount=type=tmpfs,dst=") + home + (options.is_on("read-only") ? ",ro=true" : "") +
-                     ",tmpfs-mode=0755,notmpcopyup"});
-    // podman 4.3 would leave it writable. With one that is named, what else it mounts there is left out; the session's own terminals come
-    // onto /dev/pts late.
-    options.add(
-        {std::string("--mount=type=tmpfs,dst=/dev") + (options.is_on("read-only") ? ",ro=true" : "") + ",dev,nosuid,tmpfs-mode=0755"});
-    options.add({"--mount=type=devpts,dst=/dev/pts"});
-    options.add({std::string("--mount=type=tmpfs,dst=/dev/shm,tmpfs-mode=1777,notmpcopyup,tmpfs-size=") + shared_memory_bytes});
-    for (const Bind &one : plan.binds) {
-        options.add_bind(one.source, one.target, one.read_only);
-        // Else podman shows the host's, or the one of the unit.
-        if (one.target == "/sys") options.add_bind(one.source + "/fs/cgroup", "/sys/fs/cgroup", true);
-    }
-}
-
-} // namespace
-
-std::vector<std::string> podman_command(const SandboxPlan &plan, const std::string &host_name)
-{
-    EngineOptions options("podman");
-    add_engine(options);
-    // The unit is the container's control group, and its limits are the unit's.
-    options.add({"run", "--pull=never", "--cgroups=disabled", "--log-driver=none", "--systemd=false", "--sdnotify=ignore",
-                 "--sig-proxy=false", "--attach=stderr", "--preserve-fds=1"});
-    add_confinement(options);
-    options.add_account(plan);
     // Nothing of the container's own in /etc and in the environment, and the limits of the unit (setrlimit(2)).
-    options.add({"--passwd=false", "--no-hosts", "--http-proxy=false", "--ulimit=host", "--workdir=/",
-                 "--oom-score-adj=" + std::to_string(agent_oom_score), host_name_argument("podman", host_name)});
-    add_view(plan, options);
-    options.add({"--rootfs", options.safe(plan.root_directory), build::exec_path, std::to_string(podman_control_fd)});
+    options.add({"--passwd=false", "--no-hosts", "--http-proxy=false", "--ulimit=host"});
+    add_podman_view(plan, options);
+    options.add({"--rootfs", safe(plan.root_directory, options), build::exec_path, std::to_string(podman_control_fd)});
+    return options.take();
+}
+
+std::vector<std::string> bwrap_command(const SandboxPlan &plan)
+{
+    Options options("bwrap");
+    options.add({build::setpriv_path, "--reuid", std::to_string(plan.agent.value()), "--regid", std::to_string(plan.agent_group.value())});
+    std::string groups;
+    for (const auto &group : groups_of(plan))
+        groups += (groups.empty() ? "" : ",") + group;
+    if (groups.empty())
+        options.add({"--clear-groups"});
+    else
+        options.add({"--groups", groups});
+    options.add_if("no-capabilities", {"--bounding-set", "-all", "--inh-caps", "-all", "--ambient-caps", "-all"});
+    options.add({"--no-new-privs", "--", build::exec_path});
+    return options.take();
+}
+
+std::vector<std::string> bwrap_options(const SandboxPlan &plan, int info_fd)
+{
+    Options options("bwrap");
+    options.add({"--info-fd", std::to_string(info_fd), "--clearenv"});
+    options.add_if("die-with-parent", {"--die-with-parent"});
+    options.add_if("own-processes", {"--unshare-pid"});
+    options.add_if("own-ipc", {"--unshare-ipc"});
+    options.add({"--unshare-uts"});
+    if (plan.network.mode == NetworkMode::none) options.add_if("own-network", {"--unshare-net"});
+    options.add({"--cap-drop", "ALL"});
+    for (const char *capability : capabilities_of_setpriv)
+        options.add({"--cap-add", capability});
+    add_bwrap_view(plan, options);
+    options.add({"--chdir", "/"});
     return options.take();
 }
 

@@ -1,51 +1,14 @@
-// The command lines of the container engines.
+// The command lines of the container engines, and bubblewrap's. Pure, so that they can be tested and audited as tables.
 #pragma once
 
 #include "runner/plan/sandbox_plan.hpp"
 
-#include <array>
-#include <initializer_list>
-#include <string>
-#include <vector>
-
 namespace pi_agent {
-
-// --- The options of an engine's command `run`, as far as docker and podman take them alike.
-
-inline constexpr const char *shared_memory_bytes = "1073741824"; // it counts against the session's memory, too
-
-// Places of the root that only a session's own mounts fill, as under bwrap.
-inline constexpr std::array<const char *, 3> engine_homes{"/home", "/root", "/run/user"};
 
 // The option for the container's host name. Throws Failure(unavailable) where the host's own is in no alphabet that an engine takes.
 std::string host_name_argument(const std::string &engine, const std::string &name);
 
-class EngineOptions {
-public:
-    // Of "docker" or "podman": its name begins those of its defences.
-    explicit EngineOptions(std::string engine) : engine_(std::move(engine)) {}
-
-    void add(std::initializer_list<std::string> more) { list_.insert(list_.end(), more); }
-    // Under `other` where a test takes the defence out.
-    void add_if(const char *defence, const std::string &option, const std::string &other = "");
-    // The agent's ids and groups by their numbers.
-    void add_account(const SandboxPlan &plan);
-    // A mount that gets none of the host's later ones. Throws as safe() does.
-    void add_bind(const std::string &source, const std::string &target, bool read_only);
-
-    // Whether a test did not take the engine's defence of this name out.
-    [[nodiscard]] bool is_on(const char *defence) const;
-    // `path`, which in a list of options must have neither comma nor quote. Throws Failure(internal): preflight refuses such a path.
-    [[nodiscard]] const std::string &safe(const std::string &path) const;
-
-    [[nodiscard]] std::vector<std::string> take() { return std::move(list_); }
-
-private:
-    std::string engine_;
-    std::vector<std::string> list_;
-};
-
-// --- A session's plan as docker's arguments (docker-run(1)). Pure, so that it can be tested and audited as a table.
+// --- A session's plan as docker's arguments (docker-run(1)).
 
 // What the plan does not have.
 struct DockerContainer {
@@ -67,14 +30,21 @@ std::string container_name(const std::string &session_id);
 // argv of docker. Throws Failure(internal) where a path has a character that docker would take for one of its own.
 std::vector<std::string> docker_command(const SandboxPlan &plan, const DockerContainer &container);
 
-// --- A session's plan as podman's arguments (podman-run(1)). Pure, so that it can be tested and audited as a table.
+// --- A session's plan as podman's arguments (podman-run(1)).
 
 // Where podman keeps what it knows of its one container: a tmpfs that only the session's unit has (unit_properties.hpp).
 constexpr const char *podman_directory = "/run/pi-agent/podman";
 constexpr int podman_control_fd = 3; // where the launcher finds its control socket inside
 
-// argv of podman. `host_name` is what the kernel has. Throws Failure(internal) where a path has a character that podman would take for one
-// of its own.
+// argv of podman, and where it throws, as of docker. `host_name` is what the kernel has.
 std::vector<std::string> podman_command(const SandboxPlan &plan, const std::string &host_name);
+
+// --- A session's plan as bubblewrap's arguments (bwrap(1)).
+
+// `info_fd`: where bwrap tells the number of its first process inside.
+std::vector<std::string> bwrap_options(const SandboxPlan &plan, int info_fd);
+
+// What bwrap runs: pi-agent-exec as the agent, by setpriv(1).
+std::vector<std::string> bwrap_command(const SandboxPlan &plan);
 
 } // namespace pi_agent

@@ -2,14 +2,11 @@
 #include "runner/plan/environment.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/policy/policy_paths.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/wire/sync_messages.hpp"
 
 #include <algorithm>
-#include <array>
-#include <sstream>
-#include <string_view>
 
 namespace pi_agent {
 
@@ -77,6 +74,43 @@ void add_managed(Layered &layered, const EnvironmentInput &input)
     add(layered, input.per_user, "users.*.env");
 }
 
+// npm reads its own in any case of letters.
+constexpr std::string_view file_names =
+    "AWS_CA_BUNDLE BUNDLE_SSL_CA_CERT CARGO_HTTP_CAINFO CURL_CA_BUNDLE DENO_CERT GIT_PROXY_SSL_CAINFO GIT_SSL_CAINFO "
+    "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH HTTPLIB2_CA_CERTS NIX_SSL_CERT_FILE NODE_EXTRA_CA_CERTS NPM_CONFIG_CAFILE npm_config_cafile PIP_CERT "
+    "REQUESTS_CA_BUNDLE SSL_CERT_FILE YARN_HTTPS_CA_FILE_PATH";
+constexpr std::string_view directory_names = "GIT_SSL_CAPATH SSL_CERT_DIR"; // the latter a list with colons
+
+// Providers whose variable has their name: ant-ling has ANT_LING_API_KEY.
+constexpr std::string_view plain_providers =
+    "anthropic ant-ling baseten cerebras deepseek fireworks groq meta minimax minimax-cn mistral "
+    "nvidia openai opencode openrouter qwen-token-plan qwen-token-plan-cn radius together xai xiaomi "
+    "xiaomi-token-plan-ams xiaomi-token-plan-cn xiaomi-token-plan-sgp zai zai-coding-cn";
+// The others. Not GH_TOKEN and GITHUB_TOKEN, which old versions took for Copilot: they are set for other tools.
+constexpr std::pair<const char *, const char *> key_variables[] = {
+    {"AI_GATEWAY_API_KEY", "vercel-ai-gateway"},
+    {"ANTHROPIC_OAUTH_TOKEN", "anthropic"},
+    {"AZURE_OPENAI_API_KEY", "azure-openai-responses"},
+    {"CLOUDFLARE_API_KEY", "cloudflare-ai-gateway"},
+    {"CLOUDFLARE_API_KEY", "cloudflare-workers-ai"},
+    {"COPILOT_GITHUB_TOKEN", "github-copilot"},
+    {"GEMINI_API_KEY", "google"},
+    {"GOOGLE_CLOUD_API_KEY", "google-vertex"},
+    {"HF_TOKEN", "huggingface"},
+    {"KIMI_API_KEY", "kimi-coding"},
+    {"MOONSHOT_API_KEY", "moonshotai"},
+    {"MOONSHOT_API_KEY", "moonshotai-cn"},
+    {"OPENCODE_API_KEY", "opencode-go"},
+    {"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan-individual"},
+};
+
+std::string key_variable_of(std::string provider)
+{
+    for (char &byte : provider)
+        byte = byte == '-' ? '_' : byte >= 'a' && byte <= 'z' ? static_cast<char>(byte - 'a' + 'A') : byte;
+    return provider + "_API_KEY";
+}
+
 } // namespace
 
 std::string tmpdir_of(const std::string &session_id)
@@ -86,11 +120,8 @@ std::string tmpdir_of(const std::string &session_id)
 
 std::vector<std::string> system_path()
 {
-    std::vector<std::string> directories;
-    std::istringstream path(build::system_path);
-    for (std::string directory; std::getline(path, directory, ':');)
-        directories.push_back(directory);
-    return directories;
+    const auto parts = split(build::system_path, ':');
+    return {parts.begin(), parts.end()};
 }
 
 std::map<std::string, EnvironmentVariable> layer_environment(const EnvironmentInput &input)
@@ -128,44 +159,14 @@ Environment managed_environment(const EnvironmentInput &input)
     return managed;
 }
 
-namespace {
-
-// npm reads its own in any case of letters.
-constexpr std::array<std::string_view, 17> file_names = {"AWS_CA_BUNDLE",
-                                                         "BUNDLE_SSL_CA_CERT",
-                                                         "CARGO_HTTP_CAINFO",
-                                                         "CURL_CA_BUNDLE",
-                                                         "DENO_CERT",
-                                                         "GIT_PROXY_SSL_CAINFO",
-                                                         "GIT_SSL_CAINFO",
-                                                         "GRPC_DEFAULT_SSL_ROOTS_FILE_PATH",
-                                                         "HTTPLIB2_CA_CERTS",
-                                                         "NIX_SSL_CERT_FILE",
-                                                         "NODE_EXTRA_CA_CERTS",
-                                                         "NPM_CONFIG_CAFILE",
-                                                         "npm_config_cafile",
-                                                         "PIP_CERT",
-                                                         "REQUESTS_CA_BUNDLE",
-                                                         "SSL_CERT_FILE",
-                                                         "YARN_HTTPS_CA_FILE_PATH"};
-constexpr std::array<std::string_view, 2> directory_names = {"GIT_SSL_CAPATH", "SSL_CERT_DIR"}; // the latter a list with colons
-
-template <std::size_t size>
-bool holds(const std::array<std::string_view, size> &names, std::string_view name) noexcept
-{
-    return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-} // namespace
-
 bool names_certificates(std::string_view name) noexcept
 {
-    return holds(file_names, name);
+    return has_word(file_names, name);
 }
 
 bool names_certificate_directories(std::string_view name) noexcept
 {
-    return holds(directory_names, name);
+    return has_word(directory_names, name);
 }
 
 std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInput &environment)
@@ -177,66 +178,17 @@ std::vector<CertificateVariable> find_certificate_variables(const EnvironmentInp
     return found;
 }
 
-namespace {
-
-struct KeyVariable {
-    std::string_view variable;
-    std::string_view provider;
-};
-
-// Not GH_TOKEN and GITHUB_TOKEN, which old versions took for Copilot: they are set for other tools.
-constexpr std::array key_variables = {
-    KeyVariable{"AI_GATEWAY_API_KEY", "vercel-ai-gateway"},
-    KeyVariable{"ANTHROPIC_API_KEY", "anthropic"},
-    KeyVariable{"ANTHROPIC_OAUTH_TOKEN", "anthropic"},
-    KeyVariable{"ANT_LING_API_KEY", "ant-ling"},
-    KeyVariable{"AZURE_OPENAI_API_KEY", "azure-openai-responses"},
-    KeyVariable{"BASETEN_API_KEY", "baseten"},
-    KeyVariable{"CEREBRAS_API_KEY", "cerebras"},
-    KeyVariable{"CLOUDFLARE_API_KEY", "cloudflare-ai-gateway"},
-    KeyVariable{"CLOUDFLARE_API_KEY", "cloudflare-workers-ai"},
-    KeyVariable{"COPILOT_GITHUB_TOKEN", "github-copilot"},
-    KeyVariable{"DEEPSEEK_API_KEY", "deepseek"},
-    KeyVariable{"FIREWORKS_API_KEY", "fireworks"},
-    KeyVariable{"GEMINI_API_KEY", "google"},
-    KeyVariable{"GOOGLE_CLOUD_API_KEY", "google-vertex"},
-    KeyVariable{"GROQ_API_KEY", "groq"},
-    KeyVariable{"HF_TOKEN", "huggingface"},
-    KeyVariable{"KIMI_API_KEY", "kimi-coding"},
-    KeyVariable{"META_API_KEY", "meta"},
-    KeyVariable{"MINIMAX_API_KEY", "minimax"},
-    KeyVariable{"MINIMAX_CN_API_KEY", "minimax-cn"},
-    KeyVariable{"MISTRAL_API_KEY", "mistral"},
-    KeyVariable{"MOONSHOT_API_KEY", "moonshotai"},
-    KeyVariable{"MOONSHOT_API_KEY", "moonshotai-cn"},
-    KeyVariable{"NVIDIA_API_KEY", "nvidia"},
-    KeyVariable{"OPENAI_API_KEY", "openai"},
-    KeyVariable{"OPENCODE_API_KEY", "opencode"},
-    KeyVariable{"OPENCODE_API_KEY", "opencode-go"},
-    KeyVariable{"OPENROUTER_API_KEY", "openrouter"},
-    KeyVariable{"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan"},
-    KeyVariable{"QWEN_TOKEN_PLAN_API_KEY", "qwen-token-plan-individual"},
-    KeyVariable{"QWEN_TOKEN_PLAN_CN_API_KEY", "qwen-token-plan-cn"},
-    KeyVariable{"RADIUS_API_KEY", "radius"},
-    KeyVariable{"TOGETHER_API_KEY", "together"},
-    KeyVariable{"XAI_API_KEY", "xai"},
-    KeyVariable{"XIAOMI_API_KEY", "xiaomi"},
-    KeyVariable{"XIAOMI_TOKEN_PLAN_AMS_API_KEY", "xiaomi-token-plan-ams"},
-    KeyVariable{"XIAOMI_TOKEN_PLAN_CN_API_KEY", "xiaomi-token-plan-cn"},
-    KeyVariable{"XIAOMI_TOKEN_PLAN_SGP_API_KEY", "xiaomi-token-plan-sgp"},
-    KeyVariable{"ZAI_API_KEY", "zai"},
-    KeyVariable{"ZAI_CODING_CN_API_KEY", "zai-coding-cn"},
-};
-
-} // namespace
-
 std::set<std::string> providers_with_keys(const Environment &env)
 {
     std::set<std::string> providers;
-    for (const auto &known : key_variables) {
-        const auto found = env.find(std::string(known.variable));
-        if (found != env.end() && !found->second.empty()) providers.emplace(known.provider);
-    }
+    const auto look = [&](const std::string &variable, const std::string &provider) {
+        const auto found = env.find(variable);
+        if (found != env.end() && !found->second.empty()) providers.insert(provider);
+    };
+    for (const auto &[variable, provider] : key_variables)
+        look(variable, provider);
+    for (const auto provider : split(plain_providers, ' '))
+        look(key_variable_of(std::string(provider)), std::string(provider));
     return providers;
 }
 

@@ -4,11 +4,8 @@
 #include "common/policy/env_file.hpp"
 #include "common/policy/policy.hpp"
 
-#include <map>
 #include <set>
-#include <string>
 #include <string_view>
-#include <vector>
 
 namespace pi_agent {
 

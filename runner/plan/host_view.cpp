@@ -2,44 +2,56 @@
 #include "runner/plan/host_view.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/base/error.hpp"
-#include "common/policy/policy_paths.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 
 #include <algorithm>
-#include <array>
-#include <cstdint>
 #include <cstdio>
 
 namespace pi_agent {
 
-using namespace std::string_view_literals;
-
 namespace {
 
 // Of /etc, in the minimal view: certificates, and what programs of /usr keep there instead of beside themselves. By
-// the distributions' own rules none of it holds secrets, and all of it can be read by everybody on the host. Single files:
-// runner/plan/host_view.cpp.
-constexpr std::array etc_directories = {"alternatives"sv,
-                                        "ca-certificates"sv,
-                                        "crypto-policies"sv,
-                                        "fonts"sv,
-                                        "gnutls"sv,
-                                        "ld.so.conf.d"sv,
-                                        "maven"sv,
-                                        "perl"sv,
-                                        "pki"sv,
-                                        "R"sv,
-                                        "ssl"sv,
-                                        "static"sv,
-                                        "terminfo"sv,
-                                        "texmf"sv};
+// the distributions' own rules none of it holds secrets, and all of it can be read by everybody on the host.
+constexpr std::array<std::string_view, 14> etc_directories = {
+    "alternatives", "ca-certificates", "crypto-policies", "fonts", "gnutls", "ld.so.conf.d", "maven", "perl", "pki", "R",
+    "ssl",          "static",          "terminfo",        "texmf"};
 constexpr std::array<std::string_view, 2> etc_prefixes = {"java-", "python3"};
 
 bool has_one_component(const std::string &path)
 {
     return path.rfind('/') == 0;
+}
+
+constexpr std::size_t name_limit = 64;
+
+std::uint32_t folded_hash(const std::string &text)
+{
+    std::uint64_t hash = 14695981039346656037U;
+    for (const char byte : text)
+        hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211U;
+    return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
+}
+
+bool is_harmless(char byte)
+{
+    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' ||
+           byte == '-';
+}
+
+// What libraries and shells of /usr read. No keys, nobody's names, nothing of services.
+constexpr std::array<const char *, 28> shown_files = {
+    "bash.bashrc",    "debian_version", "gai.conf",    "gitattributes", "gitconfig",  "host.conf",    "hostname",
+    "hosts",          "inputrc",        "ld.so.cache", "ld.so.conf",    "localtime",  "locale.alias", "locale.conf",
+    "lsb-release",    "mime.types",     "networks",    "nsswitch.conf", "os-release", "profile",      "protocols",
+    "redhat-release", "resolv.conf",    "rpc",         "services",      "shells",     "timezone",     "xattr.conf"};
+
+bool fits_a_line(const std::string &text)
+{
+    return !text.empty() &&
+           std::none_of(text.begin(), text.end(), [](char byte) { return byte == ':' || static_cast<unsigned char>(byte) < ' '; });
 }
 
 } // namespace
@@ -49,31 +61,26 @@ bool is_shown_by(View view, std::string_view path)
     if (std::any_of(program_trees.begin(), program_trees.end(), [&](std::string_view tree) { return is_within(path, tree); })) return true;
     if (view == View::host) return is_within(path, "/etc");
     constexpr std::string_view etc = "/etc/";
-    if (path.substr(0, etc.size()) != etc) return false;
-    const std::string_view below = path.substr(etc.size());
-    return is_shown_in_etc(below.substr(0, below.find('/')));
+    return path.starts_with(etc) && is_shown_in_etc(path.substr(etc.size(), path.find('/', etc.size()) - etc.size()));
 }
 
 bool is_shown_in_etc(std::string_view name)
 {
     return std::find(etc_directories.begin(), etc_directories.end(), name) != etc_directories.end() ||
-           std::any_of(etc_prefixes.begin(), etc_prefixes.end(),
-                       [&](std::string_view prefix) { return name.substr(0, prefix.size()) == prefix; }) ||
-           (has_test_seams && name == "pi-agent"); // common/seams/defence.cpp, for pi-agent-exec
+           std::any_of(etc_prefixes.begin(), etc_prefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); }) ||
+           (has_test_seams && name == "pi-agent"); // common/seams/seams.cpp, for pi-agent-exec
 }
 
 std::vector<std::string> shown_etc_directories()
 {
-    std::vector<std::string> names(etc_directories.begin(), etc_directories.end());
-    names.erase(std::remove(names.begin(), names.end(), "pi-agent"), names.end()); // of builds for tests
-    return names;
+    return {etc_directories.begin(), etc_directories.end()};
 }
 
 std::string tree_of_program(const std::string &path)
 {
     const std::size_t modules = path.find("/node_modules/");
     const std::string directory = parent_of(path);
-    const bool in_bin = directory.size() > 4 && directory.compare(directory.size() - 4, 4, "/bin") == 0;
+    const bool in_bin = directory.size() > 4 && directory.ends_with("/bin");
     std::string tree = modules != std::string::npos && modules > 0 ? path.substr(0, modules) : in_bin ? parent_of(directory) : directory;
     if (!has_one_component(tree)) return tree;
     if (modules != std::string::npos) return path.substr(0, path.find('/', modules + 1));
@@ -115,7 +122,7 @@ std::map<std::string, PointKind> plan_points(const std::vector<std::string> &rea
     }
     // What lies beneath a path comes after it, but not at once: "a", "a-b", "a/b".
     for (const auto &path : read_only)
-        for (auto next = points.lower_bound(path + "/"); next != points.end() && next->first.compare(0, path.size() + 1, path + "/") == 0;)
+        for (auto next = points.lower_bound(path + "/"); next != points.end() && next->first.starts_with(path + "/");)
             next = points.erase(next);
     if (points.size() > guard_limit)
         throw Failure(ExitStatus::limit, "limit: what is protected and masked in the project needs " + std::to_string(points.size()) +
@@ -124,26 +131,6 @@ std::map<std::string, PointKind> plan_points(const std::vector<std::string> &rea
                                              "protect or mask less (projects.protect, projects.mask)");
     return points;
 }
-
-namespace {
-
-constexpr std::size_t name_limit = 64;
-
-std::uint32_t folded_hash(const std::string &text)
-{
-    std::uint64_t hash = 14695981039346656037U;
-    for (const char byte : text)
-        hash = (hash ^ static_cast<unsigned char>(byte)) * 1099511628211U;
-    return static_cast<std::uint32_t>(hash ^ (hash >> 32U));
-}
-
-bool is_harmless(char byte)
-{
-    return (byte >= 'a' && byte <= 'z') || (byte >= 'A' && byte <= 'Z') || (byte >= '0' && byte <= '9') || byte == '.' || byte == '_' ||
-           byte == '-';
-}
-
-} // namespace
 
 std::string alias_of(const std::string &project_path)
 {
@@ -155,23 +142,6 @@ std::string alias_of(const std::string &project_path)
     std::snprintf(hash.data(), hash.size(), "-%08x", folded_hash(project_path));
     return alias.append(name).append(hash.data());
 }
-
-namespace {
-
-// What libraries and shells of /usr read. No keys, nobody's names, nothing of services.
-constexpr std::array<const char *, 28> shown_files = {
-    "bash.bashrc",    "debian_version", "gai.conf",    "gitattributes", "gitconfig",  "host.conf",    "hostname",
-    "hosts",          "inputrc",        "ld.so.cache", "ld.so.conf",    "localtime",  "locale.alias", "locale.conf",
-    "lsb-release",    "mime.types",     "networks",    "nsswitch.conf", "os-release", "profile",      "protocols",
-    "redhat-release", "resolv.conf",    "rpc",         "services",      "shells",     "timezone",     "xattr.conf"};
-
-bool fits_a_line(const std::string &text)
-{
-    return !text.empty() &&
-           std::none_of(text.begin(), text.end(), [](char byte) { return byte == ':' || static_cast<unsigned char>(byte) < ' '; });
-}
-
-} // namespace
 
 std::vector<std::string> shown_etc_files()
 {
@@ -201,6 +171,46 @@ std::string group_text(const std::vector<std::pair<std::string, Gid>> &groups)
         written.push_back(gid.value());
     }
     return text;
+}
+
+[[noreturn]] void refuse_tmpdir(const std::string &problem)
+{
+    throw Failure(ExitStatus::denied, "denied: --pi-agent-tmpdir: " + problem);
+}
+
+std::string place_of_tmpdir(const std::string &named, const std::string &shown_path, const std::string &below)
+{
+    const bool absolute = named[0] == '/';
+    std::vector<std::string> components = path_components(absolute ? "" : shown_path + "/" + below);
+    for (const auto &name : path_components(named)) {
+        if (name != "..")
+            components.push_back(name);
+        else if (!components.empty())
+            components.pop_back();
+    }
+    const std::vector<std::string> root = path_components(shown_path);
+    if (components.size() <= root.size() || !std::equal(root.begin(), root.end(), components.begin()))
+        refuse_tmpdir(escape_for_display(named) + " does not lie in " + escape_for_display(shown_path) +
+                      ", which is all of the host's that this session can write; name a directory below it by its real path");
+    std::string place;
+    for (std::size_t index = root.size(); index < components.size(); ++index)
+        place += (place.empty() ? "" : "/") + components[index];
+    return place;
+}
+
+std::string name_package(const std::string &missing)
+{
+    const std::string words =
+        "this host has no " + missing + ", and the agent downloads it where the network allows that; install it (Debian: ";
+    return words + (missing == "fd"
+                        ? "fd-find, whose fdfind the agent finds; Debian 12's is too old for searches outside of git repositories)"
+                        : "ripgrep)");
+}
+
+void keep_from_downloading(EnvironmentInput &environment, const NetworkPolicy &network, const std::vector<std::string> &missing)
+{
+    if (network.mode == NetworkMode::full || missing.empty()) return;
+    environment.defaults["PI_OFFLINE"] = {"1", "pi-agent, because fd or rg is missing and the network is restricted"};
 }
 
 } // namespace pi_agent

@@ -2,20 +2,15 @@
 #pragma once
 
 #include "common/host/account.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/environment.hpp"
 
 #include <array>
-#include <map>
 #include <set>
-#include <string>
 #include <string_view>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 
-// --- What of the host a session sees, read-only: the rules, by paths alone (runner/root/view/host_mounts.hpp looks at the host).
+// --- What of the host a session sees, read-only: the rules, by paths alone (runner/root/view/root_tree.hpp looks at the host).
 
 // Programs and their libraries: in every view. Links of a merged /usr are made again as links.
 inline constexpr std::array<std::string_view, 9> program_trees = {"/usr",   "/opt",   "/bin",    "/sbin",     "/lib",

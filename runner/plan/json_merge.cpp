@@ -6,7 +6,6 @@
 
 #include <algorithm>
 #include <cstdlib>
-#include <string_view>
 
 namespace pi_agent {
 
@@ -23,6 +22,13 @@ std::string place_in(const std::string &text, std::size_t byte)
     return std::to_string(line) + ":" + std::to_string(column);
 }
 
+std::size_t end_of_text(std::string_view text, std::size_t at)
+{
+    for (++at; at < text.size() && text[at] != '"'; ++at)
+        if (text[at] == '\\') ++at;
+    return std::min(at + 1, text.size());
+}
+
 // Blanks comments and the comma before a closing bracket, and keeps every other byte where it is, so that places in messages stay right.
 std::string without_comments(std::string text)
 {
@@ -30,8 +36,7 @@ std::string without_comments(std::string text)
     for (std::size_t at = 0; at < text.size(); ++at) {
         const char byte = text[at];
         if (byte == '"') {
-            for (++at; at < text.size() && text[at] != '"'; ++at)
-                if (text[at] == '\\') ++at;
+            at = end_of_text(text, at) - 1;
             comma = std::string::npos;
         } else if (byte == '/' && at + 1 < text.size() && (text[at + 1] == '/' || text[at + 1] == '*')) {
             const bool is_line = text[at + 1] == '/';
@@ -52,6 +57,43 @@ std::string without_comments(std::string text)
         }
     }
     return text;
+}
+
+constexpr std::string_view mark = "\\u0000number "; // as it stands in JSON; nothing that is not a number follows it
+constexpr std::string_view mark_inside{"\0number ", 8};
+constexpr std::string_view number_bytes = "+-.0123456789eE";
+constexpr std::size_t exact_digits = 18;
+
+// As RFC 8259 has it.
+bool is_number(std::string_view text)
+{
+    std::size_t at = text.starts_with('-') ? 1 : 0;
+    const auto take = [&](std::string_view any) { return at < text.size() && any.find(text[at]) != any.npos && ++at > 0; };
+    const auto take_digits = [&] {
+        const std::size_t begin = std::exchange(at, std::min(text.find_first_not_of("0123456789", at), text.size()));
+        return at > begin;
+    };
+    if (!take("0") && !take_digits()) return false;
+    if (take(".") && !take_digits()) return false;
+    if (take("eE")) {
+        take("+-");
+        if (!take_digits()) return false;
+    }
+    return at == text.size();
+}
+
+bool is_exact(std::string_view number)
+{
+    return number != "-0" && number.size() <= exact_digits && number.find_first_of(".eE") == std::string_view::npos;
+}
+
+// The number that a marked text stands for, or "".
+std::string number_of(const nlohmann::json &value)
+{
+    if (value.is_number()) return value.dump();
+    if (!value.is_string()) return "";
+    const auto &text = value.get_ref<const std::string &>();
+    return text.starts_with(mark_inside) && is_number(text.substr(mark_inside.size())) ? text.substr(mark_inside.size()) : "";
 }
 
 } // namespace
@@ -86,62 +128,6 @@ nlohmann::json merge_managed(nlohmann::json host, const nlohmann::json &managed)
     }
     return host;
 }
-
-namespace {
-
-constexpr std::string_view mark = "\\u0000number "; // as it stands in JSON; nothing that is not a number follows it
-constexpr std::string_view mark_inside{"\0number ", 8};
-constexpr std::string_view number_bytes = "+-.0123456789eE";
-constexpr std::size_t exact_digits = 18;
-
-std::size_t skip_digits(std::string_view text, std::size_t at)
-{
-    return std::min(text.find_first_not_of("0123456789", at), text.size());
-}
-
-// As RFC 8259 has it.
-bool is_number(std::string_view text)
-{
-    std::size_t at = text.starts_with('-') ? 1 : 0;
-    const std::size_t whole = skip_digits(text, at);
-    if (whole == at || (text[at] == '0' && whole > at + 1)) return false;
-    at = whole;
-    if (at < text.size() && text[at] == '.') {
-        const std::size_t end = skip_digits(text, at + 1);
-        if (end == at + 1) return false;
-        at = end;
-    }
-    if (at < text.size() && (text[at] == 'e' || text[at] == 'E')) {
-        const std::size_t digits = at + (at + 1 < text.size() && (text[at + 1] == '+' || text[at + 1] == '-') ? 2 : 1);
-        const std::size_t end = skip_digits(text, digits);
-        if (end == digits) return false;
-        at = end;
-    }
-    return at == text.size();
-}
-
-bool is_exact(std::string_view number)
-{
-    return number != "-0" && number.size() <= exact_digits && number.find_first_of(".eE") == std::string_view::npos;
-}
-
-std::size_t end_of_text(std::string_view text, std::size_t at)
-{
-    for (++at; at < text.size() && text[at] != '"'; ++at)
-        if (text[at] == '\\') ++at;
-    return std::min(at + 1, text.size());
-}
-
-// The number that a marked text stands for, or "".
-std::string number_of(const nlohmann::json &value)
-{
-    if (value.is_number()) return value.dump();
-    if (!value.is_string()) return "";
-    const auto &text = value.get_ref<const std::string &>();
-    return text.starts_with(mark_inside) && is_number(text.substr(mark_inside.size())) ? text.substr(mark_inside.size()) : "";
-}
-
-} // namespace
 
 std::size_t MarkedNumbers::original(std::size_t byte) const
 {

@@ -1,8 +1,6 @@
 // Limits in a method's words, and what is said when one was reached.
 #include "runner/plan/limits.hpp"
 
-#include "common/base/error.hpp"
-#include "common/base/text.hpp"
 #include "common/policy/policy_sections.hpp"
 
 #include <algorithm>

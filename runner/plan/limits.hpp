@@ -1,16 +1,10 @@
 // Limits in a method's words, and what is said when one was reached.
 #pragma once
 
-#include "common/base/channel.hpp"
 #include "common/base/request.hpp"
 #include "common/policy/policy.hpp"
 
 #include <cstddef>
-#include <cstdint>
-#include <map>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
 

@@ -3,10 +3,9 @@
 
 #include "common/base/ids.hpp"
 #include "common/policy/policy.hpp"
+#include "runner/wire/launch_record.hpp"
 
-#include <string>
 #include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 
@@ -42,5 +41,14 @@ struct SandboxResult {
     int code;           // CLD_EXITED, CLD_KILLED, CLD_DUMPED; 0 when it never ran
     int status;         // exit code or signal number
 };
+
+// How the agent ended: the sandbox's word (systemd's, bwrap's), and where that cannot say it, the launcher's. The first process of a PID
+// namespace cannot die of a signal that it sends itself, so there pi-agent-exec exits with 128 + the signal of the agent and says which it
+// was. It is a hostile peer's hint, believed only where it agrees with what was seen from outside, or where nothing was. `killed`: the
+// runner had all of it killed. Throws Failure(system_failure) when nothing tells.
+AgentEnded agent_end(const SandboxResult &seen, const std::optional<ExecEnded> &said, bool killed = false);
+
+// What is seen of an engine that outlived the launcher and was killed for it: its end by a signal is then no word about the agent's.
+SandboxResult without_own_kill(SandboxResult seen);
 
 } // namespace pi_agent

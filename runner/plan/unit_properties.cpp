@@ -2,13 +2,11 @@
 #include "runner/plan/unit_properties.hpp"
 
 #include "common/base/build_settings.hpp"
-#include "common/policy/policy_paths.hpp"
+#include "common/base/text.hpp"
 #include "runner/plan/engine_commands.hpp"
-#include "runner/plan/limits.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
-#include <cerrno>
 #include <csignal>
 
 namespace pi_agent {
@@ -32,42 +30,22 @@ void add_homes(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
     properties.push_back({"TemporaryFileSystem", filesystems});
 }
 
-void add_binds(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
-{
-    BindList writable;
-    BindList read_only;
-    for (const auto &bind : plan.binds)
-        (bind.read_only ? read_only : writable).binds.push_back(bind);
-    properties.push_back({"BindPaths", writable});
-    properties.push_back({"BindReadOnlyPaths", read_only});
-}
-
-// runner/root/kernel/network_check.cpp asks the kernel whether it came about.
+// runner/root/kernel/enforcement.cpp asks the kernel whether it came about.
 void add_network(const SandboxPlan &plan, std::vector<UnitProperty> &properties)
 {
-    const AddressRanges any{{{{0, 0, 0, 0}, 0}, {std::vector<std::uint8_t>(16), 0}}};
-    switch (plan.network.mode) {
-    case NetworkMode::full:
-        break;
-    case NetworkMode::none:
-        properties.push_back({"PrivateNetwork", true});
-        break;
-    case NetworkMode::loopback:
-    case NetworkMode::listed:
-        properties.push_back({"IPAddressDeny", any});
-        properties.push_back({"IPAddressAllow", AddressRanges{plan.network.allowed}});
-        break;
-    }
+    const NetworkMode mode = plan.network.mode;
+    if (mode == NetworkMode::none) properties.push_back({"PrivateNetwork", true});
+    if (mode != NetworkMode::loopback && mode != NetworkMode::listed) return;
+    properties.push_back({"IPAddressDeny", AddressRanges{{{{0, 0, 0, 0}, 0}, {std::vector<std::uint8_t>(16), 0}}}});
+    properties.push_back({"IPAddressAllow", AddressRanges{plan.network.allowed}});
 }
 
-// runner/root/kernel/network_check.cpp asks the kernel whether those that are said came about.
+// runner/root/kernel/enforcement.cpp asks the kernel whether those that are said came about.
 void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &properties)
 {
-    if (limits.memory)
-        properties.push_back({"MemoryMax", limits.memory->amount});
-    else
-        properties.push_back(
-            {"MemoryMaxScale", share_of_memory(limits.memory_share ? limits.memory_share->amount : session_memory_percent)});
+    const std::uint64_t share = limits.memory_share ? limits.memory_share->amount : session_memory_percent;
+    properties.push_back(limits.memory ? UnitProperty{"MemoryMax", limits.memory->amount}
+                                       : UnitProperty{"MemoryMaxScale", share_of_memory(share)});
     // A session that may have 8G and pushes 80 into the host's swap has not been held to 8G, and slows everybody down. Without a limit that
     // is said it stays as the host has it.
     if (limits.memory || limits.memory_share) properties.push_back({"MemorySwapMax", std::uint64_t{0}});
@@ -83,13 +61,13 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
 
 // Beyond @system-service, which allows them: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into
 // other processes, keyrings or file handles. pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp).
-const NameFilter denied_calls{false,
-                              {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv",
-                               "process_vm_writev", "kcmp", "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl",
-                               "name_to_handle_at", "open_by_handle_at"}};
+const NameFilter calls_not_granted{false,
+                                   {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv",
+                                    "process_vm_writev", "kcmp", "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl",
+                                    "name_to_handle_at", "open_by_handle_at"}};
 
-// What every session's unit has, whatever runs in it: its end, its network and its limits.
-std::vector<UnitProperty> lifetime(const SandboxPlan &plan, const std::string &program)
+// What every session's unit has, whatever runs in it: its end, its network and its limits; and `more`.
+std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &program, const std::vector<UnitProperty> &more)
 {
     const std::string scope = scope_name(plan.session_id);
     std::vector<UnitProperty> properties = {
@@ -115,17 +93,8 @@ std::vector<UnitProperty> lifetime(const SandboxPlan &plan, const std::string &p
     };
     add_network(plan, properties);
     add_limits(plan.limits, properties);
+    properties.insert(properties.end(), more.begin(), more.end());
     return properties;
-}
-
-// A user namespace whose ids are the host's, so that capabilities count for nothing outside and processes outside cannot be traced. What it
-// does not map cannot be written into an access control list, not even as a copy of what is there (acl(5)), so it maps all that systemd
-// can. The project's id map has exchanged the user and the agent before (runner/root/mount/id_map.hpp); no mapped id gives the agent a
-// right, as it has no capability to use it with.
-UnitProperty user_namespace(const SandboxPlan &plan, const SystemdFeatures &features)
-{
-    if (knows_other_ids(features, plan.agent, plan.agent_group)) return {"PrivateUsersEx", std::string("identity")};
-    return {"PrivateUsers", true};
 }
 
 } // namespace
@@ -171,7 +140,6 @@ std::vector<UnitProperty> cleanup_properties(const std::string &session_id, Uid 
 
 std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
 {
-    std::vector<UnitProperty> properties = lifetime(plan, build::exec_path);
     const std::vector<UnitProperty> confinement = {
         {"StandardOutput", std::string("null")},
         {"StandardError", std::string("null")},
@@ -185,20 +153,24 @@ std::vector<UnitProperty> plain_service_properties(const SandboxPlan &plan, cons
         {"RestrictSUIDSGID", true}, // what is made in the project is the user's
         {"RootDirectory", plan.root_directory},
     };
-    properties.insert(properties.end(), confinement.begin(), confinement.end());
+    std::vector<UnitProperty> properties = unit_of(plan, build::exec_path, confinement);
     std::vector<std::string> groups;
     for (const Gid group : plan.groups)
         groups.push_back(std::to_string(group.value()));
     if (!groups.empty()) properties.push_back({"SupplementaryGroups", groups});
     if (features.log_sockets) properties.push_back({"BindLogSockets", false});
     add_homes(plan, properties);
-    add_binds(plan, properties);
+    BindList writable;
+    BindList read_only;
+    for (const auto &bind : plan.binds)
+        (bind.read_only ? read_only : writable).binds.push_back(bind);
+    properties.push_back({"BindPaths", writable});
+    properties.push_back({"BindReadOnlyPaths", read_only});
     return properties;
 }
 
 std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan)
 {
-    std::vector<UnitProperty> properties = lifetime(plan, build::podman_door_path);
     const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
     const std::vector<UnitProperty> confinement = {
         // A mount table of its own, with which all goes that podman mounts; and what it and crun keep at places
@@ -214,13 +186,11 @@ std::vector<UnitProperty> podman_service_properties(const SandboxPlan &plan)
          std::vector<std::string>{session}}, // the tmpfs is writable as it is: named here, the host's directory would cover it
         {"ProtectHome", std::string("yes")},
     };
-    properties.insert(properties.end(), confinement.begin(), confinement.end());
-    return properties;
+    return unit_of(plan, build::podman_door_path, confinement);
 }
 
 std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
 {
-    std::vector<UnitProperty> properties = lifetime(plan, build::docker_door_path);
     const std::vector<UnitProperty> confinement = {
         {"Delegate", true}, // the container's control group is below the unit's
         {"StandardInput", std::string("null")},
@@ -231,8 +201,7 @@ std::vector<UnitProperty> docker_service_properties(const SandboxPlan &plan)
         {"CapabilityBoundingSet", std::uint64_t{0}},
         {"NoNewPrivileges", true},
     };
-    properties.insert(properties.end(), confinement.begin(), confinement.end());
-    return properties;
+    return unit_of(plan, build::docker_door_path, confinement);
 }
 
 std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const SystemdFeatures &features)
@@ -248,8 +217,13 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"DevicePolicy", std::string("closed")},
         {"ProtectProc", std::string("invisible")},
         {"PrivateIPC", true},
-        user_namespace(plan, features),
-        // Kernel. ProtectKernelTunables=: runner/root/view/kernel_files.hpp.
+        // A user namespace whose ids are the host's, so that capabilities count for nothing outside and processes outside cannot be traced.
+        // What it does not map cannot be written into an access control list, not even as a copy of what is there (acl(5)), so it maps all
+        // that systemd can. The project's id map has exchanged the user and the agent before (runner/root/mount/mounts.hpp); no mapped id
+        // gives the agent a right, as it has no capability to use it with.
+        knows_other_ids(features, plan.agent, plan.agent_group) ? UnitProperty{"PrivateUsersEx", std::string("identity")}
+                                                                : UnitProperty{"PrivateUsers", true},
+        // Kernel. ProtectKernelTunables=: runner/root/view/root_tree.hpp.
         {"ProtectKernelModules", true},
         {"ProtectKernelLogs", true},
         {"ProtectControlGroups", true},
@@ -262,7 +236,7 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
         {"SystemCallFilter",
          NameFilter{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}}},
-        {"SystemCallFilter", denied_calls},
+        {"SystemCallFilter", calls_not_granted},
         {"SystemCallErrorNumber", SignedNumber{EPERM}}, // systemd's default is to kill
     };
     std::vector<UnitProperty> properties = plain_service_properties(plan, features);

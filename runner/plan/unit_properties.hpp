@@ -1,15 +1,10 @@
 // The agent's unit as data: which properties, with which values. Pure, so that it can be tested and audited as a table.
 #pragma once
 
-#include "common/base/ids.hpp"
-#include "common/policy/policy.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 
-#include <cstdint>
-#include <string>
 #include <variant>
-#include <vector>
 
 namespace pi_agent {
 

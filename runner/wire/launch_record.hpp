@@ -2,12 +2,12 @@
 // 3).
 #pragma once
 
+#include "common/base/fields.hpp"
 #include "common/base/request.hpp"
 
 #include <array>
 #include <cstdint>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace pi_agent {
@@ -30,6 +30,15 @@ struct LaunchRecord {
     OnTerminal on_terminal{}; // in the place of these comes the session's terminal
     Restrictions restrictions = Restrictions::all;
     std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.binary, self.arguments, self.environment, self.project, self.below, self.cwd_inode, self.umask);
+        for (auto &one : self.on_terminal)
+            archive(one);
+        archive.bounded(self.restrictions, Restrictions::all, "the launch record has unknown restrictions");
+        archive(self.mount_points);
+    }
 };
 
 struct ReceivedLaunch {
@@ -38,7 +47,7 @@ struct ReceivedLaunch {
     UniqueFd terminal;             // the agent's end of the session's pty, when it has one
 };
 
-// In this order, and from two senders: the descriptors come from the caller's side, which root has no part in (receiver.hpp).
+// In this order, and from two senders: the descriptors come from the caller's side, which root has no part in (runner/as_user/project.hpp).
 // Sends those that are open; the others are on the terminal.
 void send_stdio(FdRef channel, const std::array<UniqueFd, 3> &stdio, Deadline deadline);
 // `terminal` is none when no descriptor is on the terminal.
@@ -48,19 +57,31 @@ ReceivedLaunch receive_launch(FdRef channel, Deadline deadline);
 
 // From pi-agent-exec: first `ready`, then `failed`, or `ended` after any number of `stopped`. A hostile peer's hints: systemd's own account
 // decides.
-struct ExecReady {};
+struct ExecReady {
+    static constexpr std::uint64_t type = 17;
+    static void fields(auto & /*archive*/, auto & /*self*/) {}
+};
 struct ExecFailed {
     std::string text;
+    static constexpr std::uint64_t type = 18;
+    static void fields(auto &archive, auto &self) { archive.cut(self.text, 4096, "pi-agent-exec sent an overlong text"); }
 };
 struct ExecStopped { // the agent
     int number;      // by this signal
+    static constexpr std::uint64_t type = 21;
+    static void fields(auto &archive, auto &self) { archive.bounded(self.number, 64, "pi-agent-exec sent an impossible signal"); }
 };
 struct ExecEnded {
     bool by_signal;
     int value;
+    static constexpr std::uint64_t type = 19;
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.by_signal);
+        archive.bounded(self.value, 255, "pi-agent-exec sent an impossible status");
+    }
 };
 using ExecMessage = std::variant<ExecReady, ExecFailed, ExecStopped, ExecEnded>;
-std::string encode(const ExecMessage &message);
 ExecMessage decode_exec_message(std::string_view bytes);
 
 } // namespace pi_agent

@@ -1,7 +1,7 @@
 // What reader (as the user) and writer (as the agent) say to each other: names, facts and open descriptors, never paths to follow.
 #pragma once
 
-#include "common/base/channel.hpp"
+#include "common/base/fields.hpp"
 
 #include <cstdint>
 #include <ctime>
@@ -27,6 +27,8 @@ struct HostFacts {
     std::int64_t changed = 0;
     std::uint64_t mode = 0;
     friend bool operator==(const HostFacts &, const HostFacts &) = default;
+
+    static void fields(auto &archive, auto &self) { archive(self.inode, self.size, self.modified, self.changed, self.mode); }
 };
 
 HostFacts facts_of(const struct stat &facts) noexcept;
@@ -37,11 +39,22 @@ enum class EntryKind : std::uint64_t {
     unreadable = 3, // what is there cannot be told: what is inside at or below this path stays as it is
 };
 
+// True for "a/b": not empty, not absolute, no '.', '..', empty component or NUL, at most 4096 bytes.
+bool is_plain_relative(std::string_view path) noexcept;
+
 // `path` is relative to the agent's home.
 struct ListedEntry {
     EntryKind kind;
     std::string path;
-    HostFacts facts;
+    HostFacts facts; // of a file
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.kind, self.path);
+        archive.require([&] { return self.kind >= EntryKind::file && self.kind <= EntryKind::unreadable && is_plain_relative(self.path); },
+                        "the reader of the config listed what it may not");
+        if (self.kind == EntryKind::file) archive(self.facts);
+    }
 };
 
 // One file that the writer asked for by its number in the listing, with a descriptor, or without one when it cannot be read.
@@ -49,6 +62,12 @@ struct Content {
     std::uint64_t number{};
     bool readable{};
     HostFacts facts; // of the descriptor, before anything was read from it
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.number, self.readable);
+        if (self.readable) archive(self.facts);
+    }
 };
 
 // Reader to writer, in this order: documents, listings, one end of the listing, then contents as they are asked for.
@@ -61,23 +80,30 @@ struct SyncMessage {
     std::vector<ListedEntry> entries; // listing
     std::vector<Content> contents;    // contents; carries the descriptors of the readable ones, in order
     bool by_agents = false;           // document: it lies where agents write
+
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.step);
+        archive.require([&] { return self.step >= SyncStep::document && self.step <= SyncStep::contents; },
+                        "the reader of the config sent an unknown message");
+        if (self.step == SyncStep::document) archive(self.name, self.place, self.by_agents);
+        if (self.step == SyncStep::listing) archive(self.entries);
+        if (self.step == SyncStep::contents) archive(self.contents);
+    }
 };
 
-std::string encode(const SyncMessage &message);
-// Throws ProtocolError for anything that encode does not make, and for paths that do not stay beneath where they begin.
-SyncMessage decode_sync_message(std::string_view bytes);
+constexpr std::size_t wanted_limit = 64; // files in one request
 
 // Writer to reader: the numbers of the files it wants, or none when it has all.
-std::string encode_wanted(const std::vector<std::uint64_t> &numbers);
-std::vector<std::uint64_t> decode_wanted(std::string_view bytes);
+struct WantedNumbers {
+    std::vector<std::uint64_t> numbers;
 
-constexpr std::size_t wanted_limit = 64;                         // files in one request
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.numbers, wanted_limit, "the writer of the config wants too much at once");
+    }
+};
+
 constexpr std::size_t listing_bytes = packet_limit - 4UL * 4096; // a listing is sent when it is longer; a path is at most 4096
-
-void encode(const HostFacts &facts, Encoder &encoder);
-HostFacts decode_facts(Decoder &decoder);
-
-// True for "a/b": not empty, not absolute, no '.', '..', empty component or NUL, at most 4096 bytes.
-bool is_plain_relative(std::string_view path) noexcept;
 
 } // namespace pi_agent

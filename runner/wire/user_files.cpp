@@ -1,126 +1,37 @@
-// What a child that is the caller answers about files in the caller's home.
+// What a child that is the caller answers: about files in the home, and what it opened.
 #include "runner/wire/user_files.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/base/text.hpp"
 #include "common/policy/policy_env.hpp"
+#include "runner/wire/answer.hpp"
 
+#include <algorithm>
+#include <set>
 #include <utility>
 
 namespace pi_agent {
-
-namespace {
-
-constexpr std::size_t variables_limit = 100;
-
-} // namespace
 
 std::string certificate_path_inside(std::size_t number)
 {
     return "/run/pi-agent/ca/" + std::to_string(number) + ".pem";
 }
 
-std::string CertificateFiles::encode() const
+bool CertificateFiles::is_sound() const
 {
-    std::vector<std::string> pairs;
-    for (const auto &[name, path] : renamed)
-        pairs.insert(pairs.end(), {name, path});
-    return Encoder().texts(contents).texts(pairs).texts(notices).bytes();
-}
-
-CertificateFiles CertificateFiles::decode(std::string_view bytes)
-{
-    Decoder decoder(bytes);
-    CertificateFiles files;
-    files.contents = decoder.texts(variables_limit);
-    const std::vector<std::string> pairs = decoder.texts(2 * variables_limit);
-    files.notices = decoder.texts(variables_limit);
-    decoder.end();
     std::size_t size = 0;
-    for (const auto &content : files.contents)
+    std::set<std::string> paths;
+    for (const auto &content : contents) {
         size += content.size();
-    bool is_sound = size <= certificates_limit && pairs.size() % 2 == 0;
-    for (std::size_t index = 0; is_sound && index < pairs.size(); index += 2) {
-        is_sound = false;
-        for (std::size_t number = 1; number <= files.contents.size(); ++number)
-            is_sound = is_sound || pairs[index + 1] == certificate_path_inside(number);
-        files.renamed[pairs[index]] = pairs[index + 1];
+        paths.insert(certificate_path_inside(paths.size() + 1));
     }
-    if (!is_sound) throw ProtocolError("certificates of the user's are not what was asked for");
-    return files;
-}
-
-std::string EtcFile::encode() const
-{
-    return Encoder().number(static_cast<std::uint64_t>(state)).text(target).text(content).bytes();
-}
-
-EtcFile EtcFile::decode(std::string_view bytes)
-{
-    Decoder decoder(bytes);
-    const std::uint64_t state = decoder.number();
-    if (state > static_cast<std::uint64_t>(EtcFileState::too_large)) throw ProtocolError("a file of /etc is in an unknown state");
-    EtcFile file{static_cast<EtcFileState>(state), decoder.text(), decoder.text()};
-    decoder.end();
-    return file;
-}
-
-namespace {
-
-constexpr std::size_t answer_limit = 16UL * 1024;
-
-} // namespace
-
-std::string FoundIdentity::encode() const
-{
-    Encoder encoder;
-    for (const auto &value : {identity.name, identity.email})
-        encoder.number(value ? 1 : 0).text(value.value_or(""));
-    return encoder.texts(identity.safe_directories).text(problem).texts(notices).bytes();
-}
-
-FoundIdentity FoundIdentity::decode(std::string_view bytes)
-{
-    Decoder decoder(bytes);
-    FoundIdentity found;
-    for (auto *value : {&found.identity.name, &found.identity.email}) {
-        const bool is_set = decoder.flag();
-        std::string text = decoder.text();
-        if (text.size() > answer_limit || text.find('\0') != std::string::npos) throw ProtocolError("git's answer is no name or address");
-        if (is_set) *value = std::move(text);
-    }
-    found.identity.safe_directories = decoder.texts();
-    found.problem = decoder.text();
-    found.notices = decoder.texts(git_notice_limit);
-    decoder.end();
-    return found;
-}
-
-std::string SshFiles::encode() const
-{
-    return Encoder().text(key).text(known_hosts).texts(notices).bytes();
-}
-
-SshFiles SshFiles::decode(std::string_view bytes)
-{
-    Decoder decoder(bytes);
-    SshFiles files{decoder.text(), decoder.text(), decoder.texts(3)};
-    decoder.end();
-    if (files.key.size() > ssh_key_limit || files.known_hosts.size() > 2 * known_hosts_limit + 2)
-        throw ProtocolError("the key of the user's is not what was asked for");
-    return files;
+    return size <= certificates_limit &&
+           std::all_of(renamed.begin(), renamed.end(), [&](const auto &one) { return paths.contains(one.second); });
 }
 
 SshFiles without_ssh_key(const std::string &path, const std::string &problem)
 {
     return {"", "", {"ssh: the agent's git cannot use the key " + escape_for_display(path) + ": " + escape_for_display(problem)}};
 }
-
-namespace {
-
-constexpr std::size_t variable_limit = 100'000; // entries that a child may send
-
-} // namespace
 
 std::string encode_assignments(const std::vector<EnvAssignment> &assignments)
 {
@@ -133,7 +44,7 @@ std::string encode_assignments(const std::vector<EnvAssignment> &assignments)
 std::vector<EnvAssignment> decode_assignments(std::string_view bytes)
 {
     Decoder decoder(bytes);
-    const std::vector<std::string> texts = decoder.texts(3 * variable_limit);
+    const std::vector<std::string> texts = decoder.texts(3 * variables_limit);
     decoder.end();
     if (texts.size() % 3 != 0) throw ProtocolError("a variable of a file is not complete");
     std::vector<EnvAssignment> all;
@@ -142,21 +53,107 @@ std::vector<EnvAssignment> decode_assignments(std::string_view bytes)
     return all;
 }
 
-std::string HostVariables::encode() const
+bool HostVariables::are_the_users() const
 {
-    return Encoder().text(encode_assignments(assignments)).texts(notices).bytes();
+    return std::none_of(assignments.begin(), assignments.end(), [](const EnvAssignment &one) {
+        return problem_of_host_env_name(one.name) || one.value.find('\0') != std::string::npos;
+    });
 }
 
-HostVariables HostVariables::decode(std::string_view bytes)
+namespace {
+
+constexpr std::size_t told_limit = 4096; // of a path and a problem each
+constexpr std::size_t elsewhere_limit = 2;
+constexpr std::size_t directories_limit = 200;
+
+} // namespace
+
+void send_place(FdRef channel, FdRef directory, const PlaceFacts &facts)
 {
-    Decoder decoder(bytes);
-    HostVariables variables{decode_assignments(decoder.text()), decoder.texts(variable_limit)};
+    send_answer(channel, encode(facts), {directory.get()});
+}
+
+OpenedPlace decode_place(Packet packet)
+{
+    if (packet.fds.size() != 1) throw ProtocolError("the receiver sent the wrong number of descriptors");
+    return {std::move(packet.fds.front()), decode_fields<PlaceFacts>(packet.bytes)};
+}
+
+void send_repository(FdRef channel, const std::optional<Repository> &repository)
+{
+    Encoder encoder;
+    std::vector<int> fds;
+    encoder.number(repository ? 1 : 0).number(repository ? repository->elsewhere.size() : 0);
+    encoder.number(repository ? repository->mount : 0);
+    if (repository) {
+        fds.push_back(repository->top.get());
+        for (const auto &place : repository->elsewhere) {
+            encoder.number(place.directory ? 1 : 0)
+                .number(place.mount)
+                .text(place.told.substr(0, told_limit))
+                .text(place.problem.substr(0, told_limit));
+            if (place.directory) fds.push_back(place.directory.get());
+        }
+    }
+    send_answer(channel, encoder.bytes(), fds);
+}
+
+std::optional<Repository> decode_repository(Packet packet)
+{
+    Decoder decoder(packet.bytes);
+    std::size_t next = 0;
+    const auto take = [&](bool there) {
+        if (!there) return UniqueFd();
+        if (next >= packet.fds.size()) throw ProtocolError("the receiver sent the wrong number of descriptors");
+        return std::move(packet.fds[next++]);
+    };
+    const bool found = decoder.number() == 1;
+    const std::uint64_t count = decoder.number();
+    if (count > elsewhere_limit) throw ProtocolError("the receiver found too many git directories");
+    const std::uint64_t mount = decoder.number();
+    if (!found) return std::nullopt;
+    Repository repository{take(true), mount, {}};
+    for (std::uint64_t index = 0; index < count; ++index) {
+        GitDirectory place{};
+        place.directory = take(decoder.number() == 1);
+        place.mount = decoder.number();
+        place.told = decoder.text();
+        place.problem = decoder.text();
+        repository.elsewhere.push_back(std::move(place));
+    }
+    return repository;
+}
+
+void send_home(FdRef channel, const OpenedHome &home)
+{
+    send_answer(channel, Encoder().text(home.path).number(home.directories.size()).bytes());
+    for (const auto &one : home.directories) {
+        std::vector<int> fds;
+        if (one.problem.empty()) fds.push_back(one.directory.get());
+        send_answer(channel, Encoder().text(one.path).number(one.is_cache ? 1 : 0).text(one.problem).bytes(), fds);
+    }
+}
+
+OpenedHome receive_home(const std::function<Packet()> &next)
+{
+    OpenedHome home;
+    const Packet first = next();
+    Decoder decoder(first.bytes);
+    home.path = decoder.text();
+    const std::uint64_t count = decoder.number();
     decoder.end();
-    // What the child may send and what root puts into an environment are not the same: the child is its user's.
-    for (const auto &assignment : variables.assignments)
-        if (problem_of_host_env_name(assignment.name) || assignment.value.find('\0') != std::string::npos)
-            throw ProtocolError("a variable of the user's files is none");
-    return variables;
+    if (count > directories_limit) throw ProtocolError("the receiver found too many directories of the home");
+    while (home.directories.size() < count) {
+        Packet packet = next();
+        Decoder fields(packet.bytes);
+        HomeDirectory directory{fields.text(), fields.number() == 1, UniqueFd(), fields.text()};
+        fields.end();
+        if (packet.fds.size() != (directory.problem.empty() ? 1U : 0U))
+            throw ProtocolError("the receiver sent the wrong number of descriptors");
+        if (directory.problem.empty()) directory.directory = std::move(packet.fds.front());
+        home.directories.push_back(std::move(directory));
+    }
+    return home;
 }
 
 } // namespace pi_agent

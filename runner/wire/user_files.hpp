@@ -1,9 +1,13 @@
-// What a child that is the caller answers about files in the caller's home.
+// What a child that is the caller answers: about files in the home, and what it opened.
 #pragma once
 
+#include "common/base/fd.hpp"
+#include "common/base/fields.hpp"
 #include "common/policy/env_file.hpp"
 
 #include <cstddef>
+#include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -14,6 +18,7 @@ namespace pi_agent {
 
 // --- Copies of files of certificates on their way from the child that reads them.
 
+constexpr std::size_t certificate_variables_limit = 100;
 constexpr std::size_t certificates_limit = 512UL * 1024; // bytes of one session, which lie in the memory that all sessions share
 
 // What is to be shown, and what the user should know.
@@ -22,8 +27,18 @@ struct CertificateFiles {
     std::map<std::string, std::string> renamed; // variable -> its path inside
     std::vector<std::string> notices;
 
-    [[nodiscard]] std::string encode() const;
-    static CertificateFiles decode(std::string_view bytes); // throws ProtocolError for paths that are none of these
+    // Reads no paths that are none of these.
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.contents, certificate_variables_limit);
+        archive.bounded(self.renamed, certificate_variables_limit, not_asked_for);
+        archive.bounded(self.notices, certificate_variables_limit);
+        archive.require([&] { return self.is_sound(); }, not_asked_for);
+    }
+    static constexpr const char *not_asked_for = "certificates of the user's are not what was asked for";
+
+private:
+    [[nodiscard]] bool is_sound() const;
 };
 
 // Where the session shows the file of that number.
@@ -38,8 +53,11 @@ struct EtcFile {
     std::string target = {};  // where its links lead, canonical
     std::string content = {}; // of one that was read
 
-    [[nodiscard]] std::string encode() const;
-    static EtcFile decode(std::string_view bytes); // throws ProtocolError
+    static void fields(auto &archive, auto &self)
+    {
+        archive.bounded(self.state, EtcFileState::too_large, "a file of /etc is in an unknown state");
+        archive(self.target, self.content);
+    }
 };
 
 // --- Who commits, on its way from the child that asks git.
@@ -51,17 +69,26 @@ struct GitIdentity {
     std::vector<std::string> safe_directories = {}; // git's safe.directory, as the user trusts repositories of others
 };
 
+constexpr std::size_t git_notice_limit = 10;
+constexpr std::size_t git_answer_limit = 16UL * 1024; // bytes
+
 // What was found, or why nothing could be: `problem` is for people, and empty where all is well.
 struct FoundIdentity {
     GitIdentity identity;
     std::string problem;
     std::vector<std::string> notices = {}; // of single files that were left out; git_notice_limit at most
 
-    [[nodiscard]] std::string encode() const;
-    static FoundIdentity decode(std::string_view bytes); // throws ProtocolError
+    static void fields(auto &archive, auto &self)
+    {
+        for (auto *value : {&self.identity.name, &self.identity.email}) {
+            archive(*value);
+            archive.require([&] { return !*value || ((*value)->size() <= git_answer_limit && (*value)->find('\0') == std::string::npos); },
+                            "git's answer is no name or address");
+        }
+        archive(self.identity.safe_directories, self.problem);
+        archive.bounded(self.notices, git_notice_limit);
+    }
 };
-
-constexpr std::size_t git_notice_limit = 10;
 
 // --- The copy of a user's ssh key on its way from the child that reads it.
 
@@ -73,8 +100,13 @@ struct SshFiles {
     std::string known_hosts;
     std::vector<std::string> notices;
 
-    [[nodiscard]] std::string encode() const;
-    static SshFiles decode(std::string_view bytes); // throws ProtocolError
+    static void fields(auto &archive, auto &self)
+    {
+        archive(self.key, self.known_hosts);
+        archive.bounded(self.notices, 3);
+        archive.require([&] { return self.key.size() <= ssh_key_limit && self.known_hosts.size() <= 2 * known_hosts_limit + 2; },
+                        "the key of the user's is not what was asked for");
+    }
 };
 
 // None, and why.
@@ -82,17 +114,85 @@ SshFiles without_ssh_key(const std::string &path, const std::string &problem);
 
 // --- What the user's own files of variables say, on its way from the child that reads them.
 
+constexpr std::size_t variables_limit = 100'000; // that a child may send
+
+std::string encode_assignments(const std::vector<EnvAssignment> &assignments);
+// Throws ProtocolError.
+std::vector<EnvAssignment> decode_assignments(std::string_view bytes);
+
 // A name that is not the user's to set is left out, and `notices` say so, each with file, line and reason.
 struct HostVariables {
     std::vector<EnvAssignment> assignments;
     std::vector<std::string> notices;
 
-    [[nodiscard]] std::string encode() const;
-    static HostVariables decode(std::string_view bytes); // throws ProtocolError for a variable that is not theirs to set
+    // What the child may send and what root puts into an environment are not the same: the child is its user's.
+    static void fields(auto &archive, auto &self)
+    {
+        archive.as(self.assignments, encode_assignments, decode_assignments);
+        archive.bounded(self.notices, variables_limit);
+        archive.require([&] { return self.are_the_users(); }, "a variable of the user's files is none");
+    }
+
+private:
+    [[nodiscard]] bool are_the_users() const;
 };
 
-std::string encode_assignments(const std::vector<EnvAssignment> &assignments);
-// Throws ProtocolError.
-std::vector<EnvAssignment> decode_assignments(std::string_view bytes);
+// --- What the child that is the caller has opened of a project, on its way to its parent: facts and descriptors.
+
+// Which directory of this host it is. The working directory's device is that of statx(2), a root's that of stat(2).
+struct PlaceFacts {
+    std::uint64_t device;
+    std::uint64_t inode;
+    std::uint64_t mount;
+    friend bool operator==(const PlaceFacts &, const PlaceFacts &) = default;
+    static void fields(auto &archive, auto &self) { archive(self.device, self.inode, self.mount); }
+};
+
+struct OpenedPlace {
+    UniqueFd directory; // O_PATH
+    PlaceFacts facts;
+};
+
+// A directory of git's that a repository's `.git` file names (gitrepository-layout(5)).
+struct GitDirectory {
+    UniqueFd directory;  // O_PATH; none where it cannot be opened
+    std::uint64_t mount; // that it lies in; root asks no file system of the user's, which need not answer
+    std::string told;    // as the file names it
+    std::string problem; // why it is not to be believed; empty where it names the repository in turn
+};
+
+struct Repository {
+    UniqueFd top;                        // O_PATH: the nearest directory, from the working directory up, that has an entry `.git`
+    std::uint64_t mount;                 // that it lies in
+    std::vector<GitDirectory> elsewhere; // of a worktree, a submodule or a separate git directory: its own, then the common one
+};
+
+// By the child.
+void send_place(FdRef channel, FdRef directory, const PlaceFacts &facts);
+void send_repository(FdRef channel, const std::optional<Repository> &repository);
+
+// By its parent. Both throw ProtocolError for another number of descriptors, or more than there can be.
+OpenedPlace decode_place(Packet packet);
+std::optional<Repository> decode_repository(Packet packet);
+
+// --- What is shown of a user's home, on its way from the child that opened it.
+
+// One that is there.
+struct HomeDirectory {
+    std::string path;    // relative to the user's home
+    bool is_cache;       // else it is read-only inside
+    UniqueFd directory;  // O_PATH
+    std::string problem; // why it is not shown; empty where it is
+};
+
+struct OpenedHome {
+    std::string path;                       // of the home, canonical; empty where it cannot be opened
+    std::vector<HomeDirectory> directories; // in the order of the policy, first what is readable; what is missing is left out
+};
+
+// By the child.
+void send_home(FdRef channel, const OpenedHome &home);
+// By its parent; `next` is called for each packet. Throws ProtocolError for another number of descriptors, or more than there can be.
+OpenedHome receive_home(const std::function<Packet()> &next);
 
 } // namespace pi_agent

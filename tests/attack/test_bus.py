@@ -42,7 +42,7 @@ def test_a_child_of_the_runner_is_never_left_in_its_callers_control_group(prove,
         for _ in range(TRIES):
             target.machine.root("rm -rf /var/lib/pi-agent/users/alice/home/.pi/agent/skills", check=True)
             # Meanwhile systemd makes no scope: it takes the runner's call, and answers, but its jobs have to wait.
-            eve = target.machine.popen(["python3", f"{INSIDE}/bus.py", "busy", "2"], user="eve")
+            eve = target.machine.popen(["python3", f"{INSIDE}/bus.py", "busy", "2", "20"], user="eve")
             time.sleep(0.5)
             answers.append(target.play(WATCHING))
             eve.communicate(timeout=30)

@@ -31,7 +31,7 @@ def config_comes_back(product, weak):
     yield
     for target in (product, weak):
         clear(target)
-        target.machine.root(f"rm -rf {HOME}/.pi {HOME}/.private && mv /root/config-of-alice {HOME}/.pi", check=True)
+        target.machine.root(f"rm -rf {HOME}/.pi {HOME}/.private {ROOT}/skills {ROOT}/cfg {ROOT}/other && mv /root/config-of-alice {HOME}/.pi", check=True)
 
 
 @pytest.fixture(autouse=True)
@@ -234,7 +234,7 @@ def test_a_link_that_a_session_planted_gives_it_no_other_file_of_the_users(what,
     def attack(target):
         written = f"cat >{SECRET} <<'END'\n{text}END\n"
         outcome = planted(target, policy(alice, section).replace("    env: {PER_USER_MARKER: quokka-per-user-8251}\n", ""), f"{written}{user}", plant, look)
-        target.machine.root(f"rm -rf {HOME}/.ssh/id {HOME}/ca.pem", check=True)
+        target.machine.root(f"rm -rf {HOME}/.ssh {HOME}/ca.pem", check=True)
         return Outcome(MARK.encode() in outcome.seen.stdout, outcome.seen)
 
     on, _ = prove(attack, "stay-in-root")

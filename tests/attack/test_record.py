@@ -57,6 +57,21 @@ def test_no_record_is_kept_where_somebody_else_can_write_it_anew(prove):
     prove(attack, "record-trust")
 
 
+def test_who_calls_without_end_does_not_fill_the_disk_of_the_logs(prove):
+    """Without a journal each refusal is a line of root's file, and a user can call as often as they like."""
+    full = f"install -d -m 0700 {LOGS} && truncate -s 16M {LOGS}/record.jsonl && chmod 0600 {LOGS}/record.jsonl && touch {LOGS}/record.full-1"
+
+    def attack(target):
+        with without_journal(target, full):
+            done = target.pi("echo", "ran")
+            sizes = target.machine.root(f"stat -c '%s %n' {LOGS}/*", check=True).stdout.decode()
+        assert done.stdout == b"ran\n", done
+        return Outcome(any(int(line.split()[0]) > 16 << 20 for line in sizes.splitlines()), sizes)
+
+    on, _ = prove(attack, "record-bound")
+    assert len(on.seen.splitlines()) == 2 and "record.full-1\n" not in on.seen, on
+
+
 def test_a_removed_users_session_that_is_deaf_to_signals_is_gone_after_apply_and_no_other_starts(prove):
     deaf = "trap '' TERM HUP INT; echo $PI_AGENT_SESSION; while :; do sleep 1; done"
 

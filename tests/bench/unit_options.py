@@ -14,7 +14,7 @@ NOT_SHARED = {"Description", "BindsTo", "Requires", "After", "ExecStart", "Stand
               "CollectMode", "Type"}  # fmt: skip
 # A root tree of ours, and what is shown in it.
 OF_OUR_TREE = ("RootDirectory=", "BindPaths=", "BindReadOnlyPaths=", "TemporaryFileSystem=", "ReadWritePaths=", "ProtectHome=", "BindLogSockets=")
-# What the runner does itself in its place (runner/root/view/kernel_files.hpp).
+# What the runner does itself in its place (runner/root/view/root_tree.hpp).
 IN_OUR_PLACE = ["--property=ProtectKernelTunables=yes"]
 
 

@@ -1,7 +1,8 @@
 // What children with a user's or the agent's rights send to root and to each other: only the form in which it is sent, and no path that
 // leaves its tree.
+#include "common/base/text.hpp"
 #include "runner/as_user/protected_paths.hpp"
-#include "runner/inside/path_access.hpp"
+#include "runner/inside/canary.hpp"
 #include "runner/wire/sync_messages.hpp"
 #include "support/property.hpp"
 
@@ -16,14 +17,14 @@ void require_beneath(const std::vector<std::string> &paths)
 {
     for (const auto &path : paths) {
         require(!path.empty() && path.front() != '/' && path.find('\0') == std::string::npos, "a path that is not relative");
-        const std::vector<std::string> names = components_of(path);
+        const std::vector<std::string> names = path_components(path);
         require(std::find(names.begin(), names.end(), "..") == names.end(), "a path that leaves its tree");
     }
 }
 
 void try_sync(std::string_view bytes)
 {
-    const auto message = unless_refused([&] { return decode_sync_message(bytes); });
+    const auto message = unless_refused([&] { return decode_fields<SyncMessage>(bytes); });
     if (!message) return;
     require(encode(*message) == bytes, "a message of the sync was taken, and is not what is sent");
     for (const auto &entry : message->entries)
@@ -33,8 +34,8 @@ void try_sync(std::string_view bytes)
 void try_all(std::string_view bytes)
 {
     try_sync(bytes);
-    const auto wanted = unless_refused([&] { return decode_wanted(bytes); });
-    if (wanted) require(wanted->size() <= wanted_limit && encode_wanted(*wanted) == bytes, "more was wanted than is sent");
+    const auto wanted = unless_refused([&] { return decode_fields<WantedNumbers>(bytes); });
+    if (wanted) require(wanted->numbers.size() <= wanted_limit && encode(*wanted) == bytes, "more was wanted than is sent");
     const auto paths = unless_refused([&] { return decode_paths(bytes); });
     if (paths) require_beneath(*paths);
     if (paths) require(Encoder().texts(*paths).bytes() == bytes, "paths that nobody sends");

@@ -2,8 +2,8 @@
 #include "common/base/text.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/as_user/shown_path.hpp"
-#include "runner/plan/bwrap_arguments.hpp"
+#include "runner/as_user/git_paths.hpp"
+#include "runner/plan/engine_commands.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/wire/sync_messages.hpp"
@@ -75,7 +75,7 @@ void try_path(const std::string &path)
         require(problem_of_root_in_unit(path) || is_property_safe(path.substr(path.front() == '~' ? 1 : 0)), "a root outside the alphabet");
     }
     if (is_plain_relative(path)) {
-        const std::vector<std::string> names = components_of(path);
+        const std::vector<std::string> names = path_components(path);
         std::string joined;
         for (const auto &name : names)
             joined = join_path(joined, name);

@@ -27,34 +27,34 @@ def _name(*names):
 HOMES = (
     ("yaml-cpp", _include(r"yaml-cpp/"), ("common/policy/yaml/yaml_tree.cpp", "common/policy/yaml/yaml_places.cpp", "admin/render/render_text.cpp"),
      "lookups are lenient about duplicate keys and types; one file makes them strict, one knows its messages, one only writes"),
-    ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|bus_proxy\.hpp|service_watch\.hpp)"),
-     ("runner/root/method/bus_proxy.hpp", "runner/root/method/service_watch.hpp", "runner/root/method/service_watch.cpp", "runner/root/method/systemd_bus.cpp"),
+    ("sdbus-c++", _include(r"(?:sdbus-c\+\+/|systemd/sd-bus|service_watch\.hpp)"),
+     ("runner/root/method/service_watch.hpp", "runner/root/method/service_watch.cpp", "runner/root/method/systemd_bus.cpp"),
      "the one file that talks to the bus enforces the alphabet of unit properties"),
     ("libseccomp", _include(r"seccomp\.h"), ("runner/filter/make_call_filters.cpp", "runner/filter/seccomp_filter.cpp"),
      "the filter is one list that can be read in one place; one file makes programs of it, one installs them"),
     ("Landlock", _name(r"landlock_(?:create_ruleset|add_rule|restrict_self)"), ("runner/inside/landlock.cpp",),
      "the kernel interface has versions; one file knows them, and the unit's filter lets them through"),
-    ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/root/kernel/network_check.cpp",),
+    ("bpf(2)", _include(r"linux/bpf\.h"), ("runner/root/kernel/enforcement.cpp",),
      "it only asks what is attached; loading or attaching programs is systemd's"),
     ("changing identity", _name(r"set(?:e|re|res|fs)?[ug]id", "setgroups", "initgroups"), ("common/host/identity.cpp",),
      "becoming a user checks every id and tries to regain; nobody may do half of it"),
     ("capabilities", _call("capset", "cap_set_proc"), ("common/host/identity.cpp", "runner/root/confined/root_confinement.cpp"),
      "what is given up is looked at and tried to take back; nobody may do half of it"),
     ("mounting", _name("umount2?", "move_mount", "open_tree", "mount_setattr", "fsopen", "fsmount", "fsconfig", "fspick",
-                       "pivot_root"), ("runner/root/mount/mounts.cpp", "runner/root/mount/mount_calls.cpp"),
-     "a clone is made private and id-mapped before it is attached, nobody may attach another way; one file only asks whether these calls may be made"),
-    ("mount(2)", _call("mount", "chroot"), ("runner/root/mount/mounts.cpp", "runner/root/mount/mount_calls.cpp"),
+                       "pivot_root"), ("runner/root/mount/mounts.cpp",),
+     "a clone is made private and id-mapped before it is attached, nobody may attach another way; a last function only asks whether these calls may be made"),
+    ("mount(2)", _call("mount", "chroot"), ("runner/root/mount/mounts.cpp",),
      "as for mounting; the word is too common to forbid without its bracket"),
-    ("namespaces", _call("setns", "unshare"), ("runner/inside/canary.cpp", "runner/root/mount/mounts.cpp", "runner/root/mount/mount_calls.cpp"),
+    ("namespaces", _call("setns", "unshare"), ("runner/inside/canary.cpp", "runner/root/mount/mounts.cpp"),
      "everything of ours stays in the namespaces that it was started in, but for one thread that mounts what nobody is to see, and the child that asks git (clone)"),
     ("new processes", _call("fork", "vfork", "clone", "clone3", "posix_spawnp?"),
     ("wrapper/aftermath.cpp", "wrapper/runner_process.cpp", "runner/root/method/method_program.cpp", "runner/inside/canary.cpp", "runner/root/errand/child.cpp",
-      "runner/root/method/session_keeper.cpp", "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/host_program.cpp", "runner/root/mount/id_map.cpp",
+      "runner/as_agent/hook_process.cpp", "runner/inside/agent_process.cpp", "runner/as_user/host_program.cpp", "runner/root/mount/id_map.cpp",
       "admin/programs/program.cpp"),
      "a child needs its deadline, its limits and its closed descriptors"),
     ("other programs", _name("execve?", "execvpe?", "execl[pe]?", "execveat", "fexecve"),
      ("wrapper/runner_process.cpp", "wrapper/main.cpp", "runner/inside/agent_process.cpp", "runner/root/method/method_program.cpp", "runner/as_agent/hook_process.cpp", "runner/as_user/host_program.cpp",
-      "runner/pi_agent_docker.cpp", "runner/pi_agent_podman.cpp", "runner/root/method/session_keeper.cpp", "admin/sessions/sessions.cpp"),
+      "runner/pi_agent_docker.cpp", "runner/pi_agent_podman.cpp", "admin/sessions/sessions.cpp"),
      "argv and environment of another program are built where they can be read"),
 )
 
@@ -72,7 +72,7 @@ send sendto sendmsg sendmmsg recv recvfrom recvmsg recvmmsg poll ppoll select ps
 wait waitpid waitid wait3 wait4 kill killpg tgkill raise pidfd_\w+ ptrace process_vm_\w+ _exit quick_exit
 signal sigaction sigprocmask pthread_\w+ sigqueue sigwait\w* signalfd
 prctl arch_prctl syscall personality seccomp bpf perf_event_open keyctl add_key request_key
-mmap munmap mremap mprotect madvise mlock mlockall shm_open memfd_create pipe pipe2 eventfd timerfd_\w+ inotify_\w+ fanotify_\w+ io_uring_\w+
+open_at open_or_throw open_resolved make_pipe examine read_link mmap munmap mremap mprotect madvise mlock mlockall shm_open memfd_create pipe pipe2 eventfd timerfd_\w+ inotify_\w+ fanotify_\w+ io_uring_\w+
 getuid geteuid getgid getegid getresuid getresgid getgroups getpid getppid gettid getpgid getpgrp getsid setsid setpgid
 getpw(?:nam|uid|ent)(?:_r)? getgr(?:nam|gid|ent)(?:_r)? getgrouplist getlogin(?:_r)? cap_get_\w+ capget
 uname gethostname getdomainname sethostname sysconf pathconf fpathconf sysinfo getrlimit setrlimit prlimit getrusage getrandom getentropy
@@ -97,7 +97,7 @@ SILENT_BUT = {
 # What such a room does not include either, because what it would call there makes them: whole rooms, and files of others. A channel that it is handed
 # is for wire/ to speak through.
 CALLS_BEHIND = re.compile(r"common/(?:host|decide|record)/(?!account\.hpp)|common/policy/policy_(?:load|sources)\.hpp"
-                          r"|common/base/(?:absence|directory_stream|idle_memory|keyring|process_handle|random_hex|whole_file)\.hpp")
+                          r"|common/base/(?:files|process)\.hpp")
 
 # The type by which code says that it is root.
 AS_ROOT = re.compile(r"\bAsRoot\b")

@@ -2,7 +2,6 @@
 #include "common/policy/yaml/yaml_tree.hpp"
 
 #include <algorithm>
-#include <array>
 
 namespace pi_agent {
 

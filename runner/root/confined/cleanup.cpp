@@ -1,21 +1,15 @@
 // What the session's cleanup unit runs when it stops.
 #include "runner/root/confined/session_end.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/engine_commands.hpp"
-#include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/kernel/control_group.hpp"
 #include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/own_group.hpp"
-#include "runner/root/session/record.hpp"
-#include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_record.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <fcntl.h>
 #include <fstream>
 #include <unistd.h>
 
@@ -53,7 +47,7 @@ void clean_up_after_unit(const AsRoot &root, const std::string &session_id)
     // whoever ends it, brings the rest.
     if (record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds)))
         return remove_session_with_scratch(root, session_id, cleanup_removal_seconds);
-    unmount_session_with_scratch(root, session_id, cleanup_removal_seconds);
+    remove_session_with_scratch(root, session_id, cleanup_removal_seconds, Leave::directory);
     record_problem(session_id,
                    "its runner lives and does not record the end; what the session mounted is gone, its record waits for the runner's end");
 }
@@ -69,7 +63,7 @@ void keep_session(const AsRoot &root, const std::string &session_id)
     if (length == 1 || !defence_is_on("session-keeper")) return;
     // What ran inside has been killed by the kernel, or is being.
     fault_point("keeper-cleans");
-    end_agents(session_id, in_seconds(cleanup_group_seconds));
+    if (const auto agents = find_own_group(session_id)) empty_group(*agents, in_seconds(cleanup_group_seconds));
     if (!record_end_of_killed(root, session_id, in_seconds(cleanup_record_seconds)))
         throw Failure(ExitStatus::system_failure, "its runner was killed and still holds its record; the next sweep removes what is left");
     remove_session_with_scratch(root, session_id, cleanup_removal_seconds);

@@ -1,34 +1,55 @@
-// Emptying and removing sessions' temporary directories on disk.
-#include "runner/root/confined/scratch_removal.hpp"
+// Removing what others than root own of a session: its placeholders in a project, and its temporary directories on disk.
+#include "runner/root/confined/session_end.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
+#include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/root/confined/placeholder_removal.hpp"
-#include "runner/root/session/file_lock.hpp"
-#include "runner/root/session/record.hpp"
+#include "runner/as_user/git_paths.hpp"
 #include "runner/root/session/scratch.hpp"
-#include "runner/root/session/session_directory.hpp"
+#include "runner/root/session/state_directory.hpp"
 #include "runner/wire/answer.hpp"
 
-#include <algorithm>
 #include <cerrno>
 #include <fcntl.h>
-#include <optional>
 #include <random>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 
 namespace {
 
+std::vector<std::string> recorded_paths(FdRef session)
+{
+    const UniqueFd records = find_beneath(session, placeholders_directory, O_RDONLY | O_DIRECTORY);
+    if (!records) return {};
+    std::vector<std::string> paths;
+    for (;;) {
+        std::string path = read_session_link(records, std::to_string(paths.size()).c_str());
+        if (path.empty()) return paths;
+        paths.push_back(std::move(path));
+    }
+}
+
+void remove_as_user(const std::vector<std::string> &paths, FdRef channel)
+{
+    while (!wait_for_input(channel, in_seconds(60))) { // a sandbox may take as long to end as it likes; with the runner this process ends
+    }
+    const std::optional<Packet> order = receive_packet(channel, in_seconds(1));
+    if (!order) return; // the runner is gone; who cleans up after it does this, too
+    fault_point("unplacing");
+    const UniqueFd top = open_or_throw("opening /", "/", O_PATH | O_DIRECTORY);
+    for (auto path = paths.rbegin(); path != paths.rend(); ++path)
+        remove_placeholder(top, path->substr(1));
+    send_answer(channel, "");
+}
+
+constexpr const char *placeholders_left = "placeholders are left in the project: ";
 constexpr int removal_patience_seconds = 10;
 constexpr std::size_t children_at_once = 4; // of one sweep
 constexpr std::size_t orphans_at_once = 64;
@@ -45,9 +66,8 @@ struct FoundScratch {
 
 UniqueFd open_directory(FdRef parent, const char *name)
 {
-    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) require_gone(std::string("opening a session's temporary directory: ") + name);
-    return directory;
+    return open_if_there(std::string("opening a session's temporary directory: ") + name, parent, name,
+                         O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 enum class Busy { is_passed_over, is_failure };
@@ -101,8 +121,7 @@ bool remove_when_empty(const FoundScratch &found)
 Account owner_of(const FoundScratch &found)
 {
     for (const auto &[name, inner] : found.inner) {
-        struct stat facts {};
-        if (fstat(inner.get(), &facts) != 0) throw_errno("examining a session's temporary directory");
+        struct stat facts = examine(inner, "examining a session's temporary directory");
         if (is_cache_work(name) && fstatat(inner.get(), kernels_work, &facts, AT_SYMLINK_NOFOLLOW) != 0) {
             require_gone("examining what an overlay left");
             continue;
@@ -161,6 +180,36 @@ void await(Child &child, Deadline deadline)
 
 } // namespace
 
+void PlaceholderRemoval::begin() noexcept
+{
+    if (std::exchange(begun_, true)) return;
+    const auto start = [&] { // cppcheck-suppress throwInNoexceptFunction ; attempt_recorded catches it
+        paths_ = recorded_paths(session_);
+        if (paths_.empty() || !defence_is_on("remove-placeholders")) return;
+        const auto uid = session_user(session_);
+        const auto user = uid ? find_account(*uid) : std::nullopt;
+        if (!user) throw Failure(ExitStatus::system_failure, "its user has no account any more");
+        child_.emplace(root_, "remover of placeholders", *user, std::vector<int>{},
+                       [&](const AsUser & /*user*/, FdRef channel) { remove_as_user(paths_, channel); });
+    };
+    attempt_recorded(id_, start, placeholders_left); // the mount points go all the same
+}
+
+void PlaceholderRemoval::finish(Deadline deadline) noexcept
+{
+    begin(); // cppcheck-suppress throwInNoexceptFunction ; it throws nothing
+    const auto remove = [&] {
+        if (!child_) return;
+        send_packet(child_->channel(), "R", {}, deadline);
+        if (!wait_for_input(child_->channel(), deadline)) throw Failure(ExitStatus::system_failure, "that took too long");
+        child_->receive();
+        const UniqueFd records = find_beneath(session_, placeholders_directory, O_RDONLY | O_DIRECTORY);
+        for (std::size_t index = 0; records && index < paths_.size(); ++index)
+            unlinkat(records.get(), std::to_string(index).c_str(), 0); // best_effort: what is removed already is removed again
+    };
+    attempt_recorded(id_, remove, placeholders_left);
+}
+
 void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadline)
 {
     const std::optional<FoundScratch> found = find_scratch(path, deadline, Busy::is_failure);
@@ -169,78 +218,53 @@ void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadli
     if (!remove_when_empty(*found)) throw Failure(ExitStatus::system_failure, path + " is filled while it is removed");
 }
 
-namespace {
-
-RemoveRest rest_of(const AsRoot &root, const std::string &id, int patience_seconds)
+void remove_session_with_scratch(const AsRoot &root, const std::string &id, int patience_seconds, Leave leave)
 {
-    return [&root, id, patience_seconds](FdRef session) {
-        remove_placeholders(root, id, session, in_seconds(cleanup_placeholder_seconds));
-        try {
+    const auto rest = [&](FdRef session) {
+        PlaceholderRemoval(root, id, session).finish(in_seconds(cleanup_placeholder_seconds));
+        const auto remove = [&] {
             const std::string path = read_session_link(session, scratch_link);
             if (!path.empty()) remove_scratch(root, path, in_seconds(patience_seconds));
-            return true;
-        } catch (const Failure &failure) { // nothing is mounted any more all the same
-            record_problem(id, std::string("temporary files are left: ") + failure.what());
-            return false;
+        };
+        return attempt_recorded(id, remove, "temporary files are left: "); // nothing is mounted any more all the same
+    };
+    remove_session(root, id, rest, leave);
+}
+
+ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept : parent_(state_dir + "/" + scratch_parent)
+{
+    const auto begin = [&] { // cppcheck-suppress throwInNoexceptFunction ; attempt_recorded catches it
+        const UniqueFd parent = open_trusted(parent_, O_RDONLY | O_DIRECTORY, "directory of temporary directories");
+        std::vector<std::string> ids = names_in(parent);
+        std::shuffle(ids.begin(), ids.end(), std::random_device()); // what cannot be removed must not always be the first
+        std::size_t orphans = 0;
+        // A session makes its directory in /run first and removes it last: what has none there has no session.
+        for (const auto &id : ids) {
+            if (!is_session_id(id) || session_exists(root, id)) continue;
+            if (++orphans > orphans_at_once || children_.size() == children_at_once) return;
+            const std::string path = parent_ + "/" + id;
+            const auto remove = [&] {
+                const std::optional<FoundScratch> found = find_scratch(path, Clock::now(), Busy::is_passed_over);
+                if (!found || remove_when_empty(*found)) return;
+                children_.emplace_back(path, start_emptying(root, *found, Hurry::no));
+                record_problem(id, "temporary files without a session are removed");
+            };
+            attempt_recorded(id, remove, "temporary files without a session cannot be removed: ");
         }
     };
-}
-
-} // namespace
-
-void remove_session_with_scratch(const AsRoot &root, const std::string &id, int patience_seconds)
-{
-    remove_session(root, id, rest_of(root, id, patience_seconds));
-}
-
-void unmount_session_with_scratch(const AsRoot &root, const std::string &id, int patience_seconds)
-{
-    unmount_session(root, id, rest_of(root, id, patience_seconds));
-}
-
-ScratchSweep::ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept : root_(root)
-{
-    try {
-        begin(state_dir);
-    } catch (const std::exception &failure) { // one user's leftover must not be another's refusal
-        record_problem("sweep", failure.what());
-    }
-}
-
-void ScratchSweep::begin(const std::string &state_dir)
-{
-    parent_ = state_dir + "/" + scratch_parent;
-    const UniqueFd parent = open_trusted(parent_, O_RDONLY | O_DIRECTORY, "directory of temporary directories");
-    std::vector<std::string> ids = names_in(parent);
-    std::shuffle(ids.begin(), ids.end(), std::random_device()); // what cannot be removed must not always be the first
-    std::size_t orphans = 0;
-    // A session makes its directory in /run first and removes it last: what has none there has no session.
-    for (const auto &id : ids) {
-        if (!is_session_id(id) || session_exists(root_, id)) continue;
-        if (++orphans > orphans_at_once || children_.size() == children_at_once) return;
-        const std::string path = parent_ + "/" + id;
-        try {
-            const std::optional<FoundScratch> found = find_scratch(path, Clock::now(), Busy::is_passed_over);
-            if (!found || remove_when_empty(*found)) continue;
-            children_.emplace_back(path, start_emptying(root_, *found, Hurry::no));
-            record_problem(id, "temporary files without a session are removed");
-        } catch (const Failure &failure) {
-            record_problem(id, std::string("temporary files without a session cannot be removed: ") + failure.what());
-        }
-    }
+    attempt_recorded("sweep", begin); // one user's leftover must not be another's refusal
 }
 
 void ScratchSweep::finish() noexcept
 {
     const Deadline deadline = in_seconds(removal_patience_seconds);
     for (auto &[path, child] : children_) {
-        try {
-            await(*child, deadline);
-            child.reset(); // and with it the lock
-            if (const std::optional<FoundScratch> found = find_scratch(path, deadline, Busy::is_passed_over)) remove_when_empty(*found);
-        } catch (const std::exception &failure) { // best_effort: recorded
-            record_problem(split_last(path).second, std::string("temporary files are left: ") + failure.what());
-        }
+        const auto remove = [&, &at = path, &by = child] { // cppcheck-suppress throwInNoexceptFunction ; attempt_recorded catches it
+            await(*by, deadline);
+            by.reset(); // and with it the lock
+            if (const std::optional<FoundScratch> found = find_scratch(at, deadline, Busy::is_passed_over)) remove_when_empty(*found);
+        };
+        attempt_recorded(split_last(path).second, remove, "temporary files are left: ");
     }
 }
 

@@ -1,60 +1,161 @@
-// Ends what a session left: its processes, its mounts, its directories.
+// Watches sessions, ends them, and removes what they left: processes, mounts, directories, and what others than root own of it.
 #pragma once
 
+#include "common/base/channel.hpp"
+#include "common/base/request.hpp"
 #include "common/host/identity.hpp"
-#include "runner/root/confined/asked_end.hpp"
+#include "runner/root/errand/errand.hpp"
+#include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox.hpp"
-#include "runner/root/session/session_record.hpp"
+#include "runner/root/session/record.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/root/session/to_wrapper.hpp"
+#include "runner/wire/launch_record.hpp"
 
 #include <exception>
 #include <functional>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
+#include <vector>
 
 namespace pi_agent {
 
-// --- What a session leaves is removed: at its end, after a failure, and when its runner could not.
+// --- From the sandbox's start to its end: hands the launch record over, passes signals on, ends the sandbox when the wrapper is gone.
 
-// Removes what the session left, whatever happened; a cleanup unit has usually done it already. Borrows both.
-class SessionEnd {
+struct Session {
+    FdRef wrapper; // the user's wrapper: watched, never received from
+    ToWrapper &to_wrapper;
+    Receiver &receiver; // what the wrapper says
+    FdRef control;      // pi-agent-exec
+    FdRef termination;  // from watch_termination
+    // Sends the launch record, with the agent's end of the terminal where it has one, to pi-agent-exec.
+    std::function<void(FdRef terminal)> hand_record_over;
+    std::vector<WrapperMessage> early; // what the wrapper said before
+    // Once the launcher runs, before anything of the agent's is sent in; a Failure of it ends the sandbox.
+    std::function<void()> require_enforced;
+    // pi-agent-exec has said that the agent ended, and waits for an answer: the sandbox is still there, and what the kernel counted in it.
+    std::function<void()> agent_has_ended;
+    // It was answered: what ends now ends by itself, and is waited for.
+    std::function<void()> while_it_ends;
+};
+
+// Ends a sandbox in which no agent has been started. False when it does not end in time.
+bool end_sandbox(Sandbox &sandbox);
+
+// Returns when all of it has ended, in every case. Throws Failure when the agent was never started. `terminal` is the agent's end of the
+// session's pty, if it has one.
+AgentEnded supervise(Sandbox &sandbox, const Session &session, UniqueFd terminal);
+
+// --- Sessions that the administrator ends: the reason lies in the session's directory, and its runner is told to end it.
+
+struct EndOrder {
+    std::string session;
+    std::string reason; // told to the user, and recorded
+};
+
+// Ends sessions and returns when nothing of them runs or is left any more: their runners ask the agents to end and kill them two seconds
+// later. A runner that does not get to it is killed, and its session ends with it (design rule 9); what systemd and the cleanup have not
+// done a moment later is done here, the record too. Takes less than 15 seconds (runner/wire/answer.hpp). Returns the sessions that do not
+// end even so.
+std::vector<std::string> end_sessions(const AsRoot &root, const std::vector<EndOrder> &orders);
+
+// --- One session's end in its runner: it is recorded, and what the session leaves is removed, at its end and after a failure.
+
+// Removes what the session left, whatever happened; a cleanup unit has usually done it already. Borrows all of it but `tell`.
+class Ending {
 public:
-    SessionEnd(const AsRoot &root, Sandbox &sandbox, std::string id) : root_(root), sandbox_(sandbox), id_(std::move(id)) {}
-    SessionEnd(const SessionEnd &) = delete;
-    SessionEnd &operator=(const SessionEnd &) = delete;
-    SessionEnd(SessionEnd &&) = delete;
-    SessionEnd &operator=(SessionEnd &&) = delete;
+    using Tell = std::function<void(const std::string &text)>;
+    Ending(const AsRoot &root, Sandbox &sandbox, std::string id, const SessionDirectory &session, SessionRecord &record, Tell tell)
+        : root_(root), sandbox_(sandbox), id_(std::move(id)), session_(session), record_(record), tell_(std::move(tell))
+    {
+    }
+    Ending(const Ending &) = delete;
+    Ending &operator=(const Ending &) = delete;
     // From here to sandbox_has_ended() nothing is taken from under the agent: if it cannot be told to have ended, then this process' end is
     // its end, and the turn of whoever cleans up after that.
     void sandbox_may_live() noexcept { sandbox_may_live_ = true; }
     void sandbox_has_ended() noexcept { sandbox_may_live_ = false; }
+    // What `run` returns, or throws. By then its end is recorded: before what the session left is removed, because who removes it must find
+    // no end that is still to be recorded. Where nothing takes that entry, the user is told so.
+    AgentEnded run_recorded(const std::function<AgentEnded()> &run);
     // Ends the sandbox after a problem. Where the sandbox had ended by itself before, the one may have come of the other: throws Failure
     // with both, unless the problem was a signal.
     void end_after(const std::exception_ptr &problem);
-    ~SessionEnd();
+    [[nodiscard]] bool was_asked() const noexcept { return explained_; }
+    ~Ending();
 
 private:
+    // Tells the user, and the record, why the session ends, where somebody asked for it. Once, and at the latest when this ends.
+    void explain() noexcept;
+
     const AsRoot &root_;
     Sandbox &sandbox_;
     std::string id_;
+    const SessionDirectory &session_;
+    SessionRecord &record_;
+    Tell tell_;
+    bool explained_ = false;
     bool sandbox_may_live_ = false;
 };
+
+// --- What a session leaves where its runner could not remove it.
 
 // Sessions whose runner and sandbox are both gone: after a crash of the host's systemd, or a cleanup that failed.
 void sweep(const AsRoot &root, Sandbox &sandbox);
 
-// --- The agent's run, and how it ended in the record, whichever way that was.
-
-// What `run` returns, or throws. By then its end is recorded: before what the session left is removed, because who removes it must find no
-// end that is still to be recorded. Where nothing takes that entry, `tell` says so.
-AgentEnded run_recorded(SessionRecord &record, AskedEnd &asked, Sandbox &sandbox, const AskedEnd::Tell &tell,
-                        const std::function<AgentEnded()> &run);
-
-// --- Removes one session's mounts and directories after its unit has ended: run by a unit of its own, for when no runner is left.
-
-// Idempotent. Kills what is left of the unit's processes, and throws Failure when some stay.
+// Run by a unit of the session's own after its unit has ended, for when no runner is left: removes its mounts and directories. Idempotent.
+// Kills what is left of the unit's processes, and throws Failure when some stay.
 void clean_up_after_unit(const AsRoot &root, const std::string &session_id);
 
-// What `pi-agent-cleanup --when-runner-ends` does (runner/root/method/session_keeper.hpp): waits at its standard input, and removes the
+// What `pi-agent-cleanup --when-runner-ends` does (runner/root/method/method_program.hpp): waits at its standard input, and removes the
 // session when the runner ended without a word.
 void keep_session(const AsRoot &root, const std::string &session_id);
+
+// Everything that a session left, on disk too. What cannot be removed of that in this time is recorded, and the session's directory stays
+// with its link to it: for whoever else removes the session, and for the next sweep. It stays in any case where it is to.
+void remove_session_with_scratch(const AsRoot &root, const std::string &id, int patience_seconds, Leave leave = Leave::nothing);
+
+// --- The placeholders that a session made in its user's project.
+
+// Removed as the session's user. `session` is the directory of the session `id`, borrowed. What fails is recorded
+// (runner/root/session/record.hpp): what is left then has no effect, and a later session in the repository removes it.
+class PlaceholderRemoval {
+public:
+    PlaceholderRemoval(const AsRoot &root, std::string id, FdRef session) : root_(root), id_(std::move(id)), session_(session) {}
+    // Has a process ready, which touches nothing before finish(): for who has to wait for the sandbox's end first.
+    void begin() noexcept;
+    // Until the deadline. Where nothing is mounted any more: what another session has mounted cannot be removed.
+    void finish(Deadline deadline) noexcept;
+
+private:
+    const AsRoot &root_;
+    bool begun_ = false;
+    std::string id_;
+    FdRef session_;
+    std::vector<std::string> paths_;
+    std::optional<Child> child_; // none where there is nothing to remove
+};
+
+// --- The temporary directories that lie on disk. Root removes its own empty directories; what an agent made is removed by a child with
+// that agent's identity.
+
+// Removes the directory `path`, STATE_DIR/sessions/ID; a missing one is fine. Of several processes that do so one works and the others
+// wait for it. Throws Failure when something is left at the deadline.
+void remove_scratch(const AsRoot &root, const std::string &path, Deadline deadline);
+
+// Removes, in the background, what sessions left on disk that are not there any more: after a crash of the host, or because there was too
+// much to remove. A launch begins it and waits for nothing: it was often another user who left that.
+class ScratchSweep {
+public:
+    ScratchSweep(const AsRoot &root, const std::string &state_dir) noexcept;
+    // What is not removed in ten seconds more is left to the next sweep.
+    void finish() noexcept;
+
+private:
+    std::string parent_;
+    std::vector<std::pair<std::string, std::unique_ptr<Child>>> children_; // each with the path that it empties
+};
 
 } // namespace pi_agent

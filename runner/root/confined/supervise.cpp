@@ -1,20 +1,18 @@
 // The session's loop: three peers (wrapper, launcher inside, what confines it) and the runner's own termination.
-#include "runner/root/confined/supervise.hpp"
+#include "runner/root/confined/session_end.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/agent_end.hpp"
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <array>
 #include <csignal>
-#include <optional>
 #include <poll.h>
 #include <set>
 #include <sys/signalfd.h>
 #include <unistd.h>
-#include <utility>
 
 namespace pi_agent {
 
@@ -239,12 +237,9 @@ private:
     {
         take_last_word();
         if (!launched_ || !problem_.empty()) {
-            std::string text = "the agent was not started: ";
-            if (!problem_.empty())
-                text += escape_for_display(problem_);
-            else
-                text += sandbox_.explain(result);
-            if (stopping_ && problem_.empty()) text = "the session was ended before the agent was started";
+            const std::string why = problem_.empty() ? sandbox_.explain(result) : escape_for_display(problem_);
+            const bool asked = stopping_ && problem_.empty();
+            const std::string text = asked ? "the session was ended before the agent was started" : "the agent was not started: " + why;
             // pi-agent-exec ends with the status of its own failure.
             const bool known = result.code == CLD_EXITED && result.status >= static_cast<int>(ExitStatus::usage) &&
                                result.status <= static_cast<int>(ExitStatus::configuration);

@@ -1,18 +1,50 @@
 // Letting in, or refusing.
 #include "runner/root/door/admission.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/text.hpp"
-#include "common/decide/decision.hpp"
 #include "common/policy/policy_load.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/door/authenticate.hpp"
-#include "runner/root/session/session_list.hpp"
-#include "runner/root/session/version_stamp.hpp"
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/root/view/root_tree.hpp"
+
+#include <thread>
 
 namespace pi_agent {
+
+namespace {
+
+bool are_same(const Account &before, const std::optional<Account> &now)
+{
+    return now && now->name == before.name && now->uid == before.uid && now->gid.value() == before.gid.value() &&
+           have_same_groups(*now, before);
+}
+
+constexpr int slot_patience_seconds = 3; // less than one that says nothing is waited for
+
+// Nothing where all are taken.
+UniqueFd try_start_slot(Uid user)
+{
+    static_assert(sizeof(off_t) == 8, "each user's bytes are their own");
+    const UniqueFd parent = open_runtime_directory();
+    // Nothing is ever written into it, and a lock leaves nothing: not of users that are gone, and nothing that a start could find half
+    // removed.
+    UniqueFd slots = open_or_throw("opening the file of start slots", parent, "starts", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
+    for (std::size_t number = 0; number < start_limit; ++number) {
+        struct flock slot {};
+        slot.l_type = F_WRLCK;
+        slot.l_whence = SEEK_SET;
+        slot.l_start = static_cast<off_t>(user.value()) * static_cast<off_t>(start_limit) + static_cast<off_t>(number);
+        slot.l_len = 1;
+        if (fcntl(slots.get(), F_OFD_SETLK, &slot) == 0) return slots; // it is the descriptor's, in whichever process
+        if (errno != EAGAIN && errno != EACCES && errno != EINTR) throw_errno("locking a start slot");
+        if (!defence_is_on("start-limit")) return slots;
+    }
+    return UniqueFd();
+}
+
+} // namespace
 
 Policy load_enabled_policy(const Account &caller)
 {
@@ -27,16 +59,6 @@ StartStamp stamp_start(const Account &caller)
 {
     return {policy_stamp(policy_path, caller.name), host_stamp()};
 }
-
-namespace {
-
-bool are_same(const Account &before, const std::optional<Account> &now)
-{
-    return now && now->name == before.name && now->uid == before.uid && now->gid.value() == before.gid.value() &&
-           have_same_groups(*now, before);
-}
-
-} // namespace
 
 void require_same_conditions(const StartStamp &stamp, const Account &caller, const Account &agent)
 {
@@ -106,6 +128,25 @@ void require_locked_sessions(const AsRoot &root, const Account &caller, const st
     throw Failure(ExitStatus::limit, "limit: the policy locks settings.json (settings_lock), and a session of " + caller.name +
                                          " is from before that; quit it, or ask the administrator (sudo pi-agentctl stop --user " +
                                          caller.name + "), then try again");
+}
+
+UniqueFd take_start_slot(const AsRoot & /*root*/, Uid user)
+{
+    UniqueFd slot = try_start_slot(user);
+    if (!slot)
+        throw Failure(ExitStatus::limit,
+                      "limit: " + std::to_string(start_limit) + " starts of yours are under way already; try again in a moment");
+    return slot;
+}
+
+UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<void()> &waiting)
+{
+    for (const Deadline deadline = in_seconds(slot_patience_seconds); Clock::now() < deadline;) {
+        if (UniqueFd slot = try_start_slot(user)) return slot;
+        waiting();
+        std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    }
+    return take_start_slot(root, user);
 }
 
 } // namespace pi_agent

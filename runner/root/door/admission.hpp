@@ -1,15 +1,10 @@
 // Who is let in, and where: each function refuses with the Failure that the user is to see.
 #pragma once
 
-#include "common/decide/decision.hpp"
-#include "common/host/account.hpp"
-#include "common/policy/policy.hpp"
-#include "runner/plan/host_view.hpp"
 #include "runner/root/errand/project.hpp"
-#include "runner/root/errand/receiver.hpp"
+#include "runner/root/errand/session_watch.hpp"
 
-#include <string>
-#include <vector>
+#include <functional>
 
 namespace pi_agent {
 
@@ -51,5 +46,16 @@ void require_room(const AsRoot &root, const Account &caller, const LimitsPolicy 
 // Under settings_lock. In a session without the lock nothing is mounted over the settings: there the agent could move or remove what holds
 // them, and with it the lock of every other session.
 void require_locked_sessions(const AsRoot &root, const Account &caller, const std::string &id);
+
+// --- Bounds how many starts of one user are under way at once. A start costs a runner and a connection to the system bus, of which root
+// has a few hundred, and its user decides how long it waits for a request.
+
+// Held as long as the descriptor is open, and gone without a trace with it. Never waits: the caller may freeze this process, and with it a
+// lock. Throws Failure(limit) when all of this user's are taken.
+UniqueFd take_start_slot(const AsRoot &root, Uid user);
+
+// Looks again for three seconds, in which it holds nothing that others wait for: who starts twenty at once gets twenty. `waiting` is called
+// before each look. Throws as above.
+UniqueFd wait_for_start_slot(const AsRoot &root, Uid user, const std::function<void()> &waiting);
 
 } // namespace pi_agent

@@ -3,11 +3,7 @@
 
 #include "common/base/fd.hpp"
 #include "common/decide/decision.hpp"
-#include "common/host/account.hpp"
 #include "common/host/identity.hpp"
-
-#include <optional>
-#include <string>
 
 namespace pi_agent {
 

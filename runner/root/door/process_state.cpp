@@ -1,23 +1,18 @@
 // Takes back everything that a caller can choose for a program run by sudo.
 #include "runner/root/door/process_state.hpp"
 
-#include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/control_group.hpp"
-#include "runner/root/kernel/process_account.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <array>
-#include <cerrno>
 #include <csignal>
 #include <cstdlib>
-#include <fcntl.h>
 #include <fstream>
-#include <linux/close_range.h>
 #include <linux/securebits.h>
 #include <sched.h>
-#include <string_view>
 #include <sys/ioctl.h>
 #include <sys/personality.h>
 #include <sys/prctl.h>
@@ -26,9 +21,6 @@
 #include <sys/syscall.h>
 #include <sys/time.h>
 #include <thread>
-#include <unistd.h>
-#include <utility>
-#include <vector>
 
 namespace pi_agent {
 
@@ -119,9 +111,7 @@ void reset_signals()
         // The two that cannot be caught, and the two that the C library keeps, answer EINVAL.
         if (sigaction(number, &action, nullptr) != 0 && errno != EINVAL) throw_errno("resetting signals");
     }
-    sigset_t none;
-    sigemptyset(&none);
-    if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) throw_errno("unblocking signals");
+    if (!unblock_signals()) throw_errno("unblocking signals");
     const itimerval off{};
     for (const auto timer : {ITIMER_REAL, ITIMER_VIRTUAL, ITIMER_PROF})
         if (setitimer(timer, &off, nullptr) != 0) throw_errno("stopping timers");
@@ -171,8 +161,7 @@ UniqueFd take_channel(const AsRoot & /*root*/)
 {
     UniqueFd channel = duplicate(FdRef(STDIN_FILENO));
     if (!channel) throw Failure(ExitStatus::denied, "standard input is closed; this program is run by `pi`, not by hand");
-    UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!null) throw_errno("opening /dev/null");
+    UniqueFd null = open_or_throw("opening /dev/null", "/dev/null", O_RDWR);
     for (const int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
         if (dup2(null.get(), fd) < 0) throw_errno("replacing a standard descriptor");
     UniqueFd kept = UniqueFd::adopt(dup3(channel.get(), 3, O_CLOEXEC));

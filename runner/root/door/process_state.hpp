@@ -2,11 +2,7 @@
 #pragma once
 
 #include "common/base/channel.hpp"
-#include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
-
-#include <optional>
-#include <string>
 
 namespace pi_agent {
 

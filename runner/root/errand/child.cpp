@@ -3,7 +3,6 @@
 
 #include "common/base/process.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/wire/answer.hpp"
 
 #include <algorithm>
 #include <csignal>
@@ -84,18 +83,10 @@ void die_with_parent(pid_t parent, FdRef channel)
     if (getppid() != parent || (parent == outside && has_hung_up(channel))) _exit(1);
 }
 
-[[noreturn]] void run_child(AsRoot root, pid_t parent, const Account &identity, const std::vector<int> &keep, FdRef channel,
-                            const std::function<void(const AsUser &, FdRef)> &task)
+[[noreturn]] void run_child(FdRef channel, const std::function<void(FdRef)> &run)
 {
     try {
-        std::vector<int> descriptors = keep;
-        descriptors.push_back(channel.get());
-        close_all_but(std::move(descriptors));
-        limit_child();
-        const AsUser user = become_user(std::move(root), identity);
-        die_with_parent(parent, channel);
-        // --- not root from here: identity is final, and nothing is thrown past this function ---
-        task(user, channel);
+        run(channel);
         _exit(0);
     } catch (const Failure &failure) {
         send_failure(channel, failure.status(), failure.what());
@@ -104,22 +95,7 @@ void die_with_parent(pid_t parent, FdRef channel)
     } catch (...) {
         send_failure(channel, ExitStatus::internal, "unknown error");
     }
-    _exit(1);
-}
-
-[[noreturn]] void run_as_parent(pid_t parent, UniqueFd parents_end, FdRef channel, const std::function<std::string()> &task)
-{
-    try {
-        parents_end.reset();
-        die_with_parent(parent, channel);
-        send_long_answer(channel, task());
-        _exit(0);
-    } catch (const Failure &failure) {
-        send_failure(channel, failure.status(), failure.what());
-    } catch (const std::exception &failure) {
-        send_failure(channel, ExitStatus::internal, failure.what());
-    }
-    _exit(1);
+    _exit(1); // nothing is thrown past this function
 }
 
 // False when it has not ended by then. Throws nothing, for it is how an object goes.
@@ -141,22 +117,38 @@ Child::Child(const AsRoot &root, const std::string &name, const Account &identit
              const std::function<void(const AsUser &, FdRef)> &task, Descendants descendants)
     : name_(name)
 {
-    auto ends = make_channel(); // this process's, and the child's
     const bool apart = descendants == Descendants::end_with_it && defence_is_on("program-namespace");
     const pid_t parent = apart ? outside : getpid();
-    pid_ = apart ? fork_into_own_pid_namespace() : fork();
-    if (pid_ < 0) throw_errno("starting the " + name);
-    if (pid_ == 0) run_child(root.for_child(), parent, identity, keep, ends.second, task);
-    channel_ = std::move(ends.first);
+    start(apart, [&](FdRef channel) {
+        std::vector<int> descriptors = keep;
+        descriptors.push_back(channel.get());
+        close_all_but(std::move(descriptors));
+        limit_child();
+        const AsUser user = become_user(root.for_child(), identity);
+        die_with_parent(parent, channel);
+        // --- not root from here: identity is final ---
+        task(user, channel);
+    });
 }
 
 Child::Child(const AsRoot & /*root*/, const std::string &name, const std::function<std::string()> &task) : name_(name)
 {
-    auto ends = make_channel();
     const pid_t parent = getpid();
-    pid_ = fork();
-    if (pid_ < 0) throw_errno("starting the " + name);
-    if (pid_ == 0) run_as_parent(parent, std::move(ends.first), ends.second, task);
+    start(false, [&](FdRef channel) {
+        die_with_parent(parent, channel);
+        send_long_answer(channel, task());
+    });
+}
+
+void Child::start(bool apart, const std::function<void(FdRef)> &run)
+{
+    auto ends = make_channel(); // this process's, and the child's
+    pid_ = apart ? fork_into_own_pid_namespace() : fork();
+    if (pid_ < 0) throw_errno("starting the " + name_);
+    if (pid_ == 0) {
+        ends.first.reset();
+        run_child(ends.second, run);
+    }
     channel_ = std::move(ends.first);
 }
 

@@ -8,11 +8,13 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/as_agent/seed_defaults.hpp"
+#include "runner/as_agent/replacement.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/session/version_stamp.hpp"
 #include "runner/wire/answer.hpp"
+#include "runner/wire/sync_messages.hpp"
+
+#include <fmt/format.h>
 
 #include <array>
 #include <fcntl.h>
@@ -30,6 +32,13 @@ void rethrow_reader_failure(Child &reader)
 {
     while (wait_for_input(reader.channel(), Clock::now()))
         if (const std::optional<Packet> packet = reader.receive_one(); packet && packet->bytes.empty()) return;
+}
+
+[[noreturn]] void refuse_slow(const std::string &directory)
+{
+    throw Failure(ExitStatus::configuration, escape_for_display(directory) + " could not be copied within " +
+                                                 std::to_string(sync_patience_seconds) +
+                                                 " seconds; is it on a slow file system, or larger than a configuration?");
 }
 
 void furnish_home(const AsUser &agent, const WritingPlaces &places, FdRef defaults, FdRef channel)
@@ -87,12 +96,11 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
     const UniqueFd manifest = open_meta_file(state, "manifest");
     const UniqueFd spare = open_meta_file(state, "manifest.new");
     const WritingPlaces places{state.home, state.staging, manifest, spare, locked_settings};
-    std::vector<int> for_writer = {state.home.get(), state.staging.get(), manifest.get(), spare.get()};
+    auto [sending, receiving] = make_channel();
+    std::vector<int> for_writer = {state.home.get(), state.staging.get(), manifest.get(), spare.get(), receiving.get()};
     for (const FdRef optional : {locked_settings, plan.defaults})
         if (optional.get() >= 0) for_writer.push_back(optional.get());
 
-    auto [sending, receiving] = make_channel();
-    for_writer.push_back(receiving.get());
     Child writer(root, "writer of the config", agent, for_writer, [&, from = FdRef(receiving)](const AsUser &self, FdRef channel) {
         if (plan.defaults.get() >= 0) furnish_home(self, places, plan.defaults, channel);
         link_project(self, places.home, plan, channel);
@@ -118,16 +126,13 @@ std::vector<std::string> sync_config(const AsRoot &root, const Account &user, co
         if (ready < 0 && errno != EINTR) throw_errno("waiting for the config sync");
         if (ready == 0) show_progress((reading ? reader : writer).progress());
         if (ready == 0 && Clock::now() >= patience && defence_is_on("sync-deadline"))
-            throw Failure(ExitStatus::system_failure, "reading " + config_directory + " made no progress for " +
-                                                          std::to_string(child_patience_seconds) +
-                                                          " seconds and was stopped; is a file system not answering?");
+            throw Failure(ExitStatus::system_failure,
+                          fmt::format("reading {} made no progress for {} seconds and was stopped; is a file system not answering?",
+                                      config_directory, child_patience_seconds));
         if (ready <= 0) continue;
         patience = in_seconds(child_patience_seconds);
         watch.obey(&waits[2]);
-        if (Clock::now() >= deadline)
-            throw Failure(ExitStatus::configuration, escape_for_display(config_directory) + " could not be copied within " +
-                                                         std::to_string(sync_patience_seconds) +
-                                                         " seconds; is it on a slow file system, or larger than a configuration?");
+        if (Clock::now() >= deadline) refuse_slow(config_directory);
         Child &spoke = waits[0].revents != 0 ? reader : writer;
         if (waits[0].revents == 0 && waits[1].revents == 0) continue;
         try {

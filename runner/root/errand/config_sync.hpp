@@ -24,7 +24,7 @@ UniqueFd open_defaults(const AsRoot &root);
 struct SyncPlan {
     ReadingPlan reading;
     WritingPlan writing;
-    FdRef defaults = FdRef(-1); // what the home is given first (runner/as_agent/seed_defaults.hpp); -1: nothing
+    FdRef defaults = FdRef(-1); // what the home is given first (runner/as_agent/replacement.hpp); -1: nothing
     std::string project_alias;  // a link to the project is made in the home (runner/as_agent/places.hpp); empty: none
     std::string project_path;   // where it leads
 };

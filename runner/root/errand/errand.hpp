@@ -1,13 +1,12 @@
 // Sends a child that becomes another account, and uses what it answers.
 #pragma once
 
-#include "common/base/channel.hpp"
+#include "common/base/fields.hpp"
 #include "common/host/identity.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <functional>
 #include <string>
-#include <string_view>
 #include <sys/types.h>
 #include <vector>
 
@@ -33,8 +32,6 @@ public:
     Child &operator=(const Child &) = delete;
     // The child stays what this process is, with all its descriptors, and answers with what `task` returns (receive_long).
     Child(const AsRoot &root, const std::string &name, const std::function<std::string()> &task);
-    Child(Child &&) = delete;
-    Child &operator=(Child &&) = delete;
     ~Child();
 
     // The next answer. Throws the child's own Failure, or Failure(system_failure) when it died or made no progress in time.
@@ -52,6 +49,7 @@ public:
     [[nodiscard]] FdRef channel() const noexcept { return channel_; }
 
 private:
+    void start(bool apart, const std::function<void(FdRef)> &run);
     std::optional<Packet> receive_one(Deadline deadline, int patience_seconds);
 
     std::string name_;
@@ -71,32 +69,23 @@ struct Errand {
 
 // Nothing but that it is done.
 struct Done {
-    [[nodiscard]] static std::string encode() { return {}; }
-    static Done decode(std::string_view /*bytes*/) { return {}; }
+    static void fields(auto & /*archive*/, auto & /*self*/) {}
 };
 
 // A list of texts.
 struct Texts {
     std::vector<std::string> texts;
-    [[nodiscard]] std::string encode() const { return Encoder().texts(texts).bytes(); }
-    // Throws ProtocolError for more than `limit`.
-    static Texts decode(std::string_view bytes, std::size_t limit)
-    {
-        Decoder decoder(bytes);
-        Texts all{decoder.texts(limit)};
-        decoder.end();
-        return all;
-    }
+    static void fields(auto &archive, auto &self) { archive(self.texts); }
 };
 
-// `task` gets the child's proof that it is `errand.as`, and returns an answer, which encodes itself; the parent decodes what arrives, and
-// `decode` refuses what was not asked for: the child is its user's. Throws the child's own Failure, and Failure(system_failure) when it
+// `task` gets the child's proof that it is `errand.as`, and returns an answer (common/base/fields.hpp); the parent decodes what arrives,
+// and `decode` refuses what was not asked for: the child is its user's. Throws the child's own Failure, and Failure(system_failure) when it
 // died or did not answer within child_patience_seconds.
 template <typename Task, typename Decode>
 auto ask(const AsRoot &root, const Errand &errand, const Task &task, const Decode &decode)
 {
     Child child(root, errand.name, errand.as, errand.keep,
-                [&](const AsUser &self, FdRef channel) { send_long_answer(channel, task(self).encode()); });
+                [&](const AsUser &self, FdRef channel) { send_long_answer(channel, encode(task(self))); });
     return decode(child.receive_long(child_patience_seconds));
 }
 
@@ -104,7 +93,7 @@ auto ask(const AsRoot &root, const Errand &errand, const Task &task, const Decod
 template <typename Answer, typename Task>
 Answer ask(const AsRoot &root, const Errand &errand, const Task &task)
 {
-    return ask(root, errand, task, Answer::decode);
+    return ask(root, errand, task, decode_fields<Answer>);
 }
 
 } // namespace pi_agent

@@ -2,12 +2,12 @@
 #include "runner/root/errand/migrations.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/hook_process.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/session/version_stamp.hpp"
 #include "runner/wire/answer.hpp"
 
 #include <algorithm>
@@ -39,9 +39,7 @@ std::string notice_of(const Move &move)
 void require_trusted_script(const std::string &path)
 {
     const UniqueFd script = open_trusted(path, O_RDONLY | O_NONBLOCK, "migration hook");
-    struct stat facts {};
-    if (fstat(script.get(), &facts) != 0) throw_errno("examining " + escape_for_display(path));
-    if (!S_ISREG(facts.st_mode))
+    if (!S_ISREG(examine(script, "examining " + escape_for_display(path)).st_mode))
         throw Failure(ExitStatus::configuration, "the migration hook " + escape_for_display(path) + " is not a regular file");
 }
 

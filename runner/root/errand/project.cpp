@@ -6,7 +6,7 @@
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/wire/opened.hpp"
+#include "runner/wire/user_files.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
@@ -16,23 +16,27 @@ namespace pi_agent {
 namespace {
 
 // The path is the kernel's, read after the reader opened the root, so a rename in between chooses it: it is judged here and not only by the
-// reader. Below the host's own trees, which the agent sees, systemd resolves it again while the session runs, and nobody but root may be
-// able to exchange a component there (a link in its place once made root run the project's own program).
-void judge_place(const RootCandidate &root, const AccessRules &rules, const HostView &view, ProjectPaths paths)
+// reader. Only the root is named in the unit, and only at its own path. Below the host's own trees, which the agent sees, systemd resolves
+// it again while the session runs, and nobody but root may be able to exchange a component there (a link in its place once made root run
+// the project's own program).
+void judge_root(const RootCandidate &root, const AccessRules &rules, const HostView &view, ProjectPaths paths)
 {
-    if (!defence_is_on("root-place")) return;
     const auto refuse = [&](const std::string &problem, const std::string &remedy) {
         throw PolicyError({Diagnostic{root.where, rules.entry + ".roots",
-                                      "the root is really " + escape_for_display(root.path) + ", which " + problem, remedy}});
+                                      "the root is really " + escape_for_display(root.path) + ", " + problem, remedy}});
     };
-    if (const auto problem = problem_of_place(root.path)) refuse(problem->text, problem->remedy);
+    if (paths == ProjectPaths::host && !is_property_safe(root.path) && defence_is_on("root-alphabet"))
+        refuse("a name that cannot be given to systemd",
+               "rename it to use only letters, digits and / _ . : = @ -, or show projects under an alias (projects.paths: alias)");
+    if (!defence_is_on("root-place")) return;
+    if (const auto problem = problem_of_place(root.path)) refuse("which " + problem->text, problem->remedy);
     if (paths == ProjectPaths::alias) return; // the unit does not name it
-    if (root.path.find(':') != std::string::npos) refuse("has a colon in its name, and systemd would divide it there", "rename it");
+    if (root.path.find(':') != std::string::npos) refuse("which has a colon in its name, and systemd would divide it there", "rename it");
     if (!is_shown(view, root.path)) return;
     try {
         open_trusted(root.path.substr(0, root.path.rfind('/')), O_PATH | O_DIRECTORY, "directory that holds a root");
     } catch (const Failure &failure) {
-        refuse(std::string("could be exchanged while a session runs: ") + failure.what(), "move it below /srv or a home");
+        refuse(std::string("which could be exchanged while a session runs: ") + failure.what(), "move it below /srv or a home");
     }
 }
 
@@ -50,17 +54,6 @@ std::string beneath(const std::string &path, const std::string &directory)
     return path.size() > directory.size() ? path.substr(directory.size() + 1) : std::string();
 }
 
-// Only the root is named in the unit, and only at its own path.
-void judge_root(const RootCandidate &root, const AccessRules &rules, const HostView &view, ProjectPaths paths)
-{
-    if (paths == ProjectPaths::host && !is_property_safe(root.path) && defence_is_on("root-alphabet"))
-        throw PolicyError({Diagnostic{
-            root.where, rules.entry + ".roots",
-            "the root is really " + escape_for_display(root.path) + ", a name that cannot be given to systemd",
-            "rename it to use only letters, digits and / _ . : = @ -, or show projects under an alias (projects.paths: alias)"}});
-    judge_place(root, rules, view, paths);
-}
-
 // Each directory on the way to what is shown is made in memory that all sessions share, and removed again.
 void require_few_levels(const ShownTree &tree)
 {
@@ -69,18 +62,14 @@ void require_few_levels(const ShownTree &tree)
                                          " directories below its root, and cannot be shown alone (projects.scope: project)");
 }
 
-std::string not_shown(const GitDirectory &place, const std::string &why)
-{
-    return "git's own directory of this project, " + escape_for_display(place.told) + ", is not shown to the agent: " + why +
-           "; git will not work in this session";
-}
-
 // A git directory that lies elsewhere is shown where the caller may have an agent anyway.
 void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &roots, const AccessRules &rules, const HostView &view,
                        ProjectPaths paths)
 {
     const auto leave_out = [&](const std::string &why) {
-        if (project.notices.empty()) project.notices.push_back(not_shown(place, why)); // both are of one repository
+        if (!project.notices.empty()) return; // both are of one repository
+        project.notices.push_back("git's own directory of this project, " + escape_for_display(place.told) +
+                                  ", is not shown to the agent: " + why + "; git will not work in this session");
     };
     if (!place.directory) return leave_out(place.problem);
     const std::string path = path_of_directory(place.directory);
@@ -102,9 +91,7 @@ void add_git_directory(OpenedProject &project, GitDirectory place, OpenedRoots &
         return leave_out("its root " + root.path + " and that of the project, " + own + ", lie in each other");
     if (root.path != own) judge_root(root, rules, view, paths);
     // The main repository's directory holds the worktree's own.
-    project.git_directories.erase(std::remove_if(project.git_directories.begin(), project.git_directories.end(),
-                                                 [&](const ShownTree &tree) { return is_within(tree.path(), path); }),
-                                  project.git_directories.end());
+    std::erase_if(project.git_directories, [&](const ShownTree &tree) { return is_within(tree.path(), path); });
     project.git_directories.push_back(ShownTree{root.path, beneath(path, root.path), std::move(place.directory), root.by_group});
     require_few_levels(project.git_directories.back());
 }

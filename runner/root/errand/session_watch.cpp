@@ -1,12 +1,14 @@
-// Children that stay for the length of a session: the watch, and the record's hand-over.
+// The receiver's end, what ends a session that is being prepared, and handing its record over.
 #include "runner/root/errand/session_watch.hpp"
 
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/errand/errand.hpp"
+#include "runner/as_user/project.hpp"
 #include "runner/root/errand/user_files.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <csignal>
+#include <optional>
 #include <sys/signalfd.h>
 
 namespace pi_agent {
@@ -14,6 +16,8 @@ namespace pi_agent {
 namespace {
 
 constexpr const char *ended_text = "the session was ended while it was being prepared";
+
+constexpr int record_patience_seconds = 5;
 
 } // namespace
 
@@ -60,12 +64,6 @@ void EarlyMessages::hear()
     if (messages_.size() < limit) messages_.push_back(message);
 }
 
-namespace {
-
-constexpr int record_patience_seconds = 5;
-
-} // namespace
-
 void hand_record_over(const AsRoot &root, const Policy &policy, const EnvironmentInput &environment, const LaunchRecord &record,
                       FdRef control, FdRef terminal)
 {
@@ -80,6 +78,34 @@ void hand_record_over(const AsRoot &root, const Policy &policy, const Environmen
         return std::string();
     });
     sender.receive_long(record_patience_seconds + child_patience_seconds);
+}
+
+Receiver::Receiver(const AsRoot &root, const Account &caller, const AccessRules &rules, const ToolchainsPolicy &toolchains, FdRef wrapper)
+    : child_(root, "receiver of the request", caller, {wrapper.get()},
+             [&](const AsUser & /*user*/, FdRef channel) { serve_caller(caller, rules, toolchains, wrapper, channel); })
+{
+}
+
+Request Receiver::request()
+{
+    // The child gives up first, and says why.
+    return decode_request(child_.receive_long(request_patience_seconds + child_patience_seconds));
+}
+
+void Receiver::start_handover(FdRef control)
+{
+    send_packet(child_.channel(), "S", {control.get()}, in_seconds(child_patience_seconds));
+}
+
+ReceiverEvent Receiver::receive()
+{
+    try {
+        const std::optional<Packet> packet = child_.receive_one();
+        if (packet && packet->bytes == std::string(1, handed_over_tag)) return StdioHandedOver{};
+        if (packet && packet->bytes[0] == message_tag) return packet->bytes.substr(1);
+    } catch (const Failure &) { // NOLINT(bugprone-empty-catch): its user may kill the child: that ends the session like the wrapper's death
+    }
+    return WrapperGone{};
 }
 
 } // namespace pi_agent

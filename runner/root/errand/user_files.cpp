@@ -4,23 +4,61 @@
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/remedy.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_env.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_user/home_directories.hpp"
-#include "runner/as_user/named_files.hpp"
-#include "runner/plan/environment.hpp"
-#include "runner/plan/host_view.hpp"
-#include "runner/root/errand/errand.hpp"
+#include "runner/as_agent/places.hpp"
+#include "runner/as_user/git_identity.hpp"
+#include "runner/as_user/project.hpp"
+#include "runner/wire/answer.hpp"
 
 #include <algorithm>
+#include <array>
 #include <fcntl.h>
 #include <iterator>
+#include <poll.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace pi_agent {
+
+namespace {
+
+void write_file(const SessionDirectory &session, const std::string &path, const std::string &content)
+{
+    write_whole(session.make_file(path), content, "/" + path);
+}
+
+constexpr const char *ssh_inside = "run/pi-agent/ssh";
+// ssh_config(5). Nobody can be asked, no other key is tried, and a host that the user does not know is refused.
+constexpr const char *config = "Host *\n"
+                               "    IdentityFile /run/pi-agent/ssh/key\n"
+                               "    IdentitiesOnly yes\n"
+                               "    IdentityAgent none\n"
+                               "    BatchMode yes\n"
+                               "    StrictHostKeyChecking yes\n"
+                               "    UserKnownHostsFile /run/pi-agent/ssh/known_hosts\n"
+                               "    GlobalKnownHostsFile none\n"
+                               "    UpdateHostKeys no\n"
+                               "    ForwardAgent no\n";
+
+constexpr const char *file_inside = "/run/pi-agent/gitconfig";
+// In git's order the lowest: the agent's ~/.gitconfig and the repository's settings win over it. GIT_AUTHOR_NAME and GIT_CONFIG_COUNT win
+// over both.
+constexpr const char *variable = "GIT_CONFIG_SYSTEM";
+
+void read_identity(const AsUser &user, const Account &account, const OpenedProject &project, const AgentPlaces &agents, Deadline deadline,
+                   FdRef channel)
+{
+    fault_point("reading-git-id");
+    const UniqueFd here = find_beneath(project.shown.directory, project.below, O_PATH | O_DIRECTORY);
+    if (!here || fchdir(here.get()) != 0) throw_errno("entering the working directory");
+    send_answer(channel, encode(find_git_identity(user, UserPaths(agents), account.home, project.shown.path(), deadline)));
+}
+
+} // namespace
 
 CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, const std::vector<CertificateVariable> &variables,
                                        const ShownPlaces &shown, const AgentPlaces &agents)
@@ -33,7 +71,7 @@ CertificateFiles ask_certificate_files(const AsRoot &root, const Account &user, 
         });
         for (const auto &[name, path] : files.renamed)
             if (std::none_of(variables.begin(), variables.end(), [&, &wanted = name](const auto &one) { return one.name == wanted; }))
-                throw ProtocolError("certificates of the user's are not what was asked for");
+                throw ProtocolError(CertificateFiles::not_asked_for);
         return files;
     } catch (const Failure &failure) { // no reason to refuse a session
         return {{}, {}, {std::string("files of certificates that variables name are not shown to the agent: ") + failure.what()}};
@@ -44,10 +82,8 @@ void show_certificate_files(const SessionDirectory &session, const CertificateFi
 {
     if (files.contents.empty()) return;
     session.make_directory("run/pi-agent/ca");
-    for (std::size_t number = 1; number <= files.contents.size(); ++number) {
-        const std::string path = certificate_path_inside(number);
-        write_whole(session.make_file(path.substr(1)), files.contents[number - 1], path);
-    }
+    for (std::size_t number = 1; number <= files.contents.size(); ++number)
+        write_file(session, certificate_path_inside(number).substr(1), files.contents[number - 1]);
 }
 
 std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> &files)
@@ -55,8 +91,7 @@ std::vector<EnvAssignment> read_managed_env_files(const std::vector<PolicyPath> 
     std::vector<EnvAssignment> all;
     for (const auto &file : files) {
         const UniqueFd fd = open_trusted(file.path, O_RDONLY | O_NONBLOCK | O_NOCTTY, "file of variables (" + to_string(file.where) + ")");
-        struct stat facts {};
-        if (fstat(fd.get(), &facts) != 0) throw_errno("examining " + file.path);
+        const struct stat facts = examine(fd, "examining " + file.path);
         if (!S_ISREG(facts.st_mode))
             throw Failure(ExitStatus::configuration, file.path + " (" + to_string(file.where) + ") is no regular file");
         if ((facts.st_mode & 077U) != 0 && defence_is_on("env-file-mode"))
@@ -96,29 +131,6 @@ HostVariables ask_host_env_files(const AsRoot &root, const Account &user, const 
     });
 }
 
-namespace {
-
-constexpr const char *directory_inside = "run/pi-agent/ssh";
-// ssh_config(5). Nobody can be asked, no other key is tried, and a host that the user does not know is refused.
-constexpr const char *config = "Host *\n"
-                               "    IdentityFile /run/pi-agent/ssh/key\n"
-                               "    IdentitiesOnly yes\n"
-                               "    IdentityAgent none\n"
-                               "    BatchMode yes\n"
-                               "    StrictHostKeyChecking yes\n"
-                               "    UserKnownHostsFile /run/pi-agent/ssh/known_hosts\n"
-                               "    GlobalKnownHostsFile none\n"
-                               "    UpdateHostKeys no\n"
-                               "    ForwardAgent no\n";
-
-void write_file(const SessionDirectory &session, const std::string &name, const std::string &content)
-{
-    const std::string path = std::string(directory_inside) + "/" + name;
-    write_whole(session.make_file(path), content, "/" + path);
-}
-
-} // namespace
-
 SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRules &rules, const AgentPlaces &agents)
 {
     if (!rules.ssh_key) return {};
@@ -135,11 +147,11 @@ SshFiles ask_ssh_files(const AsRoot &root, const Account &user, const AccessRule
 void show_ssh_files(const AsRoot & /*root*/, const SessionDirectory &session, const Account &agent, const SshFiles &files)
 {
     if (files.key.empty()) return;
-    session.make_directory(directory_inside);
-    write_file(session, "known_hosts", files.known_hosts);
-    write_file(session, "config", config);
+    session.make_directory(ssh_inside);
+    write_file(session, "run/pi-agent/ssh/known_hosts", files.known_hosts);
+    write_file(session, "run/pi-agent/ssh/config", config);
     // Root's, so that the agent cannot change it, and for the agent's group to read. Before there is anything in it.
-    const UniqueFd key = session.make_file(std::string(directory_inside) + "/key");
+    const UniqueFd key = session.make_file(std::string(ssh_inside) + "/key");
     if (fchown(key.get(), 0, agent.gid.value()) != 0 || fchmod(key.get(), 0440) != 0) throw_errno("closing the copy of an ssh key");
     write_whole(key, files.key, "/run/pi-agent/ssh/key");
 }
@@ -160,6 +172,92 @@ std::string ask_user_tmpdir(const AsRoot &root, const Account &caller, const Ope
         return Done{};
     });
     return place;
+}
+
+HostFilesReader::HostFilesReader(const AsRoot &root, const Account &agent, const HostView &view) : view_(view)
+{
+    if (view.view == View::host) return;
+    child_.emplace(root, "reader of the host's /etc", agent, std::vector<int>{}, [](const AsUser & /*agent*/, FdRef channel) {
+        fault_point("reading-etc");
+        for (const auto &name : shown_etc_files())
+            send_long_answer(channel, encode(read_etc_file(name)));
+    });
+}
+
+std::vector<std::string> HostFilesReader::show(const SessionDirectory &session, const std::vector<std::string> &left_out)
+{
+    std::vector<std::string> notices;
+    if (!child_) return notices;
+    for (const auto &name : shown_etc_files()) {
+        const EtcFile file = decode_fields<EtcFile>(child_->receive_long(child_patience_seconds));
+        if (file.state == EtcFileState::too_large)
+            notices.push_back("not shown to the agent: /etc/" + name + " (larger than " + std::to_string(host_file_limit >> 20U) +
+                              " MiB); the policy's view_paths can show it");
+        if (file.state != EtcFileState::read) continue;
+        const std::string own = "/etc/" + name;
+        if (is_shown(view_, own) || view_.links.contains(own)) continue; // view_paths
+        if (std::find(left_out.begin(), left_out.end(), name) != left_out.end()) continue;
+        if (file.target != own && is_shown(view_, file.target) && !session.has("root" + own)) // programs look at where localtime leads
+            session.make_link("root" + own, file.target);
+        else
+            write_whole(session.make_late_file("root" + own), file.content, "the session's " + own);
+    }
+    child_.reset();
+    return notices;
+}
+
+void name_git_config(EnvironmentInput &environment)
+{
+    environment.defaults[variable] = {file_inside, "settings for git in a session, git_identity among them"};
+}
+
+GitIdentityReader::GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents,
+                                     bool wanted)
+{
+    if (!wanted) return;
+    const Deadline deadline = in_seconds(defence_is_on("git-deadline") ? git_patience_seconds : 600);
+    deadline_ = deadline + std::chrono::seconds(1); // the child gives up first, and says why
+    try {
+        child_.emplace(
+            root, "reader of the git identity", user, std::vector<int>{project.shown.directory.get()},
+            [&, deadline](const AsUser &self, FdRef channel) { read_identity(self, user, project, agents, deadline, channel); },
+            Descendants::end_with_it);
+    } catch (const SystemFailure &failure) { // no reason to refuse a session
+        problem_ = failure.what();
+    }
+}
+
+FoundIdentity GitIdentityReader::receive(const SessionWatch &watch)
+{
+    for (;;) { // looks at least once: the config sync may have taken longer than git was given, and the answer is there
+        const auto [receiver, wrapper, termination] = watch.waits();
+        std::array<pollfd, 4> waits{pollfd{child_->channel().get(), POLLIN, 0}, receiver, wrapper, termination};
+        const int ready = poll(waits.data(), waits.size(), milliseconds_left(deadline_));
+        if (ready < 0 && errno != EINTR) throw_errno("waiting for the reader of the git identity");
+        if (ready > 0) watch.obey(&waits[1]);
+        if (ready > 0 && waits[0].revents != 0) break;
+        if (Clock::now() >= deadline_) return FoundIdentity{{}, "its files were not read in time"};
+    }
+    try {
+        return decode_fields<FoundIdentity>(child_->receive().bytes);
+    } catch (const Failure &failure) { // no reason to refuse a session
+        return FoundIdentity{{}, failure.what()};
+    }
+}
+
+std::vector<std::string> GitIdentityReader::show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config)
+{
+    const FoundIdentity found = child_ ? receive(watch) : FoundIdentity{{}, problem_};
+    child_.reset();
+    session.make_directory("run/pi-agent");
+    write_file(session, "run/pi-agent/gitconfig", git_config_text("/etc/gitconfig", found.identity, config));
+    std::vector<std::string> notices;
+    for (const auto &notice : found.notices)
+        notices.push_back("git: " + notice);
+    if (!found.problem.empty())
+        notices.push_back("git: the agent's commits do not carry your name and address: " + found.problem +
+                          "; it can still commit with a user.name and user.email of its own");
+    return notices;
 }
 
 } // namespace pi_agent

@@ -10,6 +10,7 @@
 #include "runner/as_user/named_files.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/plan/git_config.hpp"
+#include "runner/plan/host_view.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/errand/session_watch.hpp"
@@ -78,12 +79,25 @@ public:
     std::vector<std::string> show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config);
 
 private:
-    [[nodiscard]] bool wait(const SessionWatch &watch) const;
     FoundIdentity receive(const SessionWatch &watch);
 
     std::optional<Child> child_;
     std::string problem_; // why there is none though it was wanted
     Deadline deadline_{};
+};
+
+// --- Gives a session copies of single files of the host's /etc, made while systemd builds the unit.
+
+class HostFilesReader {
+public:
+    // Starts the child, which has the agent's rights; nothing in the host's own view.
+    HostFilesReader(const AsRoot &root, const Account &agent, const HostView &view);
+    // Waits for it, and writes them, but for `left_out`. Returns what the user should know.
+    std::vector<std::string> show(const SessionDirectory &session, const std::vector<std::string> &left_out);
+
+private:
+    const HostView &view_;
+    std::optional<Child> child_;
 };
 
 } // namespace pi_agent

@@ -4,6 +4,7 @@
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/process.hpp"
+#include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/session/session_directory.hpp"
 
@@ -30,6 +31,7 @@ const char *const control_groups = "/sys/fs/cgroup";
 namespace {
 
 constexpr std::string_view named_hierarchy = "/sys/fs/cgroup/systemd";
+constexpr std::string_view unified_hierarchy = "0::";
 constexpr std::size_t groups_limit = 1000; // nobody makes so many: an engine makes one for a session
 
 // A line of /proc/PID/cgroup, "4:memory:/a/b": which hierarchy, "4:memory:", and which group, "/a/b".
@@ -57,7 +59,12 @@ std::string read_control_file(const std::string &path)
 
 bool is_systemds_own(const std::string &hierarchy)
 {
-    return hierarchy == "0::" || hierarchy.ends_with(":name=systemd:");
+    return hierarchy == unified_hierarchy || hierarchy.ends_with(":name=systemd:");
+}
+
+ControlGroup group_at(bool unified, const std::string &place)
+{
+    return {std::string(unified ? std::string_view(control_groups) : named_hierarchy) + place, unified};
 }
 
 } // namespace
@@ -83,8 +90,7 @@ std::optional<ControlGroup> group_of_unit(const SystemdTops &tops, const std::st
 {
     for (const bool unified : {false, true})
         for (const auto &[hierarchy, top] : tops)
-            if (unified == (hierarchy == "0::"))
-                return ControlGroup{std::string(unified ? std::string_view(control_groups) : named_hierarchy) + top + place, unified};
+            if (unified == (hierarchy == unified_hierarchy)) return group_at(unified, top + place);
     return std::nullopt;
 }
 
@@ -105,13 +111,10 @@ std::optional<ControlGroup> find_sibling_group(std::istream &groups, const std::
 {
     const std::string own = "/" + own_unit;
     for (std::string line; std::getline(groups, line);) {
-        const std::size_t path = line.find('/');
-        if (path == std::string::npos || line.size() < path + own.size() || line.compare(line.size() - own.size(), own.size(), own) != 0)
-            continue;
-        const bool named = line.find(":name=systemd:") < path;
-        if (!named && line.compare(0, path, "0::") != 0) continue;
-        const std::string group = line.substr(path, line.size() - own.size() - path) + "/" + sibling;
-        return ControlGroup{std::string(named ? named_hierarchy : control_groups) + group, !named};
+        const auto [hierarchy, group] = split_line(line);
+        if (!is_systemds_own(hierarchy) || !group.ends_with(own)) continue;
+        const std::string place = group.substr(0, group.size() - own.size()) + "/" + sibling;
+        return group_at(hierarchy == unified_hierarchy, place);
     }
     return std::nullopt;
 }
@@ -163,23 +166,38 @@ void empty_group(const ControlGroup &group, Deadline deadline)
     }
 }
 
+std::vector<std::string> groups_in(const std::string &directory)
+{
+    std::vector<std::string> names;
+    DirectoryStream entries(UniqueFd::adopt(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
+    const dirent *entry = nullptr;
+    while (entries && (entry = entries.next()) != nullptr)
+        if (entry->d_type == DT_DIR) names.emplace_back(entry->d_name);
+    if (!entries || errno != 0) require_gone("listing the control group " + directory, ENODEV);
+    return names;
+}
+
 std::vector<std::string> groups_below(const std::string &directory)
 {
     std::vector<std::string> groups = {directory};
-    for (std::size_t index = 0; index < groups.size() && groups.size() < groups_limit; ++index) {
-        const std::string path = groups[index];
-        DirectoryStream entries(UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)));
-        if (!entries) require_gone("listing the control group " + path, ENODEV);
-        while (entries) {
-            const dirent *entry = entries.next();
-            if (entry == nullptr) {
-                if (errno != 0) require_gone("listing the control group " + path, ENODEV);
-                break;
-            }
-            if (entry->d_type == DT_DIR) groups.push_back(path + "/" + entry->d_name);
-        }
-    }
+    for (std::size_t index = 0; index < groups.size() && groups.size() < groups_limit; ++index)
+        for (const auto &name : groups_in(groups[index]))
+            groups.push_back(groups[index] + "/" + name);
     return groups;
+}
+
+std::vector<std::string> words_in(const std::string &path)
+{
+    std::ifstream file(path);
+    std::vector<std::string> words;
+    for (std::string word; file >> word;)
+        words.push_back(word);
+    return words;
+}
+
+std::optional<std::uint64_t> number_in(const std::vector<std::string> &words, std::size_t index)
+{
+    return index < words.size() ? to_number<std::uint64_t>(words[index]) : std::nullopt;
 }
 
 std::vector<pid_t> processes_below(const std::string &directory)

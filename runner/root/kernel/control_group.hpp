@@ -3,6 +3,7 @@
 
 #include "common/base/channel.hpp"
 
+#include <cstdint>
 #include <istream>
 #include <map>
 #include <optional>
@@ -65,5 +66,13 @@ std::vector<pid_t> processes_in(const ControlGroup &group);
 // The same for a directory of a hierarchy; and the groups below it, each after what it lies in, itself first.
 std::vector<pid_t> processes_below(const std::string &directory);
 std::vector<std::string> groups_below(const std::string &directory);
+
+// The names of those that lie in it; none where it has just gone. Throws SystemFailure.
+std::vector<std::string> groups_in(const std::string &directory);
+
+// What a file of a group says: its words, none when it is not there; and the number among them at `index`. "max" and -1 are none, and
+// neither is what cannot be read.
+std::vector<std::string> words_in(const std::string &path);
+std::optional<std::uint64_t> number_in(const std::vector<std::string> &words, std::size_t index = 0);
 
 } // namespace pi_agent

@@ -1,18 +1,10 @@
 // The phases of one session. Each takes what those before it are, and nothing else makes it; what they hold ends backwards.
-#include "runner/root/launch/launch.hpp"
+#include "runner/root/launch/phases.hpp"
 
 #include "runner/plan/limits.hpp"
-#include "runner/root/confined/placeholder_removal.hpp"
 #include "runner/root/confined/root_confinement.hpp"
-#include "runner/root/confined/session_end.hpp"
-#include "runner/root/confined/supervise.hpp"
-#include "runner/root/door/start_slot.hpp"
-#include "runner/root/errand/session_watch.hpp"
-#include "runner/root/launch/phases.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
 #include "runner/root/session/scratch.hpp"
-
-#include <utility>
 
 namespace pi_agent {
 
@@ -27,7 +19,7 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
         hand_record_over(entered.root, entered.policy, entered.environment, presented.launch, launched.control, pty);
     };
     const auto before_agent = [&] {
-        require_enforced(sandbox, entered.policy);
+        sandbox.require_enforced(entered.policy);
         if (!view.tree.late.empty()) attach_late(entered.root, sandbox.mount_namespace(), view.tree.late);
         confine_root(entered.root);
         // --- confined root from here: what is left is to watch, to end and to remove ---
@@ -36,12 +28,11 @@ AgentEnded run_agent(Entered &entered, Heard &heard, OpenedSession &session, Bui
         entered.record.take_usage(sandbox.usage());
         reached = sandbox.limit_events();
     };
-    const auto notify = [&](const std::string &notice) { entered.tell({notice}); };
-    return run_recorded(entered.record, session.asked, sandbox, notify, [&] {
+    return session.ending.run_recorded([&] {
         const Session watched{entered.wrapper, entered.to_wrapper,       heard.receiver, launched.control, entered.termination,
                               hand_over,       session.early.messages(), before_agent,   after_agent,      [&] { placeholders.begin(); }};
         const AgentEnded seen = supervise(sandbox, watched, std::move(presented.terminal));
-        session.end.sandbox_has_ended();
+        session.ending.sandbox_has_ended();
         release_scratch(view.scratch);
         return seen;
     });
@@ -67,22 +58,8 @@ void finish(Entered &entered, OpenedSession &session, BuiltView &view, Launched 
     // What concerns the user's repository is over before they hear of the end: git stops where a commondir goes while it looks.
     release_project(entered.root, view.tree);
     placeholders.finish(in_seconds(1));
-    entered.to_wrapper.tell(ended);                              // nobody waits for the removal of the rest
-    if (!session.asked.was_asked()) launched.leftovers.finish(); // else the administrator waits for the end of all of it
-}
-
-void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
-{
-    Entered entered(root, caller, wrapper, record);
-    Heard heard(entered);
-    OpenedSession session(entered, heard);
-    BuiltView view(entered, heard, session);
-    Launched launched(entered, heard, session, view);
-    Presented presented(entered, heard, session, view, launched);
-    PlaceholderRemoval placeholders(root, entered.id, session.directory.fd());
-    LimitEvents reached;
-    const AgentEnded ended = run_agent(entered, heard, session, view, launched, presented, placeholders, reached);
-    finish(entered, session, view, launched, ended, placeholders, reached);
+    entered.to_wrapper.tell(ended);                               // nobody waits for the removal of the rest
+    if (!session.ending.was_asked()) launched.leftovers.finish(); // else the administrator waits for the end of all of it
 }
 
 } // namespace
@@ -90,7 +67,16 @@ void prepare_and_run(const AsRoot &root, const Account &caller, FdRef wrapper, S
 void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record)
 {
     try {
-        prepare_and_run(root, caller, wrapper, record);
+        Entered entered(root, caller, wrapper, record);
+        Heard heard(entered);
+        OpenedSession session(entered, heard);
+        BuiltView view(entered, heard, session);
+        Launched launched(entered, heard, session, view);
+        Presented presented(entered, heard, session, view, launched);
+        PlaceholderRemoval placeholders(root, entered.id, session.directory.fd());
+        LimitEvents reached;
+        const AgentEnded ended = run_agent(entered, heard, session, view, launched, presented, placeholders, reached);
+        finish(entered, session, view, launched, ended, placeholders, reached);
     } catch (const EndedBySignal &asked) {
         record.failed(ExitStatus::system_failure, "ended by a signal before the agent was started");
         ToWrapper(wrapper).tell(AgentEnded{true, asked.number});

@@ -1,13 +1,15 @@
-// Asking for the sandbox, and what is done while it is built.
+// Asking for the sandbox, what is done while it is built, what there is to tell, and composing the launch record.
 #include "runner/root/launch/phases.hpp"
 
+#include "common/base/build_settings.hpp"
+#include "common/base/text.hpp"
+#include "runner/plan/canary_plan.hpp"
 #include "runner/root/door/authenticate.hpp"
-#include "runner/root/errand/host_files.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/view/kernel_files.hpp"
+#include "runner/root/kernel/host_facts.hpp"
+#include "runner/root/method/sandbox_methods.hpp"
 
-#include <exception>
-#include <utility>
+#include <tuple>
 
 namespace pi_agent {
 
@@ -16,18 +18,18 @@ namespace {
 SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, const OpenedSession &session, const RootTree &tree)
 {
     const Account &agent = entered.admission.agent;
-    SandboxPlan plan{entered.id,
-                     entered.caller.uid,
-                     agent.uid,
-                     agent.gid,
-                     {},
-                     agent.groups,
-                     tree.path,
-                     tree.binds,
-                     session.state.home_path,
-                     tree.writable_roots,
-                     entered.policy.network,
-                     entered.policy.limits};
+    SandboxPlan plan = {entered.id,
+                        entered.caller.uid,
+                        agent.uid,
+                        agent.gid,
+                        {},
+                        agent.groups,
+                        tree.path,
+                        tree.binds,
+                        session.state.home_path,
+                        tree.writable_roots,
+                        entered.policy.network,
+                        entered.policy.limits};
     if (project.shown.by_group) plan.groups.push_back(*project.shown.by_group);
     for (const auto &other : project.git_directories)
         if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
@@ -39,7 +41,7 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
 UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, const RootTree &tree)
 {
     auto ends = make_channel(); // the runner's, and the launcher's
-    session.end.sandbox_may_live();
+    session.ending.sandbox_may_live();
     entered.sandbox->start(plan_sandbox(entered, heard.project, session, tree), ends.second);
     ends.second.reset();
     heard.guards.end_search();
@@ -77,38 +79,93 @@ void show_key(Entered &entered, const Heard &heard, const OpenedSession &session
 
 Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
 {
-    const Account &agent = entered.admission.agent;
-    GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, entered.policy.git_identity);
-    HostFilesReader host_files(entered.root, entered.worker, entered.admission.view);
-    // Many look-ups, and nothing but our own programs has these groups yet.
-    require_harmless_groups(entered.policy, entered.admission.rules, agent);
-    home = view.home_mounts.make(entered.caller, entered.worker, session.state, session.defaults, view.scratch);
-    show_notes(entered, heard.guards, session, view.tree, home);
-    const Synced synced = view.synced ? *view.synced : bring_config_in(entered, heard, session);
-    show_accounts(session.directory, entered.admission.view, entered.caller, agent, session.state.home_path, heard.project.shown.by_group);
-    entered.tell(host_files.show(session.directory, entered.sandbox->own_files()));
-    show_certificates(entered, heard, session);
-    show_key(entered, heard, session);
-    entered.tell(git_identity.show(session.directory, session.watch, heard.guards.repository_config()));
-    return synced;
-}
-
-Synced fetch_or_end(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
-{
     try {
-        return fetch_meanwhile(entered, heard, session, view, home);
+        const Account &agent = entered.admission.agent;
+        GitIdentityReader git_identity(entered.root, entered.caller, heard.project, heard.agents, entered.policy.git_identity);
+        HostFilesReader host_files(entered.root, entered.worker, entered.admission.view);
+        // Many look-ups, and nothing but our own programs has these groups yet.
+        require_harmless_groups(entered.policy, entered.admission.rules, agent);
+        home = view.home_mounts.make(entered.caller, entered.worker, session.state, session.defaults, view.scratch);
+        show_notes(entered, heard.guards, session, view.tree, home);
+        const Synced synced = view.synced ? *view.synced : bring_config_in(entered, heard, session);
+        show_accounts(session.directory, entered.admission.view, entered.caller, agent, session.state.home_path,
+                      heard.project.shown.by_group);
+        entered.tell(host_files.show(session.directory, entered.sandbox->own_files()));
+        show_certificates(entered, heard, session);
+        show_key(entered, heard, session);
+        entered.tell(git_identity.show(session.directory, session.watch, heard.guards.repository_config()));
+        return synced;
     } catch (...) {
-        session.end.end_after(std::current_exception());
+        session.ending.end_after(std::current_exception());
         throw;
     }
+}
+
+UniqueFd tell_and_give_terminal(Entered &entered, const Heard &heard, const OpenedSession &session, const RootTree &tree,
+                                Launched &launched)
+{
+    const bool always = heard.request.debug;
+    if (!entered.sandbox->confines()) entered.tell({unconfined_notice(entered.policy.sandbox, entered.admission.agent)});
+    if (const auto open = open_program_notice(entered.policy)) entered.tell({*open});
+    const auto of_home = untold(session.state, "told-home", std::move(launched.home.notices), always);
+    for (const auto &notices : {name_hidden(tree, heard.project), of_home, heard.guards.notices()})
+        entered.tell(notices);
+    if (has_all(heard.request.on_terminal)) // who works there may work in another window, too
+        entered.tell(untold_of(session.state, "told-git", heard.project.repository_path(), heard.guards.waiting_outside(), always));
+    return give_terminal(entered.root, tree.devpts, entered.admission.agent, heard.request, entered.wrapper);
+}
+
+// The program that the request asks for, and its argv[0].
+std::pair<std::string, std::string> program_of(const AgentPolicy &agent, Program program)
+{
+    if (program == Program::shell) return {build::shell_path, "bash"};
+    if (program == Program::canary) return {build::canary_path, "pi-agent-canary"};
+    return {agent.binary, agent.binary_name};
+}
+
+std::vector<std::string> arguments_of(const Entered &entered, Heard &heard, const OpenedSession &session)
+{
+    if (heard.request.program != Program::canary) return std::move(heard.request.arguments);
+    const Sandbox &sandbox = *entered.sandbox;
+    return canary_arguments({join_path(session.project_path, heard.project.below), session.state.home_path, entered.caller.home,
+                             host_namespaces(sandbox.own_namespaces(entered.policy.network)), sandbox.confines()});
+}
+
+LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &session, const RootTree &tree)
+{
+    entered.environment.presentation = std::move(heard.request.presentation);
+    name_git_config(entered.environment);
+    keep_from_downloading(entered.environment, entered.policy.network, missing_search_tools());
+    if (heard.request.debug)
+        entered.tell({"session " + entered.id, "TMPDIR=" + escape_for_display(layer_environment(entered.environment)["TMPDIR"].value)});
+    LaunchRecord record;
+    record.arguments = arguments_of(entered, heard, session);
+    record.arguments.emplace(record.arguments.begin());
+    std::tie(record.binary, record.arguments.front()) = program_of(entered.policy.agent, heard.request.program);
+    record.environment = compose_environment(entered.environment);
+    record.project = session.project_path;
+    record.below = heard.project.below;
+    record.cwd_inode = heard.project.cwd_inode;
+    record.umask = heard.request.umask & 077U; // one that takes its owner's rights would shut the agent out of what it makes
+    record.on_terminal = heard.request.on_terminal;
+    record.restrictions = entered.sandbox->restrictions();
+    record.mount_points = places_of(tree.late);
+    return record;
 }
 
 } // namespace
 
 Launched::Launched(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view)
     : begun(Clock::now()), control(start_sandbox(entered, heard, session, view.tree)),
-      leftovers(entered.root, entered.policy.agent.state_dir), synced(fetch_or_end(entered, heard, session, view, home))
+      leftovers(entered.root, entered.policy.agent.state_dir), synced(fetch_meanwhile(entered, heard, session, view, home))
 {
+}
+
+Presented::Presented(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, Launched &launched)
+    : terminal(tell_and_give_terminal(entered, heard, session, view.tree, launched)), launch(compose(entered, heard, session, view.tree))
+{
+    entered.to_wrapper.tell(SessionBegun{entered.id});
+    entered.record.started(session.directory, entered.admission.agent, heard.project.shown.path(), heard.request.program);
 }
 
 } // namespace pi_agent

@@ -1,31 +1,29 @@
-// The phases of a start, in their order. Each takes those before it and is made by nothing else; what they hold ends backwards.
+// One session from an authenticated caller to the agent's end (docs/architecture.md), and the phases of its start, in their order. Each
+// takes those before it and is made by nothing else; what they hold ends backwards.
 #pragma once
 
 #include "common/decide/agent_places.hpp"
 #include "runner/plan/environment.hpp"
-#include "runner/root/confined/asked_end.hpp"
-#include "runner/root/confined/scratch_removal.hpp"
 #include "runner/root/confined/session_end.hpp"
 #include "runner/root/door/admission.hpp"
-#include "runner/root/door/start_slot.hpp"
 #include "runner/root/errand/session_watch.hpp"
 #include "runner/root/method/sandbox.hpp"
+#include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_record.hpp"
 #include "runner/root/session/state_directory.hpp"
 #include "runner/root/session/to_wrapper.hpp"
-#include "runner/root/view/home_mounts.hpp"
 #include "runner/root/view/protect.hpp"
 #include "runner/root/view/root_tree.hpp"
 #include "runner/wire/launch_record.hpp"
-#include "runner/wire/opened.hpp"
+#include "runner/wire/user_files.hpp"
 
 #include <memory>
-#include <optional>
-#include <string>
-#include <vector>
 
 namespace pi_agent {
+
+// Tells the wrapper how the agent ended. Throws Failure for everything that ends before the agent has run, which is not recorded yet then.
+// Leaves nothing mounted or on disk but the agent's own state.
+void run_session(const AsRoot &root, const Account &caller, FdRef wrapper, SessionRecord &record);
 
 // --- First: admitted by root's own files, and out of the caller's control group.
 
@@ -36,13 +34,25 @@ struct Entered {
     Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_socket, SessionRecord &recorded);
 
     void tell(const std::vector<std::string> &notices) noexcept { to_wrapper.tell_all(notices); }
+    // Tells the user's terminal what the preparation is at, "waiting for …", "reading …", once it takes longer than half a second. Never
+    // waits: a wrapper that does not read misses it.
+    void show(const std::string &doing);
+    // Both, for others to call.
+    [[nodiscard]] auto teller()
+    {
+        return [this](const std::string &notice) { tell({notice}); };
+    }
+    [[nodiscard]] auto shower()
+    {
+        return [this](const std::string &doing) { show(doing); };
+    }
 
     const AsRoot &root;
     const Account &caller;
     FdRef wrapper;
     SessionRecord &record;
     const std::string id;
-    Progress progress;
+    Deadline next_shown = Clock::now() + std::chrono::milliseconds(500);
     ToWrapper to_wrapper;
     UniqueFd slot; // counts as a start of the caller's
     const StartStamp stamp;
@@ -75,8 +85,7 @@ struct OpenedSession {
     OpenedSession(Entered &entered, Heard &heard);
 
     const SessionDirectory directory;
-    SessionEnd end;
-    AskedEnd asked;
+    Ending ending;
     EarlyMessages early;
     const SessionWatch watch; // what ends the session meanwhile
     bool waited = false;      // for another start of the same agent

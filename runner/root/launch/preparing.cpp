@@ -1,27 +1,65 @@
-// Making the session, bringing the home in line, and building the view by descriptor.
+// Who asks, under which policy, in which control group, and what they ask for; making the session, bringing the home in line, and building
+// the view by descriptor.
 #include "runner/root/launch/phases.hpp"
 
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
-#include "runner/as_agent/seed_defaults.hpp"
-#include "runner/plan/host_view.hpp"
+#include "runner/root/door/authenticate.hpp"
+#include "runner/root/door/process_state.hpp"
 #include "runner/root/errand/config_sync.hpp"
-#include "runner/root/errand/errand.hpp"
 #include "runner/root/errand/migrations.hpp"
 #include "runner/root/errand/user_files.hpp"
-#include "runner/root/session/scratch.hpp"
-#include "runner/root/session/to_wrapper.hpp"
-#include "runner/root/view/root_tree.hpp"
-
-#include <utility>
+#include "runner/root/kernel/enforcement.hpp"
+#include "runner/root/method/sandbox_methods.hpp"
 
 namespace pi_agent {
 
 namespace {
 
-ShowProgress shown_by(Entered &entered)
+std::string name_session(const AsRoot &root, SessionRecord &record)
 {
-    return [&entered](const std::string &doing) { entered.progress.show(doing); };
+    require_host_namespaces(root);
+    std::string id = make_session_id();
+    record.names(id);
+    return id;
+}
+
+Policy read_policy(const Account &caller, SessionRecord &record)
+{
+    Policy policy = load_enabled_policy(caller);
+    record.runs_in(policy.sandbox.method);
+    return policy;
+}
+
+// A signal that killed this process while it is moved would leave a scope behind, so they are blocked before.
+UniqueFd reset_process(const AsRoot &root)
+{
+    reset_process_state(root);
+    return watch_termination();
+}
+
+Admission leave_callers_group(const AsRoot &root, const Policy &policy, const Account &caller, Sandbox &sandbox)
+{
+    std::optional<Admission> admission;
+    sandbox.leave_callers_group([&] { admission.emplace(admit(policy, caller)); });
+    // --- from here the caller can neither freeze nor kill this process ---
+    require_limit_controllers(root, policy.limits);
+    return std::move(*admission);
+}
+
+Request hear_request(Receiver &receiver, SessionRecord &record)
+{
+    Request request = receiver.request();
+    record.runs(request.program);
+    return request;
+}
+
+OpenedProject hear_project(Receiver &receiver, const Entered &entered)
+{
+    const Admission &admission = entered.admission;
+    OpenedProject project = open_allowed_project(receiver, entered.caller, admission.rules, admission.view, entered.policy.projects);
+    entered.record.works_in(project.directory(), project.repository_path());
+    return project;
 }
 
 StateDirectory open_state(Entered &entered, OpenedSession &session)
@@ -33,7 +71,7 @@ StateDirectory open_state(Entered &entered, OpenedSession &session)
     return open_state_directory(entered.root, entered.policy.agent.state_dir, entered.caller.name, entered.admission.agent, [&] {
         session.waited = true;
         session.watch.check();
-        entered.progress.show("waiting for another start of your agent");
+        entered.show("waiting for another start of your agent");
     });
 }
 
@@ -48,7 +86,7 @@ RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
         });
     heard.guards.wait_for_search([&] {
         session.watch.check();
-        entered.progress.show("looking for what is protected and masked in the project");
+        entered.show("looking for what is protected and masked in the project");
     });
     return build_root_tree(entered.root, session.directory, entered.admission.view, heard.project, paths, session.state, entered.caller,
                            entered.admission.agent, session.locked_settings, heard.guards);
@@ -56,9 +94,35 @@ RootTree build_tree(Entered &entered, Heard &heard, OpenedSession &session)
 
 } // namespace
 
+void Entered::show(const std::string &doing)
+{
+    if (doing.empty() || Clock::now() < next_shown) return;
+    next_shown = Clock::now() + std::chrono::milliseconds(100);
+    to_wrapper.tell_at_once(Preparing{doing});
+}
+
+Entered::Entered(const AsRoot &as_root, const Account &asking, FdRef wrappers_socket, SessionRecord &recorded)
+    : root(as_root), caller(asking), wrapper(wrappers_socket), record(recorded), id(name_session(root, record)), to_wrapper(wrapper),
+      slot(wait_for_start_slot(root, caller.uid, [&] { show("waiting for other starts of yours"); })), stamp(stamp_start(caller)),
+      policy(read_policy(caller, record)), sandbox(make_sandbox(root, policy.sandbox, id, caller.uid)), termination(reset_process(root)),
+      admission(leave_callers_group(root, policy, caller, *sandbox)), worker(without_other_groups(admission.agent)),
+      environment{
+          {}, {}, policy.env, ask_env_names(root, policy.env_files), admission.rules.env, {}, admission.agent.name, policy.agent.binary, id}
+{
+}
+
+Heard::Heard(Entered &entered)
+    : receiver(entered.root, entered.caller, entered.admission.rules, entered.policy.toolchains, entered.wrapper),
+      request(hear_request(receiver, entered.record)), project(hear_project(receiver, entered)),
+      home(receive_home([&] { return receiver.child().receive(); })),
+      guards(entered.root, entered.caller, project, entered.policy.projects), agents(places_of_state(entered.policy, project.roots)),
+      tmpdir(ask_user_tmpdir(entered.root, entered.caller, project, request))
+{
+}
+
 OpenedSession::OpenedSession(Entered &entered, Heard &heard)
-    : directory(SessionDirectory::create(entered.root, entered.id, entered.caller.uid)), end(entered.root, *entered.sandbox, entered.id),
-      asked(directory, entered.record, [&entered](const std::string &notice) { entered.tell({notice}); }),
+    : directory(SessionDirectory::create(entered.root, entered.id, entered.caller.uid)),
+      ending(entered.root, *entered.sandbox, entered.id, directory, entered.record, entered.teller()),
       early(heard.receiver), watch{entered.wrapper, entered.termination, heard.receiver.channel(), [this] { early.hear(); }},
       state(open_state(entered, *this)),
       project_path(place_of_project(heard.project.shown, entered.policy.projects.paths, state.home_path)),
@@ -68,8 +132,7 @@ OpenedSession::OpenedSession(Entered &entered, Heard &heard)
     entered.environment.home = state.home_path;
     if (!heard.tmpdir.empty()) entered.environment.tmpdir = project_path + "/" + heard.tmpdir;
     if (locked_settings) require_locked_sessions(entered.root, entered.caller, entered.id);
-    migrate_home(entered.root, entered.worker, state,
-                 {watch, [&](const std::string &notice) { entered.tell({notice}); }, shown_by(entered)});
+    migrate_home(entered.root, entered.worker, state, {watch, entered.teller(), entered.shower()});
 }
 
 Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
@@ -80,7 +143,7 @@ Synced bring_config_in(Entered &entered, Heard &heard, OpenedSession &session)
     if (policy.projects.paths == ProjectPaths::host) plan.project_alias = alias_of(session.project_path);
     plan.project_path = session.project_path;
     const std::vector<std::string> notices = sync_config(entered.root, entered.caller, entered.worker, plan, session.state,
-                                                         session.locked_settings, session.watch, shown_by(entered));
+                                                         session.locked_settings, session.watch, entered.shower());
     session.state.lock.reset();
     entered.tell(notices);
     // Often of the same directory.

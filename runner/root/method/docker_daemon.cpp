@@ -6,14 +6,12 @@
 #include "common/host/account.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <climits>
 #include <cstring>
 #include <exception>
 #include <fcntl.h>
@@ -78,6 +76,63 @@ std::string ask(const std::string &what, Deadline deadline)
     }
 }
 
+int status_of(const std::string &text)
+{
+    int status = 0;
+    const std::size_t space = text.find(' ');
+    const char *end = text.data() + text.size();
+    if (text.compare(0, 7, "HTTP/1.") != 0 || space == std::string::npos ||
+        std::from_chars(text.data() + space + 1, end, status).ec != std::errc())
+        refuse(text.empty() ? "it closed the connection without an answer" : strange_answer);
+    return status;
+}
+
+// proc and dev are docker's, home and root a tmpfs, the others in the plan's binds.
+constexpr std::array<std::string_view, 7> filled = {"proc", "sys", "dev", "run", "tmp", "home", "root"};
+
+// "usr/lib" of a link "lib" of a merged /usr; empty for any other link.
+std::string program_tree_of(FdRef top, const std::string &name)
+{
+    std::string target = read_link(top, name);
+    if (!target.empty() && target.front() == '/') target.erase(0, 1);
+    const UniqueFd tree = target.compare(0, 4, "usr/") == 0 ? find_beneath(top, target, O_PATH | O_DIRECTORY) : UniqueFd();
+    return tree ? target : "";
+}
+
+// In what is bound read-only docker can make no mount point. In what is the host's own there is one, or docker says that there is none.
+void make_place(FdRef top, const std::string &path)
+{
+    UniqueFd current = duplicate(top);
+    for (const std::string &name : path_components(path)) {
+        if (!current) return;
+        const bool is_new = mkdirat(current.get(), name.c_str(), 0755) == 0;
+        if (!is_new && errno != EEXIST && errno != EROFS) throw_errno("creating a mount point");
+        current = find_beneath(current, name, O_RDONLY | O_DIRECTORY);
+        if (is_new && (!current || fchmod(current.get(), 0755) != 0)) throw_errno("creating a mount point");
+    }
+}
+
+// docker makes a mount read-only by setting all of its flags anew, and takes nosuid and nodev away: what is read-only already is left
+// alone.
+bool must_be_made_read_only(const std::string &source)
+{
+    struct statvfs facts {};
+    if (statvfs(source.c_str(), &facts) != 0) throw_errno("looking at the session's tree");
+    return (facts.f_flag & ST_RDONLY) == 0;
+}
+
+void make_empty_file(FdRef top, const std::string &path)
+{
+    const UniqueFd file = open_at(top, path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_NONBLOCK, 0444);
+    if (!file && errno != EEXIST && errno != EROFS) throw_errno("creating a place for " + path);
+    if (file && fchmod(file.get(), 0444) != 0) throw_errno("creating a place for " + path);
+    struct stat facts {};
+    if (fstatat(top.get(), path.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(facts.st_mode))
+        throw Failure(ExitStatus::unavailable, "docker mounts a file at /" + path +
+                                                   ", and with view: host there is no plain file on this host; make it one, or use view: "
+                                                   "minimal");
+}
+
 } // namespace
 
 gid_t require_docker_socket(const AsRoot & /*root*/)
@@ -96,20 +151,7 @@ gid_t require_docker_socket(const AsRoot & /*root*/)
     return groups ? facts.st_gid : 0;
 }
 
-namespace {
-
-int status_of(const std::string &text)
-{
-    int status = 0;
-    const std::size_t space = text.find(' ');
-    const char *end = text.data() + text.size();
-    if (text.compare(0, 7, "HTTP/1.") != 0 || space == std::string::npos ||
-        std::from_chars(text.data() + space + 1, end, status).ec != std::errc())
-        refuse(text.empty() ? "it closed the connection without an answer" : strange_answer);
-    return status;
-}
-
-DockerAnswer parse_answer(const std::string &text, bool is_list)
+DockerAnswer parse_docker_answer(const std::string &text, bool is_list)
 {
     DockerAnswer answer{status_of(text), {}};
     const std::size_t body = text.find("\r\n\r\n");
@@ -123,16 +165,9 @@ DockerAnswer parse_answer(const std::string &text, bool is_list)
     return answer;
 }
 
-} // namespace
-
-DockerAnswer parse_docker_answer(const std::string &text)
-{
-    return parse_answer(text, false);
-}
-
 std::vector<std::string> parse_ended_containers(const std::string &text)
 {
-    const DockerAnswer answer = parse_answer(text, true);
+    const DockerAnswer answer = parse_docker_answer(text, true);
     if (answer.status != 200) refuse("it lists no containers");
     std::vector<std::string> found;
     for (const auto &container : answer.body) {
@@ -175,66 +210,9 @@ void remove_container(const AsRoot &root, const std::string &name, Deadline dead
     }
 }
 
-namespace {
-
-// proc and dev are docker's, home and root a tmpfs, the others in the plan's binds.
-constexpr std::array<std::string_view, 7> filled = {"proc", "sys", "dev", "run", "tmp", "home", "root"};
-
-// "usr/lib" of a link "lib" of a merged /usr; empty for any other link.
-std::string program_tree_of(FdRef top, const std::string &name)
-{
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlinkat(top.get(), name.c_str(), text.data(), text.size());
-    std::string target(text.data(), length > 0 ? static_cast<std::size_t>(length) : 0);
-    if (!target.empty() && target.front() == '/') target.erase(0, 1);
-    const UniqueFd tree = target.compare(0, 4, "usr/") == 0 ? find_beneath(top, target, O_PATH | O_DIRECTORY) : UniqueFd();
-    return tree ? target : "";
-}
-
-// In what is bound read-only docker can make no mount point. In what is the host's own there is one, or docker says that there is none.
-void make_place(FdRef top, const std::string &path)
-{
-    UniqueFd current = duplicate(top);
-    std::size_t start = 0;
-    while (current && start < path.size()) {
-        const std::size_t slash = std::min(path.find('/', start), path.size());
-        const std::string name = path.substr(start, slash - start);
-        const bool is_new = mkdirat(current.get(), name.c_str(), 0755) == 0;
-        if (!is_new && errno != EEXIST && errno != EROFS) throw_errno("creating a mount point");
-        current = find_beneath(current, name, O_RDONLY | O_DIRECTORY);
-        if (is_new && (!current || fchmod(current.get(), 0755) != 0)) throw_errno("creating a mount point");
-        start = slash + 1;
-    }
-}
-
-// docker makes a mount read-only by setting all of its flags anew, and takes nosuid and nodev away: what is read-only already is left
-// alone.
-bool must_be_made_read_only(const std::string &source)
-{
-    struct statvfs facts {};
-    if (statvfs(source.c_str(), &facts) != 0) throw_errno("looking at the session's tree");
-    return (facts.f_flag & ST_RDONLY) == 0;
-}
-
-void make_empty_file(FdRef top, const std::string &path)
-{
-    const UniqueFd file =
-        UniqueFd::adopt(openat(top.get(), path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0444));
-    if (!file && errno != EEXIST && errno != EROFS) throw_errno("creating a place for " + path);
-    if (file && fchmod(file.get(), 0444) != 0) throw_errno("creating a place for " + path);
-    struct stat facts {};
-    if (fstatat(top.get(), path.c_str(), &facts, AT_SYMLINK_NOFOLLOW) != 0 || !S_ISREG(facts.st_mode))
-        throw Failure(ExitStatus::unavailable, "docker mounts a file at /" + path +
-                                                   ", and with view: host there is no plain file on this host; make it one, or use view: "
-                                                   "minimal");
-}
-
-} // namespace
-
 std::vector<Bind> show_tree(const SandboxPlan &plan)
 {
-    const UniqueFd top = UniqueFd::adopt(open(plan.root_directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!top) throw_errno("opening the session's tree");
+    const UniqueFd top = open_or_throw("opening the session's tree", plan.root_directory, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
     std::vector<Bind> shown;
     const auto show = [&](const std::string &source, const std::string &target) {
         shown.push_back({plan.root_directory + source, target, must_be_made_read_only(plan.root_directory + source)});

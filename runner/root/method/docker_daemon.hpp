@@ -3,7 +3,7 @@
 
 #include "common/base/channel.hpp"
 #include "common/host/identity.hpp"
-#include "runner/root/method/sandbox.hpp"
+#include "runner/plan/engine_commands.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -37,8 +37,8 @@ std::vector<std::string> parse_ended_containers(const std::string &text);
 // Not one that runs by now: the daemon refuses that, and one that is gone is fine. Throws Failure(unavailable).
 void remove_ended_container(const AsRoot &root, const std::string &name, Deadline deadline);
 
-// The text of an answer as the daemon sends it. Throws Failure(unavailable).
-DockerAnswer parse_docker_answer(const std::string &text);
+// The text of an answer as the daemon sends it, a list or one thing. Throws Failure(unavailable).
+DockerAnswer parse_docker_answer(const std::string &text, bool is_list = false);
 
 // --- The session's root directory in a container whose root is an image's: what is bound over it, and the mount points for that.
 

@@ -3,6 +3,8 @@
 
 #include "common/base/error.hpp"
 
+#include <fcntl.h>
+#include <linux/close_range.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,6 +41,13 @@ std::vector<std::string> read_engine_arguments(FdRef fd)
     for (std::size_t start = 0; start < text.size(); start = text.find('\0', start) + 1)
         arguments.emplace_back(text.c_str() + start);
     return arguments;
+}
+
+void keep_descriptors_to(int last)
+{
+    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
+    if (!null || dup2(null.get(), STDIN_FILENO) < 0 || dup2(null.get(), STDOUT_FILENO) < 0) throw_errno("opening /dev/null");
+    if (close_range(static_cast<unsigned>(last) + 1, ~0U, CLOSE_RANGE_CLOEXEC) != 0) throw_errno("closing descriptors");
 }
 
 } // namespace pi_agent

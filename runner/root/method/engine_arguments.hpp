@@ -15,4 +15,7 @@ UniqueFd write_arguments(const std::string &program, const std::vector<std::stri
 // What the first program of the unit was given. Throws Failure(denied) where `fd` is no such file: the program was run by hand.
 std::vector<std::string> read_engine_arguments(FdRef fd);
 
+// What that program becomes the engine with: nothing as standard input and output, and no descriptor above `last`. Throws SystemFailure.
+void keep_descriptors_to(int last);
+
 } // namespace pi_agent

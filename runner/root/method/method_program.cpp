@@ -1,4 +1,4 @@
-// Starts the programs of the methods: bwrap, and the engines.
+// The programs that a method runs as root: whether they are there, and starting bwrap and its keeper.
 #include "runner/root/method/method_program.hpp"
 
 #include "common/base/build_settings.hpp"
@@ -6,11 +6,10 @@
 #include "common/base/process.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/bwrap_arguments.hpp"
+#include "runner/plan/engine_commands.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/method/engine_arguments.hpp"
 #include "runner/root/method/own_group.hpp"
-#include "runner/root/method/preflight.hpp"
 
 #include <array>
 #include <cerrno>
@@ -18,11 +17,10 @@
 #include <cstdlib>
 #include <fcntl.h>
 #include <linux/close_range.h>
-#include <string>
 #include <sys/prctl.h>
-#include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
-#include <vector>
+#include <utility>
 
 namespace pi_agent {
 
@@ -63,6 +61,8 @@ namespace {
 
 constexpr int arguments_fd = 3; // in bwrap
 constexpr int info_fd = 4;
+constexpr int group_fd = 5; // until it has entered it
+char *const no_environment[] = {nullptr};
 
 // To the agent's, unless the runner's is as high: in a container that is killed first among others, nobody may lower it.
 bool raise_oom_score()
@@ -76,22 +76,16 @@ bool raise_oom_score()
 }
 
 // In the forked child: all but what bwrap needs goes, and so does what it would inherit of the caller's.
-[[noreturn]] void become_bwrap(pid_t parent, FdRef group, const std::array<int, 5> &descriptors, const std::vector<char *> &arguments)
+[[noreturn]] void become_bwrap(pid_t parent, const std::vector<int> &descriptors, bool in_group, const std::vector<char *> &arguments)
 {
-    constexpr int above_all = 16;
     const auto fail = [](const char *step) {
         const std::string text = std::string(step) + ": " + SystemFailure(errno, "bwrap").what() + "\n";
         static_cast<void>(write(STDERR_FILENO, text.data(), text.size()) > 0);
         _exit(static_cast<int>(ExitStatus::unavailable));
     };
-    std::array<int, 5> copies{};
-    for (std::size_t index = 0; index < copies.size(); ++index)
-        copies[index] = fcntl(descriptors[index], F_DUPFD_CLOEXEC, above_all);
-    const int group_copy = group.get() < 0 ? -1 : fcntl(group.get(), F_DUPFD_CLOEXEC, above_all);
-    for (std::size_t index = 0; index < copies.size(); ++index)
-        if (dup2(copies[index], static_cast<int>(index)) < 0) _exit(static_cast<int>(ExitStatus::system_failure));
-    if (group.get() >= 0 && (group_copy < 0 || enter_group(FdRef(group_copy)) != 0)) fail("entering the agent's control group");
-    if (close_range(static_cast<unsigned>(descriptors.size()), ~0U, 0) != 0) fail("closing descriptors");
+    if (!place_descriptors(descriptors)) _exit(static_cast<int>(ExitStatus::system_failure));
+    if (in_group && enter_group(FdRef(group_fd)) != 0) fail("entering the agent's control group");
+    if (close_range(group_fd, ~0U, 0) != 0) fail("closing descriptors");
     if (defence_is_on("bwrap:die-with-parent") && prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0)
         fail("asking for the parent-death signal");
     if (getppid() != parent) _exit(static_cast<int>(ExitStatus::system_failure));
@@ -100,13 +94,22 @@ bool raise_oom_score()
     errno = defence_is_on("bwrap:own-keyring") ? leave_session_keyring() : 0;
     if (errno != 0) fail("taking a keyring of its own");
     signal(SIGPIPE, SIG_DFL);
-    sigset_t none;
-    sigemptyset(&none);
-    if (sigprocmask(SIG_SETMASK, &none, nullptr) != 0) fail("unblocking signals");
-    char *const no_environment[] = {nullptr};
+    if (!unblock_signals()) fail("unblocking signals");
     execve(build::bwrap_path, arguments.data(), no_environment);
     fail("running bwrap");
     _exit(static_cast<int>(ExitStatus::unavailable));
+}
+
+// Twice forked, so that nobody has to wait for it. The session's lock is among what is closed: it must end with the runner.
+[[noreturn]] void become_keeper(const std::vector<char *> &arguments, int end_of_runner)
+{
+    if (dup2(end_of_runner, STDIN_FILENO) < 0 || close_range(3, ~0U, 0) != 0) _exit(1);
+    const pid_t pid = fork();
+    if (pid != 0) _exit(pid < 0 ? 1 : 0);
+    setsid();
+    unblock_signals();
+    execve(build::cleanup_path, arguments.data(), no_environment);
+    _exit(1);
 }
 
 } // namespace
@@ -119,16 +122,31 @@ pid_t run_bwrap(const AsRoot &root, const SandboxPlan &plan, FdRef group, const 
     const std::vector<std::string> command = bwrap_command(plan);
     arguments.insert(arguments.end(), command.begin(), command.end());
     const std::vector<char *> pointers = exec_pointers(arguments);
-    const UniqueFd null = UniqueFd::adopt(open("/dev/null", O_RDWR | O_CLOEXEC));
-    if (!null) throw_errno("opening /dev/null");
+    const UniqueFd null = open_or_throw("opening /dev/null", "/dev/null", O_RDWR);
+    std::vector<int> fds = {descriptors.launcher.get(), null.get(), descriptors.complaint.get(), arguments_file.get(),
+                            descriptors.info.get()};
+    const bool in_group = group.get() >= 0;
+    if (in_group) fds.push_back(group.get());
     const pid_t parent = getpid();
     const pid_t pid = fork();
     if (pid < 0) throw_errno("starting bwrap");
-    if (pid == 0)
-        become_bwrap(parent, group,
-                     {descriptors.launcher.get(), null.get(), descriptors.complaint.get(), arguments_file.get(), descriptors.info.get()},
-                     pointers);
+    if (pid == 0) become_bwrap(parent, fds, in_group, pointers);
     return pid;
+}
+
+UniqueFd start_session_keeper(const AsRoot & /*root*/, const std::string &session_id)
+{
+    auto [theirs, own] = make_pipe();
+    const std::vector<std::string> arguments = {build::cleanup_path, "--when-runner-ends", session_id};
+    const std::vector<char *> pointers = exec_pointers(arguments);
+    const pid_t pid = fork();
+    if (pid < 0) throw_errno("starting the session's keeper");
+    if (pid == 0) become_keeper(pointers, theirs.get());
+    int status = 0;
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
+    }
+    if (status != 0) throw Failure(ExitStatus::system_failure, "the session's keeper could not be started");
+    return std::move(own); // cppcheck-suppress returnStdMoveLocal ; it is a part of a pipe
 }
 
 } // namespace pi_agent

@@ -1,10 +1,12 @@
-// Starts the programs of the methods: bwrap, and the engines.
+// The programs that a method runs as root: whether they can hold a session here, and starting bwrap and its keeper.
 #pragma once
 
 #include "common/base/fd.hpp"
 #include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
-#include "runner/root/method/sandbox.hpp"
+#include "runner/plan/sandbox_plan.hpp"
+
+#include <nlohmann/json.hpp>
 
 #include <optional>
 #include <string>
@@ -40,5 +42,33 @@ struct BwrapDescriptors {
 
 // `group`: the control group to start in, or none. Returns the process' number; it is killed when this process ends. Throws SystemFailure.
 pid_t run_bwrap(const AsRoot &root, const SandboxPlan &plan, FdRef group, const BwrapDescriptors &descriptors);
+
+// --- Starting a process that outlives the runner where no systemd does: it removes what a session left whose runner was killed.
+
+// Starts it: pi-agent-cleanup --when-runner-ends, a program of another name than the runner's, so that who kills that by its name does not
+// kill this. While the returned descriptor is open it waits; a byte written there sends it away, and the end of this process without one
+// makes it remove the session. Throws SystemFailure.
+UniqueFd start_session_keeper(const AsRoot &root, const std::string &session_id);
+
+// --- Whether sandbox.method bwrap can work here, asked at every launch before anything is mounted.
+
+// Throws Failure(unavailable) with the reason and the remedy.
+void require_bwrap(const AsRoot &root);
+// The same for the network of a policy.
+void require_bwrap_network(const AsRoot &root, const NetworkPolicy &network);
+
+// --- Whether sandbox.method docker can work here, asked at every launch before anything is mounted.
+
+struct DockerHost {
+    gid_t group = 0;   // that may ask the daemon, beside root
+    std::string image; // the id of the policy's
+};
+
+// Throws Failure with the reason and the remedy.
+DockerHost require_docker(const AsRoot &root, const SandboxPolicy &policy);
+
+// The id in the daemon's description of an image. Throws Failure(unavailable) where the image brings more than files: variables and
+// volumes would be the launcher's, and the agent's.
+std::string require_plain_image(const nlohmann::json &description, const SandboxPolicy &policy);
 
 } // namespace pi_agent

@@ -5,7 +5,6 @@
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/kernel/control_group.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <cerrno>
@@ -57,12 +56,16 @@ void remove_groups(const std::string &session_id)
         rmdir((group_of(session_id) + name).c_str());
 }
 
+std::vector<std::string> names_in_top()
+{
+    const UniqueFd directory = open_group(top_group);
+    return directory ? names_in(directory) : std::vector<std::string>();
+}
+
 // Groups that a runner left which was killed. A live session's runner is in its group, which cannot be removed then.
 void sweep_groups()
 {
-    const UniqueFd directory = open_group(top_group);
-    if (!directory) return;
-    for (const auto &name : names_in(directory)) {
+    for (const auto &name : names_in_top()) {
         if (!is_session_id(name)) continue;
         if (rmdir((group_of(name) + "/runner").c_str()) == 0 || errno == ENOENT) remove_groups(name);
     }
@@ -83,9 +86,7 @@ void end_program_group(const std::string &path) noexcept
 // Groups of programs whose maker was killed.
 void sweep_program_groups()
 {
-    const UniqueFd directory = open_group(top_group);
-    if (!directory) return;
-    for (const auto &name : names_in(directory)) {
+    for (const auto &name : names_in_top()) {
         if (name.compare(0, program_prefix.size(), program_prefix) != 0) continue;
         const auto maker = static_cast<pid_t>(std::strtol(name.c_str() + program_prefix.size(), nullptr, 10));
         if (maker == getpid() || (kill(maker, 0) != 0 && errno == ESRCH)) end_program_group(std::string(top_group) + "/" + name);
@@ -167,11 +168,6 @@ std::optional<ControlGroup> OwnGroup::group() const
     return agents_ ? std::optional(agents_of(id_)) : std::nullopt;
 }
 
-void OwnGroup::kill_agents() const
-{
-    if (agents_) kill_group(agents_of(id_));
-}
-
 ProgramGroup::ProgramGroup(const AsRoot & /*root*/)
 {
     if (!defence_is_on("program-group") || !is_version_2() || !make_group(top_group)) return;
@@ -199,13 +195,8 @@ std::optional<ControlGroup> find_own_group(const std::string &session_id)
 
 int enter_group(FdRef group) noexcept
 {
-    const UniqueFd file = UniqueFd::adopt(openat(group.get(), "cgroup.procs", O_WRONLY | O_CLOEXEC));
+    const UniqueFd file = open_at(group, "cgroup.procs", O_WRONLY);
     return file && write(file.get(), "0", 1) == 1 ? 0 : errno;
-}
-
-void end_agents(const std::string &session_id, Deadline deadline)
-{
-    empty_group(agents_of(session_id), deadline);
 }
 
 void step_aside() noexcept

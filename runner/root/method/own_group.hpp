@@ -9,8 +9,6 @@
 
 #include <optional>
 #include <string>
-#include <sys/types.h>
-#include <vector>
 
 namespace pi_agent {
 
@@ -22,8 +20,6 @@ public:
     OwnGroup(const AsRoot &root, std::string session_id, Uid user);
     OwnGroup(const OwnGroup &) = delete;
     OwnGroup &operator=(const OwnGroup &) = delete;
-    OwnGroup(OwnGroup &&) = delete;
-    OwnGroup &operator=(OwnGroup &&) = delete;
     // Leaves and removes the groups. best_effort: what is left is empty, and the next session's start removes it.
     ~OwnGroup();
 
@@ -31,8 +27,6 @@ public:
     [[nodiscard]] FdRef agents() const noexcept { return agents_; }
     // The agent's group; none where there are no groups.
     [[nodiscard]] std::optional<ControlGroup> group() const;
-    // Ends everything in the agent's group at once, where there is one.
-    void kill_agents() const;
 
 private:
     std::string id_;
@@ -46,8 +40,6 @@ public:
     explicit ProgramGroup(const AsRoot &root);
     ProgramGroup(const ProgramGroup &) = delete;
     ProgramGroup &operator=(const ProgramGroup &) = delete;
-    ProgramGroup(ProgramGroup &&) = delete;
-    ProgramGroup &operator=(ProgramGroup &&) = delete;
     // Ends what is left in it. best_effort: what does not end in a second is left to the next such group.
     ~ProgramGroup();
 
@@ -58,15 +50,11 @@ private:
     std::string path_;
 };
 
-// The group of what a session confines; none where there are no groups, or it is gone.
+// The group of what a session confines; none where there are no groups, or it is gone: then the kernel has ended what it held.
 std::optional<ControlGroup> find_own_group(const std::string &session_id);
 
 // Moves the calling process into it. async-signal-safe; returns errno, or 0.
 int enter_group(FdRef group) noexcept;
-
-// Ends everything that the session's sandbox holds; where there are no groups the kernel has done it. Throws Failure(system_failure) at the
-// deadline.
-void end_agents(const std::string &session_id, Deadline deadline);
 
 // Moves the calling process into a group beside those of the sessions, and removes the groups of `session_id` if they are empty then. The
 // first alone is for who will outlive the session. Both best_effort: where there are no groups there is nothing to leave.

@@ -1,24 +1,20 @@
-// The scope that the runner asks systemd for, its limits, and what a session used of them.
+// The scope that the runner asks systemd for; the limits of a group that is ours; and what a session uses.
 #include "runner/root/method/own_scope.hpp"
 
 #include "common/base/files.hpp"
-#include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/plan/unit_properties.hpp"
 #include "runner/root/door/process_state.hpp"
 #include "runner/root/kernel/control_group.hpp"
-#include "runner/root/kernel/limit_controllers.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/own_group.hpp"
 #include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
-#include <cerrno>
 #include <exception>
-#include <fcntl.h>
 #include <fstream>
 #include <utility>
-#include <vector>
 
 namespace pi_agent {
 
@@ -28,14 +24,6 @@ constexpr int scope_patience_seconds = 30;
 constexpr int unanswered_patience_seconds = 1;
 constexpr std::size_t scopes_at_once = 64;
 
-// The groups below one; none where it has just gone.
-std::vector<std::string> groups_in(const std::string &path)
-{
-    const UniqueFd directory = UniqueFd::adopt(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) require_gone("looking at the control group " + path, ENODEV);
-    return directory ? names_in(directory) : std::vector<std::string>();
-}
-
 // For while something else has failed, which is what is told.
 void wait_quietly(const std::string &place, int seconds) noexcept
 {
@@ -43,6 +31,21 @@ void wait_quietly(const std::string &place, int seconds) noexcept
         wait_until_inside(place, in_seconds(seconds));
     } catch (const std::exception &) { // NOLINT(bugprone-empty-catch): what came before it is told
     }
+}
+
+constexpr std::uint64_t cpu_period_usec = 100'000;
+
+void write_to(const std::string &file, const std::string &text)
+{
+    std::ofstream(file) << text << std::flush;
+}
+
+// The runner's number may be another process' by now: that one is not in the session's scope.
+std::optional<ControlGroup> group_of_session(const std::string &session_id, pid_t runner)
+{
+    std::ifstream groups("/proc/" + std::to_string(runner) + "/cgroup");
+    if (auto group = find_sibling_group(groups, scope_name(session_id), service_name(session_id))) return group;
+    return find_own_group(session_id);
 }
 
 } // namespace
@@ -100,17 +103,6 @@ void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noex
     }
 }
 
-namespace {
-
-constexpr std::uint64_t cpu_period_usec = 100'000;
-
-void write_to(const std::string &file, const std::string &text)
-{
-    std::ofstream(file) << text << std::flush;
-}
-
-} // namespace
-
 void limit_group(const AsRoot & /*root*/, const std::string &group, const LimitsPolicy &limits)
 {
     // One at a time: a write of several is refused when one of them is missing.
@@ -125,32 +117,13 @@ void limit_group(const AsRoot & /*root*/, const std::string &group, const Limits
         write_to(group + "/cpu.max", std::to_string(limits.cpu->amount * (cpu_period_usec / 100)) + " " + std::to_string(cpu_period_usec));
 }
 
-namespace {
-
-std::optional<std::uint64_t> read_number(const std::string &path)
-{
-    std::ifstream file(path);
-    std::uint64_t value = 0;
-    return file >> value ? std::optional<std::uint64_t>(value) : std::nullopt;
-}
-
-// The runner's number may be another process' by now: that one is not in the session's scope.
-std::optional<ControlGroup> group_of_session(const std::string &session_id, pid_t runner)
-{
-    std::ifstream groups("/proc/" + std::to_string(runner) + "/cgroup");
-    if (auto group = find_sibling_group(groups, scope_name(session_id), service_name(session_id))) return group;
-    return find_own_group(session_id);
-}
-
-} // namespace
-
 SessionUsage usage_of_session(const std::string &session_id, pid_t runner)
 {
     const auto group = group_of_session(session_id, runner);
     if (!group || !path_exists(group->path)) return {};
     SessionUsage usage;
     usage.processes = processes_in(*group).size();
-    usage.memory = read_number(directory_of(*group, "memory") + (group->is_unified ? "/memory.current" : "/memory.usage_in_bytes"));
+    usage.memory = number_in(words_in(directory_of(*group, "memory") + (group->is_unified ? "/memory.current" : "/memory.usage_in_bytes")));
     usage.cpu_usec = usage_of(*group).cpu_usec;
     return usage;
 }

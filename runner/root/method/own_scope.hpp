@@ -1,4 +1,4 @@
-// The scope that the runner asks systemd for, its limits, and what a session used of them.
+// The scope that the runner asks systemd for; the limits of a group that is ours; and what a session uses.
 #pragma once
 
 #include "common/base/ids.hpp"
@@ -24,8 +24,6 @@ public:
     MoveIntoScope(SystemdBus &systemd, const std::string &scope, Uid user);
     MoveIntoScope(const MoveIntoScope &) = delete;
     MoveIntoScope &operator=(const MoveIntoScope &) = delete;
-    MoveIntoScope(MoveIntoScope &&) = delete;
-    MoveIntoScope &operator=(MoveIntoScope &&) = delete;
     ~MoveIntoScope();
     // Returns when this process is inside.
     void wait();
@@ -44,7 +42,7 @@ void sweep_empty_scopes(SystemdBus &systemd, const std::string &session_id) noex
 
 // Hands the controllers down to `group`, one below another from the mounted hierarchy on, and writes memory, tasks and cpu there: what the
 // policy says, and the defaults. best_effort: what is said is held against the kernel's word afterwards
-// (runner/root/kernel/network_check.hpp), and a default holds where it can.
+// (runner/root/kernel/enforcement.hpp), and a default holds where it can.
 void limit_group(const AsRoot &root, const std::string &group, const LimitsPolicy &limits);
 
 // --- What a session that runs uses at this moment, from the kernel.

@@ -1,22 +1,19 @@
 // Whether bwrap, podman or docker can hold a session on this host, tried before it is needed.
-#include "runner/root/method/preflight.hpp"
+#include "runner/root/method/method_program.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/method/docker_daemon.hpp"
-#include "runner/root/method/method_program.hpp"
-#include "runner/root/mount/mount_calls.hpp"
+#include "runner/root/mount/mounts.hpp"
 
 #include <array>
 #include <cstdint>
 #include <linux/capability.h>
-#include <string>
 #include <string_view>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
-#include <vector>
 
 namespace pi_agent {
 
@@ -77,33 +74,6 @@ void require_calls(const AsRoot &root)
                       "seccomp profile that allows it (docs/methods.md, \"In a container\"), or choose another method");
 }
 
-} // namespace
-
-void require_bwrap(const AsRoot &root)
-{
-    require_method_programs(SandboxMethod::bwrap);
-    require_capabilities();
-    require_calls(root);
-}
-
-void require_bwrap_network(const AsRoot & /*root*/, const NetworkPolicy &network)
-{
-    if (network.mode != NetworkMode::none || has(own_capabilities(), CAP_NET_ADMIN)) return;
-    throw Failure(ExitStatus::unavailable,
-                  "root of this container has no CAP_NET_ADMIN, and sandbox.method bwrap needs it for the policy's "
-                  "network: none (" +
-                      to_string(network.where) +
-                      "), to give the session a loopback of its own; start the container with that capability, "
-                      "or change the policy");
-}
-
-void require_podman(const AsRoot & /*root*/)
-{
-    require_method_programs(SandboxMethod::podman);
-}
-
-namespace {
-
 constexpr int daemon_patience_seconds = 10;
 constexpr std::size_t id_length = 64;
 
@@ -130,6 +100,24 @@ void require_cgroupfs(const nlohmann::json &facts)
 }
 
 } // namespace
+
+void require_bwrap(const AsRoot &root)
+{
+    require_method_programs(SandboxMethod::bwrap);
+    require_capabilities();
+    require_calls(root);
+}
+
+void require_bwrap_network(const AsRoot & /*root*/, const NetworkPolicy &network)
+{
+    if (network.mode != NetworkMode::none || has(own_capabilities(), CAP_NET_ADMIN)) return;
+    throw Failure(ExitStatus::unavailable,
+                  "root of this container has no CAP_NET_ADMIN, and sandbox.method bwrap needs it for the policy's "
+                  "network: none (" +
+                      to_string(network.where) +
+                      "), to give the session a loopback of its own; start the container with that capability, "
+                      "or change the policy");
+}
 
 std::string require_plain_image(const nlohmann::json &description, const SandboxPolicy &policy)
 {

@@ -1,17 +1,22 @@
-// One way to run the session's launcher (pi-agent-exec) confined: what every method offers the runner. Each method is one file
-// (runner/sandbox_*.cpp); runner/root/method/sandbox_methods.cpp alone chooses.
+// One way to run the session's launcher (pi-agent-exec) confined: what every method offers the runner. Its life is each method's own
+// (sandbox_*.cpp); what the kernel says of it, and what is said of the method, is the same code for all.
 #pragma once
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/fd.hpp"
 #include "common/host/account.hpp"
+#include "common/host/identity.hpp"
 #include "common/policy/policy.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/plan/sandbox_plan.hpp"
+#include "runner/root/kernel/control_group.hpp"
 #include "runner/wire/launch_record.hpp"
 
 #include <functional>
+#include <initializer_list>
+#include <memory>
+#include <optional>
 #include <string>
 #include <sys/types.h>
 #include <vector>
@@ -29,14 +34,37 @@ auto if_it_can_be_read(const Look &look) -> decltype(look())
     }
 }
 
+// What a program says through a pipe: the beginning of it, without newlines at its end.
+class Overheard {
+public:
+    // The program's end of it; once.
+    UniqueFd open();
+    // False once it can say no more.
+    explicit operator bool() const { return pipe_.is_open(); }
+    [[nodiscard]] FdRef fd() const { return pipe_; }
+    // What has come until now.
+    const std::string &text();
+    void close() { pipe_.reset(); }
+
+private:
+    UniqueFd pipe_;
+    std::string text_;
+};
+
+// What all sessions of a method have.
+struct MethodTraits {
+    Restrictions restrictions;
+    std::vector<std::string> namespaces; // of its own, whatever the network
+    std::vector<std::string> own_files;
+};
+
 class Sandbox {
 public:
-    Sandbox() = default;
     Sandbox(const Sandbox &) = delete;
     Sandbox &operator=(const Sandbox &) = delete;
-    Sandbox(Sandbox &&) = delete;
-    Sandbox &operator=(Sandbox &&) = delete;
     virtual ~Sandbox() = default;
+
+    // --- Its life.
 
     // Out of the caller's control group, where the caller could freeze or kill this process (design rule 8). Throws Failure(unavailable),
     // also for a host on which the method cannot work at all. Where that takes a while, `meanwhile` is run in it: the caller may still
@@ -52,46 +80,82 @@ public:
     virtual SandboxResult result() = 0;
 
     // For poll(2): wait for input on fd until next_look(), then call process().
-    [[nodiscard]] virtual FdRef fd() const = 0;
+    [[nodiscard]] FdRef fd() const { return events_; }
     [[nodiscard]] virtual Deadline next_look(Deadline otherwise) const = 0;
     virtual void process() = 0;
-
-    // What it has used until now, also after its end. What neither kernel nor method tells is left out.
-    virtual UnitUsage usage() = 0;
 
     // Once the launcher is there, and before it has started anything. Throws Failure when there is none of its own.
     virtual UniqueFd mount_namespace() = 0;
     // What runs in the sandbox now; one that has just ended may be among them.
     virtual std::vector<pid_t> processes() = 0;
-    // Throws Failure(unavailable) unless what runs there is in namespaces of its own by the kernel's word, where nothing else makes sure.
-    virtual void require_confined() = 0;
-    // Throws Failure(unavailable) unless the kernel says that the plan's network is in force.
-    virtual void require_network_enforced(const NetworkPolicy &network) = 0;
-    // The same for what the policy says of limits. What the kernel counted of them while anything of the session is there; and whether
-    // there are any, the defaults among them, once it is started.
-    virtual void require_limits_enforced(const LimitsPolicy &limits) = 0;
-    virtual LimitEvents limit_events() = 0;
-    [[nodiscard]] virtual bool has_limits() const = 0;
 
     // Whether something of this session's may still run in it; and of another session, whose runner is gone.
     virtual bool is_there() = 0;
     virtual bool may_live(const std::string &session_id) = 0;
 
-    // For messages: what is being built ("the session's unit pi-agent-….service"), why it did not come about, and where to read more
-    // ("; see: journalctl -u …", or nothing).
+    // --- What the kernel says of it, once the launcher is there.
+
+    // Before anything of the agent's is sent in. Throws Failure(unavailable) unless what runs there is in namespaces of its own, where
+    // nothing else makes sure, and the policy's network and limits are in force.
+    void require_enforced(const Policy &policy);
+    // What it has used until now, also after its end. What neither kernel nor method tells is left out.
+    virtual UnitUsage usage();
+    // What the kernel counted of the limits while anything of the session is there; and whether there are any, the defaults among them.
+    LimitEvents limit_events();
+    [[nodiscard]] bool has_limits() const;
+
+    // --- What is said of it.
+
+    // What is being built ("the session's unit pi-agent-….service"), why it did not come about, and where to read more ("; see: journalctl
+    // -u …", or nothing).
     [[nodiscard]] virtual std::string name() const = 0;
     virtual std::string explain(const SandboxResult &result) = 0;
-    [[nodiscard]] virtual std::string where_to_look() const = 0;
+    [[nodiscard]] std::string where_to_look() const;
 
     // The kinds of namespaces (namespaces(7): "mnt", "pid", …) of which a session of this plan gets its own.
-    [[nodiscard]] virtual std::vector<std::string> own_namespaces(const NetworkPolicy &network) const = 0;
+    [[nodiscard]] virtual std::vector<std::string> own_namespaces(const NetworkPolicy &network) const;
     // Whether processes there can name other accounts and groups of the host in an access control list, if only to copy one.
     [[nodiscard]] virtual bool knows_other_ids(const Account & /*agent*/) const { return true; }
     // Files of the view's /etc that come from the method itself, and from nowhere else.
-    [[nodiscard]] virtual std::vector<std::string> own_files() const { return {}; }
+    [[nodiscard]] const std::vector<std::string> &own_files() const { return traits_.own_files; }
     // What pi-agent-exec is to bring beside. None: nothing but the agent's account keeps it from the host.
-    [[nodiscard]] virtual Restrictions restrictions() const = 0;
+    [[nodiscard]] Restrictions restrictions() const { return traits_.restrictions; }
     [[nodiscard]] bool confines() const { return restrictions() != Restrictions::none; }
+
+protected:
+    // Borrows root.
+    Sandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user);
+    [[nodiscard]] const AsRoot &root() const { return root_; }
+    [[nodiscard]] SandboxMethod method() const { return method_; }
+    [[nodiscard]] const std::string &id() const { return id_; }
+    [[nodiscard]] Uid user() const { return user_; }
+
+    // process() is called when it has input.
+    void watch(FdRef fd);
+    void forget(FdRef fd);
+
+    // Of what it confines, there or not; none where the method has made none.
+    [[nodiscard]] virtual std::optional<ControlGroup> group() const = 0;
+    virtual void require_confined() {}
+    void require_own_namespaces(const std::vector<pid_t> &inside, std::initializer_list<const char *> kinds) const;
+    virtual void require_limits(const LimitsPolicy &limits);
+
+private:
+    void require_network(const NetworkPolicy &network);
+
+    const AsRoot &root_;
+    SandboxMethod method_;
+    const MethodTraits &traits_;
+    std::string id_;
+    Uid user_;
+    UniqueFd events_; // epoll
 };
+
+// The one place that turns the policy's method into a sandbox, for one session. Throws Failure(unavailable) when this host cannot offer the
+// method; never another one in its place.
+std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &policy, const std::string &session_id, Uid user);
+
+// What the user is told at each start of a session that is not sandboxed.
+std::string unconfined_notice(const SandboxPolicy &policy, const Account &agent);
 
 } // namespace pi_agent

@@ -1,26 +1,29 @@
-// Sessions in containers: what engines share, and podman's.
-#include "runner/root/method/sandbox_container.hpp"
+// Sessions in containers: what engines share, podman's, and docker's with the door at which its launcher knocks.
+#include "runner/root/method/sandbox_methods.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/process.hpp"
 #include "common/base/text.hpp"
 #include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/agent_end.hpp"
 #include "runner/plan/engine_commands.hpp"
+#include "runner/plan/sandbox_plan.hpp"
+#include "runner/root/kernel/control_group.hpp"
+#include "runner/root/method/docker_daemon.hpp"
 #include "runner/root/method/engine_arguments.hpp"
-#include "runner/root/method/preflight.hpp"
+#include "runner/root/session/record.hpp"
 #include "runner/root/session/session_directory.hpp"
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <csignal>
-#include <fcntl.h>
+#include <cstring>
 #include <fstream>
-#include <iterator>
-#include <sys/epoll.h>
+#include <linux/magic.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 #include <utility>
 
@@ -28,35 +31,23 @@ namespace pi_agent {
 
 namespace {
 
-constexpr std::size_t engine_text_limit = 4096; // of what the engine says
 constexpr int engine_patience_seconds = 10;
 constexpr int status_of_engine = 125; // of its own failures, which are no word about the agent's end (docker-run(1), podman-run(1))
+constexpr int sweep_patience_seconds = 2;
+
+// Who may ask the daemon is root.
+void require_no_power_over_docker(const SandboxPlan &plan, gid_t group)
+{
+    if (group == 0 || !defence_is_on("docker:no-group")) return;
+    const auto is_it = [&](Gid one) { return one.value() == group; };
+    if (plan.agent_group.value() != group && std::none_of(plan.groups.begin(), plan.groups.end(), is_it) &&
+        std::find(plan.account_groups.begin(), plan.account_groups.end(), group) == plan.account_groups.end())
+        return;
+    throw Failure(ExitStatus::denied, "denied: the agent would be in the group docker (" + std::to_string(group) +
+                                          "), whose members are root on this host; the administrator takes its account out of it");
+}
 
 } // namespace
-
-std::string host_name()
-{
-    std::array<char, 256> name{};
-    if (gethostname(name.data(), name.size() - 1) != 0) throw_errno("asking for the host's name");
-    return name.data();
-}
-
-ContainerSandbox::ContainerSandbox(const AsRoot &root, std::string session_id, Uid user, const char *engine)
-    : SystemdSandbox(root, std::move(session_id), user), engine_(engine), events_(UniqueFd::adopt(epoll_create1(EPOLL_CLOEXEC)))
-{
-    if (!events_) throw_errno("watching the sandbox");
-    watch(SystemdSandbox::fd());
-}
-
-UniqueFd ContainerSandbox::make_complaint()
-{
-    std::array<int, 2> ends{};
-    if (pipe2(ends.data(), O_CLOEXEC) != 0) throw_errno("making a pipe");
-    complaint_ = UniqueFd::adopt(ends[0]);
-    UniqueFd theirs = UniqueFd::adopt(ends[1]);
-    if (fcntl(complaint_.get(), F_SETFL, O_NONBLOCK) != 0) throw_errno("making a pipe");
-    return theirs;
-}
 
 // All of the unit that has not the host's process numbers.
 std::vector<pid_t> ContainerSandbox::processes()
@@ -76,23 +67,18 @@ void ContainerSandbox::require_confined()
     const std::vector<pid_t> inside = processes();
     if (!inside.empty() && (launcher_ = open_process(inside.front()))) watch(launcher_);
     require_account(inside);
-    if (!defence_is_on((engine_ + ":require-confined").c_str())) return;
-    for (const char *kind : {"mnt", "pid", "ipc", "uts"}) {
-        const auto host = namespace_of("1", kind);
-        if (!host) throw_errno("reading the host's namespaces");
-        bool has_own = !inside.empty();
-        for (const pid_t pid : inside)
-            has_own = has_own && namespace_of(std::to_string(pid), kind).value_or(*host) != *host;
-        if (!has_own) throw Failure(ExitStatus::unavailable, engine_ + " made no namespace of its own for the session (" + kind + ")");
-    }
+    if (defence_is_on((engine() + ":require-confined").c_str())) require_own_namespaces(inside, {"mnt", "pid", "ipc", "uts"});
 }
 
-void ContainerSandbox::expect_account(const SandboxPlan &plan)
+void ContainerSandbox::prepare(const SandboxPlan &plan)
 {
+    // Where the unit mounts a tmpfs of its own. Left to systemd, it would be made for whoever is there first.
+    const UniqueFd runtime = open_runtime_directory();
+    if (mkdirat(runtime.get(), engine().c_str(), 0700) != 0 && errno != EEXIST) throw_errno("creating /run/pi-agent/" + engine());
     account_ = account_of(plan);
-    // As the engine is told (podman_command.cpp, docker_command.cpp).
-    account_->no_new_privileges = defence_is_on((engine_ + ":no-new-privileges").c_str());
-    account_->no_capabilities = defence_is_on((engine_ + ":no-capabilities").c_str());
+    // As the engine is told (runner/plan/engine_commands.cpp).
+    account_->no_new_privileges = defence_is_on((engine() + ":no-new-privileges").c_str());
+    account_->no_capabilities = defence_is_on((engine() + ":no-capabilities").c_str());
 }
 
 // An engine looks names and numbers up in files of the container's root, which may be an image's: a group there with the name "991" is what
@@ -100,20 +86,29 @@ void ContainerSandbox::expect_account(const SandboxPlan &plan)
 void ContainerSandbox::require_account(const std::vector<pid_t> &inside) const
 {
     if (!defence_is_on("engine-account")) return;
-    if (!account_) throw Failure(ExitStatus::internal, engine_ + " was not told whose the session is");
+    if (!account_) throw Failure(ExitStatus::internal, engine() + " was not told whose the session is");
     for (const pid_t pid : inside) {
         std::ifstream file("/proc/" + std::to_string(pid) + "/status");
         const std::string status{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
         if (const auto problem = account_problem(status, *account_))
             throw Failure(ExitStatus::unavailable,
-                          engine_ + " gave the session other rights than those of the agent's account (" + *problem +
+                          engine() + " gave the session other rights than those of the agent's account (" + *problem +
                               "); look for accounts and groups in its image whose names are numbers, or choose another method");
     }
 }
 
-FdRef ContainerSandbox::fd() const
+std::string ContainerSandbox::host_name()
 {
-    return events_;
+    std::array<char, 256> name{};
+    if (gethostname(name.data(), name.size() - 1) != 0) throw_errno("asking for the host's name");
+    return name.data();
+}
+
+void ContainerSandbox::start_engine(const SandboxPlan &plan, FdRef input, const std::vector<std::string> &command)
+{
+    const UniqueFd complaint = complaint_.open();
+    const UniqueFd arguments = write_arguments("the engine", command);
+    start_unit(plan, {input, arguments, complaint});
 }
 
 Deadline ContainerSandbox::next_look(Deadline otherwise) const
@@ -143,71 +138,146 @@ SandboxResult ContainerSandbox::result()
     return gave_up_ ? without_own_kill(std::move(result)) : result;
 }
 
-void ContainerSandbox::watch(FdRef fd)
-{
-    epoll_event event{};
-    event.events = EPOLLIN;
-    if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) throw_errno("watching the sandbox");
-}
-
-void ContainerSandbox::forget(FdRef fd)
-{
-    if (epoll_ctl(events_.get(), EPOLL_CTL_DEL, fd.get(), nullptr) != 0) throw_errno("watching the sandbox");
-}
-
 std::string ContainerSandbox::explain(const SandboxResult &result)
 {
-    std::string text(engine_text_limit, '\0');
-    const ssize_t length = read(complaint_.get(), text.data(), text.size());
-    text.resize(length > 0 ? static_cast<std::size_t>(length) : 0);
-    while (!text.empty() && text.back() == '\n')
-        text.pop_back();
-    if (text.empty()) text = result.result + ", status " + std::to_string(result.status);
-    return engine_ + " could not prepare the sandbox (" + escape_for_display(text) + ")";
+    const std::string &text = complaint_.text();
+    return engine() + " could not prepare the sandbox (" +
+           escape_for_display(text.empty() ? result.result + ", status " + std::to_string(result.status) : text) + ")";
 }
-
-std::vector<std::string> ContainerSandbox::own_namespaces(const NetworkPolicy &network) const
-{
-    std::vector<std::string> kinds = {"mnt", "ipc", "uts", "pid"};
-    if (network.mode == NetworkMode::none) kinds.emplace_back("net");
-    return kinds;
-}
-
-namespace {
-
-// Where the unit mounts a tmpfs of its own. Left to systemd, it would be made for whoever is there first.
-void make_place_for_podman()
-{
-    const UniqueFd runtime = open_runtime_directory();
-    if (mkdirat(runtime.get(), "podman", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + podman_directory);
-}
-
-} // namespace
 
 PodmanSandbox::PodmanSandbox(const AsRoot &root, std::string session_id, Uid user)
-    : ContainerSandbox(root, std::move(session_id), user, "podman")
+    : ContainerSandbox(root, SandboxMethod::podman, std::move(session_id), user)
 {
-    require_podman(root);
+    require_method_programs(SandboxMethod::podman);
 }
 
 void PodmanSandbox::start(const SandboxPlan &plan, FdRef launcher)
 {
-    make_place_for_podman();
-    expect_account(plan);
-    const UniqueFd complaint = make_complaint();
-    const UniqueFd arguments = write_arguments("the engine", podman_command(plan, host_name()));
-    start_unit(plan, {launcher, arguments, complaint});
+    prepare(plan);
+    start_engine(plan, launcher, podman_command(plan, host_name()));
 }
 
-// podman 4.3 has no option for it. It is the host's name again.
-std::vector<std::string> PodmanSandbox::own_files() const
+LaunchDoor::LaunchDoor(const std::string &session, FdRef launcher) : path_(session + door_inside)
 {
-    return {"hostname"};
+    const std::string directory = path_.substr(0, path_.rfind('/'));
+    if (mkdir(directory.c_str(), 0755) != 0 && errno != EEXIST) throw_errno("making the launcher's door");
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (path_.size() >= sizeof address.sun_path) throw Failure(ExitStatus::internal, "the path of the launcher's door is too long");
+    std::memcpy(address.sun_path, path_.c_str(), path_.size());
+    listener_ = UniqueFd::adopt(socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+    launcher_ = duplicate(launcher);
+    // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface
+    if (!listener_ || !launcher_ || bind(listener_.get(), reinterpret_cast<const sockaddr *>(&address), sizeof address) != 0 ||
+        chmod(directory.c_str(), 0755) != 0 || chmod(path_.c_str(), 0666) != 0 || listen(listener_.get(), 1) != 0)
+        throw_errno("making the launcher's door");
 }
 
-std::vector<UnitProperty> PodmanSandbox::properties(const SandboxPlan &plan, const SystemdFeatures & /*features*/) const
+void LaunchDoor::close()
 {
-    return podman_service_properties(plan);
+    if (!listener_) return;
+    if (!defence_is_on("docker:door-closed")) return static_cast<void>(listener_.release());
+    unlink(path_.c_str()); // best_effort: nobody listens there any more, and it goes with the session's directory
+    listener_.reset();
+}
+
+UniqueFd LaunchDoor::next_guest()
+{
+    UniqueFd guest = UniqueFd::adopt(accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!guest && errno != EAGAIN && errno != ECONNABORTED && errno != EINTR) throw_errno("answering the launcher");
+    return guest;
+}
+
+void LaunchDoor::answer(FdRef guest, Uid agent, const std::vector<pid_t> &inside)
+{
+    close();
+    ucred who{};
+    socklen_t length = sizeof who;
+    if (getsockopt(guest.get(), SOL_SOCKET, SO_PEERCRED, &who, &length) != 0) throw_errno("asking who the launcher is");
+    const bool is_launcher = who.uid == agent.value() && std::find(inside.begin(), inside.end(), who.pid) != inside.end();
+    if (!is_launcher && defence_is_on("docker:door-guest"))
+        throw Failure(ExitStatus::unavailable,
+                      "docker started the launcher outside of the session's unit, or as another account (process " +
+                          std::to_string(who.pid) + ", uid " + std::to_string(who.uid) + ")");
+    send_packet(guest, "launch", {launcher_.get()}, in_seconds(1));
+    launcher_.reset();
+}
+
+DockerSandbox::DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy)
+    : ContainerSandbox(root, SandboxMethod::docker, std::move(session_id), user), host_(require_docker(root, policy))
+{
+}
+
+void DockerSandbox::leave_callers_group(const std::function<void()> &meanwhile)
+{
+    ContainerSandbox::leave_callers_group(meanwhile);
+    if (defence_is_on("docker:sweep")) sweep_containers();
+}
+
+// A client that is killed while the daemon makes its container leaves that to nobody, when the cleanup of its session came before it.
+void DockerSandbox::sweep_containers()
+{
+    const std::string prefix = "/" + container_name("");
+    try { // best_effort: it keeps nobody, and the next start tries again
+        const Deadline deadline = in_seconds(sweep_patience_seconds);
+        for (const std::string &name : ended_containers(root(), deadline)) {
+            const std::string id = name.compare(0, prefix.size(), prefix) == 0 ? name.substr(prefix.size()) : "";
+            if (!is_session_id(id) || session_exists(root(), id) || may_live(id)) continue;
+            remove_ended_container(root(), container_name(id), deadline);
+            record_problem(id, "a container without a session was removed");
+        }
+    } catch (const Failure &failure) {
+        record_problem(id(), std::string("containers without a session cannot be removed: ") + failure.what());
+    }
+}
+
+void DockerSandbox::start(const SandboxPlan &plan, FdRef launcher)
+{
+    require_no_power_over_docker(plan, host_.group);
+    prepare(plan);
+    agent_ = plan.agent;
+    const std::string session = plan.root_directory.substr(0, plan.root_directory.rfind('/'));
+    if (mkdir((session + "/" + docker_mark).c_str(), 0700) != 0) throw_errno("marking the session as one of docker's");
+    door_ = std::make_unique<LaunchDoor>(session, launcher);
+    watch(door_->fd());
+    const DockerContainer container{host_.image, place_in_hierarchy(*group()), host_name(), show_tree(plan)};
+    start_engine(plan, FdRef(-1), docker_command(plan, container));
+}
+
+// Who knocked may be gone by now, and nobody is let in any more.
+void DockerSandbox::stop()
+{
+    if (door_) forget(door_->fd());
+    door_.reset();
+    ContainerSandbox::stop();
+}
+
+void DockerSandbox::process()
+{
+    ContainerSandbox::process();
+    if (!door_ || !wait_for_input(door_->fd(), Clock::now())) return;
+    const UniqueFd guest = door_->next_guest();
+    if (!guest) return;                                        // whoever knocks next finds the door
+    const std::unique_ptr<LaunchDoor> door = std::move(door_); // whoever ends the session after it must not forget the door once more
+    forget(door->fd());
+    door->answer(guest, *agent_, processes());
+}
+
+// docker makes its groups by itself: in each hierarchy that holds a limit the container must be below the unit's.
+void DockerSandbox::require_limits(const LimitsPolicy &limits)
+{
+    SystemdSandbox::require_limits(limits);
+    const ControlGroup unit = *group();
+    if (unit.is_unified) return; // processes() found it there
+    for (const char *controller : {"memory", "pids", "cpu"}) {
+        // A limit of which this host has no controller was refused before, when the policy says it.
+        if (!is_mounted_as(std::string(control_groups) + "/" + controller, CGROUP_SUPER_MAGIC)) continue;
+        const std::vector<pid_t> held = processes_below(directory_of(unit, controller));
+        for (const pid_t pid : processes())
+            if (std::find(held.begin(), held.end(), pid) == held.end())
+                throw Failure(ExitStatus::unavailable, std::string("docker put the container outside of the session's control group (") +
+                                                           controller + "), whose limits would not hold it");
+    }
 }
 
 } // namespace pi_agent

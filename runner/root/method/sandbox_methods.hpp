@@ -1,39 +1,202 @@
-// Picks the sandbox that the policy names; the one that confines nothing among them.
+// The methods: transient units of systemd, bound to a scope that holds the runner, by systemd alone and around a container of an engine's;
+// and bubblewrap.
 #pragma once
 
-#include "common/host/account.hpp"
 #include "common/host/identity.hpp"
-#include "common/policy/policy.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/root/kernel/host_facts.hpp"
+#include "runner/root/method/method_program.hpp"
+#include "runner/root/method/own_group.hpp"
 #include "runner/root/method/sandbox.hpp"
-#include "runner/root/method/sandbox_systemd.hpp"
+#include "runner/root/method/systemd_bus.hpp"
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <vector>
 
 namespace pi_agent {
 
-// --- The one place that turns the policy's method into a sandbox.
+// --- sandbox.method systemd: a hardened unit. And sandbox.method none, a plain one, without anything that confines what runs in it but
+// what the policy says of network and limits: what is left is what makes a session, its account, its view of files, its limits and its end.
 
-// For one session. Throws Failure(unavailable) when this host cannot offer the method; never another one in its place.
-std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &policy, const std::string &session_id, Uid user);
-
-// What the user is told at each start of a session that is not sandboxed.
-std::string unconfined_notice(const SandboxPolicy &policy, const Account &agent);
-
-// Once the launcher is there, before anything of the agent's is sent in: what the kernel says of it. Throws Failure(unavailable).
-void require_enforced(Sandbox &sandbox, const Policy &policy);
-
-// --- sandbox.method none: no sandbox. What is left is what makes a session: its account, its view of files, its limits and its end.
-
-// A plain unit, without anything that confines what runs in it but what the policy says of network and limits.
-class UnconfinedSandbox : public SystemdSandbox {
+class SystemdSandbox : public Sandbox {
 public:
-    using SystemdSandbox::SystemdSandbox;
+    // Throws Failure(unavailable) when systemd does not answer.
+    SystemdSandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user);
+
+    void leave_callers_group(const std::function<void()> &meanwhile) override;
+    void start(const SandboxPlan &plan, FdRef launcher) override;
+    void stop() override { bus_.stop_unit(service_); }
+    void kill() override;
+    SandboxResult result() override { return bus_.service_result(); }
+    [[nodiscard]] Deadline next_look(Deadline otherwise) const override { return bus_.next_look(otherwise); }
+    void process() override { bus_.process(); }
+    UnitUsage usage() override;
+    UniqueFd mount_namespace() override;
+    std::vector<pid_t> processes() override;
+    bool is_there() override;
+    bool may_live(const std::string &session_id) override;
+    [[nodiscard]] std::string name() const override { return "the session's unit " + service_; }
+    std::string explain(const SandboxResult &result) override;
     [[nodiscard]] std::vector<std::string> own_namespaces(const NetworkPolicy &network) const override;
-    [[nodiscard]] Restrictions restrictions() const override { return Restrictions::none; }
+    [[nodiscard]] bool knows_other_ids(const Account &agent) const override;
 
 protected:
-    [[nodiscard]] std::vector<UnitProperty> properties(const SandboxPlan &plan, const SystemdFeatures &features) const override;
+    // Starts the session's unit with these as its standard descriptors; those that are none are /dev/null.
+    void start_unit(const SandboxPlan &plan, const ServiceStreams &streams);
+    [[nodiscard]] std::optional<ControlGroup> group() const override;
+
+private:
+    [[nodiscard]] std::vector<UnitProperty> properties(const SandboxPlan &plan) const;
+
+    std::string service_;
+    SystemdBus bus_;
+    SystemdFeatures features_{};
+    bool was_taken_in_ = false; // systemd has answered that it starts the session's unit
+};
+
+// --- What the methods have in common whose container an engine makes in the session's transient unit: telling what is in it, and ending
+// what outlives it. Unit, limits, lifetime and record are those of the method systemd.
+
+class ContainerSandbox : public SystemdSandbox {
+public:
+    using SystemdSandbox::SystemdSandbox;
+
+    // Those in the container: the engine itself and what watches for it are no part of it.
+    std::vector<pid_t> processes() override;
+    [[nodiscard]] Deadline next_look(Deadline otherwise) const override;
+    void process() override;
+    SandboxResult result() override;
+    std::string explain(const SandboxResult &result) override;
+
+protected:
+    void require_confined() override;
+    // As whom the engine is to run the launcher: require_confined() asks the kernel. And the engine's place in root's own runtime
+    // directory. Before anything is started.
+    void prepare(const SandboxPlan &plan);
+    // As the kernel has it.
+    static std::string host_name();
+    // `input` is its standard input, or none.
+    void start_engine(const SandboxPlan &plan, FdRef input, const std::vector<std::string> &command);
+    [[nodiscard]] std::string engine() const { return to_string(method()); }
+
+private:
+    void require_account(const std::vector<pid_t> &inside) const;
+
+    Overheard complaint_; // of the engine
+    UniqueFd launcher_;   // once it is there
+    std::optional<ExpectedAccount> account_;
+    std::optional<Deadline> patience_; // since the launcher's end
+    bool gave_up_ = false;             // it was over, and the engine was ended
+};
+
+// --- sandbox.method podman: root's podman, which makes one container around the session's view inside of the session's transient unit.
+
+class PodmanSandbox : public ContainerSandbox {
+public:
+    // Throws Failure(unavailable), also where podman or what it needs is missing.
+    PodmanSandbox(const AsRoot &root, std::string session_id, Uid user);
+    void start(const SandboxPlan &plan, FdRef launcher) override;
+};
+
+// --- sandbox.method docker: a container of root's docker around the session's view, inside of the session's transient unit.
+
+// Hands the launcher its control socket where an engine passes no descriptor on: a socket in the session's own /run at which the launcher
+// knocks once. It is gone before anything is handed in: the agent finds none.
+class LaunchDoor {
+public:
+    // `session`: its directory, in which nobody but root can name anything. `launcher`: what is handed out; copied.
+    LaunchDoor(const std::string &session, FdRef launcher);
+    LaunchDoor(const LaunchDoor &) = delete;
+    LaunchDoor &operator=(const LaunchDoor &) = delete;
+    ~LaunchDoor() { close(); }
+
+    // Readable when somebody knocks.
+    [[nodiscard]] FdRef fd() const { return listener_; }
+    // Who knocks; none where whoever it was is gone again, and the door stays.
+    [[nodiscard]] UniqueFd next_guest();
+    // Who knocks first is the only one: from here on there is no door. It must be a process of the agent's account that is among
+    // `inside`. Throws Failure(unavailable) when it is not.
+    void answer(FdRef guest, Uid agent, const std::vector<pid_t> &inside);
+
+private:
+    void close();
+
+    std::string path_;
+    UniqueFd listener_;
+    UniqueFd launcher_;
+};
+
+class DockerSandbox : public ContainerSandbox {
+public:
+    // Throws Failure, also where docker or what it needs is missing.
+    DockerSandbox(const AsRoot &root, std::string session_id, Uid user, const SandboxPolicy &policy);
+
+    void leave_callers_group(const std::function<void()> &meanwhile) override;
+    void start(const SandboxPlan &plan, FdRef launcher) override;
+    void stop() override;
+    void process() override;
+
+protected:
+    void require_limits(const LimitsPolicy &limits) override;
+
+private:
+    void sweep_containers();
+
+    DockerHost host_;
+    std::optional<Uid> agent_;
+    std::unique_ptr<LaunchDoor> door_; // until the launcher has knocked
+};
+
+// --- sandbox.method bwrap: bubblewrap, for hosts where systemd is not PID 1 (containers, WSL, chroots).
+
+// All of a session lives in a PID namespace whose first process is bwrap's: its end is the end of all of them (pid_namespaces(7)). It ends
+// with bwrap, and bwrap with this process (PR_SET_PDEATHSIG(2const)).
+class BwrapSandbox final : public Sandbox {
+public:
+    // Throws Failure(unavailable) when this host has no usable bwrap.
+    BwrapSandbox(const AsRoot &root, std::string session_id, Uid user);
+    BwrapSandbox(const BwrapSandbox &) = delete;
+    BwrapSandbox &operator=(const BwrapSandbox &) = delete;
+    ~BwrapSandbox() override;
+
+    void leave_callers_group(const std::function<void()> &meanwhile) override;
+    void start(const SandboxPlan &plan, FdRef launcher) override;
+    void stop() override;
+    void kill() override { stop(); }
+    SandboxResult result() override;
+    [[nodiscard]] Deadline next_look(Deadline otherwise) const override;
+    void process() override;
+    UniqueFd mount_namespace() override;
+    std::vector<pid_t> processes() override;
+    bool is_there() override;
+    bool may_live(const std::string &session_id) override;
+    [[nodiscard]] std::string name() const override;
+    std::string explain(const SandboxResult &result) override;
+
+protected:
+    [[nodiscard]] std::optional<ControlGroup> group() const override { return group_ ? group_->group() : std::nullopt; }
+    void require_confined() override;
+
+private:
+    void wait_for_info(Deadline deadline);
+    void hear_info();
+    void hear_end();
+    void look_at_the_time();
+
+    std::optional<OwnGroup> group_;
+    Overheard info_;
+    Overheard complaint_; // bwrap's standard error
+    UniqueFd bwrap_;      // pidfd
+    UniqueFd first_;      // pidfd of the first process inside
+    pid_t bwrap_pid_ = -1;
+    pid_t first_pid_ = -1;
+    bool reaped_ = false;
+    std::optional<Deadline> until_; // limits.runtime
+    bool timed_out_ = false;
+    int status_ = 0;
+    UniqueFd keeper_; // what is left to it when this process is killed: method_program.hpp
 };
 
 } // namespace pi_agent

@@ -1,11 +1,10 @@
 // The unit of a session behind the interface that all methods share.
-#include "runner/root/method/sandbox_systemd.hpp"
+#include "runner/root/method/sandbox_methods.hpp"
 
 #include "common/base/error.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/kernel/control_group.hpp"
-#include "runner/root/kernel/limit_controllers.hpp"
-#include "runner/root/kernel/network_check.hpp"
+#include "runner/root/kernel/enforcement.hpp"
 #include "runner/root/method/own_scope.hpp"
 #include "runner/root/session/session_directory.hpp"
 
@@ -16,20 +15,21 @@
 
 namespace pi_agent {
 
-SystemdSandbox::SystemdSandbox(const AsRoot &root, std::string session_id, Uid user)
-    : root_(root), id_(std::move(session_id)), user_(user), bus_(root)
+SystemdSandbox::SystemdSandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user)
+    : Sandbox(root, method, std::move(session_id), user), service_(service_name(id())), bus_(root)
 {
+    watch(bus_.fd());
 }
 
 void SystemdSandbox::leave_callers_group(const std::function<void()> &meanwhile)
 {
-    MoveIntoScope move(bus_, scope_name(id_), user_); // what fails meanwhile waits for it
+    MoveIntoScope move(bus_, scope_name(id()), user()); // what fails meanwhile waits for it
     meanwhile();
-    bus_.watch_service(service_name(id_));
+    bus_.watch_service(service_);
     features_ = systemd_features(bus_.version());
     move.wait();
     fault_point("in-its-scope");
-    sweep_empty_scopes(bus_, id_);
+    sweep_empty_scopes(bus_, id());
 }
 
 void SystemdSandbox::start(const SandboxPlan &plan, FdRef launcher)
@@ -39,47 +39,42 @@ void SystemdSandbox::start(const SandboxPlan &plan, FdRef launcher)
 
 void SystemdSandbox::start_unit(const SandboxPlan &plan, const ServiceStreams &streams)
 {
-    bus_.start_service(service_name(id_), properties(plan, features_), CompanionUnit{cleanup_name(id_), cleanup_properties(id_, user_)},
-                       streams);
+    bus_.start_service(service_, properties(plan), CompanionUnit{cleanup_name(id()), cleanup_properties(id(), user())}, streams);
     was_taken_in_ = true;
     fault_point("unit-asked-for");
 }
 
-void SystemdSandbox::stop()
+std::vector<UnitProperty> SystemdSandbox::properties(const SandboxPlan &plan) const
 {
-    bus_.stop_unit(service_name(id_));
+    switch (method()) {
+    case SandboxMethod::podman:
+        return podman_service_properties(plan);
+    case SandboxMethod::docker:
+        return docker_service_properties(plan);
+    case SandboxMethod::none:
+        return plain_service_properties(plan, features_);
+    case SandboxMethod::systemd:
+    case SandboxMethod::bwrap: // has none
+        break;
+    }
+    return service_properties(plan, features_);
 }
 
 void SystemdSandbox::kill()
 {
-    kill_group(group_of_service(id_));
+    kill_group(*group());
 }
 
-SandboxResult SystemdSandbox::result()
+std::optional<ControlGroup> SystemdSandbox::group() const
 {
-    return bus_.service_result();
-}
-
-FdRef SystemdSandbox::fd() const
-{
-    return bus_.fd();
-}
-
-Deadline SystemdSandbox::next_look(Deadline otherwise) const
-{
-    return bus_.next_look(otherwise);
-}
-
-void SystemdSandbox::process()
-{
-    bus_.process();
+    return group_of_service(id());
 }
 
 // The kernel's word while there is a group: systemd's takes long where it matters (service_watch.hpp).
 UnitUsage SystemdSandbox::usage()
 {
     return if_it_can_be_read([&] {
-        const UnitUsage usage = usage_of(group_of_service(id_));
+        const UnitUsage usage = usage_of(*group());
         return usage.cpu_usec ? usage : bus_.service_usage();
     });
 }
@@ -104,37 +99,13 @@ UniqueFd SystemdSandbox::mount_namespace()
 
 std::vector<pid_t> SystemdSandbox::processes()
 {
-    return processes_in(group_of_service(id_));
-}
-
-void SystemdSandbox::require_network_enforced(const NetworkPolicy &network)
-{
-    if (network.mode == NetworkMode::none)
-        require_own_network(processes(), network);
-    else if (network.mode != NetworkMode::full)
-        require_packet_filters(root_, group_of_service(id_), network);
-}
-
-void SystemdSandbox::require_limits_enforced(const LimitsPolicy &limits)
-{
-    if (first_for_group(limits) && defence_is_on("limits-check"))
-        require_limits_in(group_of_service(id_), limits, "is it kept from its slice (DisableControllers=)?");
-}
-
-LimitEvents SystemdSandbox::limit_events()
-{
-    return if_it_can_be_read([&] { return read_limit_events(group_of_service(id_)); });
-}
-
-std::vector<UnitProperty> SystemdSandbox::properties(const SandboxPlan &plan, const SystemdFeatures &features) const
-{
-    return service_properties(plan, features);
+    return processes_in(*group());
 }
 
 bool SystemdSandbox::is_there()
 {
     try {
-        return bus_.unit_exists(service_name(id_));
+        return bus_.unit_exists(service_);
     } catch (const Failure &) { // the bus is gone
         // With this process's scope the unit ends in any case. One that systemd has taken in brings its own cleanup unit, which also knows
         // what an engine left elsewhere; of another one the kernel knows who is in it, an engine itself counted.
@@ -148,34 +119,22 @@ bool SystemdSandbox::may_live(const std::string &session_id)
            bus_.unit_exists(cleanup_name(session_id));
 }
 
-std::string SystemdSandbox::name() const
-{
-    return "the session's unit " + service_name(id_);
-}
-
 std::string SystemdSandbox::explain(const SandboxResult &result)
 {
     return "systemd could not prepare the sandbox (" + result.result + ", status " + std::to_string(result.status) + ")";
 }
 
-std::string SystemdSandbox::where_to_look() const
-{
-    return "; see: journalctl -u " + service_name(id_);
-}
-
 std::vector<std::string> SystemdSandbox::own_namespaces(const NetworkPolicy &network) const
 {
-    std::vector<std::string> kinds = {"mnt", "ipc", "uts", "user"};
-    if (features_.private_pids) kinds.emplace_back("pid");
-    if (network.mode == NetworkMode::none) kinds.emplace_back("net");
+    std::vector<std::string> kinds = Sandbox::own_namespaces(network);
+    if (method() == SandboxMethod::systemd && features_.private_pids) kinds.emplace_back("pid");
     return kinds;
 }
 
+// None but the method systemd makes a user namespace.
 bool SystemdSandbox::knows_other_ids(const Account &agent) const
 {
-    const auto kinds = own_namespaces({});
-    const bool has_user_namespace = std::find(kinds.begin(), kinds.end(), "user") != kinds.end();
-    return !has_user_namespace || pi_agent::knows_other_ids(features_, agent.uid, agent.gid);
+    return method() != SandboxMethod::systemd || pi_agent::knows_other_ids(features_, agent.uid, agent.gid);
 }
 
 } // namespace pi_agent

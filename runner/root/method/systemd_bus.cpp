@@ -7,7 +7,6 @@
 #include "runner/root/method/service_watch.hpp"
 
 #include <sys/socket.h>
-#include <type_traits>
 #include <unistd.h>
 #include <utility>
 
@@ -21,11 +20,15 @@ constexpr const char *manager_interface = "org.freedesktop.systemd1.Manager";
 // What systemd does about a job that waits (systemctl(1), --job-mode=). A slice that its last unit has just left is about to be stopped,
 // and then the start of the next one is refused with "fail"; with "replace" the slice stays. A session's service is bound to a scope, which
 // in its slice lives: were that about to be stopped, "replace" would start it anew, with nobody in it.
-constexpr const char *unless_in_the_way = "fail";
-constexpr const char *though_its_slice_goes = "replace";
+const std::string unless_in_the_way = "fail";
+const std::string though_its_slice_goes = "replace";
 
 using BusProperty = sdbus::Struct<std::string, sdbus::Variant>;
 using AuxiliaryUnit = sdbus::Struct<std::string, std::vector<BusProperty>>;
+const std::vector<AuxiliaryUnit> no_others;
+constexpr ServiceStreams no_streams{FdRef(-1), FdRef(-1), FdRef(-1)};
+constexpr const char *start_method = "StartTransientUnit";
+constexpr const char *for_version = "asking systemd for its version";
 
 [[noreturn]] void refuse(const std::string &action, const sdbus::Error &error)
 {
@@ -33,6 +36,16 @@ using AuxiliaryUnit = sdbus::Struct<std::string, std::vector<BusProperty>>;
                   action + " failed: " + escape_for_display(error.getMessage()) +
                       "; does this host run systemd and its system bus? see: systemctl status; where systemd does not run, the policy can "
                       "say sandbox: {method: bwrap} (man pi-agent-policy)");
+}
+
+template <typename Call>
+auto asking(const std::string &action, const Call &call) -> decltype(call())
+{
+    try {
+        return call();
+    } catch (const sdbus::Error &error) {
+        refuse(action, error);
+    }
 }
 
 // Design rule 2: a newline in a path property was once run as a command by root. No byte outside the alphabet leaves this file.
@@ -91,64 +104,42 @@ struct ToVariant {
     }
 };
 
-std::vector<BusProperty> to_bus(const std::vector<UnitProperty> &properties)
+std::vector<BusProperty> to_bus(const std::vector<UnitProperty> &properties, const ServiceStreams &streams = no_streams)
 {
     std::vector<BusProperty> list;
     list.reserve(properties.size());
     for (const auto &property : properties)
         if (defence_is_on(("unit:" + property.name).c_str())) list.emplace_back(property.name, std::visit(ToVariant{}, property.value));
-    return list;
-}
-
-void add_streams(const ServiceStreams &streams, std::vector<BusProperty> &properties)
-{
     const std::pair<const char *, FdRef> named[] = {{"StandardInputFileDescriptor", streams.input},
                                                     {"StandardOutputFileDescriptor", streams.output},
                                                     {"StandardErrorFileDescriptor", streams.error}};
     for (const auto &[name, fd] : named)
-        if (fd.get() >= 0) properties.emplace_back(name, sdbus::Variant(sdbus::UnixFd(fd.get())));
+        if (fd.get() >= 0) list.emplace_back(name, sdbus::Variant(sdbus::UnixFd(fd.get())));
+    return list;
 }
 
 } // namespace
 
-class SystemdBus::Connection {
-public:
-    Connection() : bus_(sdbus::createSystemBusConnection()), manager_(make_proxy(*bus_, manager_path)) { finish(*manager_); }
+struct SystemdBus::Connection {
+    std::unique_ptr<sdbus::IConnection> bus = sdbus::createSystemBusConnection();
+    std::unique_ptr<sdbus::IProxy> manager = make_proxy(*bus, manager_path);
+    std::unique_ptr<ServiceWatch> service;
 
-    void start_unit(const std::string &name, const std::string &mode, const std::vector<BusProperty> &properties,
-                    const std::vector<AuxiliaryUnit> &others)
+    Connection() { finish(*manager); }
+
+    template <typename... Arguments>
+    void call(const char *method, const Arguments &...arguments)
     {
         sdbus::ObjectPath job;
-        manager_->callMethod("StartTransientUnit")
-            .onInterface(manager_interface)
-            .withArguments(name, mode, properties, others)
-            .storeResultsTo(job);
+        manager->callMethod(method).onInterface(manager_interface).withArguments(arguments...).storeResultsTo(job);
     }
 
-    void watch(const std::string &name)
-    {
-        // systemd sends PropertiesChanged only while somebody has subscribed. It takes what we send in order, so no answer is waited for.
-        manager_->callMethod("Subscribe").onInterface(manager_interface).dontExpectReply();
-        service_ = std::make_unique<ServiceWatch>(*bus_, name);
-    }
-
-    ServiceWatch &service() { return *service_; }
-
-    void stop(const std::string &name)
+    // False where there is no such unit.
+    template <typename... Arguments>
+    bool call_for_unit(const char *method, const Arguments &...arguments)
     {
         try {
-            sdbus::ObjectPath job;
-            manager_->callMethod("StopUnit").onInterface(manager_interface).withArguments(name, std::string("replace")).storeResultsTo(job);
-        } catch (const sdbus::Error &error) {
-            if (error.getName() != "org.freedesktop.systemd1.NoSuchUnit") throw;
-        }
-    }
-
-    bool exists(const std::string &name)
-    {
-        try {
-            sdbus::ObjectPath path;
-            manager_->callMethod("GetUnit").onInterface(manager_interface).withArguments(name).storeResultsTo(path);
+            call(method, arguments...);
             return true;
         } catch (const sdbus::Error &error) {
             if (error.getName() != "org.freedesktop.systemd1.NoSuchUnit") throw;
@@ -156,137 +147,93 @@ public:
         }
     }
 
-    std::string version() { return read_property<std::string>(*manager_, manager_interface, "Version"); }
-
-    [[nodiscard]] int fd() const { return bus_->getEventLoopPollData().fd; }
-
-private:
-    std::unique_ptr<sdbus::IConnection> bus_;
-    std::unique_ptr<sdbus::IProxy> manager_;
-    std::unique_ptr<ServiceWatch> service_;
+    std::string version() { return read_property<std::string>(*manager, manager_interface, "Version"); }
 };
 
 SystemdBus::SystemdBus(const AsRoot & /*root*/)
+    : connection_(asking("connecting to systemd", [] { return std::make_unique<Connection>(); }))
 {
-    try {
-        connection_ = std::make_unique<Connection>();
-    } catch (const sdbus::Error &error) {
-        refuse("connecting to systemd", error);
-    }
 }
 
 SystemdBus::~SystemdBus() = default;
 
 void SystemdBus::request_scope(const std::string &name, const std::vector<UnitProperty> &properties)
 {
-    try {
+    asking("making the runner's scope", [&] {
         std::vector<BusProperty> list = to_bus(properties);
         list.emplace_back("PIDs", sdbus::Variant(std::vector<std::uint32_t>{static_cast<std::uint32_t>(getpid())}));
-        connection_->start_unit(safe(name), though_its_slice_goes, list, {});
-    } catch (const sdbus::Error &error) {
-        refuse("making the runner's scope", error);
-    }
+        connection_->call(start_method, safe(name), though_its_slice_goes, list, no_others);
+    });
 }
 
 std::string SystemdBus::version()
 {
-    try {
-        return connection_->version();
-    } catch (const sdbus::Error &error) {
-        refuse("asking systemd for its version", error);
-    }
+    return asking(for_version, [&] { return connection_->version(); });
 }
 
 void SystemdBus::watch_service(const std::string &name)
 {
-    try {
-        connection_->watch(safe(name));
-    } catch (const sdbus::Error &error) {
-        refuse("watching the session's unit", error);
-    }
+    asking("watching the session's unit", [&] {
+        safe(name);
+        // systemd sends PropertiesChanged only while somebody has subscribed. It takes what we send in order, so no answer is waited for.
+        connection_->manager->callMethod("Subscribe").onInterface(manager_interface).dontExpectReply();
+        connection_->service = std::make_unique<ServiceWatch>(*connection_->bus, name);
+    });
 }
 
 void SystemdBus::start_service(const std::string &name, const std::vector<UnitProperty> &properties, const CompanionUnit &cleanup,
                                const ServiceStreams &streams)
 {
-    try {
-        std::vector<BusProperty> list = to_bus(properties);
-        add_streams(streams, list);
-        connection_->start_unit(safe(name), unless_in_the_way, list, {AuxiliaryUnit(safe(cleanup.name), to_bus(cleanup.properties))});
-    } catch (const sdbus::Error &error) {
-        refuse("starting the session's unit", error);
-    }
+    asking("starting the session's unit", [&] {
+        const std::vector<AuxiliaryUnit> others = {AuxiliaryUnit(safe(cleanup.name), to_bus(cleanup.properties))};
+        connection_->call(start_method, safe(name), unless_in_the_way, to_bus(properties, streams), others);
+    });
 }
 
 void SystemdBus::start_program(const std::string &name, const std::vector<UnitProperty> &properties, const ServiceStreams &streams)
 {
-    try {
-        std::vector<BusProperty> list = to_bus(properties);
-        add_streams(streams, list);
-        connection_->start_unit(safe(name), though_its_slice_goes, list, {});
-    } catch (const sdbus::Error &error) {
-        refuse("starting a program's unit", error);
-    }
+    asking("starting a program's unit",
+           [&] { connection_->call(start_method, safe(name), though_its_slice_goes, to_bus(properties, streams), no_others); });
 }
 
 void SystemdBus::stop_unit(const std::string &name)
 {
-    try {
-        connection_->stop(safe(name));
-    } catch (const sdbus::Error &error) {
-        refuse("stopping " + name, error);
-    }
+    asking("stopping " + name, [&] { connection_->call_for_unit("StopUnit", safe(name), std::string("replace")); });
 }
 
 bool SystemdBus::unit_exists(const std::string &name)
 {
-    try {
-        return connection_->exists(safe(name));
-    } catch (const sdbus::Error &error) {
-        refuse("asking for " + name, error);
-    }
+    return asking("asking for " + name, [&] { return connection_->call_for_unit("GetUnit", safe(name)); });
 }
 
 std::string SystemdBus::version_for_anybody()
 {
-    try {
-        return Connection().version();
-    } catch (const sdbus::Error &error) {
-        refuse("asking systemd for its version", error);
-    }
+    return asking(for_version, [] { return Connection().version(); });
 }
 
 SandboxResult SystemdBus::service_result()
 {
-    try {
-        return connection_->service().result();
-    } catch (const sdbus::Error &error) {
-        refuse("reading the session's result", error);
-    }
+    return asking("reading the session's result", [&] { return connection_->service->result(); });
 }
 
 UnitUsage SystemdBus::service_usage()
 {
-    return connection_->service().usage();
+    return connection_->service->usage();
 }
 
 Deadline SystemdBus::next_look(Deadline otherwise) const
 {
-    return connection_->service().next_look(otherwise);
+    return connection_->service->next_look(otherwise);
 }
 
 FdRef SystemdBus::fd() const
 {
-    return FdRef(connection_->fd());
+    return FdRef(connection_->bus->getEventLoopPollData().fd);
 }
 
 void SystemdBus::process()
 {
-    try {
-        connection_->service().process();
-    } catch (const sdbus::Error &error) {
-        refuse("listening to systemd", error);
-    }
+    asking("listening to systemd", [&] { connection_->service->process(); });
 }
 
 } // namespace pi_agent

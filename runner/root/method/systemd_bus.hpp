@@ -32,8 +32,6 @@ public:
     explicit SystemdBus(const AsRoot &root);
     SystemdBus(const SystemdBus &) = delete;
     SystemdBus &operator=(const SystemdBus &) = delete;
-    SystemdBus(SystemdBus &&) = delete;
-    SystemdBus &operator=(SystemdBus &&) = delete;
     ~SystemdBus();
 
     // Makes systemd move this process into a scope of its own. Does not wait: wait_until_inside() (process_state.hpp) does.
@@ -61,7 +59,7 @@ public:
     void process();
 
 private:
-    class Connection;
+    struct Connection;
     std::unique_ptr<Connection> connection_;
 };
 

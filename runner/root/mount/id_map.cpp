@@ -1,5 +1,5 @@
 // Builds the user namespace that carries a project mount's id map.
-#include "runner/root/mount/id_map.hpp"
+#include "runner/root/mount/mounts.hpp"
 
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
@@ -7,7 +7,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdint>
 #include <fcntl.h>
 #include <linux/close_range.h>
 #include <optional>
@@ -65,8 +64,6 @@ public:
     }
     Holder(const Holder &) = delete;
     Holder &operator=(const Holder &) = delete;
-    Holder(Holder &&) = delete;
-    Holder &operator=(Holder &&) = delete;
     ~Holder()
     {
         if (kill(pid_, SIGKILL) != 0) return; // then it goes with this process, which waits for nobody
@@ -117,10 +114,9 @@ UniqueFd make_id_map(const AsRoot & /*root*/, const Account &user, const Account
     const Holder holder;
     fault_point("holding-id-map");
     const bool own = defence_is_on("own-ids-only"); // else root takes the user's place
-    if (others == Others::unmapped && defence_is_on("others-unmapped"))
-        write_map(holder.proc() + "/uid_map", line(user.uid.value(), agent.uid.value(), 1));
-    else
-        write_map(holder.proc() + "/uid_map", swap_map(own ? user.uid.value() : 0, agent.uid.value()));
+    const bool alone = others == Others::unmapped && defence_is_on("others-unmapped");
+    write_map(holder.proc() + "/uid_map",
+              alone ? line(user.uid.value(), agent.uid.value(), 1) : swap_map(own ? user.uid.value() : 0, agent.uid.value()));
     write_map(holder.proc() + "/gid_map", swap_map(own ? user.gid.value() : 0, agent.gid.value()));
     return holder.take_namespace();
 }

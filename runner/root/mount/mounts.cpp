@@ -2,14 +2,16 @@
 #include "runner/root/mount/mounts.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 
+#include <array>
+#include <cerrno>
 #include <fcntl.h>
 #include <future>
 #include <linux/mount.h>
 #include <sched.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <system_error>
 #include <unistd.h>
@@ -99,23 +101,21 @@ bool detach_at(const AsRoot & /*root*/, const std::string &path)
 
 void with_own_mounts(const AsRoot & /*root*/, const std::function<void()> &task)
 {
-    const auto apart = [&task] {
+    in_thread([&task] {
         // Of this thread alone (unshare(2)).
         if (unshare(CLONE_NEWNS) != 0) throw_errno("taking a mount table of its own");
         if (mount(nullptr, "/", nullptr, mount_private | mount_recursive, nullptr) != 0) throw_errno("keeping mounts to itself");
         task();
-    };
-    in_thread(apart);
+    });
 }
 
 void with_mounts_of(const AsRoot & /*root*/, FdRef mount_namespace, const std::function<void()> &task)
 {
-    const auto apart = [&] {
+    in_thread([&] {
         // Root and working directory become those of the namespace, so they must be this thread's own (setns(2)).
         if (unshare(CLONE_FS) != 0 || setns(mount_namespace.get(), CLONE_NEWNS) != 0) throw_errno("entering the session's mount table");
         task();
-    };
-    in_thread(apart);
+    });
 }
 
 void make_shared(const AsRoot & /*root*/, const std::string &path)
@@ -126,8 +126,7 @@ void make_shared(const AsRoot & /*root*/, const std::string &path)
 void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMount> &mounts)
 {
     with_mounts_of(root, mount_namespace, [&] {
-        const UniqueFd view = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
-        if (!view) throw_errno("opening the session's view");
+        const UniqueFd view = open_or_throw("opening the session's view", "/", O_PATH | O_DIRECTORY);
         for (const auto &late : mounts)
             attach(root, late.mount, open_beneath(view, late.path.substr(1), O_PATH));
     });
@@ -138,10 +137,39 @@ void attach_late(const AsRoot &root, FdRef mount_namespace, std::vector<LateMoun
 std::vector<std::string> places_of(const std::vector<LateMount> &mounts)
 {
     std::vector<std::string> places;
-    places.reserve(mounts.size());
     for (const auto &late : mounts)
         places.push_back(late.path);
     return places;
+}
+
+// Questions that the kernel answers with "wrong argument", and a filter with "not permitted" or "no such call".
+std::vector<std::string> refused_mount_calls(const AsRoot & /*root*/)
+{
+    struct Question {
+        const char *name;
+        long number;
+        std::array<long, 5> arguments;
+    };
+    constexpr long wrong = -1; // as a descriptor, and as flags
+    static const char nowhere[] = "";
+    const auto empty = reinterpret_cast<long>(nowhere); // NOLINT(cppcoreguidelines-pro-type-reinterpret-cast): an argument of syscall(2)
+    const std::array<Question, 11> questions = {{{"pivot_root", SYS_pivot_root, {empty, empty}},
+                                                 {"mount", SYS_mount, {empty, empty, empty, 0, 0}},
+                                                 {"umount2", SYS_umount2, {empty, wrong}},
+                                                 {"open_tree", SYS_open_tree, {wrong, empty, wrong}},
+                                                 {"move_mount", SYS_move_mount, {wrong, empty, wrong, empty, wrong}},
+                                                 {"fsopen", SYS_fsopen, {empty, wrong}},
+                                                 {"fsconfig", SYS_fsconfig, {wrong, wrong, 0, 0, 0}},
+                                                 {"fsmount", SYS_fsmount, {wrong, wrong, wrong}},
+                                                 {"mount_setattr", SYS_mount_setattr, {wrong, empty, 0, 0, 0}},
+                                                 {"setns", SYS_setns, {wrong, wrong}},
+                                                 {"unshare", SYS_unshare, {wrong}}}};
+    std::vector<std::string> refused;
+    for (const auto &[name, number, arguments] : questions)
+        if (syscall(number, arguments[0], arguments[1], arguments[2], arguments[3], arguments[4]) < 0 &&
+            (errno == EPERM || errno == ENOSYS))
+            refused.emplace_back(name);
+    return refused;
 }
 
 } // namespace pi_agent

@@ -2,7 +2,8 @@
 #include "runner/root/session/record.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
+#include "common/base/files.hpp"
+#include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 
@@ -11,21 +12,18 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdio>
 #include <fcntl.h>
+#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 namespace pi_agent {
 
-namespace {
-
-constexpr int journal_patience_milliseconds = 1000;
-
-} // namespace
-
 void record_event(const RecordSubject &subject, const RecordEvent &event, const std::string &identifier)
 {
+    constexpr int journal_patience_milliseconds = 1000;
     const std::vector<JournalField> fields = record_fields(subject, event, identifier);
     if (send_to_journal(fields, journal_patience_milliseconds)) return;
     try {
@@ -48,18 +46,16 @@ void record_problem(const std::string &id, const std::string &text) noexcept
     }
 }
 
-const char *const record_file_path = "/var/log/pi-agent/record.jsonl";
-
 namespace {
 
 constexpr const char *parent_path = "/var/log";
 constexpr const char *directory_path = "/var/log/pi-agent";
+constexpr const char *file_name = "record.jsonl";
+constexpr off_t full_size = 16 << 20; // bytes of one file; the one before it is kept, too
 
 // Whoever could write there could have written the past, too.
-void require_roots_alone(FdRef opened, const std::string &path)
+void require_roots_alone(const struct stat &status, const std::string &path)
 {
-    struct stat status {};
-    if (fstat(opened.get(), &status) != 0) throw_errno("examining " + path);
     const bool roots = status.st_uid == 0 && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
     if (!roots && defence_is_on("record-trust"))
         throw Failure(ExitStatus::configuration, path + " belongs to somebody else than root, or others can write to it");
@@ -69,24 +65,42 @@ UniqueFd open_directory()
 {
     const UniqueFd parent = open_trusted(parent_path, O_RDONLY | O_DIRECTORY, "directory of logs");
     if (mkdirat(parent.get(), "pi-agent", 0700) != 0 && errno != EEXIST) throw_errno(std::string("creating ") + directory_path);
-    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), "pi-agent", O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) throw_errno(std::string("opening ") + directory_path);
-    require_roots_alone(directory, directory_path);
+    UniqueFd directory = open_or_throw(std::string("opening ") + directory_path, parent, "pi-agent", O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    require_roots_alone(examine(directory, std::string("examining ") + directory_path), directory_path);
     return directory;
 }
 
 // Opened anew for each event, so that it can be moved away at any time.
-UniqueFd open_file()
+UniqueFd open_file(FdRef directory)
 {
-    const UniqueFd directory = open_directory();
-    UniqueFd file = UniqueFd::adopt(
-        openat(directory.get(), "record.jsonl", O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600));
-    if (!file) throw_errno(std::string("opening ") + record_file_path);
-    struct stat status {};
-    if (fstat(file.get(), &status) != 0) throw_errno(std::string("examining ") + record_file_path);
-    if (!S_ISREG(status.st_mode)) throw Failure(ExitStatus::configuration, std::string(record_file_path) + " is no regular file");
-    require_roots_alone(file, record_file_path);
-    return file;
+    return open_or_throw(std::string("opening ") + record_file_path, directory, file_name,
+                         O_RDWR | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW, 0600);
+}
+
+struct stat examine_file(FdRef file)
+{
+    const struct stat facts = examine(file, std::string("examining ") + record_file_path);
+    if (!S_ISREG(facts.st_mode)) throw Failure(ExitStatus::configuration, std::string(record_file_path) + " is no regular file");
+    require_roots_alone(facts, record_file_path);
+    return facts;
+}
+
+constexpr std::string_view kept_prefix = "record.full-"; // and the number of its inode
+
+// The full file makes room, and the one that did so before it goes. Without a lock, as below: of those who find it full, one moves it, and
+// the others find its name taken. No other file can have its number meanwhile. One that comes so late that the next file is full, too,
+// moves the file after that early: entries are pushed out sooner, and none is lost on its way.
+void make_room(FdRef directory, ino_t number)
+{
+    const std::string kept = std::string(kept_prefix) + std::to_string(number);
+    if (renameat2(directory.get(), file_name, directory.get(), kept.c_str(), RENAME_NOREPLACE) != 0) {
+        // EINVAL: on a file system that has no such rename the file grows on.
+        if (errno != EEXIST && errno != ENOENT && errno != EINVAL) throw_errno(std::string("moving the full ") + record_file_path);
+        return;
+    }
+    for (const auto &name : names_in(directory))
+        if (name.starts_with(kept_prefix) && name != kept && unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT)
+            throw_errno(std::string("removing an old ") + record_file_path);
 }
 
 std::string to_line(const std::vector<JournalField> &fields)
@@ -106,17 +120,42 @@ bool ends_within_a_line(FdRef file, off_t size)
     return size > 0 && pread(file.get(), &last, 1, size - 1) == 1 && last != '\n';
 }
 
+void read_lines(const std::string &path, const std::function<void(const std::string &line)> &visit)
+{
+    const UniqueFd file = if_there([&] { return open_trusted(path, O_RDONLY | O_NONBLOCK, "record"); });
+    if (!file) return;
+    std::string rest;
+    std::array<char, 65536> chunk{};
+    for (;;) {
+        const ssize_t count = read(file.get(), chunk.data(), chunk.size());
+        if (count < 0 && errno == EINTR) continue;
+        if (count < 0) throw_errno("reading " + path);
+        if (count == 0) break;
+        rest.append(chunk.data(), static_cast<std::size_t>(count));
+        std::size_t start = 0;
+        for (std::size_t end = 0; (end = rest.find('\n', start)) != std::string::npos; start = end + 1)
+            visit(rest.substr(start, end - start));
+        rest.erase(0, start);
+    }
+    if (!rest.empty()) visit(rest);
+}
+
 } // namespace
 
 // Without a lock: who holds one can be stopped, by a terminal's ^Z or a frozen control group, and then nobody could record anything. One
 // write to the end of a file is whole as it is, whoever else writes (write(2), O_APPEND).
 void append_to_record_file(const std::vector<JournalField> &fields)
 {
-    const UniqueFd file = open_file();
+    const UniqueFd directory = open_directory();
+    UniqueFd file = open_file(directory);
     if (!defence_is_on("record-without-lock") && flock(file.get(), LOCK_EX | LOCK_NB) != 0)
         throw SystemFailure(EWOULDBLOCK, std::string("locking ") + record_file_path);
-    struct stat facts {};
-    if (fstat(file.get(), &facts) != 0) throw_errno(std::string("examining ") + record_file_path);
+    struct stat facts = examine_file(file);
+    if (facts.st_size >= full_size && defence_is_on("record-bound")) {
+        make_room(directory, facts.st_ino);
+        file = open_file(directory);
+        facts = examine_file(file);
+    }
     const std::string line = (ends_within_a_line(file, facts.st_size) ? "\n" : "") + to_line(fields);
     const ssize_t written = write(file.get(), line.data(), line.size());
     if (written == static_cast<ssize_t>(line.size())) return;
@@ -127,27 +166,9 @@ void append_to_record_file(const std::vector<JournalField> &fields)
 
 void read_record_file(const std::function<void(const std::string &line)> &visit)
 {
-    UniqueFd file;
-    try {
-        file = open_trusted(record_file_path, O_RDONLY | O_NONBLOCK, "record");
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() == ENOENT) return;
-        throw;
-    }
-    std::string rest;
-    std::array<char, 65536> chunk{};
-    for (;;) {
-        const ssize_t count = read(file.get(), chunk.data(), chunk.size());
-        if (count < 0 && errno == EINTR) continue;
-        if (count < 0) throw_errno(std::string("reading ") + record_file_path);
-        if (count == 0) break;
-        rest.append(chunk.data(), static_cast<std::size_t>(count));
-        std::size_t start = 0;
-        for (std::size_t end = 0; (end = rest.find('\n', start)) != std::string::npos; start = end + 1)
-            visit(rest.substr(start, end - start));
-        rest.erase(0, start);
-    }
-    if (!rest.empty()) visit(rest);
+    for (const auto &name : list_trusted_directory(directory_path, "", "directory of the record"))
+        if (name.starts_with(kept_prefix)) read_lines(std::string(directory_path) + "/" + name, visit);
+    read_lines(record_file_path, visit);
 }
 
 } // namespace pi_agent

@@ -1,9 +1,16 @@
-// The record: what a start writes to it, where, and how its file is kept.
+// The record: where the runner's events go, how their file is kept, and what is recorded of one start.
 #pragma once
 
+#include "common/base/channel.hpp"
+#include "common/host/account.hpp"
+#include "common/host/identity.hpp"
+#include "common/policy/policy.hpp"
 #include "common/record/journal.hpp"
 #include "common/record/record_event.hpp"
+#include "runner/plan/limits.hpp"
+#include "runner/root/session/session_directory.hpp"
 
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -19,9 +26,22 @@ void record_event(const RecordSubject &subject, const RecordEvent &event, const 
 // best_effort: what went wrong beside a session. `id` is the session's, or names what else it is about.
 void record_problem(const std::string &id, const std::string &text) noexcept;
 
+// best_effort: does `step`. What it throws is recorded as such a problem, after `words`; false then.
+template <typename Step>
+bool attempt_recorded(const std::string &id, const Step &step, const char *words = "")
+{
+    try {
+        step();
+        return true;
+    } catch (const std::exception &failure) {
+        record_problem(id, std::string(words) + failure.what());
+        return false;
+    }
+}
+
 // --- The record where there is no journal: one JSON line an event, in a file that only root can read.
 
-extern const char *const record_file_path; // /var/log/pi-agent/record.jsonl
+constexpr const char *record_file_path = "/var/log/pi-agent/record.jsonl";
 
 // Appends one event. Throws Failure when it is not there as a whole afterwards.
 void append_to_record_file(const std::vector<JournalField> &fields);
@@ -29,5 +49,74 @@ void append_to_record_file(const std::vector<JournalField> &fields);
 // Every line, oldest first, without its end; none where there is no such file. Throws Failure(configuration) when others could have written
 // it. For root: nobody else can look.
 void read_record_file(const std::function<void(const std::string &line)> &visit);
+
+// --- What is recorded of one start: that it was refused, or that a session started and, once, that it ended.
+
+// Of the runner. What it has begun and cannot end, because it was killed, record_end_of_killed() ends.
+class SessionRecord {
+public:
+    SessionRecord() = default;
+    SessionRecord(const SessionRecord &) = delete;
+    SessionRecord &operator=(const SessionRecord &) = delete;
+    ~SessionRecord() = default;
+
+    // Known as it goes on; what is not known yet when a start is refused is not in the entry.
+    void concerns(std::optional<Uid> uid) { subject_.uid = uid; } // sudo's word alone
+    void concerns(const Account &caller)
+    {
+        subject_.user = caller.name;
+        subject_.uid = caller.uid;
+    }
+    void names(const std::string &session_id) { subject_.session = session_id; }
+    void runs_in(SandboxMethod method);
+    void runs(Program program) { subject_.program = to_string(program); }
+    // Paths of any bytes; no repository is empty.
+    void works_in(const std::string &directory, const std::string &repository)
+    {
+        subject_.directory = directory;
+        subject_.repository = repository;
+    }
+    // Why it ends, where somebody asked for that; said instead of what came of it.
+    void because(const std::string &reason) { asked_ = reason; }
+
+    // Right before the agent starts. Throws Failure when that can be recorded nowhere: then it must not start.
+    void started(const SessionDirectory &session, const Account &agent, const std::string &project, Program program);
+    // What the sandbox has used until now. What its launcher says of the agent's end is a hostile peer's hint: a look that it brought about
+    // counts only where the end has followed at once.
+    void take_usage(const UnitUsage &usage);
+    [[nodiscard]] bool knows_usage() const { return usage_.cpu_usec && Clock::now() < usage_counts_until_; }
+    // How the session ended. Throws Failure when that can be recorded nowhere.
+    void ended(const AgentEnded &how) { end({how, asked_, {}, {}, {}}); }
+    // Why there was no session, or why the one that started is over; the same reason once. Throws as above.
+    void failed(ExitStatus status, const std::string &reason);
+
+private:
+    void end(EndedEvent event);
+
+    RecordSubject subject_;
+    std::string asked_;
+    std::string recorded_failure_;
+    UnitUsage usage_;
+    Deadline usage_counts_until_{};
+    UniqueFd directory_; // of the session
+    UniqueFd open_end_;  // locked as long as `ended` is ours to record
+    bool started_ = false;
+    std::uint64_t started_usec_ = 0;
+};
+
+// What is known of a session that has started and whose end is not recorded yet: whose it is, and for how long it has been running.
+struct OpenRecord {
+    RecordSubject subject;
+    std::uint64_t running_usec{};
+};
+// None before the agent starts, and when the end is recorded.
+std::optional<OpenRecord> read_open_record(FdRef session);
+
+// Whether the end of a session is still to be recorded.
+bool has_open_end(FdRef session);
+
+// Records the end of a session whose runner is gone, unless that is recorded already. A runner that lives is waited for, since it knows
+// more; false when it does not get to it by then.
+[[nodiscard]] bool record_end_of_killed(const AsRoot &root, const std::string &session_id, Deadline deadline);
 
 } // namespace pi_agent

@@ -2,16 +2,15 @@
 #include "runner/root/session/scratch.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/limits.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/file_lock.hpp"
 #include "runner/root/session/state_directory.hpp"
 
 #include <cerrno>
 #include <fcntl.h>
-#include <string_view>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
@@ -29,9 +28,7 @@ UniqueFd make_directory(FdRef parent, const std::string &name, const std::string
     // It must be new: what is there already is somebody else's.
     const bool fixed = !defence_is_on("unique-scratch");
     if (mkdirat(parent.get(), name.c_str(), 0700) != 0 && !(fixed && errno == EEXIST)) throw_errno("creating " + path);
-    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) throw_errno("opening " + path);
-    return directory;
+    return open_or_throw("opening " + path, parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 void give_away(FdRef directory, const Account &agent, const std::string &path)
@@ -119,8 +116,7 @@ CacheLayer make_cache_layer(FdRef scratch, std::size_t number, const Account &ag
 
 bool is_cache_work(const std::string &name) noexcept
 {
-    const std::string_view end = cache_work_end;
-    return name.size() > end.size() && name.compare(name.size() - end.size(), end.size(), end) == 0;
+    return name.ends_with(cache_work_end) && name != cache_work_end;
 }
 
 std::optional<std::string> nearly_full(FdRef directory, const std::string &what)

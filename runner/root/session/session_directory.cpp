@@ -9,14 +9,10 @@
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/file_lock.hpp"
+#include "runner/root/session/state_directory.hpp"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
-#include <climits>
 #include <fcntl.h>
-#include <functional>
 #include <linux/magic.h>
 #include <linux/openat2.h>
 #include <sys/file.h>
@@ -26,10 +22,6 @@
 #include <unistd.h>
 
 namespace pi_agent {
-
-const char *const sessions_directory = "/run/pi-agent/sessions";
-const char *const user_link = "user";
-const char *const runner_link = "runner";
 
 namespace {
 
@@ -69,6 +61,18 @@ void mount_sessions(const AsRoot &root)
     make_shared(root, sessions_directory);
 }
 
+// The directory that was just made, locked; none where it is gone. Another start's sweep may hold it for the moment that it takes to look
+// at it, or to remove it.
+UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
+{
+    UniqueFd directory = try_open_session(sessions, id);
+    if (!directory) return directory;
+    if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
+        refuse_to_wait("looking at this one's directory");
+    if (examine(directory, "examining the session directory").st_nlink == 0) directory.reset();
+    return directory;
+}
+
 // Never through a link, nor into what is mounted there: openat2 refuses to cross. None when it cannot be opened (errno).
 UniqueFd try_enter(FdRef directory, const std::string &name)
 {
@@ -80,25 +84,16 @@ UniqueFd try_enter(FdRef directory, const std::string &name)
 
 // Removes `name` and what is beneath it: directories, and the links and small files that stand for mount points, without ever leaving this
 // tmpfs: a project that could not be unmounted is out of reach. Missing is fine: the unit's own cleanup may be at work too.
-void remove_skeleton(FdRef directory);
-
 void remove_directory(FdRef directory, const std::string &name)
 {
     const UniqueFd child = try_enter(directory, name);
+    if (!child && errno == ENOENT) return;
+    if (!child && errno != ENOTDIR && errno != ELOOP) throw_errno("removing a session's mount points");
     if (child)
-        remove_skeleton(child);
-    else if (errno == ENOENT)
-        return;
-    else if (errno != ENOTDIR && errno != ELOOP)
-        throw_errno("removing a session's mount points");
+        for (const auto &inner : names_in(child))
+            remove_directory(child, inner);
     if (unlinkat(directory.get(), name.c_str(), child ? AT_REMOVEDIR : 0) != 0 && errno != ENOENT)
         throw_errno("removing a session's mount points");
-}
-
-void remove_skeleton(FdRef directory)
-{
-    for (const auto &name : names_in(directory))
-        remove_directory(directory, name);
 }
 
 // Only mounts directly on our own mount points, whose paths nobody else can change. What is mounted below one of them lies on paths that a
@@ -129,9 +124,7 @@ UniqueFd open_sessions()
 
 UniqueFd try_open_session(FdRef sessions, const std::string &id)
 {
-    UniqueFd session = UniqueFd::adopt(openat(sessions.get(), id.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!session) require_gone("opening the session directory");
-    return session;
+    return open_if_there("opening the session directory", sessions, id, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
 }
 
 UniqueFd open_runtime_directory()
@@ -142,24 +135,6 @@ UniqueFd open_runtime_directory()
     if (fchmod(directory.get(), 0700) != 0) throw_errno(std::string("setting the mode of ") + parent_directory);
     return directory;
 }
-
-namespace {
-
-// The directory that was just made, locked; none where it is gone. Another start's sweep may hold it for the moment that it takes to look
-// at it, or to remove it.
-UniqueFd lock_if_kept(FdRef sessions, const std::string &id)
-{
-    UniqueFd directory = try_open_session(sessions, id);
-    if (!directory) return directory;
-    if (!lock_until(directory, in_seconds(directory_patience_seconds), "the session directory"))
-        refuse_to_wait("looking at this one's directory");
-    struct stat facts {};
-    if (fstat(directory.get(), &facts) != 0) throw_errno("examining the session directory");
-    if (facts.st_nlink == 0) directory.reset();
-    return directory;
-}
-
-} // namespace
 
 SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string &id, Uid user)
 {
@@ -203,18 +178,15 @@ UniqueFd SessionDirectory::make_directory(const std::string &relative) const
 
 UniqueFd SessionDirectory::make_file(const std::string &name) const
 {
-    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0444));
-    if (!file) throw_errno("creating a file in the session directory");
+    UniqueFd file = open_or_throw("creating a file in the session directory", fd_, name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0444);
     if (fchmod(file.get(), 0444) != 0) throw_errno("setting the mode of a file in the session directory");
     return file;
 }
 
 UniqueFd SessionDirectory::make_late_file(const std::string &name) const
 {
-    if (!has(name)) return make_file(name);
-    UniqueFd file = UniqueFd::adopt(openat(fd_.get(), name.c_str(), O_RDWR | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
-    if (!file) throw_errno("opening a file in the session directory");
-    return file;
+    return has(name) ? open_or_throw("opening a file in the session directory", fd_, name, O_RDWR | O_NONBLOCK | O_NOFOLLOW)
+                     : make_file(name);
 }
 
 bool SessionDirectory::has(const std::string &name) const
@@ -236,58 +208,31 @@ void SessionDirectory::unlock() const
 
 std::string read_session_link(FdRef session, const char *name)
 {
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlinkat(session.get(), name, text.data(), text.size());
-    if (length < 0) require_gone(std::string("reading the link ") + name + " in the session directory");
-    return length > 0 ? std::string(text.data(), static_cast<std::size_t>(length)) : "";
+    std::string text = read_link(session, name);
+    if (text.empty()) require_gone(std::string("reading the link ") + name + " in the session directory");
+    return text;
 }
 
 bool session_exists(const AsRoot & /*root*/, const std::string &id)
 {
-    try {
-        return has_name(open_sessions(), id, "looking for the session " + id);
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw; // no session since boot
-        return false;
-    }
+    return if_there([&] { return has_name(open_sessions(), id, "looking for the session " + id); }); // else no session since boot
 }
 
-namespace {
-
-UniqueFd open_sessions_for(const std::string &id)
+void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest, Leave leave)
 {
     if (!is_session_id(id)) throw Failure(ExitStatus::usage, "not a session id");
-    return open_sessions();
-}
-
-// None when it is gone, or `rest` left something.
-UniqueFd unmount(const AsRoot &root, FdRef sessions, const std::string &id, const RemoveRest &rest)
-{
-    UniqueFd session = try_open_session(sessions, id);
-    if (!session) return session;
-    fault_point("removing");
-    unmount_all(root, std::string(sessions_directory) + "/" + id);
-    fault_point("unmounted");
-    for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
-        remove_directory(session, name);
-    if (rest && !rest(session)) session.reset();
-    return session;
-}
-
-} // namespace
-
-void unmount_session(const AsRoot &root, const std::string &id, const RemoveRest &rest)
-{
-    unmount(root, open_sessions_for(id), id, rest);
-}
-
-void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest)
-{
-    const UniqueFd sessions = open_sessions_for(id);
+    const UniqueFd sessions = open_sessions();
     {
-        const UniqueFd session = unmount(root, sessions, id, rest);
+        const UniqueFd session = try_open_session(sessions, id);
         if (!session) return;
-        remove_skeleton(session);
+        fault_point("removing");
+        unmount_all(root, std::string(sessions_directory) + "/" + id);
+        fault_point("unmounted");
+        for (const char *name : {"root", "run"}) // copies of files lie there, and what comes next can take its time
+            remove_directory(session, name);
+        if ((rest && !rest(session)) || leave == Leave::directory) return;
+        for (const auto &name : names_in(session))
+            remove_directory(session, name);
     }
     if (unlinkat(sessions.get(), id.c_str(), AT_REMOVEDIR) != 0 && errno != ENOENT) throw_errno("removing the session directory");
 }

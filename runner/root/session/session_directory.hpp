@@ -1,4 +1,4 @@
-// One session's directory below /run/pi-agent/sessions: mount points only, on a small tmpfs that all sessions share.
+// Sessions' directories below /run/pi-agent/sessions: mount points only, on a small tmpfs that all share. Whose they are, who runs them.
 #pragma once
 
 #include "common/base/fd.hpp"
@@ -7,7 +7,9 @@
 #include "runner/wire/answer.hpp"
 
 #include <functional>
+#include <optional>
 #include <string>
+#include <sys/types.h>
 #include <vector>
 
 namespace pi_agent {
@@ -18,10 +20,10 @@ std::string make_session_id();
 // /run/pi-agent, root's alone; made when it is missing.
 UniqueFd open_runtime_directory();
 
-extern const char *const sessions_directory; // /run/pi-agent/sessions
+constexpr const char *sessions_directory = "/run/pi-agent/sessions";
 // Links of a session's directory that lead nowhere: their texts are the uid whose session it is, and the process id of its runner.
-extern const char *const user_link;
-extern const char *const runner_link;
+constexpr const char *user_link = "user";
+constexpr const char *runner_link = "runner";
 
 // In a session's directory: links whose texts are the paths of its placeholders, above before below.
 constexpr const char *placeholders_directory = "placeholders";
@@ -56,16 +58,50 @@ private:
 // What else a session left, found by the links of its directory. False when some of that stays, for whoever comes next and finds the links.
 using RemoveRest = std::function<bool(FdRef session)>;
 
+enum class Leave { nothing, directory }; // the directory with its links and its record
+
 // Unmounts and removes what a session left; finding nothing is fine. It never deletes a file: directories, links it made, mount points.
 // `rest` is called when nothing is mounted any more and the links are still there; they stay where it says so.
-void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest = {});
-// The same, and the directory stays with its links and its record.
-void unmount_session(const AsRoot &root, const std::string &id, const RemoveRest &rest);
+void remove_session(const AsRoot &root, const std::string &id, const RemoveRest &rest = {}, Leave leave = Leave::nothing);
 
 // Whether there is a directory of this session. Throws SystemFailure where that cannot be told.
 bool session_exists(const AsRoot &root, const std::string &id);
 
 // The text of a link that make_link made in a session's directory; empty when there is none. Throws SystemFailure as above.
 std::string read_session_link(FdRef session, const char *name);
+
+// --- Which sessions there are. A live runner holds the lock of its session's directory.
+
+// Whose session it is, and the process that runs it, or did. Nothing where that is not written down yet, or not any more.
+std::optional<Uid> session_user(FdRef session);
+std::optional<pid_t> session_runner(FdRef session);
+// Whether that process is a runner, of this or of another session: its number may be anybody's by now.
+bool is_runner(pid_t process);
+bool has_living_runner(const std::string &session_id);
+
+// Sessions of a user whose runners live, the caller's own included. Takes no lock that anybody waits for: each start makes its directory
+// and then counts, so of those that start at once the last to come sees all the others.
+std::size_t count_sessions(const AsRoot &root, Uid user);
+
+// True when a session of `user` other than `id` is prepared, or runs, without settings of its own that are locked (make_file
+// "settings.json"). Under the lock of the user's state, in which sessions are prepared.
+bool has_unlocked_session(const AsRoot &root, Uid user, const std::string &id);
+
+// Sessions whose runner is gone (their lock is free).
+std::vector<std::string> find_orphans(const AsRoot &root);
+
+// Sessions of all users whose runners live.
+struct LiveSession {
+    std::string id;
+    Uid user;
+};
+std::vector<LiveSession> live_sessions(const AsRoot &root);
+
+// --- What `pi-agentctl apply` and `remove` did to this host, as far as a start that is under way has to know: that it was something.
+
+// Differs from an earlier one when mark_host_changed() was called meanwhile. Throws SystemFailure where that cannot be told.
+std::string host_stamp();
+// Whoever began a start before this ends it, or is seen as a session already: made first, the session's directory is looked for afterwards.
+void mark_host_changed(const AsRoot &root);
 
 } // namespace pi_agent

@@ -1,36 +1,30 @@
-// Looking at the directories of sessions. A live runner holds the lock of its session's.
-#include "runner/root/session/session_list.hpp"
+// Looking at the directories of sessions, and at what changed the host.
+#include "runner/root/session/session_directory.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/session_directory.hpp"
 
-#include <array>
 #include <cerrno>
-#include <charconv>
-#include <climits>
 #include <fcntl.h>
 #include <fstream>
-#include <functional>
-#include <string_view>
 #include <sys/file.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 namespace pi_agent {
 
 namespace {
 
+constexpr const char *change_name = "changed"; // in /run/pi-agent
+constexpr const char *fresh_name = "changed.new";
+
 template <typename Number>
 std::optional<Number> read_number(FdRef session, const char *name)
 {
-    const std::string text = read_session_link(session, name);
-    Number number = 0;
-    const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + text.size() || number <= 0) return std::nullopt;
-    return number;
+    const auto number = to_number<Number>(read_session_link(session, name));
+    return number && *number > 0 ? number : std::nullopt;
 }
 
 // Root of a container without CAP_SYS_PTRACE may not look at the program of a process that is not dumpable, but at its name and ids. A name
@@ -58,19 +52,21 @@ bool is_held(FdRef session)
     return true;
 }
 
-// Of all users, those whose runners live.
-void for_each_live(FdRef sessions, const std::function<void(const std::string &id, FdRef session)> &visit)
+using Visit = std::function<void(const std::string &id, FdRef session)>;
+
+// Of all users, those whose runners live, or those whose runners do not.
+void for_each_session(bool lives, const Visit &visit)
 {
+    const UniqueFd sessions = open_sessions();
     for (const auto &name : names_in(sessions)) {
         const UniqueFd session = is_session_id(name) ? try_open_session(sessions, name) : UniqueFd();
-        if (session && is_held(session)) visit(name, session);
+        if (session && is_held(session) == lives) visit(name, session);
     }
 }
 
-void for_each_session(Uid user, const std::function<void(const std::string &id, FdRef session)> &visit)
+void for_each_live(Uid user, const Visit &visit)
 {
-    const std::string wanted = std::to_string(user.value());
-    for_each_live(open_sessions(), [&](const std::string &id, FdRef session) {
+    for_each_session(true, [&, wanted = std::to_string(user.value())](const std::string &id, FdRef session) {
         if (read_session_link(session, user_link) == wanted) visit(id, session);
     });
 }
@@ -91,12 +87,10 @@ std::optional<pid_t> session_runner(FdRef session)
 bool is_runner(pid_t process)
 {
     constexpr std::string_view replaced = " (deleted)"; // by an upgrade
-    std::array<char, PATH_MAX> text{};
-    const ssize_t length = readlink(("/proc/" + std::to_string(process) + "/exe").c_str(), text.data(), text.size());
-    if (length < 0 && errno == EACCES) return is_named_as_runner(process);
-    if (length < 0) require_gone("looking at a session's runner", ESRCH);
-    if (length <= 0) return false;
-    std::string name = split_last(std::string(text.data(), static_cast<std::size_t>(length))).second;
+    const std::string path = read_link(FdRef(AT_FDCWD), "/proc/" + std::to_string(process) + "/exe");
+    if (path.empty() && errno == EACCES) return is_named_as_runner(process);
+    if (path.empty()) require_gone("looking at a session's runner", ESRCH);
+    std::string name = split_last(path).second;
     if (name.ends_with(replaced)) name.resize(name.size() - replaced.size());
     return name == split_last(build::runner_path).second;
 }
@@ -111,14 +105,14 @@ bool has_living_runner(const std::string &session_id)
 std::size_t count_sessions(const AsRoot & /*root*/, Uid user)
 {
     std::size_t count = 0;
-    for_each_session(user, [&](const std::string & /*id*/, FdRef /*session*/) { ++count; });
+    for_each_live(user, [&](const std::string & /*id*/, FdRef /*session*/) { ++count; });
     return count;
 }
 
 bool has_unlocked_session(const AsRoot & /*root*/, Uid user, const std::string &id)
 {
     bool found = false;
-    for_each_session(user, [&](const std::string &other, FdRef session) {
+    for_each_live(user, [&](const std::string &other, FdRef session) {
         const auto has = [&](const char *name) { return has_name(session, name, std::string("looking for ") + name + " of a session"); };
         found = found || (other != id && has("home") && !has("settings.json"));
     });
@@ -128,30 +122,41 @@ bool has_unlocked_session(const AsRoot & /*root*/, Uid user, const std::string &
 std::vector<std::string> find_orphans(const AsRoot & /*root*/)
 {
     std::vector<std::string> orphans;
-    const UniqueFd sessions = open_sessions();
-    for (const auto &name : names_in(sessions)) {
-        if (!is_session_id(name)) continue;
-        const UniqueFd session = try_open_session(sessions, name);
-        if (session && !is_held(session)) orphans.push_back(name);
-    }
+    for_each_session(false, [&](const std::string &id, FdRef /*session*/) { orphans.push_back(id); });
     return orphans;
 }
 
 std::vector<LiveSession> live_sessions(const AsRoot & /*root*/)
 {
-    std::vector<LiveSession> found;
-    try {
-        for_each_live(open_sessions(), [&](const std::string &id, FdRef session) {
+    return if_there([&] { // else no session since boot
+        std::vector<LiveSession> found;
+        for_each_session(true, [&](const std::string &id, FdRef session) {
             // One that has not come to writing this down will compare the policy after it (require_same_conditions).
             if (const auto user = session_user(session))
                 found.push_back({id, *user});
             else if (!defence_is_on("half-made-sessions"))
                 throw Failure(ExitStatus::internal, "a session without a user");
         });
-    } catch (const SystemFailure &failure) {
-        if (failure.error_number() != ENOENT) throw; // no session since boot
+        return found;
+    });
+}
+
+std::string host_stamp()
+{
+    struct stat facts {};
+    if (fstatat(open_runtime_directory().get(), change_name, &facts, AT_SYMLINK_NOFOLLOW) != 0) {
+        require_gone("looking whether this host was changed");
+        return "";
     }
-    return found;
+    return std::to_string(facts.st_ino) + ":" + std::to_string(facts.st_ctim.tv_sec) + "." + std::to_string(facts.st_ctim.tv_nsec);
+}
+
+void mark_host_changed(const AsRoot & /*root*/)
+{
+    const std::string action = "telling starts that are under way that this host is changed";
+    const UniqueFd directory = open_runtime_directory();
+    const UniqueFd fresh = open_or_throw(action, directory, fresh_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+    if (renameat(directory.get(), fresh_name, directory.get(), change_name) != 0) throw_errno(action);
 }
 
 } // namespace pi_agent

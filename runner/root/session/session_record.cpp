@@ -1,11 +1,10 @@
 // A session's own file, locked by its runner, stands for the `ended` that is still to be recorded. The kernel gives the lock away when the
 // runner dies, however it does: who gets it then, and finds the file still there, records it.
-#include "runner/root/session/session_record.hpp"
+#include "runner/root/session/record.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/file_lock.hpp"
+#include "runner/root/session/state_directory.hpp"
 
 #include <array>
 #include <chrono>
@@ -34,29 +33,30 @@ std::uint64_t now_usec()
     return static_cast<std::uint64_t>(now.tv_sec) * 1'000'000 + static_cast<std::uint64_t>(now.tv_nsec) / 1000;
 }
 
+// The texts of a note, in their order.
+constexpr std::array noted = {&RecordSubject::session, &RecordSubject::user,      &RecordSubject::account,
+                              &RecordSubject::project, &RecordSubject::method,    &RecordSubject::unit,
+                              &RecordSubject::program, &RecordSubject::directory, &RecordSubject::repository};
+constexpr std::size_t noted_before = 7; // by an older version, which may have begun a session
+
 std::string encode(const RecordSubject &subject, std::uint64_t started_usec)
 {
     Encoder encoder;
     encoder.number(started_usec).number(subject.uid ? subject.uid->value() : 0);
-    for (const auto *text : {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit,
-                             &subject.program, &subject.directory, &subject.repository})
-        encoder.text(*text);
+    for (const auto text : noted)
+        encoder.text(subject.*text);
     return encoder.bytes();
 }
 
-std::pair<RecordSubject, std::uint64_t> decode_subject(std::string_view bytes)
+std::pair<RecordSubject, std::uint64_t> read_note(FdRef note)
 {
+    const std::string bytes = read_whole(note, note_limit, "the note of the session's end");
     Decoder decoder(bytes);
     std::pair<RecordSubject, std::uint64_t> known;
-    RecordSubject &subject = known.first;
     known.second = decoder.number();
-    subject.uid = Uid(static_cast<uid_t>(decoder.number()));
-    for (auto *text :
-         {&subject.session, &subject.user, &subject.account, &subject.project, &subject.method, &subject.unit, &subject.program})
-        *text = decoder.text();
-    if (decoder.is_at_end()) return known; // of a session that an older version began
-    subject.directory = decoder.text();
-    subject.repository = decoder.text();
+    known.first.uid = Uid(static_cast<uid_t>(decoder.number()));
+    for (std::size_t index = 0; index < noted.size() && !(index == noted_before && decoder.is_at_end()); ++index)
+        known.first.*noted[index] = decoder.text();
     decoder.end();
     return known;
 }
@@ -64,27 +64,24 @@ std::pair<RecordSubject, std::uint64_t> decode_subject(std::string_view bytes)
 // Under its name only once it is complete and locked.
 UniqueFd make_file(FdRef session, const std::string &content)
 {
-    UniqueFd file = UniqueFd::adopt(openat(session.get(), unfinished_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file) throw_errno("noting that the session's end is to be recorded");
+    const std::string action = "noting that the session's end is to be recorded";
+    UniqueFd file = open_or_throw(action, session, unfinished_name, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, 0600);
     if (flock(file.get(), LOCK_EX | LOCK_NB) != 0) throw_errno("locking the note of the session's end");
     if (write(file.get(), content.data(), content.size()) != static_cast<ssize_t>(content.size()) ||
         renameat(session.get(), unfinished_name, session.get(), record_name) != 0)
-        throw_errno("noting that the session's end is to be recorded");
+        throw_errno(action);
     return file;
 }
 
-std::pair<RecordSubject, std::uint64_t> read_note(FdRef note)
+// None when there is none any more.
+UniqueFd open_note(FdRef session, int flags)
 {
-    std::array<char, note_limit> content{};
-    const ssize_t length = pread(note.get(), content.data(), content.size(), 0);
-    if (length < 0) throw_errno("reading the note of the session's end");
-    return decode_subject({content.data(), static_cast<std::size_t>(length)});
+    return open_if_there("opening the note of the session's end", session, record_name, flags | O_NOFOLLOW);
 }
 
 bool is_recorded(FdRef file)
 {
-    struct stat status {};
-    if (fstat(file.get(), &status) != 0) throw_errno("examining the note of the session's end");
+    const struct stat status = examine(file, "examining the note of the session's end");
     return status.st_nlink == 0 || status.st_size == 0;
 }
 
@@ -96,38 +93,16 @@ void forget(FdRef session, FdRef note)
 
 } // namespace
 
-void SessionRecord::concerns(const Account &caller)
-{
-    subject_.user = caller.name;
-    subject_.uid = caller.uid;
-}
-
 void SessionRecord::runs_in(SandboxMethod method)
 {
     subject_.method = to_string(method);
     if (has_unit(method)) subject_.unit = service_name(subject_.session);
 }
 
-void SessionRecord::runs(Program program)
-{
-    subject_.program = to_string(program);
-}
-
-void SessionRecord::works_in(const std::string &directory, const std::string &repository)
-{
-    subject_.directory = directory;
-    subject_.repository = repository;
-}
-
 void SessionRecord::take_usage(const UnitUsage &usage)
 {
     usage_ = usage;
     usage_counts_until_ = Clock::now() + usage_patience;
-}
-
-bool SessionRecord::knows_usage() const
-{
-    return usage_.cpu_usec && Clock::now() < usage_counts_until_;
 }
 
 void SessionRecord::started(const SessionDirectory &session, const Account &agent, const std::string &project, Program program)
@@ -137,8 +112,7 @@ void SessionRecord::started(const SessionDirectory &session, const Account &agen
     runs(program);
     started_usec_ = now_usec();
     // Opened anew: a copy of the session's own descriptor would keep the session's lock.
-    directory_ = UniqueFd::adopt(openat(session.fd().get(), ".", O_PATH | O_DIRECTORY | O_CLOEXEC));
-    if (!directory_) throw_errno("opening the session directory");
+    directory_ = open_or_throw("opening the session directory", session.fd(), ".", O_PATH | O_DIRECTORY);
     open_end_ = make_file(directory_, encode(subject_, started_usec_));
     try {
         record_event(subject_, StartedEvent{});
@@ -164,11 +138,6 @@ void SessionRecord::end(EndedEvent event)
     flock(ours.get(), LOCK_UN); // whatever child still has a copy of it
 }
 
-void SessionRecord::ended(const AgentEnded &how)
-{
-    end({how, asked_, {}, {}, {}});
-}
-
 void SessionRecord::failed(ExitStatus status, const std::string &reason)
 {
     const std::string why = asked_.empty() ? reason : asked_;
@@ -184,8 +153,7 @@ void SessionRecord::failed(ExitStatus status, const std::string &reason)
 
 std::optional<OpenRecord> read_open_record(FdRef session)
 {
-    const UniqueFd note = UniqueFd::adopt(openat(session.get(), record_name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!note) require_gone("opening the note of the session's end");
+    const UniqueFd note = open_note(session, O_RDONLY);
     if (!note || is_recorded(note)) return std::nullopt;
     auto [subject, started_usec] = read_note(note);
     return OpenRecord{std::move(subject), now_usec() - started_usec};
@@ -203,8 +171,7 @@ bool record_end_of_killed(const AsRoot & /*root*/, const std::string &session_id
 {
     const UniqueFd session = try_open_session(open_sessions(), session_id);
     if (!session) return true;
-    const UniqueFd note = UniqueFd::adopt(openat(session.get(), record_name, O_RDWR | O_NOFOLLOW | O_CLOEXEC));
-    if (!note) require_gone("opening the note of the session's end");
+    const UniqueFd note = open_note(session, O_RDWR);
     if (!note) return true; // nothing had started, or all is recorded
     if (!lock_until(note, deadline, "the note of the session's end")) return false;
     if (is_recorded(note)) return true;

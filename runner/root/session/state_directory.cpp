@@ -1,16 +1,20 @@
-// Creates, checks and locks the state of one user.
+// A user's state directory, and the locks on what lies there.
 #include "runner/root/session/state_directory.hpp"
 
-#include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/root/session/file_lock.hpp"
 
+#include <cerrno>
+#include <chrono>
 #include <fcntl.h>
-#include <string_view>
+#include <linux/magic.h>
+#include <map>
+#include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/vfs.h>
+#include <thread>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -34,8 +38,7 @@ bool is_half_made(FdRef directory, const struct stat &facts)
 
 UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void()> &wait)
 {
-    UniqueFd lock = UniqueFd::adopt(openat(meta.get(), "lock", O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!lock) throw_errno("opening the state lock of " + user);
+    UniqueFd lock = open_or_throw("opening the state lock of " + user, meta, "lock", O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
     if (!lock_until(lock, in_seconds(lock_patience_seconds), "the state of " + user, wait))
         throw Failure(ExitStatus::limit, "another start of the agent of " + user + " has been preparing for more than " +
                                              std::to_string(lock_patience_seconds) +
@@ -46,7 +49,7 @@ UniqueFd take_lock(FdRef meta, const std::string &user, const std::function<void
 // Every level may be a mount of its own. Looked at before a lock, an owner or a mode is asked of it.
 UniqueFd ensure_own_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path)
 {
-    const UniqueFd there = UniqueFd::adopt(openat(parent.get(), name, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+    const UniqueFd there = open_at(parent, name, O_PATH | O_DIRECTORY | O_NOFOLLOW);
     if (there) require_own_file_system(there, path, "agent.state_dir");
     return ensure_state_directory(parent, name, mode, uid, gid, path);
 }
@@ -57,13 +60,11 @@ UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid
 {
     const bool made = mkdirat(parent.get(), name, 0700) == 0;
     if (!made && errno != EEXIST) throw_errno("creating " + path);
-    UniqueFd directory = UniqueFd::adopt(openat(parent.get(), name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
-    if (!directory) throw_errno("opening " + path);
-    struct stat facts {};
-    if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
+    UniqueFd directory = open_or_throw("opening " + path, parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+    struct stat facts = examine(directory, "examining " + path);
     if (made || is_half_made(directory, facts)) {
         if (fchown(directory.get(), uid, gid) != 0 || fchmod(directory.get(), mode) != 0) throw_errno("setting owner and mode of " + path);
-        if (fstat(directory.get(), &facts) != 0) throw_errno("examining " + path);
+        facts = examine(directory, "examining " + path);
     }
     if (facts.st_uid != uid || facts.st_gid != gid)
         throw Failure(ExitStatus::configuration,
@@ -92,19 +93,18 @@ StateDirectory open_state_directory(const AsRoot & /*root*/, const std::string &
     return state;
 }
 
-UniqueFd open_meta_file(const StateDirectory &state, const char *name)
+UniqueFd open_meta_file(const StateDirectory &state, const char *name, int flags)
 {
-    UniqueFd file = UniqueFd::adopt(openat(state.meta.get(), name, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!file) throw_errno(std::string("opening meta/") + name + " of " + state.home_path);
+    UniqueFd file = open_at(state.meta, name, flags | O_NOFOLLOW, 0600);
+    const bool is_absent = (flags & O_CREAT) == 0 && errno == ENOENT;
+    if (!file && !is_absent) throw_errno(std::string("opening meta/") + name + " of " + state.home_path);
     return file;
 }
 
 std::optional<std::string> read_meta_file(const StateDirectory &state, const char *name, std::size_t limit)
 {
-    const UniqueFd file = UniqueFd::adopt(openat(state.meta.get(), name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC));
-    if (!file && errno == ENOENT) return std::nullopt;
-    if (!file) throw_errno(std::string("opening meta/") + name + " of " + state.home_path);
-    return read_whole(file, limit, std::string("meta/") + name + " of " + state.home_path);
+    const UniqueFd file = open_meta_file(state, name, O_RDONLY);
+    return file ? std::optional(read_whole(file, limit, std::string("meta/") + name + " of " + state.home_path)) : std::nullopt;
 }
 
 void write_meta_file(const StateDirectory &state, const char *name, const std::string &content)
@@ -120,6 +120,53 @@ void write_meta_file(const StateDirectory &state, const char *name, const std::s
 void replace_meta_file(const StateDirectory &state, const char *fresh, const char *name)
 {
     if (renameat(state.meta.get(), fresh, state.meta.get(), name) != 0) throw_errno(std::string("replacing meta/") + name);
+}
+
+bool lock_until(FdRef file, Deadline deadline, const std::string &what, const std::function<void()> &waiting)
+{
+    while (flock(file.get(), LOCK_EX | LOCK_NB) != 0) {
+        if (errno != EWOULDBLOCK && errno != EINTR) throw_errno("locking " + what);
+        if (Clock::now() >= deadline) return false;
+        if (waiting) waiting();
+        std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return true;
+}
+
+std::string network_file_system(unsigned long type)
+{
+    constexpr unsigned long lustre = 0x0bd00bd0; // these are in no header
+    constexpr unsigned long gpfs = 0x47504653;
+    constexpr unsigned long beegfs = 0x19830326;
+    constexpr unsigned long gfs2 = 0x01161970;
+    static const std::map<unsigned long, const char *> names = {{NFS_SUPER_MAGIC, "NFS"},
+                                                                {SMB_SUPER_MAGIC, "SMB"},
+                                                                {CIFS_SUPER_MAGIC, "CIFS"},
+                                                                {SMB2_SUPER_MAGIC, "SMB"},
+                                                                {V9FS_MAGIC, "9p"},
+                                                                {CEPH_SUPER_MAGIC, "Ceph"},
+                                                                {AFS_SUPER_MAGIC, "AFS"}, // OpenAFS
+                                                                {AFS_FS_MAGIC, "AFS"},    // the kernel's own
+                                                                {CODA_SUPER_MAGIC, "Coda"},
+                                                                {FUSE_SUPER_MAGIC, "FUSE"},
+                                                                {lustre, "Lustre"},
+                                                                {gpfs, "GPFS"},
+                                                                {gfs2, "GFS2"},
+                                                                {OCFS2_SUPER_MAGIC, "OCFS2"},
+                                                                {beegfs, "BeeGFS"}};
+    const auto found = names.find(type);
+    return found == names.end() ? "" : found->second;
+}
+
+void require_own_file_system(FdRef directory, const std::string &path, const std::string &key)
+{
+    struct statfs facts {};
+    if (fstatfs(directory.get(), &facts) != 0) throw_errno("examining the file system of " + path);
+    const std::string name = network_file_system(static_cast<unsigned long>(facts.f_type));
+    if (name.empty() || !defence_is_on("state-on-this-host")) return;
+    throw Failure(ExitStatus::configuration, path + " (" + key + ") lies on another host (" + name +
+                                                 "): its locks and owners are not to be relied on; mount a local file system there. "
+                                                 "Projects may lie on one (docs/fleet.md)");
 }
 
 } // namespace pi_agent

@@ -1,7 +1,9 @@
-// The persistent state of one user: HOME of their agent, and what only root knows of it.
+// The persistent state of one user: HOME of their agent, what only root knows of it, and the locks and file systems that it needs.
 #pragma once
 
+#include "common/base/channel.hpp"
 #include "common/base/fd.hpp"
+#include "common/base/version.hpp"
 #include "common/host/account.hpp"
 #include "common/host/identity.hpp"
 
@@ -11,6 +13,22 @@
 #include <sys/types.h>
 
 namespace pi_agent {
+
+// --- Waiting for a lock that another process holds, and not for ever.
+
+// Locks a file for this description alone (flock(2), LOCK_EX). False when somebody else holds it until the deadline. `waiting` is called
+// between two tries. Throws SystemFailure, in which `what` names the file, when it cannot be locked.
+bool lock_until(FdRef file, Deadline deadline, const std::string &what, const std::function<void()> &waiting = {});
+
+// --- File systems that are another host's: locks there and the owners of files are whatever that host and the network make of them.
+
+// "NFS", …; empty for what is of this host. `type` is statfs(2)'s.
+std::string network_file_system(unsigned long type);
+
+// Throws Failure(configuration) where `directory` lies on one; `path` names it, and `key` what of the policy says so.
+void require_own_file_system(FdRef directory, const std::string &path, const std::string &key);
+
+// --- The state of one user.
 
 // Every component of these paths but the last of `home` belongs to root, so the agent cannot exchange them.
 struct StateDirectory {
@@ -31,13 +49,25 @@ StateDirectory open_state_directory(const AsRoot &root, const std::string &state
 // or half made.
 UniqueFd ensure_state_directory(FdRef parent, const char *name, mode_t mode, uid_t uid, gid_t gid, const std::string &path);
 
-// A file in `meta`, created if need be, O_RDWR; `name` is a constant of ours.
-UniqueFd open_meta_file(const StateDirectory &state, const char *name);
+// A file in `meta`; `name` is a constant of ours. None when it is not there and `flags` create none.
+UniqueFd open_meta_file(const StateDirectory &state, const char *name, int flags = O_RDWR | O_CREAT);
 // Its content, at most `limit` bytes; none when there is no such file.
 std::optional<std::string> read_meta_file(const StateDirectory &state, const char *name, std::size_t limit);
 // It has the old content or the new one, whatever ends the host meanwhile.
 void write_meta_file(const StateDirectory &state, const char *name, const std::string &content);
 // Puts `fresh` in the place of `name`.
 void replace_meta_file(const StateDirectory &state, const char *fresh, const char *name);
+
+// --- Which pi-agent used a home last. Root's stamp, beside the home, decides; the agent has a copy in it.
+
+// None for a home that was never used. Throws Failure(configuration) when what is there is no version: it is not guessed which migrations a
+// home has seen.
+std::optional<Version> read_stamp(const StateDirectory &state);
+
+void write_stamp(const StateDirectory &state, const Version &version);
+
+// $XDG_STATE_HOME/.pi-agent-version, as the agent; restored when it is anything else. Left out where the agent has a link or a file in the
+// place of a directory above it.
+void copy_version(const AsUser &agent, FdRef home, FdRef staging, const Version &version);
 
 } // namespace pi_agent

@@ -6,7 +6,6 @@
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
 
-#include <cerrno>
 #include <fcntl.h>
 #include <functional>
 #include <unistd.h>
@@ -27,12 +26,28 @@ bool send(FdRef wrapper, const RunnerMessage &message, Deadline deadline) noexce
     }
 }
 
+constexpr std::size_t marks_limit = 4096; // bytes: some two hundred places
+
+std::string mark_of(const std::vector<std::string> &notices)
+{
+    std::string all;
+    for (const auto &notice : notices)
+        all += notice + '\n';
+    return std::to_string(std::hash<std::string>()(all));
+}
+
+// A file of root's own, in a directory of root's alone. Nobody locks it: of two starts at once each may tell the same, and neither waits.
+void rewrite(FdRef file, const std::string &name, const std::string &marks)
+{
+    if (lseek(file.get(), 0, SEEK_SET) != 0 || ftruncate(file.get(), 0) != 0) throw_errno("emptying " + name);
+    write_whole(file, marks, name);
+}
+
 } // namespace
 
 void ToWrapper::tell(const RunnerMessage &message) noexcept
 {
-    const bool bounded = defence_is_on("wrapper-deadline");
-    const int patience = !bounded ? 600 : reads_ ? wrapper_patience_seconds : 0;
+    const int patience = !defence_is_on("wrapper-deadline") ? 600 : reads_ ? wrapper_patience_seconds : 0;
     reads_ = send(wrapper_, message, in_seconds(patience));
 }
 
@@ -47,51 +62,15 @@ bool ToWrapper::tell_at_once(const RunnerMessage &message) noexcept
     return send(wrapper_, message, Clock::now());
 }
 
-namespace {
-
-constexpr std::size_t told_limit = 4096; // bytes: some two hundred places
-
-std::string mark_of(const std::vector<std::string> &notices)
-{
-    std::string all;
-    for (const auto &notice : notices)
-        all += notice + '\n';
-    return std::to_string(std::hash<std::string>()(all));
-}
-
-// A file of root's own, in a directory of root's alone. Nobody locks it: of two starts at once each may tell the same, and neither waits.
-class ToldFile {
-public:
-    ToldFile(const StateDirectory &state, const char *about, int create)
-        : name_(std::string("meta/") + about),
-          fd_(UniqueFd::adopt(openat(state.meta.get(), about, // NOLINT(cppcoreguidelines-pro-type-vararg)
-                                     O_RDWR | create | O_NOFOLLOW | O_CLOEXEC, 0600)))
-    {
-        const bool is_absent = create == 0 && errno == ENOENT;
-        if (!fd_ && !is_absent) throw_errno("opening " + name_ + " of " + state.home_path);
-    }
-    explicit operator bool() const noexcept { return static_cast<bool>(fd_); }
-    [[nodiscard]] std::string read() const { return read_whole(fd_, told_limit, name_); }
-    void write(const std::string &marks) const
-    {
-        if (lseek(fd_.get(), 0, SEEK_SET) != 0 || ftruncate(fd_.get(), 0) != 0) throw_errno("emptying " + name_);
-        write_whole(fd_, marks, name_);
-    }
-
-private:
-    std::string name_;
-    UniqueFd fd_;
-};
-
-} // namespace
-
 std::vector<std::string> untold(const StateDirectory &state, const char *about, std::vector<std::string> notices, bool always)
 {
-    const ToldFile file(state, about, notices.empty() ? 0 : O_CREAT); // who never had anything to be told has no such file
+    const std::string name = std::string("meta/") + about;
+    // Who never had anything to be told has no such file.
+    const UniqueFd file = open_meta_file(state, about, O_RDWR | (notices.empty() ? 0 : O_CREAT));
     if (!file) return notices;
     const std::string mark = mark_of(notices);
-    if (file.read() == mark && !always) return {};
-    file.write(mark);
+    if (read_whole(file, marks_limit, name) == mark && !always) return {};
+    rewrite(file, name, mark);
     return notices;
 }
 
@@ -99,17 +78,18 @@ std::vector<std::string> untold_of(const StateDirectory &state, const char *abou
                                    std::vector<std::string> notices, bool always)
 {
     if (notices.empty()) return notices;
-    const ToldFile file(state, about, O_CREAT);
+    const std::string name = std::string("meta/") + about;
+    const UniqueFd file = open_meta_file(state, about);
     std::vector<std::string> named = notices;
     named.push_back(place);
     const std::string mark = mark_of(named) + '\n';
-    std::string marks = file.read();
+    std::string marks = read_whole(file, marks_limit, name);
     const std::size_t found = marks.find(mark);
     if (found != std::string::npos && (found == 0 || marks[found - 1] == '\n')) return always ? notices : std::vector<std::string>();
     marks += mark;
-    while (marks.size() > told_limit)
+    while (marks.size() > marks_limit)
         marks.erase(0, marks.find('\n') + 1); // the place that was told of first
-    file.write(marks);
+    rewrite(file, name, marks);
     return notices;
 }
 

@@ -1,18 +1,15 @@
-// Which version and which host a home was last used by.
-#include "runner/root/session/version_stamp.hpp"
+// Which version a home was last used by.
+#include "runner/root/session/state_directory.hpp"
 
 #include "common/base/error.hpp"
-#include "common/base/fd.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/replacement.hpp"
-#include "runner/root/session/session_directory.hpp"
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -57,8 +54,7 @@ std::optional<Version> read_stamp(const StateDirectory &state)
     std::optional<std::string> text = stamp_text(state);
     if (!text) return std::nullopt;
     if (!text->empty() && text->back() == '\n') text->pop_back();
-    const std::optional<Version> version = parse_version(*text);
-    if (version) return version;
+    if (const auto version = parse_version(*text)) return version;
     const std::string path = split_last(state.home_path).first + "/meta/" + stamp_name;
     throw Failure(ExitStatus::configuration,
                   path + " says which pi-agent used the agent's home last, but holds no version: \"" + escape_for_display(*text) +
@@ -78,32 +74,6 @@ void copy_version(const AsUser & /*agent*/, FdRef home, FdRef staging, const Ver
     Replacement file(staging, 0600);
     write_whole(file.fd(), text, copy_name);
     file.commit(directory, copy_name);
-}
-
-namespace {
-
-constexpr const char *change_name = "changed";
-constexpr const char *fresh_name = "changed.new";
-
-} // namespace
-
-std::string host_stamp()
-{
-    struct stat facts {};
-    if (fstatat(open_runtime_directory().get(), change_name, &facts, AT_SYMLINK_NOFOLLOW) != 0) {
-        require_gone("looking whether this host was changed");
-        return "";
-    }
-    return std::to_string(facts.st_ino) + ":" + std::to_string(facts.st_ctim.tv_sec) + "." + std::to_string(facts.st_ctim.tv_nsec);
-}
-
-void mark_host_changed(const AsRoot & /*root*/)
-{
-    const UniqueFd directory = open_runtime_directory();
-    const UniqueFd fresh =
-        UniqueFd::adopt(openat(directory.get(), fresh_name, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600));
-    if (!fresh || renameat(directory.get(), fresh_name, directory.get(), change_name) != 0)
-        throw_errno("telling starts that are under way that this host is changed");
 }
 
 } // namespace pi_agent

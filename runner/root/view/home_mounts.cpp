@@ -1,25 +1,18 @@
 // Mounts of what a session sees of its user's home.
-#include "runner/root/view/home_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/policy/toolchains.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/as_agent/places.hpp"
 #include "runner/root/errand/errand.hpp"
-#include "runner/root/mount/id_map.hpp"
-#include "runner/root/mount/mounts.hpp"
-#include "runner/root/session/scratch.hpp"
-#include "runner/root/view/kernel_files.hpp"
 
 #include <algorithm>
 #include <fcntl.h>
-#include <set>
-#include <sys/stat.h>
 
 namespace pi_agent {
 
@@ -34,29 +27,25 @@ bool is_inability(int error)
     return error == EINVAL || error == EPERM || error == EOPNOTSUPP || error == ENODEV || error == ENOSYS;
 }
 
-// At a path that nobody but root can change, as long as this lives.
-class AttachedFor {
-public:
-    AttachedFor(const AsRoot &root, const DetachedMount &mount, const std::string &path) : root_(root), path_(path)
-    {
-        attach(root, mount, open_trusted(path, O_PATH | O_DIRECTORY, "place of a lower layer"));
-    }
-    AttachedFor(const AttachedFor &) = delete;
-    AttachedFor &operator=(const AttachedFor &) = delete;
-    AttachedFor(AttachedFor &&) = delete;
-    AttachedFor &operator=(AttachedFor &&) = delete;
-    ~AttachedFor()
-    {
+// What `make` returns, or throws. Meanwhile the mount is attached at a path that nobody but root can change.
+DetachedMount make_upon(const AsRoot &root, const DetachedMount &mount, const std::string &path, const std::function<DetachedMount()> &make)
+{
+    attach(root, mount, open_trusted(path, O_PATH | O_DIRECTORY, "place of a lower layer"));
+    const auto detach = [&] {
         try {
-            detach_at(root_, path_);
+            detach_at(root, path);
         } catch (const Failure &) { // NOLINT(bugprone-empty-catch): it goes with this mount table, and the next one finds the place taken
         }
+    };
+    try {
+        DetachedMount made = make();
+        detach();
+        return made;
+    } catch (...) {
+        detach();
+        throw;
     }
-
-private:
-    const AsRoot &root_;
-    const std::string &path_;
-};
+}
 
 const char *key_of(const HomeDirectory &directory)
 {
@@ -153,22 +142,22 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
     const auto toolchains = static_cast<std::size_t>(
         std::count_if(directories_.begin(), directories_.end(), [](const auto *one) { return !one->is_cache; })); // they come first
     const std::vector<std::string> filled = ask(
-                                                root_, {"maker of mount points", agent, {state.home.get(), defaults.get()}},
-                                                [&](const AsUser & /*self*/) {
-                                                    fault_point("making-mounts");
-                                                    return Texts{make_mount_points(state.home, defaults, places_, toolchains)};
-                                                },
-                                                [&](std::string_view bytes) { return Texts::decode(bytes, places_.size()); })
-                                                .texts;
+        root_, {"maker of mount points", agent, {state.home.get(), defaults.get()}},
+        [&](const AsUser & /*self*/) {
+            fault_point("making-mounts");
+            return Texts{make_mount_points(state.home, defaults, places_, toolchains)};
+        },
+        [&](std::string_view bytes) { return decode_texts(bytes, places_.size()); });
     const UniqueFd cache_map = toolchains < directories_.size() ? make_id_map(root_, user, agent, Others::unmapped) : UniqueFd();
+    std::vector<Cache> caches;
     for (std::size_t index = 0; index < directories_.size(); ++index) {
-        show_or_leave_out(index, [&] {
-            const bool overlaid = directories_[index]->is_cache && defence_is_on("cache-overlay");
-            const MountAttributes attributes{!directories_[index]->is_cache || overlaid,
-                                             directories_[index]->is_cache ? &cache_map : &tree_.id_map};
-            DetachedMount mount = clone_mount(root_, directories_[index]->directory, Submounts::leave_out, attributes);
+        const HomeDirectory &directory = *directories_[index];
+        show_or_leave_out(directory, [&] {
+            const bool overlaid = directory.is_cache && defence_is_on("cache-overlay");
+            const MountAttributes attributes{!directory.is_cache || overlaid, directory.is_cache ? &cache_map : &tree_.id_map};
+            DetachedMount mount = clone_mount(root_, directory.directory, Submounts::leave_out, attributes);
             if (overlaid)
-                caches_.push_back({index, std::move(mount), make_cache_layer(scratch, caches_.size(), agent)});
+                caches.push_back({index, std::move(mount), make_cache_layer(scratch, caches.size(), agent)});
             else
                 show_later(index, state.home_path, std::move(mount));
         });
@@ -178,16 +167,16 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
         if (std::find(shown_.readable.begin(), shown_.readable.end(), "~/" + place) != shown_.readable.end())
             shown_.notices.push_back("the user's toolchain is shown in the place of the agent's own ~/" + escape_for_display(place) +
                                      ", which is hidden meanwhile (toolchains.readable)");
-    if (!caches_.empty()) {
+    if (!caches.empty()) {
         session_.make_directory(lower_name);
         with_own_mounts(root_, [&] {
             // What an overlay does, it does as who made it: root would be let into what file systems keep back for root.
             if (defence_is_on("overlay-identity")) act_on_files_as(root_, agent);
-            for (const auto &cache : caches_)
-                show_or_leave_out(cache.index, [&] { show_later(cache.index, state.home_path, make_overlay(cache)); });
+            for (const auto &cache : caches)
+                show_or_leave_out(*directories_[cache.index], [&] { show_later(cache.index, state.home_path, make_overlay(cache)); });
         });
     }
-    caches_.clear();
+    caches.clear();
     home_.directories.clear();
     return std::move(shown_);
 }
@@ -208,38 +197,31 @@ DetachedMount HomeMounts::make_overlay(const Cache &cache) const
 {
     const std::string lower = session_.path() + "/" + lower_name;
     const std::string scratch = session_.path() + "/scratch/";
-    const AttachedFor attached(root_, cache.lower, lower);
-    return new_filesystem(root_, "overlay",
-                          {{"source", "pi-agent-cache"},
-                           {"lowerdir", lower},
-                           {"upperdir", scratch + cache.upper.upper},
-                           {"workdir", scratch + cache.upper.work},
-                           {"redirect_dir", "nofollow"},
-                           {"metacopy", "off"},
-                           {"index", "off"}},
-                          false, Execution::allowed);
+    const std::vector<MountOption> options = {{"source", "pi-agent-cache"},
+                                              {"lowerdir", lower},
+                                              {"upperdir", scratch + cache.upper.upper},
+                                              {"workdir", scratch + cache.upper.work},
+                                              {"redirect_dir", "nofollow"},
+                                              {"metacopy", "off"},
+                                              {"index", "off"}};
+    return make_upon(root_, cache.lower, lower, [&] { return new_filesystem(root_, "overlay", options, false, Execution::allowed); });
 }
 
-void HomeMounts::show_or_leave_out(std::size_t index, const std::function<void()> &step)
+void HomeMounts::show_or_leave_out(const HomeDirectory &directory, const std::function<void()> &step)
 {
     try {
         step();
     } catch (const SystemFailure &failure) {
         if (!is_inability(failure.error_number())) throw;
-        refuse_or_leave_out(*directories_[index], failure);
+        const std::string why =
+            "this kernel cannot show it to another account" + name_mount(mounts_, directory.directory) + ": " + failure.what();
+        if ((directory.is_cache ? policy_.toolchains.caches : policy_.toolchains.readable).best_effort) return leave_out(directory, why);
+        const char *hint = directory.is_cache
+                               ? "; where it is the state directory's file system that cannot hold an overlay's changes: 'scratch: tmpfs'"
+                               : "";
+        throw Failure(ExitStatus::unavailable, "~/" + escape_for_display(directory.path) + ": " + why + "; the policy can go without: '" +
+                                                   key_of(directory) + ": best_effort', or a list without it" + hint);
     }
-}
-
-void HomeMounts::refuse_or_leave_out(const HomeDirectory &directory, const SystemFailure &failure)
-{
-    const std::string why =
-        "this kernel cannot show it to another account" + name_mount(mounts_, directory.directory) + ": " + failure.what();
-    if ((directory.is_cache ? policy_.toolchains.caches : policy_.toolchains.readable).best_effort) return leave_out(directory, why);
-    throw Failure(ExitStatus::unavailable, "~/" + escape_for_display(directory.path) + ": " + why + "; the policy can go without: '" +
-                                               key_of(directory) + ": best_effort', or a list without it" +
-                                               (directory.is_cache ? "; where it is the state directory's file system that cannot hold an "
-                                                                     "overlay's changes: 'scratch: tmpfs'"
-                                                                   : ""));
 }
 
 } // namespace pi_agent

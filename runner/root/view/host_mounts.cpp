@@ -1,20 +1,18 @@
 // The host's directories as a session sees them.
-#include "runner/root/view/host_mounts.hpp"
+#include "runner/root/view/root_tree.hpp"
 
 #include "common/base/build_settings.hpp"
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/trusted_file.hpp"
 #include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/plan/environment.hpp"
-#include "runner/root/mount/mounts.hpp"
-#include "runner/root/view/kernel_files.hpp"
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <fcntl.h>
 #include <map>
 #include <sys/stat.h>
@@ -22,6 +20,8 @@
 #include <utility>
 
 namespace pi_agent {
+
+using namespace std::string_view_literals;
 
 namespace {
 
@@ -33,15 +33,9 @@ DetachedMount clone_read_only(const AsRoot &root, FdRef source)
 void show_read_only(const AsRoot &root, const SessionDirectory &session, const std::string &host_path, const std::string &at)
 {
     const UniqueFd source = open_trusted(host_path, O_PATH, "host's");
-    struct stat facts {};
-    if (fstat(source.get(), &facts) != 0) throw_errno("examining " + host_path);
-    UniqueFd target;
-    if (S_ISDIR(facts.st_mode)) {
-        target = session.make_directory(at);
-    } else {
-        session.make_directory(split_last(at).first);
-        target = session.make_file(at);
-    }
+    const bool is_directory = S_ISDIR(examine(source, "examining " + host_path).st_mode);
+    if (!is_directory) session.make_directory(split_last(at).first);
+    const UniqueFd target = is_directory ? session.make_directory(at) : session.make_file(at);
     attach(root, clone_read_only(root, source), target);
 }
 
@@ -76,7 +70,7 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
         struct stat facts {};
         const std::string path = "/etc/" + name;
         if (!is_shown_in_etc(name) || stat(path.c_str(), &facts) != 0 || !S_ISDIR(facts.st_mode)) continue; // or a link that leads nowhere
-        if (has_test_seams && name == "pi-agent") { // common/seams/defence.cpp: the launcher asks there before anything comes late
+        if (has_test_seams && name == "pi-agent") { // common/seams/seams.cpp: the launcher asks there before anything comes late
             show_read_only(root, session, path, "root" + path);
             continue;
         }
@@ -84,14 +78,6 @@ std::vector<LateMount> show_part_of_etc(const AsRoot &root, const SessionDirecto
         late.push_back({clone_read_only(root, open_trusted(path, O_PATH | O_DIRECTORY, "host's")), path});
     }
     return late;
-}
-
-// Processors and memory: what tools size themselves by.
-LateMount show_devices(const AsRoot &root, const SessionDirectory &session)
-{
-    const std::string path = "/sys/devices/system";
-    session.make_directory(path.substr(1));
-    return {clone_read_only(root, open_trusted(path, O_PATH | O_DIRECTORY, "host directory")), path};
 }
 
 // The host's sudo could only fail inside (no new privileges), and some scripts call it by its path.
@@ -105,36 +91,6 @@ void explain_sudo(const AsRoot &root, std::vector<LateMount> &late)
             {clone_read_only(root, open_trusted(std::string(build::shim_directory) + "/sudo", O_PATH, "explanation of sudo")), path});
 }
 
-} // namespace
-
-std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view)
-{
-    std::vector<LateMount> late;
-    std::map<std::string, std::string> links = view.links;
-    show_program_trees(root, session, links);
-    if (view.view == View::host) {
-        show_read_only(root, session, "/etc", "root/etc");
-    } else {
-        late = show_part_of_etc(root, session);
-    }
-    late.push_back(show_devices(root, session));
-    explain_sudo(root, late);
-    for (auto &file : protect_kernel_files(root))
-        late.push_back(std::move(file));
-    for (const auto &tree : view.trees)
-        show_read_only(root, session, tree, "root" + tree);
-    // Once each, and none that lies inside what is shown: a link of a merged /usr can lead through one in /usr.
-    for (const auto &link : links)
-        if (std::none_of(program_trees.begin(), program_trees.end(),
-                         [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
-            session.make_link(place_of_link(link.first), link.second);
-    return late;
-}
-
-using namespace std::string_view_literals;
-
-namespace {
-
 // Where the libraries of the distributions look for certificates; they can be links to anywhere.
 constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
                                                             "/etc/ssl/cert.pem",
@@ -147,12 +103,6 @@ constexpr std::array<const char *, 6> certificate_places = {"/etc/ssl/certs",
 constexpr std::array own_directories = {"/home"sv, "/root"sv, "/srv"sv, "/mnt"sv, "/media"sv, "/var"sv, "/run"sv, "/tmp"sv};
 
 constexpr std::size_t first_line_limit = 256; // as much as the kernel reads of it (execve(2))
-
-[[noreturn]] void refuse(const std::string &what, const std::string &path, const PathProblem &problem)
-{
-    throw Failure(ExitStatus::configuration,
-                  what + " leads to " + escape_for_display(path) + ", which " + problem.text + "; " + problem.remedy);
-}
 
 std::string first_bytes_of(const std::string &program)
 {
@@ -220,7 +170,9 @@ private:
     void show(const std::string &path, const std::string &what)
     {
         if (is_shown_by(view_.view, path)) return;
-        if (const auto problem = problem_of_view_path(path)) refuse("the " + what, path, *problem);
+        if (const auto problem = problem_of_view_path(path))
+            throw Failure(ExitStatus::configuration,
+                          "the " + what + " leads to " + escape_for_display(path) + ", which " + problem->text + "; " + problem->remedy);
         view_.trees.insert(path);
     }
 
@@ -247,6 +199,31 @@ void add_agent(Planner &planner, const AgentPolicy &agent)
 
 } // namespace
 
+std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view)
+{
+    std::vector<LateMount> late;
+    std::map<std::string, std::string> links = view.links;
+    show_program_trees(root, session, links);
+    if (view.view == View::host)
+        show_read_only(root, session, "/etc", "root/etc");
+    else
+        late = show_part_of_etc(root, session);
+    const std::string devices = "/sys/devices/system"; // processors and memory: what tools size themselves by
+    session.make_directory(devices.substr(1));
+    late.push_back({clone_read_only(root, open_trusted(devices, O_PATH | O_DIRECTORY, "host directory")), devices});
+    explain_sudo(root, late);
+    for (auto &file : protect_kernel_files(root))
+        late.push_back(std::move(file));
+    for (const auto &tree : view.trees)
+        show_read_only(root, session, tree, "root" + tree);
+    // Once each, and none that lies inside what is shown: a link of a merged /usr can lead through one in /usr.
+    for (const auto &link : links)
+        if (std::none_of(program_trees.begin(), program_trees.end(),
+                         [&](std::string_view tree) { return link.first != tree && is_within(link.first, tree); }))
+            session.make_link(place_of_link(link.first), link.second);
+    return late;
+}
+
 void require_can_be_shown(const Policy &policy, const PolicyPath &path)
 {
     Planner planner(policy.view, policy.users);
@@ -261,14 +238,11 @@ HostView plan_host_view(const Policy &policy)
     add_agent(planner, policy.agent);
     for (const char *own : {build::exec_path, build::bash_env_path}) // where pi-agent was built for another prefix
         if (!is_shown_by(policy.view, own)) planner.add(parent_of(own), "directory of pi-agent");
-    for (const std::string &directory : system_path()) { // on NixOS by links in /run
-        struct stat facts {};
+    struct stat facts {};
+    for (const std::string &directory : system_path()) // on NixOS by links in /run
         if (!is_shown_by(policy.view, directory) && stat(directory.c_str(), &facts) == 0) planner.add(directory, "host's programs");
-    }
-    for (const char *place : certificate_places) {
-        struct stat facts {};
+    for (const char *place : certificate_places)
         if (stat(place, &facts) == 0) planner.add(place, "host's certificates");
-    }
     return planner.finish();
 }
 

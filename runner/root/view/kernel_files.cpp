@@ -1,17 +1,14 @@
-// Small files of a session's own: /proc, /etc and the frame that holds them.
-#include "runner/root/view/kernel_files.hpp"
+// What is a session's own: its view of /proc, small files, frames for what is mounted, and its terminal.
+#include "runner/root/view/root_tree.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/plan/host_view.hpp"
-#include "runner/root/mount/mounts.hpp"
 
 #include <array>
 #include <fcntl.h>
-#include <string>
-#include <utility>
-#include <vector>
+#include <sys/ioctl.h>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -27,9 +24,7 @@ constexpr std::array<const char *, 2> unreadable = {"/proc/kallsyms", "/proc/kco
 // Only the kernel makes names in /proc. None where this kernel has no such file.
 UniqueFd find_kernel_file(const char *path)
 {
-    UniqueFd file = UniqueFd::adopt(open(path, O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!file && errno != ENOENT) throw_errno(std::string("opening ") + path);
-    return file;
+    return if_there([&] { return open_or_throw(std::string("opening ") + path, path, O_PATH | O_NOFOLLOW); });
 }
 
 } // namespace
@@ -38,12 +33,10 @@ std::vector<LateMount> protect_kernel_files(const AsRoot &root)
 {
     std::vector<LateMount> late;
     if (!defence_is_on("kernel-files")) return late;
-    MountAttributes attributes;
-    attributes.read_only = true;
+    const MountAttributes attributes{true, nullptr};
     for (const char *path : read_only)
         if (const UniqueFd file = find_kernel_file(path)) late.push_back({clone_mount(root, file, Submounts::leave_out, attributes), path});
-    const UniqueFd device = UniqueFd::adopt(open("/dev/null", O_PATH | O_NOFOLLOW | O_CLOEXEC));
-    if (!device) throw_errno("opening /dev/null");
+    const UniqueFd device = open_or_throw("opening /dev/null", "/dev/null", O_PATH | O_NOFOLLOW);
     for (const char *path : unreadable) // a device in a mount that has none: opening it is EACCES (mount(8), nodev)
         if (find_kernel_file(path)) late.push_back({clone_mount(root, device, Submounts::leave_out, attributes), path});
     return late;
@@ -86,6 +79,23 @@ UniqueFd make_frame(const AsRoot &root, const SessionDirectory &session, const s
     DetachedMount frame = clone_mount(root, directory, Submounts::leave_out, MountAttributes{true, nullptr});
     attach(root, frame, directory);
     return std::move(frame.fd);
+}
+
+UniqueFd give_terminal(const AsRoot & /*root*/, FdRef devpts, const Account &agent, const Request &request, FdRef wrapper)
+{
+    constexpr int terminal_patience_seconds = 5;
+    if (!has_any(request.on_terminal)) return UniqueFd();
+    const UniqueFd master = open_or_throw("opening the session's terminal", devpts, "ptmx", O_RDWR | O_NOCTTY);
+    const int unlocked = 0;
+    if (ioctl(master.get(), TIOCSPTLCK, &unlocked) != 0) throw_errno("unlocking the session's terminal");
+    // By descriptor, not by name (ioctl_tty(2), TIOCGPTPEER).
+    UniqueFd slave = UniqueFd::adopt(ioctl(master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
+    if (!slave) throw_errno("opening the agent's end of the session's terminal");
+    if (fchown(slave.get(), agent.uid.value(), agent.gid.value()) != 0) throw_errno("giving the session's terminal to the agent");
+    const winsize size{request.window.rows, request.window.columns, request.window.x_pixels, request.window.y_pixels};
+    if (ioctl(master.get(), TIOCSWINSZ, &size) != 0) throw_errno("setting the session's window size");
+    send_packet(wrapper, encode(RunnerMessage(TerminalOpened{})), {master.get()}, in_seconds(terminal_patience_seconds));
+    return slave;
 }
 
 } // namespace pi_agent

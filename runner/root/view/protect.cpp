@@ -2,6 +2,7 @@
 #include "runner/root/view/protect.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
 #include "common/host/namespaces.hpp"
@@ -22,13 +23,6 @@ constexpr int search_patience_seconds = mask_search_seconds + child_patience_sec
 constexpr int placing_attempts = 5;
 constexpr const char *masked_file = "masked-file";
 constexpr const char *masked_directory = "masked-directory";
-
-bool is_directory(FdRef fd)
-{
-    struct stat facts {};
-    if (fstat(fd.get(), &facts) != 0) throw_errno("examining a path in the project");
-    return S_ISDIR(facts.st_mode);
-}
 
 // Something else lies at a path than the search has seen.
 bool is_of_a_change(int error)
@@ -68,7 +62,7 @@ public:
         for (const auto &path : paths) {
             const UniqueFd target = find_beneath(top_.fd, path, O_PATH);
             if (!target) tree_changed(place_, path);
-            const UniqueFd &standin = is_directory(target) ? directory : file;
+            const UniqueFd &standin = S_ISDIR(examine(target, "examining a path in the project").st_mode) ? directory : file;
             forget_below(path);
             put(clone_mount(root_, standin, Submounts::leave_out, MountAttributes{true, nullptr}), target, path);
         }
@@ -138,13 +132,6 @@ void ProjectGuards::wait_for_search(const std::function<void()> &meanwhile)
     has_masks_ = !found_.front().masked.empty();
 }
 
-std::vector<std::string> ProjectGuards::make_placeholders(std::size_t index)
-{
-    if (found_[index].placeholders.empty()) return {};
-    send_packet(child_->channel(), order_for_tree(index), {}, in_seconds(child_patience_seconds));
-    return decode_paths(child_->receive_long(child_patience_seconds));
-}
-
 void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, const ShownTree &tree, const DetachedMount &mount)
 {
     if (!child_) return;
@@ -162,7 +149,11 @@ void ProjectGuards::apply(const AsRoot &root, const SessionDirectory &session, c
     Mounted mounted(root, tree, mount);
     for (int attempt = 1;; ++attempt) {
         std::vector<std::string> targets = found.read_only;
-        const std::vector<std::string> made = make_placeholders(index);
+        std::vector<std::string> made; // placeholders
+        if (!found.placeholders.empty()) {
+            send_packet(child_->channel(), order_for_tree(index), {}, in_seconds(child_patience_seconds));
+            made = decode_paths(child_->receive_long(child_patience_seconds));
+        }
         targets.insert(targets.end(), made.begin(), made.end());
         try {
             mounted.protect(plan_points(targets, kept));

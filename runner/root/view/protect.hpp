@@ -41,8 +41,6 @@ public:
     [[nodiscard]] std::vector<std::string> waiting_outside() const;
 
 private:
-    std::vector<std::string> make_placeholders(std::size_t index);
-
     std::vector<std::string> paths_; // of the trees, the project first
     std::optional<Child> child_;
     std::vector<GuardedPaths> found_; // of each tree

@@ -2,24 +2,18 @@
 #include "runner/root/view/root_tree.hpp"
 
 #include "common/base/error.hpp"
+#include "common/base/files.hpp"
 #include "common/base/text.hpp"
 #include "common/host/beneath.hpp"
-#include "common/host/namespaces.hpp"
 #include "common/host/trusted_file.hpp"
-#include "common/policy/policy_paths.hpp"
 #include "common/seams/seams.hpp"
-#include "runner/as_agent/places.hpp"
 #include "runner/plan/limits.hpp"
-#include "runner/root/mount/id_map.hpp"
-#include "runner/root/mount/mounts.hpp"
-#include "runner/root/view/host_mounts.hpp"
 
 #include <algorithm>
 #include <array>
 #include <fcntl.h>
 #include <map>
 #include <sys/stat.h>
-#include <unistd.h>
 
 namespace pi_agent {
 
@@ -52,16 +46,11 @@ DetachedMount clone_project(const AsRoot &root, const ShownTree &tree, const Uni
 void cover(const AsRoot &root, const SessionDirectory &session, const DetachedMount &project, const std::string &path)
 {
     const UniqueFd target = open_beneath(project.fd, path, O_PATH);
-    struct stat facts {};
-    if (fstat(target.get(), &facts) != 0) throw_errno("examining a mount point in the project");
-    if (S_ISDIR(facts.st_mode)) {
-        attach(root,
-               new_filesystem(root, "tmpfs", {{"source", "pi-agent-hidden"}, {"mode", "0555"}, {"size", "4k"}, {"nr_inodes", "2"}}, true),
-               target);
-        return;
+    if (S_ISDIR(examine(target, "examining a mount point in the project").st_mode)) {
+        const std::vector<MountOption> options = {{"source", "pi-agent-hidden"}, {"mode", "0555"}, {"size", "4k"}, {"nr_inodes", "2"}};
+        return attach(root, new_filesystem(root, "tmpfs", options, true), target);
     }
-    const UniqueFd empty = UniqueFd::adopt(openat(session.fd().get(), "empty", O_RDONLY | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0444));
-    if (!empty) throw_errno("creating an empty stand-in");
+    const UniqueFd empty = open_or_throw("creating an empty stand-in", session.fd(), "empty", O_RDONLY | O_CREAT | O_NOFOLLOW, 0444);
     attach(root, clone_mount(root, empty, Submounts::leave_out, MountAttributes{true, nullptr}), target);
 }
 
@@ -189,9 +178,7 @@ void lock_settings(const AsRoot &root, const DetachedMount &home, const UniqueFd
             attach(root, clone_mount(root, directory, Submounts::leave_out, MountAttributes{}), directory);
     }
     const UniqueFd target = open_beneath(home.fd, path + "/settings.json", O_PATH);
-    struct stat facts {};
-    if (fstat(target.get(), &facts) != 0) throw_errno("examining the agent's settings.json");
-    if (!S_ISREG(facts.st_mode))
+    if (!S_ISREG(examine(target, "examining the agent's settings.json").st_mode))
         throw Failure(ExitStatus::system_failure, "the agent's settings.json changed while the session was being prepared; try again");
     if (defence_is_on("settings-lock"))
         attach(root, clone_mount(root, locked, Submounts::leave_out, MountAttributes{true, nullptr}), target);
@@ -220,8 +207,7 @@ std::string problem_of_mapping(const std::string &path, const std::string &mount
 {
     return "the file system of " + escape_for_display(path) + mount_name +
            " does not support id-mapped mounts on this kernel, so the agent's files could not be made yours; move the project to ext4, xfs "
-           "or "
-           "btrfs, or use a newer kernel";
+           "or btrfs, or use a newer kernel";
 }
 
 std::optional<std::string> problem_of_file_system(const std::string &path, const std::string &type)

@@ -1,21 +1,41 @@
-// The session's root tree: what the agent sees as its file system, built by descriptor before the unit starts (design, launch step 6).
+// What a session sees as its file system: its root tree, built by descriptor before the unit starts (design, launch step 6).
 #pragma once
 
+#include "common/base/request.hpp"
 #include "common/host/account.hpp"
 #include "common/host/namespaces.hpp"
+#include "common/policy/policy.hpp"
+#include "runner/plan/box_notes.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/sandbox_plan.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/mount/mounts.hpp"
+#include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "runner/root/session/state_directory.hpp"
-#include "runner/root/view/kernel_files.hpp"
 #include "runner/root/view/protect.hpp"
+#include "runner/wire/user_files.hpp"
 
+#include <functional>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 namespace pi_agent {
+
+// --- Empty directories that nobody can write, down to the places where something is mounted.
+
+// Something of the session directory that takes the place of one of the host's directories.
+struct Frame {
+    std::string name; // in the session directory
+    std::string root_path;
+};
+
+// Makes `places` below the directory `name` of the session and mounts that read-only onto itself. Returns it, for mounting on the places.
+UniqueFd make_frame(const AsRoot &root, const SessionDirectory &session, const std::string &name, const std::vector<std::string> &places);
+
+// --- The tree, with the project in it.
 
 struct RootTree {
     std::string path;                        // the unit's RootDirectory=
@@ -51,5 +71,92 @@ void release_project(const AsRoot &root, const RootTree &tree) noexcept;
 
 // What the user should know of it: the covered mounts, one text each.
 std::vector<std::string> name_hidden(const RootTree &tree, const OpenedProject &project);
+
+// --- Mounts of what a session sees of the host, as its view was planned (runner/plan/host_view.hpp).
+
+// Puts it into the session's root tree, and returns what is to be put there late. To be done before anything else is mounted there: mount
+// points are made on the way.
+std::vector<LateMount> show_host(const AsRoot &root, const SessionDirectory &session, const HostView &view);
+
+// --- Chooses what of the host sessions see, from the policy and from where links lead.
+
+// Opens trusted paths only. Throws Failure(configuration) for one that others than root can change, that is not there, or that leads where
+// no session looks.
+HostView plan_host_view(const Policy &policy);
+
+// The same of one of view_paths alone.
+void require_can_be_shown(const Policy &policy, const PolicyPath &path);
+
+// --- Mounts of what a session sees of its user's home (policy: toolchains).
+
+struct ShownHome {
+    std::vector<std::string> notices;  // what the user should know, one text each
+    std::vector<std::string> readable; // where the agent sees them; any bytes
+    std::vector<std::string> caches;
+};
+
+// Toolchains as read-only clones, at their own path and where the tools inside look for them in the agent's home; caches there alone, each
+// below an overlay of this session. In two steps, since systemd can build the unit during the second.
+class HomeMounts {
+public:
+    // Borrows all of it but `home`. Adds to `tree` what the unit shows besides: a frame in the place of the home, and late mounts.
+    HomeMounts(const AsRoot &root, const SessionDirectory &session, const HostView &view, OpenedHome home, const Policy &policy,
+               RootTree &tree);
+
+    // Makes the mount points in the agent's home, by a child that is the agent, and the mounts. What `defaults` puts there is not the
+    // agent's own. An overlay's changes lie in `scratch` (of make_scratch). Lets go of the user's directories: what a session holds open
+    // could not be unmounted outside. Once.
+    // Throws Failure(unavailable) for what the kernel or the file system cannot do, unless the policy says best_effort.
+    ShownHome make(const Account &user, const Account &agent, const StateDirectory &state, FdRef defaults, FdRef scratch);
+
+private:
+    struct Cache {
+        std::size_t index; // in directories_
+        DetachedMount lower;
+        CacheLayer upper;
+    };
+
+    void leave_out(const HomeDirectory &directory, const std::string &why);
+    bool can_be_shown(const HomeDirectory &directory);
+    void make_own_places(const HostView &view);
+    void require_same_places() const;
+    void show_later(std::size_t index, const std::string &agent_home, DetachedMount mount);
+    [[nodiscard]] DetachedMount make_overlay(const Cache &cache) const;
+    void show_or_leave_out(const HomeDirectory &directory, const std::function<void()> &step);
+
+    const AsRoot &root_;
+    const SessionDirectory &session_;
+    const Policy &policy_;
+    RootTree &tree_;
+    OpenedHome home_;
+    std::vector<MountEntry> mounts_;
+    std::vector<const HomeDirectory *> directories_; // that are shown
+    std::vector<std::string> places_;                // of the same, in the agent's home
+    std::set<std::string> own_places_;               // of toolchains, relative to the home
+    ShownHome shown_;
+};
+
+// --- The kernel's switches below /proc, which a session may not turn: what ProtectKernelTunables= (systemd.exec(5)) does there.
+
+// To be mounted over those that this kernel has: read-only copies, and something that nobody can open over what tells of the kernel's
+// memory. Not by the unit's property, for which systemd 252 and 257 read the whole mount table once more for each of them. Throws.
+std::vector<LateMount> protect_kernel_files(const AsRoot &root);
+
+// --- Files that root writes into a session's view: nobody's, and nothing is read for them.
+
+// Puts them where the agent looks for instructions, above every project, and cannot write. Arguments would not do: --append-system-prompt
+// takes the place of the user's own APPEND_SYSTEM.md, and breaks `pi install` and its like. The agent's home would not do either, as it
+// shares that with other sessions.
+void show_box_notes(const SessionDirectory &session, const BoxFacts &facts);
+
+// passwd and group of the session: root, nobody, the agent and its user, and the groups of these and of `by_group`. Not in the host's view.
+void show_accounts(const SessionDirectory &session, const HostView &view, const Account &user, const Account &agent,
+                   const std::string &agent_home, std::optional<Gid> by_group);
+
+// --- The session's pty, in a devpts instance of its own: the master is for the user's wrapper, the slave for the agent (design rule 5).
+
+// The agent's end, which is the agent's with mode 0600, where the request wants a terminal; the other end goes to the wrapper, which sets
+// it up while the sandbox is built. `devpts` is the root of the session's devpts mount. Root opens both ends there and forwards no byte.
+UniqueFd give_terminal(const AsRoot &root, FdRef devpts, const Account &agent, const Request &request, FdRef wrapper);
 
 } // namespace pi_agent

@@ -56,11 +56,11 @@ class Bus:
             pass
 
 
-def keep_systemd_busy(seconds):
-    """While it has messages to answer, systemd starts no job."""
+def keep_systemd_busy(seconds, at_once):
+    """While it has messages to answer, systemd starts no job. `at_once`: so many a hundredth of a second."""
     bus, until = Bus(), time.monotonic() + seconds
     while time.monotonic() < until:
-        bus.socket.sendall(message(CALL, "ListUnits", "org.freedesktop.systemd1") * 20)
+        bus.socket.sendall(message(CALL, "ListUnits", "org.freedesktop.systemd1") * at_once)
         time.sleep(0.01)
 
 
@@ -111,7 +111,7 @@ def hand_over(destination, file):
 
 if __name__ == "__main__":
     if sys.argv[1] == "busy":
-        keep_systemd_busy(float(sys.argv[2]))
+        keep_systemd_busy(float(sys.argv[2]), int(sys.argv[3]))
     elif sys.argv[1] == "end":
         tell_of_an_end(sys.argv[2], sys.argv[3])
     else:

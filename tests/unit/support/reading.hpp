@@ -104,7 +104,7 @@ public:
 
     void take(const Packet &packet, FdRef transfer)
     {
-        const SyncMessage message = decode_sync_message(packet.bytes);
+        const SyncMessage message = decode_fields<SyncMessage>(packet.bytes);
         if (message.step == SyncStep::document)
             reading_.documents.push_back(
                 {message.name, message.place, packet.fds.empty() ? std::nullopt : std::optional(bytes_of(packet.fds[0]))});
@@ -129,7 +129,7 @@ private:
         std::vector<std::uint64_t> numbers;
         while (numbers.size() < wanted_limit && asked_ < reading_.files.size())
             numbers.push_back(asked_++);
-        send_packet(transfer, encode_wanted(numbers), {}, in_seconds(10));
+        send_packet(transfer, encode(WantedNumbers{numbers}), {}, in_seconds(10));
     }
 
     Reading &reading_;
@@ -156,7 +156,7 @@ inline Reading read_as_user(
         REQUIRE(::poll(waits.data(), waits.size(), 20'000) > 0);
         if (waits[0].revents != 0) {
             if (const auto packet = receive_packet(receiving, in_seconds(10))) {
-                if (decode_sync_message(packet->bytes).step == SyncStep::end_of_listing) when_listed();
+                if (decode_fields<SyncMessage>(packet->bytes).step == SyncStep::end_of_listing) when_listed();
                 asking.take(*packet, receiving);
             } else {
                 closed = true;

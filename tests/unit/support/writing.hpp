@@ -2,7 +2,7 @@
 #pragma once
 
 #include "runner/as_agent/writer.hpp"
-#include "runner/as_user/host_file.hpp"
+#include "runner/as_user/named_files.hpp"
 #include "runner/root/errand/errand.hpp"
 #include "runner/wire/sync_messages.hpp"
 #include "support/accounts.hpp"
@@ -192,7 +192,7 @@ inline Written write_as_agent(const Agent &agent, const std::function<void(FdRef
         for (bool goes_on = true; goes_on;) {
             const auto packet = receive_packet(sending, in_seconds(20));
             if (!packet) break;
-            const std::vector<std::uint64_t> numbers = decode_wanted(packet->bytes);
+            const std::vector<std::uint64_t> numbers = decode_fields<WantedNumbers>(packet->bytes).numbers;
             written.asked.insert(written.asked.end(), numbers.begin(), numbers.end());
             goes_on = answer(sending, numbers, listing);
         }

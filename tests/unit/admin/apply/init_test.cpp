@@ -1,7 +1,7 @@
-// A first policy: admin/apply/apply.hpp; applied policies as files: admin/host/policy_files.hpp
+// A first policy: admin/apply/apply.hpp; applied policies as files: admin/host/root_files.hpp
 #include "admin/apply/apply.hpp"
 
-#include "admin/host/policy_files.hpp"
+#include "admin/host/root_files.hpp"
 #include "common/base/error.hpp"
 #include "support/policy_text.hpp"
 

@@ -1,5 +1,5 @@
-// The policy against the host: admin/diagnose/check.hpp
-#include "admin/diagnose/check.hpp"
+// The policy against the host: admin/diagnose/faults.hpp
+#include "admin/diagnose/faults.hpp"
 
 #include "admin/text/terminal.hpp"
 #include "support/forked.hpp"

@@ -1,8 +1,8 @@
-// Running tools of the system, and handing programs to systemd: admin/programs/program.hpp, admin/programs/program_unit.hpp
+// Running tools of the system, and handing programs to systemd: admin/programs/program.hpp
 #include "admin/programs/program.hpp"
 
-#include "admin/programs/program_unit.hpp"
 #include "common/base/error.hpp"
+#include "common/base/text.hpp"
 
 #include <chrono>
 #include <csignal>

@@ -1,5 +1,5 @@
 // The rendered Job against the restricted Pod Security Standard, control by control, and against what the policy says:
-// admin/render/render.hpp, admin/render/render.hpp
+// admin/render/render.hpp
 #include "admin/render/render.hpp"
 
 #include "support/failure.hpp"
@@ -23,18 +23,18 @@ RenderPlan plan_with(const std::string &lines, const std::vector<EnvAssignment> 
 {
     const auto policy = parse("version: 1\nusers: {alice: {roots: [~/projects]}}\n" + lines);
     const Account alice{"alice", Uid(1000), Gid(1000), "/home/alice", {1000}};
-    const RenderFacts facts{alice,
-                            {"pi-agent", Uid(990), Gid(985), "/nonexistent", {985}},
-                            "/home/alice/projects",
-                            "demo",
-                            {Gid(1001)},
-                            {},
-                            {{"demo/.git", PointKind::prefix}, {"demo/.git/hooks", PointKind::read_only}},
+    const RenderFacts facts{{alice,
+                             {"pi-agent", Uid(990), Gid(985), "/nonexistent", {985}},
+                             "/home/alice/projects",
+                             "demo",
+                             {Gid(1001)},
+                             {},
+                             {{"demo/.git", PointKind::prefix}, {"demo/.git/hooks", PointKind::read_only}},
+                             {},
+                             std::uint64_t{16} << 30U,
+                             "localhost/pi-agent:test"},
                             managed,
-                            {},
-                            {},
-                            std::uint64_t{16} << 30U,
-                            "localhost/pi-agent:test"};
+                            {}};
     return plan_rendering(policy, std::get<AccessRules>(find_access_rules(policy, alice, "p.yaml")), facts);
 }
 

@@ -1,7 +1,6 @@
-// The exported profile judges as the two local filters together do: admin/render/render.hpp, admin/render/call_conditions.hpp
+// The exported profile judges as the two local filters together do: admin/render/render.hpp
 #include "admin/render/render.hpp"
 
-#include "admin/render/call_conditions.hpp"
 #include "runner/filter/call_names.hpp"
 #include "runner/filter/call_rules.hpp"
 #include "support/forked.hpp"

@@ -1,8 +1,6 @@
-// Renderings of every example policy for every engine: admin/render_*.hpp. PI_AGENT_WRITE_RENDERINGS=1 writes tests/unit/data/renderings
-// anew; read what changed.
+// Renderings of every example policy for every engine: admin/render/render.hpp. PI_AGENT_WRITE_RENDERINGS=1 writes
+// tests/unit/data/renderings anew; read what changed.
 #include "admin/render/render.hpp"
-#include "admin/render/render_facts.hpp"
-#include "admin/render/render_target.hpp"
 #include "support/failure.hpp"
 #include "support/policy_text.hpp"
 #include "support/temporary_directory.hpp"
@@ -52,18 +50,18 @@ Person person_of(const std::string &example)
 RenderFacts facts_of(const Person &person)
 {
     const bool is_alice = person.name == "alice";
-    return {{person.name, Uid(person.groups[0]), Gid(person.groups[0]), person.home, person.groups},
-            {"pi-agent", Uid(990), Gid(985), "/nonexistent", {985}},
-            person.root,
-            is_alice ? "demo" : "",
+    return {{{person.name, Uid(person.groups[0]), Gid(person.groups[0]), person.home, person.groups},
+             {"pi-agent", Uid(990), Gid(985), "/nonexistent", {985}},
+             person.root,
+             is_alice ? "demo" : "",
+             {},
+             {},
+             {{is_alice ? "demo/.git" : ".git", PointKind::prefix}, {is_alice ? "demo/.git/hooks" : ".git/hooks", PointKind::read_only}},
+             {},
+             16 * gibibyte,
+             "localhost/pi-agent:golden"},
             {},
-            {},
-            {{is_alice ? "demo/.git" : ".git", PointKind::prefix}, {is_alice ? "demo/.git/hooks" : ".git/hooks", PointKind::read_only}},
-            {},
-            {},
-            {},
-            16 * gibibyte,
-            "localhost/pi-agent:golden"};
+            {}};
 }
 
 RenderPlan planned(const Policy &policy, const RenderFacts &facts)
@@ -88,7 +86,7 @@ std::string render(RenderTarget target, const RenderPlan &plan)
     if (target == RenderTarget::podman) text = render_podman(plan, arguments);
     if (target == RenderTarget::quadlet) text = render_quadlet(plan, arguments);
     if (target == RenderTarget::systemd) text = render_systemd(plan, arguments);
-    if (target == RenderTarget::slurm) text = render_slurm(plan, "pi", arguments);
+    if (target == RenderTarget::slurm) text = render_slurm(plan, arguments);
     return text.substr(text.find('\n') + 1); // the first line has the version
 }
 
@@ -244,7 +242,7 @@ TEST_CASE("a name that a unit or a volume would divide is refused")
         }
         CHECK(refusal(RenderTarget::slurm, plan).empty());
         const std::string quote = odd.find(' ') == std::string::npos ? "" : "'"; // the others mean nothing to a shell
-        CHECK(contains(render_slurm(plan, "pi", {}), "--chdir=" + quote + "/home/alice/projects/" + odd + "/demo" + quote));
+        CHECK(contains(render_slurm(plan, {}), "--chdir=" + quote + "/home/alice/projects/" + odd + "/demo" + quote));
     }
 }
 
@@ -343,7 +341,7 @@ TEST_CASE("slurm starts pi where the project lies on the host, whatever it is ca
 {
     const auto plan = plan_with("projects: {paths: alias}\n");
     CHECK(plan.directory != "/home/alice/projects/demo");
-    CHECK(contains(render_slurm(plan, "pi", {}), " --chdir=/home/alice/projects/demo pi\n"));
+    CHECK(contains(render_slurm(plan, {}), " --chdir=/home/alice/projects/demo pi\n"));
 }
 
 TEST_CASE("under systemd the way to the shown project is closed before the project is shown")

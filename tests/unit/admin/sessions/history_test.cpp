@@ -1,7 +1,6 @@
-// Joining the record to starts: admin/sessions/history.hpp; choosing a session: admin/sessions/sessions.hpp
-#include "admin/sessions/history.hpp"
-
+// Joining the record to starts, and choosing a session: admin/sessions/sessions.hpp
 #include "admin/sessions/sessions.hpp"
+
 #include "admin/text/terminal.hpp"
 #include "common/base/error.hpp"
 

@@ -1,5 +1,5 @@
-// Whose word counts for the editor: admin/text/editor.hpp
-#include "admin/text/editor.hpp"
+// Whose word counts for the editor: admin/text/terminal.hpp
+#include "admin/text/terminal.hpp"
 
 #include "common/base/error.hpp"
 

@@ -1,5 +1,5 @@
-// The difference of texts: admin/text/text_diff.hpp
-#include "admin/text/text_diff.hpp"
+// The difference of texts: admin/text/terminal.hpp
+#include "admin/text/terminal.hpp"
 
 #include <doctest/doctest.h>
 #include <string>

@@ -153,12 +153,12 @@ TEST_CASE("a reader that the table does not know, and an entry that nobody reads
     Problems problems;
     const auto node = parse_yaml("p.yaml", "method: systemd\n", problems);
     const auto ignore = [](const PolicyValue &) {};
-    const PolicyValue section{*node, "sandbox", {}, find_policy_key("", "sandbox")};
-    CHECK_NOTHROW(read_section(section, {{"method", ignore}, {"image", ignore}}, problems));
-    CHECK_THROWS_WITH_AS(read_section(section, {{"method", ignore}, {"image", ignore}, {"other", ignore}}, problems),
+    const PolicyValue section{*node, problems, "sandbox", {}, find_policy_key("", "sandbox")};
+    CHECK_NOTHROW(read_section(section, {{"method", ignore}, {"image", ignore}}));
+    CHECK_THROWS_WITH_AS(read_section(section, {{"method", ignore}, {"image", ignore}, {"other", ignore}}),
                          doctest::Contains("'other' is not in the table"), Failure);
-    CHECK_THROWS_WITH_AS(read_section(section, {}, problems), doctest::Contains("nobody reads"), Failure);
-    CHECK_THROWS_WITH_AS(static_cast<void>(read_choice({*node, "settings", {}, find_policy_key("", "settings")}, problems)),
+    CHECK_THROWS_WITH_AS(read_section(section, {}), doctest::Contains("nobody reads"), Failure);
+    CHECK_THROWS_WITH_AS(static_cast<void>(read_choice({*node, problems, "settings", {}, find_policy_key("", "settings")})),
                          doctest::Contains("no choices for settings"), Failure);
 }
 
@@ -169,11 +169,11 @@ TEST_CASE("the parser takes every example, every default and every choice of the
         for (const auto value : {key.example, key.standard})
             if (!value.empty()) values.emplace_back(value);
         if (key.form == ValueForm::choice || key.form == ValueForm::choice_or_list)
-            for (const auto choice : split_words(key.choices))
+            for (const auto choice : split(key.choices, ' '))
                 values.emplace_back(choice);
         for (const auto &value : values)
             CHECK_MESSAGE(problems_of(with_companions(policy_with(key, value))).empty(), policy_with(key, value));
-        for (const auto later : split_words(key.later))
+        for (const auto later : split(key.later, ' '))
             CHECK_MESSAGE(contains(problems_of(policy_with(key, std::string(later))), "not supported yet"), key.path);
     }
 }

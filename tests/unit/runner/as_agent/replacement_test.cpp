@@ -5,7 +5,7 @@
 
 #include "common/base/channel.hpp"
 #include "common/base/files.hpp"
-#include "runner/as_user/host_file.hpp"
+#include "runner/as_user/named_files.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
 #include "support/forked.hpp"

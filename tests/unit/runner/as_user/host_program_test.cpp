@@ -1,5 +1,5 @@
-// Programs of the host, run as a user with bounds: runner/as_user/host_program.hpp
-#include "runner/as_user/host_program.hpp"
+// Programs of the host, run as a user with bounds: runner/as_user/git_identity.hpp
+#include "runner/as_user/git_identity.hpp"
 
 #include "support/as_user.hpp"
 

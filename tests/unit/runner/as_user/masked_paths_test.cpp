@@ -1,5 +1,5 @@
-// Searching a project for what is masked: runner/as_user/masked_paths.hpp
-#include "runner/as_user/masked_paths.hpp"
+// Searching a project for what is masked: runner/as_user/protected_paths.hpp
+#include "runner/as_user/protected_paths.hpp"
 
 #include "common/base/error.hpp"
 #include "common/policy/policy_paths.hpp"

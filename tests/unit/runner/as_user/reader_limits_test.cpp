@@ -207,9 +207,9 @@ TEST_CASE("a writer that asks for what was not listed, or for too much, ends the
         std::string request, refusal;
     };
     const std::vector<Row> rows = {
-        {encode_wanted({1}), "the writer of the config wants what was not listed"},
-        {encode_wanted({0, ~std::uint64_t{0}}), "the writer of the config wants what was not listed"},
-        {encode_wanted(std::vector<std::uint64_t>(wanted_limit + 1, 0)), "the writer of the config wants too much at once"},
+        {encode(WantedNumbers{{1}}), "the writer of the config wants what was not listed"},
+        {encode(WantedNumbers{{0, ~std::uint64_t{0}}}), "the writer of the config wants what was not listed"},
+        {encode(WantedNumbers{std::vector<std::uint64_t>(wanted_limit + 1, 0)}), "the writer of the config wants too much at once"},
         {"x", "a message"},
         {std::string(packet_limit, 'x'), ""},
     };
@@ -226,7 +226,7 @@ TEST_CASE("a writer that asks for what was not listed, or for too much, ends the
         for (SyncStep step{}; step != SyncStep::end_of_listing;) {
             const auto packet = receive_packet(receiving, in_seconds(10));
             REQUIRE(packet);
-            step = decode_sync_message(packet->bytes).step;
+            step = decode_fields<SyncMessage>(packet->bytes).step;
         }
         send_raw(receiving, row.request);
         const Caught caught = failure_of([&] { return reader.receive(); });

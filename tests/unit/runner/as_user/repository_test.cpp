@@ -1,5 +1,5 @@
-// Git's links between a repository and its data: runner/as_user/repository.hpp
-#include "runner/as_user/repository.hpp"
+// Git's links between a repository and its data: runner/as_user/project.hpp
+#include "runner/as_user/project.hpp"
 
 #include "support/descriptors.hpp"
 #include "support/temporary_directory.hpp"

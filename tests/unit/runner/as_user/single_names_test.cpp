@@ -1,5 +1,5 @@
-// Protected files with several names: runner/as_user/single_names.hpp
-#include "runner/as_user/single_names.hpp"
+// Protected files with several names: runner/as_user/protected_paths.hpp
+#include "runner/as_user/protected_paths.hpp"
 
 #include "common/base/files.hpp"
 #include "support/as_user.hpp"

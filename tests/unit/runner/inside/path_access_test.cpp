@@ -1,5 +1,5 @@
-// What may be done with a path, and its way out of a session: runner/inside/path_access.hpp
-#include "runner/inside/path_access.hpp"
+// What may be done with a path, and its way out of a session: runner/inside/canary.hpp
+#include "runner/inside/canary.hpp"
 
 #include "support/failure.hpp"
 #include "support/temporary_directory.hpp"

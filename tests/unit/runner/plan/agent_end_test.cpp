@@ -1,5 +1,5 @@
-// Two accounts of one end: runner/plan/agent_end.hpp
-#include "runner/plan/agent_end.hpp"
+// Two accounts of one end: runner/plan/sandbox_plan.hpp
+#include "runner/plan/sandbox_plan.hpp"
 
 #include <csignal>
 #include <doctest/doctest.h>

@@ -1,5 +1,5 @@
-// The sandbox that bubblewrap is asked for: runner/plan/bwrap_arguments.hpp
-#include "runner/plan/bwrap_arguments.hpp"
+// The sandbox that bubblewrap is asked for: runner/plan/engine_commands.hpp
+#include "runner/plan/engine_commands.hpp"
 
 #include <algorithm>
 #include <doctest/doctest.h>

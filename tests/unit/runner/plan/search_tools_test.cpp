@@ -1,7 +1,7 @@
 // fd and rg on the host: runner/plan/host_view.hpp
 #include "runner/plan/host_view.hpp"
 
-#include "runner/root/kernel/installed_tools.hpp"
+#include "runner/root/kernel/host_facts.hpp"
 #include "support/accounts.hpp"
 #include "support/failure.hpp"
 

@@ -48,7 +48,7 @@ bool is_same(const SyncMessage &one, const SyncMessage &other)
 TEST_CASE("each message comes back as it was")
 {
     for (const auto &message : examples())
-        CHECK(is_same(decode_sync_message(encode(message)), message));
+        CHECK(is_same(decode_fields<SyncMessage>(encode(message)), message));
 }
 
 TEST_CASE("a message that is cut off or goes on breaks the protocol")
@@ -57,21 +57,21 @@ TEST_CASE("a message that is cut off or goes on breaks the protocol")
         const std::string bytes = encode(message);
         CAPTURE(bytes.size());
         for (std::size_t length = 0; length < bytes.size(); ++length)
-            REQUIRE_THROWS_AS(decode_sync_message(std::string_view(bytes).substr(0, length)), ProtocolError);
-        CHECK_THROWS_AS(decode_sync_message(bytes + std::string(1, '\0')), ProtocolError);
-        CHECK_THROWS_AS(decode_sync_message(bytes + bytes), ProtocolError);
+            REQUIRE_THROWS_AS(decode_fields<SyncMessage>(std::string_view(bytes).substr(0, length)), ProtocolError);
+        CHECK_THROWS_AS(decode_fields<SyncMessage>(bytes + std::string(1, '\0')), ProtocolError);
+        CHECK_THROWS_AS(decode_fields<SyncMessage>(bytes + bytes), ProtocolError);
     }
 }
 
 TEST_CASE("unknown steps, kinds and impossible counts break the protocol")
 {
     for (const std::uint64_t step : {std::uint64_t{0}, std::uint64_t{5}, most})
-        CHECK_THROWS_AS(decode_sync_message(Encoder().number(step).bytes()), ProtocolError);
+        CHECK_THROWS_AS(decode_fields<SyncMessage>(Encoder().number(step).bytes()), ProtocolError);
     for (const std::uint64_t kind : {std::uint64_t{0}, std::uint64_t{4}, most})
-        CHECK_THROWS_AS(decode_sync_message(Encoder().number(2).number(1).number(kind).text("x").bytes()), ProtocolError);
-    CHECK_THROWS_AS(decode_sync_message(Encoder().number(4).number(1).number(0).number(2).bytes()), ProtocolError);
+        CHECK_THROWS_AS(decode_fields<SyncMessage>(Encoder().number(2).number(1).number(kind).text("x").bytes()), ProtocolError);
+    CHECK_THROWS_AS(decode_fields<SyncMessage>(Encoder().number(4).number(1).number(0).number(2).bytes()), ProtocolError);
     for (const std::uint64_t step : {2U, 4U}) // nothing is made room for before it is there
-        CHECK_THROWS_AS(decode_sync_message(Encoder().number(step).number(most).bytes()), ProtocolError);
+        CHECK_THROWS_AS(decode_fields<SyncMessage>(Encoder().number(step).number(most).bytes()), ProtocolError);
 }
 
 TEST_CASE("only plain relative paths are listed")
@@ -82,7 +82,7 @@ TEST_CASE("only plain relative paths are listed")
         CAPTURE(path);
         CHECK_FALSE(is_plain_relative(path));
         for (const auto kind : {EntryKind::file, EntryKind::directory, EntryKind::unreadable})
-            CHECK_THROWS_AS(decode_sync_message(encode(listing({{kind, path, {}}}))), ProtocolError);
+            CHECK_THROWS_AS(decode_fields<SyncMessage>(encode(listing({{kind, path, {}}}))), ProtocolError);
     }
     for (const std::string &path : {std::string("a"), std::string("a/b/c"), std::string("..."), std::string("..a/.b"),
                                     std::string("\n/\xff"), std::string("-rf"), std::string(4096, 'x')})
@@ -93,14 +93,14 @@ TEST_CASE("what the writer wants comes back as it was, and no more than it may w
 {
     for (const std::vector<std::uint64_t> &numbers :
          {std::vector<std::uint64_t>{}, {0}, {5, 3, most}, std::vector<std::uint64_t>(wanted_limit, 1)}) {
-        const std::string bytes = encode_wanted(numbers);
-        CHECK(decode_wanted(bytes) == numbers);
+        const std::string bytes = encode(WantedNumbers{numbers});
+        CHECK(decode_fields<WantedNumbers>(bytes).numbers == numbers);
         for (std::size_t length = 0; length < bytes.size(); ++length)
-            REQUIRE_THROWS_AS(decode_wanted(std::string_view(bytes).substr(0, length)), ProtocolError);
-        CHECK_THROWS_AS(decode_wanted(bytes + "x"), ProtocolError);
+            REQUIRE_THROWS_AS(decode_fields<WantedNumbers>(std::string_view(bytes).substr(0, length)), ProtocolError);
+        CHECK_THROWS_AS(decode_fields<WantedNumbers>(bytes + "x"), ProtocolError);
     }
-    CHECK_THROWS_AS(decode_wanted(encode_wanted(std::vector<std::uint64_t>(wanted_limit + 1, 1))), ProtocolError);
-    CHECK_THROWS_AS(decode_wanted(Encoder().number(most).bytes()), ProtocolError);
+    CHECK_THROWS_AS(decode_fields<WantedNumbers>(encode(WantedNumbers{std::vector<std::uint64_t>(wanted_limit + 1, 1)})), ProtocolError);
+    CHECK_THROWS_AS(decode_fields<WantedNumbers>(Encoder().number(most).bytes()), ProtocolError);
 }
 
 TEST_CASE("the longest listing that is sent fits into a packet")

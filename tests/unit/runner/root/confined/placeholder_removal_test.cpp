@@ -1,7 +1,7 @@
-// Removing what a session recorded, as its user, and no more: runner/root/confined/placeholder_removal.hpp
-#include "runner/root/confined/placeholder_removal.hpp"
+// Removing what a session recorded, as its user, and no more: runner/root/confined/session_end.hpp
+#include "runner/root/confined/session_end.hpp"
 
-#include "runner/as_user/placeholders.hpp"
+#include "runner/as_user/git_paths.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/session_directory.hpp"
 #include "support/accounts.hpp"
@@ -44,7 +44,7 @@ std::string left_after(const std::function<void(const AsRoot &root, const Sessio
             give(place + "/" + all[index].first, user_account());
         }
         meanwhile(root, session, place);
-        remove_placeholders(root, id, session.fd(), in_seconds(5));
+        PlaceholderRemoval(root, id, session.fd()).finish(in_seconds(5));
         std::string left;
         for (const auto &[path, standin] : all)
             left += std::filesystem::exists(place + "/" + path) ? std::string(path) + " " : "";

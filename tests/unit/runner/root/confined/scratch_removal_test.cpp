@@ -1,5 +1,5 @@
-// Removing temporary directories on disk, by whom and in what order: runner/root/confined/scratch_removal.hpp
-#include "runner/root/confined/scratch_removal.hpp"
+// Removing temporary directories on disk, by whom and in what order: runner/root/confined/session_end.hpp
+#include "runner/root/confined/session_end.hpp"
 
 #include "runner/root/session/scratch.hpp"
 #include "runner/root/session/session_directory.hpp"

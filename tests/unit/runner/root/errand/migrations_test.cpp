@@ -1,7 +1,7 @@
 // Which hooks run, how, and what the stamp says afterwards: runner/root/errand/migrations.hpp
 #include "runner/root/errand/migrations.hpp"
 
-#include "runner/root/session/version_stamp.hpp"
+#include "runner/root/session/state_directory.hpp"
 #include "support/writing.hpp"
 
 #include <sys/file.h>

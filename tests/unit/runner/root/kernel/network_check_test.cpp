@@ -1,6 +1,6 @@
 // Processes in the host's network namespace are no session without a network; all else is for a machine:
-// runner/root/kernel/network_check.hpp
-#include "runner/root/kernel/network_check.hpp"
+// runner/root/kernel/enforcement.hpp
+#include "runner/root/kernel/enforcement.hpp"
 
 #include "support/failure.hpp"
 #include "support/skipped.hpp"

@@ -1,5 +1,5 @@
-// Whose a process is: runner/root/kernel/process_account.hpp
-#include "runner/root/kernel/process_account.hpp"
+// Whose a process is: runner/root/kernel/host_facts.hpp
+#include "runner/root/kernel/host_facts.hpp"
 
 #include <doctest/doctest.h>
 

@@ -1,5 +1,5 @@
-// Hosts with more processors than one set has room for: runner/root/kernel/process_account.hpp
-#include "runner/root/kernel/process_account.hpp"
+// Hosts with more processors than one set has room for: runner/root/kernel/host_facts.hpp
+#include "runner/root/kernel/host_facts.hpp"
 
 #include "support/failure.hpp"
 

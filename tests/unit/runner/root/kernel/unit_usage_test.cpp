@@ -1,5 +1,5 @@
-// What a control group has used: runner/root/kernel/limit_controllers.hpp
-#include "runner/root/kernel/limit_controllers.hpp"
+// What a control group has used: runner/root/kernel/enforcement.hpp
+#include "runner/root/kernel/enforcement.hpp"
 
 #include "support/temporary_directory.hpp"
 

@@ -1,5 +1,5 @@
-// What is believed of docker's daemon: runner/root/method/docker_daemon.hpp, runner/root/method/preflight.hpp
-#include "runner/root/method/preflight.hpp"
+// What is believed of docker's daemon: runner/root/method/docker_daemon.hpp, runner/root/method/method_program.hpp
+#include "runner/root/method/method_program.hpp"
 
 #include "common/base/error.hpp"
 #include "runner/root/method/docker_daemon.hpp"

@@ -1,5 +1,5 @@
-// The id map that exchanges two ids: runner/root/mount/id_map.hpp
-#include "runner/root/mount/id_map.hpp"
+// The id map that exchanges two ids: runner/root/mount/mounts.hpp
+#include "runner/root/mount/mounts.hpp"
 
 #include "common/base/error.hpp"
 #include "support/failure.hpp"

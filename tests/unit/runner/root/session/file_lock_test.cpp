@@ -1,5 +1,5 @@
-// Waiting for a lock: runner/root/session/file_lock.hpp
-#include "runner/root/session/file_lock.hpp"
+// Waiting for a lock: runner/root/session/state_directory.hpp
+#include "runner/root/session/state_directory.hpp"
 
 #include "support/failure.hpp"
 #include "support/temporary_directory.hpp"

@@ -1,4 +1,4 @@
-// Where events go: runner/root/session/record.hpp, runner/root/session/record.hpp
+// Where events go: runner/root/session/record.hpp
 #include "runner/root/session/record.hpp"
 
 #include "support/failure.hpp"
@@ -97,6 +97,37 @@ TEST_CASE("half a line, left by a death in the middle, is not gone on with" * do
         record_event(somebody, StartedEvent{});
         const auto found = lines();
         return found.at(0) + (found.size() == 2 && nlohmann::json::accept(found[1]) ? ", whole" : ", broken");
+    });
+}
+
+TEST_CASE("a full file makes room for a new one, the one before it goes, and both that are left are read" * doctest::skip(not_root()))
+{
+    check_logs("2 files, 1 new, first second new", []() -> std::string {
+        std::filesystem::create_directory(directory);
+        for (const char *text : {"oldest", "first"}) {
+            std::ofstream(record_file_path) << text << "\n";
+            std::filesystem::resize_file(record_file_path, 16 << 20);
+            record_event(somebody, StartedEvent{});
+            if (std::string(text) == "oldest") std::filesystem::remove(record_file_path);
+        }
+        std::filesystem::rename(record_file_path, std::string(directory) + "/away");
+        std::ofstream(record_file_path) << "second\n";
+        record_event(somebody, StartedEvent{});
+        std::size_t files = 0;
+        for (const auto &entry : std::filesystem::directory_iterator(directory))
+            files += entry.path().filename() != "away" ? 1 : 0;
+        std::string text = std::to_string(files) + " files, " + std::to_string(lines().size() - 1) + " new,";
+        read_record_file([&](const std::string &line) {
+            if (line.starts_with("first"))
+                text += " first";
+            else if (line.starts_with("second"))
+                text += " second";
+            else if (nlohmann::json::accept(line))
+                text += " new";
+            else if (line.starts_with("oldest"))
+                text += " oldest";
+        });
+        return text;
     });
 }
 

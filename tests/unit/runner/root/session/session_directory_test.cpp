@@ -1,6 +1,5 @@
 // The form of a session's id, the names made of it, and its directory from making to removal: runner/root/session/session_directory.hpp
 #include "runner/root/session/session_directory.hpp"
-#include "runner/root/session/session_list.hpp"
 
 #include "common/base/text.hpp"
 #include "support/descriptors.hpp"

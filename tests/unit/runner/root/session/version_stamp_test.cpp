@@ -1,5 +1,5 @@
-// Root's stamp and the agent's copy of it: runner/root/session/version_stamp.hpp
-#include "runner/root/session/version_stamp.hpp"
+// Root's stamp and the agent's copy of it: runner/root/session/state_directory.hpp
+#include "runner/root/session/state_directory.hpp"
 
 #include "runner/wire/answer.hpp"
 #include "support/writing.hpp"

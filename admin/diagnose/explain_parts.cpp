@@ -1,0 +1,257 @@
+// The parts of an explanation: the environment, by the same functions that compose it; the limits in force, with whose words they are, and
+// which of them hold nobody here; toolchains and caches.
+#include "admin/diagnose/explain.hpp"
+
+#include "common/base/text.hpp"
+#include "common/policy/policy_env.hpp"
+#include "common/policy/policy_sections.hpp"
+#include "common/policy/toolchains.hpp"
+#include "runner/as_user/named_files.hpp"
+#include "runner/as_user/project.hpp"
+#include "runner/plan/environment.hpp"
+#include "runner/root/errand/user_files.hpp"
+#include "runner/root/kernel/host_facts.hpp"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace pi_agent {
+
+namespace {
+
+HostVariables look_at_host_files(const Policy &policy, const Observer &observer, const Account &user, const AgentPlaces &agents)
+{
+    if (!observer.can_look_for(user)) return {{}, {"only root or " + user.name + " can read the user's own files"}};
+    if (observer.root()) return ask_host_env_files(*observer.root(), user, policy.host_env_files, agents);
+    return read_host_env_files(UserPaths(agents), policy.host_env_files, user.home);
+}
+
+// The project's own directory is not known here: a file in it counts as one that is copied.
+CertificateFiles look_at_certificates(const std::vector<CertificateVariable> &variables, const Observer &observer, const Account &user,
+                                      const Policy &policy, const std::string &home, const AgentPlaces &agents)
+{
+    if (!observer.can_look_for(user)) return {};
+    HostView places{policy.view, {}, {}};
+    for (const auto &path : policy.view_paths)
+        places.trees.insert(path.path);
+    const ShownPlaces shown{places, home, home};
+    if (observer.root()) return ask_certificate_files(*observer.root(), user, variables, shown, agents);
+    return read_certificate_files(UserPaths(agents), variables, shown);
+}
+
+// A file that makes a start fail is a note of the explanation.
+template <typename Look>
+void note_failure(ExplainedEnvironment &environment, const Look &look)
+{
+    try {
+        look();
+    } catch (const Failure &failure) {
+        environment.notes.push_back(std::string("no start is possible: ") + failure.what());
+    }
+}
+
+const std::string default_memory = std::to_string(session_memory_percent) + "%";
+
+std::string said_or(const std::optional<SaidLimit> &said, const std::string &otherwise)
+{
+    return said ? fmt::format("{} ({})", said->text, to_string(said->where)) : otherwise;
+}
+
+nlohmann::json limit_json(const std::optional<SaidLimit> &said, const nlohmann::json &otherwise)
+{
+    if (!said) return {{"value", otherwise}, {"where", nullptr}};
+    return {{"value", said->text}, {"where", to_string(said->where)}};
+}
+
+// No path is in both lists.
+Finding finding_of(const OpenedHome &home, const std::string &path)
+{
+    const auto found =
+        std::find_if(home.directories.begin(), home.directories.end(), [&](const HomeDirectory &one) { return one.path == path; });
+    if (found == home.directories.end()) return {Finding::Kind::unusable, ""};
+    return {found->problem.empty() ? Finding::Kind::usable : Finding::Kind::unusable, found->problem};
+}
+
+const char *state_of(const Finding &finding)
+{
+    if (finding.kind == Finding::Kind::unknown) return "not verified";
+    return finding.kind == Finding::Kind::usable ? "shown" : finding.text.empty() ? "missing" : "not shown";
+}
+
+std::string name_of(const ExplainedHomeDirectory &one)
+{
+    const std::string path = "~/" + escape_for_display(one.path);
+    return one.inside == one.path ? path : path + " (inside: ~/" + escape_for_display(one.inside) + ")";
+}
+
+std::string names_of(const std::vector<ExplainedHomeDirectory> &directories, const std::string &state)
+{
+    std::string names;
+    for (const auto &one : directories)
+        if (state_of(one.finding) == state) names += (names.empty() ? "" : ", ") + name_of(one);
+    return names;
+}
+
+std::string text_of(const std::vector<ExplainedHomeDirectory> &directories, const char *label, const char *what)
+{
+    if (directories.empty()) return fmt::format("{} none of the user's home\n", label);
+    const std::string shown = names_of(directories, "shown");
+    std::string text = fmt::format("{} {}: {}\n", label, what, shown.empty() ? "none that is there" : shown);
+    if (const std::string missing = names_of(directories, "missing"); !missing.empty())
+        text += fmt::format("          missing: {}\n", missing);
+    if (const std::string unknown = names_of(directories, "not verified"); !unknown.empty())
+        text += fmt::format("          not verified ({}): {}\n", directories.front().finding.text, unknown);
+    for (const auto &one : directories)
+        if (state_of(one.finding) == std::string("not shown"))
+            text += fmt::format("          not shown: {}: {}\n", name_of(one), one.finding.text);
+    return text;
+}
+
+nlohmann::json json_of(const std::vector<ExplainedHomeDirectory> &directories)
+{
+    nlohmann::json list = nlohmann::json::array();
+    for (const auto &one : directories) {
+        nlohmann::json entry = {{"path", "~/" + one.path}, {"inside", "~/" + one.inside}, {"state", state_of(one.finding)}};
+        if (!one.finding.text.empty()) entry["reason"] = one.finding.text;
+        list.push_back(std::move(entry));
+    }
+    return list;
+}
+
+} // namespace
+
+ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules &rules, const Observer &observer, const Account &user,
+                                         const std::string &home)
+{
+    ExplainedEnvironment environment;
+    EnvironmentInput input{{}, {}, policy.env, {}, rules.env, home, rules.agent_account, policy.agent.binary, "ID"};
+    AgentPlaces agents;
+    note_failure(environment, [&] {
+        if (observer.can_look_for(user)) agents = observer.agent_places(policy, rules, user);
+        HostVariables variables = look_at_host_files(policy, observer, user, agents);
+        input.host_files = std::move(variables.assignments);
+        environment.notes = std::move(variables.notices);
+    });
+    if (observer.root())
+        note_failure(environment, [&] { input.managed_files = read_managed_env_files(policy.env_files); });
+    else
+        for (const auto &file : policy.env_files)
+            environment.notes.push_back(file.path + " (" + to_string(file.where) + ") sets more; only root can read it");
+    name_git_config(input);
+    if (rules.ssh_key) name_ssh_command(input);
+    keep_from_downloading(input, policy.network, missing_search_tools());
+    CertificateFiles certificates = look_at_certificates(find_certificate_variables(input), observer, user, policy, home, agents);
+    input.certificates_inside = std::move(certificates.renamed);
+    environment.notes.insert(environment.notes.end(), certificates.notices.begin(), certificates.notices.end());
+    for (const auto &[name, variable] : layer_environment(input)) {
+        const bool hidden = looks_secret(name, variable.value);
+        environment.variables.push_back({name, hidden ? "" : variable.value, hidden, variable.from});
+    }
+    return environment;
+}
+
+std::string to_text(const ExplainedEnvironment &environment)
+{
+    std::string text = "variables, and what sets them (what the shell says of its terminal is lowest: TERM, LANG, …):\n";
+    for (const auto &variable : environment.variables)
+        text += fmt::format("  {}={} ({})\n", variable.name, variable.is_hidden ? "(hidden)" : escape_for_display(variable.value),
+                            escape_for_display(variable.from));
+    for (const auto &note : environment.notes)
+        text += fmt::format("  {}\n", note);
+    return text;
+}
+
+nlohmann::json to_json(const ExplainedEnvironment &environment)
+{
+    nlohmann::json json = {{"variables", nlohmann::json::object()}, {"notes", environment.notes}};
+    for (const auto &variable : environment.variables)
+        json["variables"][variable.name] = {{"value", variable.is_hidden ? nlohmann::json(nullptr) : nlohmann::json(variable.value)},
+                                            {"hidden", variable.is_hidden},
+                                            {"from", variable.from}};
+    return json;
+}
+
+ExplainedLimits explain_limits(const Policy &policy)
+{
+    return {policy.limits, idle_limits(policy.limits, host_controllers()), problem_of_share(policy.limits, host_memory())};
+}
+
+std::string to_text(const ExplainedLimits &explained)
+{
+    const auto &limits = explained.limits;
+    const std::string sessions = said_or(limits.sessions, fmt::format("{} (default)", session_limit));
+    std::string text = fmt::format("limits:   a session: memory {}, tasks {}, cpu {}, runtime {};\n          sessions at once: {}\n",
+                                   said_or(said_memory(limits), default_memory + " of the host's (default)"),
+                                   said_or(limits.tasks, fmt::format("{} (default)", session_tasks)), said_or(limits.cpu, "not limited"),
+                                   said_or(limits.runtime, "not limited"), sessions);
+    for (const auto &idle : explained.idle)
+        text += fmt::format("          {}: {}: {}\n", idle.said ? "no start is possible" : "not enforced", to_string(idle), idle.reason);
+    if (!explained.problem.empty()) text += fmt::format("          no start is possible: {}\n", explained.problem);
+    return text;
+}
+
+nlohmann::json to_json(const ExplainedLimits &explained)
+{
+    const auto &limits = explained.limits;
+    nlohmann::json json = {{"memory", limit_json(said_memory(limits), default_memory)},
+                           {"tasks", limit_json(limits.tasks, std::to_string(session_tasks))},
+                           {"cpu", limit_json(limits.cpu, nullptr)},
+                           {"runtime", limit_json(limits.runtime, nullptr)},
+                           {"sessions", limit_json(limits.sessions, std::to_string(session_limit))},
+                           {"not_enforced", nlohmann::json::array()}};
+    for (const auto &idle : explained.idle)
+        json["not_enforced"].push_back({{"limit", idle.key}, {"said", idle.said.has_value()}, {"reason", idle.reason}});
+    if (!explained.problem.empty()) json["reason"] = explained.problem;
+    return json;
+}
+
+void check_limits(const Policy &policy, Problems &problems)
+{
+    const ExplainedLimits explained = explain_limits(policy);
+    if (!explained.problem.empty()) problems.add(policy.limits.memory_share->where, "limits.memory", explained.problem, "");
+    for (const auto &idle : explained.idle)
+        if (idle.said)
+            problems.add(idle.said->where, idle.key, idle.said->text + " cannot be enforced on this host: " + idle.reason,
+                         "or leave the key out");
+}
+
+std::string idle_defaults(const Policy &policy)
+{
+    std::string text;
+    for (const auto &idle : explain_limits(policy).idle)
+        if (!idle.said) text += fmt::format("not enforced: {}: {}\n", to_string(idle), idle.reason);
+    return text;
+}
+
+ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Observer &observer, const Account &user)
+{
+    std::optional<OpenedHome> home;
+    std::string unknown = "only root or " + user.name + " can verify this";
+    try {
+        if (observer.can_look_for(user)) home = observer.find_home_directories(policy, user);
+    } catch (const Failure &failure) { // a file system that does not answer is a finding too
+        unknown = failure.what();
+    }
+    const auto explained = [&](const HomeDirectories &list) {
+        std::vector<ExplainedHomeDirectory> directories;
+        for (const auto &[path, where, is_directory] : list.paths)
+            directories.push_back(
+                {path, place_in_agent_home(path), home ? finding_of(*home, path) : Finding{Finding::Kind::unknown, unknown}});
+        return directories;
+    };
+    return {explained(policy.readable), explained(policy.caches)};
+}
+
+std::string to_text(const ExplainedToolchains &toolchains)
+{
+    return text_of(toolchains.readable, "readable:", "read-only, of the user's home") +
+           text_of(toolchains.caches, "caches:  ", "of the user's home, and what a session changes in them goes with it");
+}
+
+nlohmann::json to_json(const ExplainedToolchains &toolchains)
+{
+    return {{"readable", json_of(toolchains.readable)}, {"caches", json_of(toolchains.caches)}};
+}
+
+} // namespace pi_agent

@@ -1,0 +1,57 @@
+// What this machine says of itself: whose a process is, processors, and which programs are there.
+#pragma once
+
+#include "common/policy/policy.hpp"
+#include "runner/plan/environment.hpp"
+#include "runner/plan/sandbox_plan.hpp"
+
+#include <functional>
+#include <optional>
+#include <sched.h>
+#include <string>
+#include <sys/types.h>
+#include <vector>
+
+namespace pi_agent {
+
+// --- Whose a process is by the kernel's word: its ids, its groups and its privileges.
+
+struct ExpectedAccount {
+    Uid user;
+    Gid group;
+    std::vector<gid_t> groups; // at most these, and `group`
+    bool no_new_privileges = true;
+    bool no_capabilities = true;
+};
+
+// That of the plan's agent.
+ExpectedAccount account_of(const SandboxPlan &plan);
+
+// What is wrong with a process whose /proc/PID/status (proc(5)) this is; none where it is as it is to be. A line that is missing, is there
+// twice or cannot be read is wrong, too.
+std::optional<std::string> account_problem(const std::string &status, const ExpectedAccount &expected);
+
+// --- The processors that a process may use, on kernels for any number of them (sched_setaffinity(2)).
+
+using AskForProcessors = std::function<int(pid_t, std::size_t, cpu_set_t *)>; // as sched_getaffinity(2)
+
+// One set after the other in memory: a single one has room for 1,024, and a kernel for more answers EINVAL to a room too small for all that
+// it could have. Throws SystemFailure.
+std::vector<cpu_set_t> processors_of(pid_t process, const AskForProcessors &ask = sched_getaffinity);
+
+// --- Whether the host has fd and rg where the agent looks for them.
+
+// Which of "fd" and "rg" are in none of these directories, the host's part of the agent's PATH. The agent takes fd under Debian's name,
+// fdfind, too. What the agent put into its own home is not looked for.
+std::vector<std::string> missing_search_tools(const std::vector<std::string> &directories = system_path());
+
+// --- Whether the agent's program can be run past the wrapper (wrapper.hide_direct_binary): an upgrade by npm or apt may have opened it
+// again.
+
+// By its mode and those of the directories on the way to it, links resolved. False for what is not there.
+bool can_be_run_by_all(const std::string &path);
+
+// What the user is told at a start; none when it is hidden, or need not be.
+std::optional<std::string> open_program_notice(const Policy &policy);
+
+} // namespace pi_agent

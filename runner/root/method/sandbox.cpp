@@ -1,0 +1,177 @@
+// Picks the sandbox that the policy names, and holds what the kernel says of it against the policy.
+#include "runner/root/method/sandbox.hpp"
+
+#include "common/host/namespaces.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/root/kernel/enforcement.hpp"
+#include "runner/root/method/sandbox_methods.hpp"
+#include "runner/root/session/session_directory.hpp"
+
+#include <array>
+#include <map>
+#include <sys/epoll.h>
+#include <unistd.h>
+#include <utility>
+
+namespace pi_agent {
+
+namespace {
+
+constexpr std::size_t overheard_limit = 4096;
+
+const MethodTraits &traits_of(SandboxMethod method)
+{
+    static const std::map<SandboxMethod, MethodTraits> traits = {
+        {SandboxMethod::systemd, {Restrictions::beside_unit, {"mnt", "ipc", "uts", "user"}, {}}},
+        {SandboxMethod::bwrap, {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {}}},
+        // podman 4.3 has no option for the name. It is the host's again.
+        {SandboxMethod::podman, {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {"hostname"}}},
+        {SandboxMethod::docker, {Restrictions::all, {"mnt", "ipc", "uts", "pid"}, {}}},
+        {SandboxMethod::none, {Restrictions::none, {"mnt"}, {}}},
+    };
+    return traits.at(method);
+}
+
+} // namespace
+
+UniqueFd Overheard::open()
+{
+    auto [ours, theirs] = make_pipe(O_NONBLOCK);
+    pipe_ = std::move(ours);
+    return std::move(theirs); // cppcheck-suppress returnStdMoveLocal ; it is a part of a pipe
+}
+
+const std::string &Overheard::text()
+{
+    std::array<char, 256> part{};
+    ssize_t length = -1;
+    while (pipe_ && (length = read(pipe_.get(), part.data(), part.size())) > 0)
+        if (text_.size() < overheard_limit) text_.append(part.data(), static_cast<std::size_t>(length));
+    if (length == 0) close();
+    while (!text_.empty() && text_.back() == '\n')
+        text_.pop_back();
+    return text_;
+}
+
+Sandbox::Sandbox(const AsRoot &root, SandboxMethod method, std::string session_id, Uid user)
+    : root_(root), method_(method), traits_(traits_of(method)), id_(std::move(session_id)), user_(user),
+      events_(UniqueFd::adopt(epoll_create1(EPOLL_CLOEXEC)))
+{
+    if (!events_) throw_errno("watching the sandbox");
+}
+
+void Sandbox::watch(FdRef fd)
+{
+    epoll_event event{};
+    event.events = EPOLLIN;
+    if (epoll_ctl(events_.get(), EPOLL_CTL_ADD, fd.get(), &event) != 0) throw_errno("watching the sandbox");
+}
+
+void Sandbox::forget(FdRef fd)
+{
+    if (epoll_ctl(events_.get(), EPOLL_CTL_DEL, fd.get(), nullptr) != 0) throw_errno("watching the sandbox");
+}
+
+void Sandbox::require_enforced(const Policy &policy)
+{
+    require_confined();
+    require_network(policy.network);
+    require_limits(policy.limits);
+}
+
+void Sandbox::require_own_namespaces(const std::vector<pid_t> &inside, std::initializer_list<const char *> kinds) const
+{
+    for (const char *kind : kinds) {
+        const auto host = namespace_of("1", kind);
+        if (!host) throw_errno("reading the host's namespaces");
+        bool has_own = !inside.empty();
+        for (const pid_t pid : inside)
+            has_own = has_own && namespace_of(std::to_string(pid), kind).value_or(*host) != *host;
+        if (!has_own)
+            throw Failure(ExitStatus::unavailable,
+                          std::string(to_string(method_)) + " made no namespace of its own for the session (" + kind + ")");
+    }
+}
+
+void Sandbox::require_network(const NetworkPolicy &network)
+{
+    if (network.mode == NetworkMode::none)
+        require_own_network(processes(), network);
+    else if (network.mode != NetworkMode::full && has_unit(method_))
+        require_packet_filters(root_, *group(), network);
+}
+
+void Sandbox::require_limits(const LimitsPolicy &limits)
+{
+    const auto said = first_for_group(limits);
+    if (!said || !defence_is_on("limits-check")) return;
+    const auto own = group();
+    if (!own)
+        throw Failure(ExitStatus::unavailable, "this host cannot enforce the policy's " + to_string(*said) + ": " + control_groups +
+                                                   " is no hierarchy of version 2 that root can write, and with sandbox.method bwrap the "
+                                                   "session's control group is made there; or leave the key out of the policy");
+    require_limits_in(*own, limits,
+                      has_unit(method_) ? "is it kept from its slice (DisableControllers=)?"
+                                        : "is it handed to this container, and is the container's first group without processes of its own "
+                                          "(cgroups(7))?");
+}
+
+// Nothing where it has no control group of its own.
+UnitUsage Sandbox::usage()
+{
+    return if_it_can_be_read([&] {
+        const auto own = group();
+        return own ? usage_of(*own) : UnitUsage{};
+    });
+}
+
+LimitEvents Sandbox::limit_events()
+{
+    return if_it_can_be_read([&] {
+        const auto own = group();
+        return own ? read_limit_events(*own) : LimitEvents{};
+    });
+}
+
+bool Sandbox::has_limits() const
+{
+    if (has_unit(method_)) return true;
+    const auto own = group();
+    return own && access((own->path + "/pids.max").c_str(), F_OK) == 0;
+}
+
+std::string Sandbox::where_to_look() const
+{
+    return has_unit(method_) ? "; see: journalctl -u " + service_name(id_) : "";
+}
+
+std::vector<std::string> Sandbox::own_namespaces(const NetworkPolicy &network) const
+{
+    std::vector<std::string> kinds = traits_.namespaces;
+    if (network.mode == NetworkMode::none) kinds.emplace_back("net");
+    return kinds;
+}
+
+std::unique_ptr<Sandbox> make_sandbox(const AsRoot &root, const SandboxPolicy &policy, const std::string &session_id, Uid user)
+{
+    switch (policy.method) {
+    case SandboxMethod::systemd:
+    case SandboxMethod::none:
+        return std::make_unique<SystemdSandbox>(root, policy.method, session_id, user);
+    case SandboxMethod::bwrap:
+        return std::make_unique<BwrapSandbox>(root, session_id, user);
+    case SandboxMethod::podman:
+        return std::make_unique<PodmanSandbox>(root, session_id, user);
+    case SandboxMethod::docker:
+        return std::make_unique<DockerSandbox>(root, session_id, user, policy);
+    }
+    throw Failure(ExitStatus::internal, "a sandbox method without a sandbox");
+}
+
+std::string unconfined_notice(const SandboxPolicy &policy, const Account &agent)
+{
+    return "NOT SANDBOXED: the policy says sandbox.method: none (" + to_string(policy.where) + "). The agent runs as " + agent.name +
+           ", and nothing but the rights of that account keeps it from this host's processes, devices and services";
+}
+
+} // namespace pi_agent
