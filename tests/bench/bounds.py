@@ -11,7 +11,7 @@ BENCHES = (
     ("together", ["--runs", "40"], ["--runs", "3"]),
     ("growth", ["--runs", "40"], ["--runs", "6", "--many", "2000"]),
     ("sync", ["--files", "1000", "--files", "20000", "--runs", "40"], ["--files", "1000", "--runs", "5", "--launches", "10"]),
-    ("project", [], ["--files", "500", "--mib", "16", "--runs", "2", "--warm-up", "1"]),
+    ("project", [], ["--files", "500", "--packages", "20", "--mib", "16", "--runs", "2", "--most", "2", "--warm-up", "1"]),
 )
 SYNC_BOUND = 0.3
 TITLES = {"text": "terminal, time for text", "echo": "terminal, echo", "p99": "terminal, slowest hundredth of echoes"}
