@@ -1,5 +1,5 @@
 // The parts of an explanation: the environment, by the same functions that compose it; the limits in force, with whose words they are, and
-// which of them hold nobody here; toolchains and caches.
+// which of them hold nobody here; toolchains and caches; what git and agent are told.
 #include "admin/diagnose/explain.hpp"
 
 #include "common/base/text.hpp"
@@ -8,6 +8,7 @@
 #include "common/policy/toolchains.hpp"
 #include "runner/as_user/named_files.hpp"
 #include "runner/as_user/project.hpp"
+#include "runner/plan/box_notes.hpp"
 #include "runner/plan/environment.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
@@ -241,6 +242,17 @@ ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Obs
         return directories;
     };
     return {explained(policy.readable), explained(policy.caches)};
+}
+
+std::string told_text(const Policy &policy)
+{
+    return fmt::format("git:      commits {} (git_identity{})\n"
+                       "notes:    the agent is {}told about its sandbox{} (box_notes{})\n"
+                       "differs:  {};\n"
+                       "          reasons and remedies: docs/differences.md, in /usr/share/doc/pi-agent\n",
+                       policy.git_identity ? "carry the user's own user.name and user.email" : "do not carry the user's name",
+                       policy.git_identity ? "" : ": false", policy.box_notes ? "" : "not ", policy.box_notes ? " in /AGENTS.md" : "",
+                       policy.box_notes ? "" : ": false", always_different);
 }
 
 std::string to_text(const ExplainedToolchains &toolchains)

@@ -3,6 +3,8 @@
 
 #include "common/policy/policy.hpp"
 
+#include <string_view>
+
 namespace pi_agent {
 
 // From the plan of this session.
@@ -23,6 +25,10 @@ struct BoxFacts {
     bool confined = true;  // there is a sandbox
     bool knows_ids = true; // of other accounts and groups, to keep them in access control lists
 };
+
+// What no policy changes, for who asks what a session does otherwise (`pi-agentctl explain`): words of the lines that the notes have.
+inline constexpr std::string_view always_different =
+    "set-id files, chown and chgrp, core files, perf, namespaces, systemctl, sudo, variables and dotfiles of the user";
 
 // A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.
 std::string box_notes(const BoxFacts &facts);

@@ -10,6 +10,7 @@ class Difference:
     what: str
     why: str
     remedy: str
+    told: str  # words of the line that /AGENTS.md has about it
 
 
 @dataclass(frozen=True)

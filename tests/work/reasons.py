@@ -6,84 +6,101 @@ NO_SET_ID_FILES = Difference(
     "`chmod u+s` or `g+s` on a file fails",
     "A set-id file in a project would run with the rights of its owner, who is you.",
     "Set the bit outside, or in the package's installation.",
+    "chmod u+s",
 )
 ONE_GROUP = Difference(
     "`chgrp` to another group of yours fails",
     "The agent's account is in its own group alone, so that no group of yours opens anything to it.",
     "Make the directory set-gid, which gives new files its group; or run `chgrp` outside.",
+    "chgrp",
 )
 NO_OTHER_OWNER = Difference(
     "The files' owner is the agent's account, and `chown` to your name fails",
     "The mount exchanges the agent's account and yours: inside, what is yours shows as the agent's.",
     "Leave the owner alone: outside, every file in the project is yours.",
+    "chown",
 )
 ACCOUNT_NAME = Difference(
     "`whoami` and `id` name another account",
     "The agent runs under an account of its own, which is what keeps it from everything of yours that the policy does not show.",
     "Take names from the project or from git's settings, not from the account.",
+    "You are the account",
 )
 NO_CORES = Difference(
     "No core file is written, whatever `ulimit -c` is asked for",
     "A core holds the memory of a program, with every key in it, and the host's handler of cores runs as root.",
     "Run the program outside.",
+    "core files",
 )
 NO_HOST_PROCESSES = Difference(
     "`ps` and `/proc` show the session's own processes alone",
     "The others' command lines and environments are theirs.",
     "Nothing of yours that runs outside can be seen or signalled: do that outside.",
+    "other users' processes",
 )
 NO_SUDO = Difference(
     "`sudo` runs the command as the agent and says so",
     "A session gains no rights, by no program: its processes have `no_new_privs`.",
     "Have the administrator install what is needed; pip, npm, cargo and go install for the agent without it.",
+    "`sudo` gives no rights",
 )
 NO_OTHER_HOMES = Difference(
     "The homes of others, and what is in yours beside the project and the toolchains, are not there",
     "A session sees what the policy shows it.",
     "Put what is needed into the project, or list it in `toolchains` or `view_paths`.",
+    "other homes",
 )
 NO_SYSTEMCTL = Difference(
     "`systemctl`, `journalctl` and whatever speaks to the system's bus fail",
     "The bus starts programs as root for those who may ask for it; a session sees neither bus nor journal.",
     "Start a service as a plain process, or have it started outside.",
+    "systemctl",
 )
 GIT_CONFIG = Difference(
     "`.git/config` and `.git/hooks` cannot be written: `git config`, `remote add`, `branch -m`, `sparse-checkout`, `submodule add`, `push -u` fail or do half",
     "Both name programs that git runs as you, outside, the next time that you type `git`.",
     "Run the command outside, use `git -c NAME=VALUE` inside, or take them out of `projects.protect`.",
+    "`.git/config`",
 )
 VARIABLES = Difference(
     "Variables of your shell are not there, but for language, terminal and what the policy lists",
     "A shell's environment often holds keys, and every command inside can read it.",
     "Put what the agent needs into `~/.pi/agent/env`, or have the policy's `env` list it.",
+    "variables of the user",
 )
 ACCESS_LISTS = Difference(
     "Access lists that name other accounts show them as 4294967295, and cannot be set or copied",
     "A session knows two accounts, yours and the agent's: the others have no number in it.",
     "Set them outside; a default list of the directory is inherited inside, too.",
+    "Access control lists",
 )
 NO_COUNTERS = Difference(
     "`perf` and whatever else counts events of the processor fail",
     "`perf_event_open` is closed: it measures other programs and the kernel, and has had many holes.",
     "Measure outside, or with `callgrind`, `gprof`, or `time`.",
+    "`perf`",
 )
 DOTFILES = Difference(
     "Settings in your home (`~/.bashrc`, `~/.profile`, `~/.vimrc`) do not count",
     "A session's home is the agent's own: yours holds keys, histories and mail beside them.",
     "Write the same file in a session once: the agent's home is kept. Or keep it in the project.",
+    "dotfiles",
 )
 GIT_PROGRAMS = Difference(
     "Programs that your own git settings name do not run: filters other than LFS's, aliases with `!`, diff and merge drivers",
     "They lie in your home or are lines of shell of yours, which a session does not see; and it starts nothing that it was not shown.",
     "Set them in the repository from outside (`git config filter.NAME.clean …`), with a program that the session has.",
+    "git settings nothing that starts a program",
 )
 NO_NAMESPACES = Difference(
     "Programs that build a sandbox of their own fail: `unshare`, `bwrap`, `podman`, chromium's",
     "New namespaces open much of the kernel to whoever may make them.",
     "Run chromium and what drives it with `--no-sandbox`: the session is the sandbox. Run containers outside.",
+    "new namespaces",
 )
 NO_PERSONALITY = Difference(
     "`setarch` fails, so no program runs without random addresses",
     "The same call switches protections of programs off.",
     "Work with random addresses (in gdb: `set disable-randomization off`).",
+    "setarch",
 )

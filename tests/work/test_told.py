@@ -1,0 +1,18 @@
+"""What differs is known to who works inside: /AGENTS.md has a line for each of docs/differences.md, and explain names what no policy changes."""
+
+from case import Case
+from families import CASES
+from launching import pi
+from sides import PLACE
+
+
+def test_the_agent_is_told_of_each_difference(sides):
+    sides.prepare(Case("", "", "git init -q; touch file; setfacl -m u:bob:r file"))
+    notes = " ".join(pi(sides.machine, "sh", "cat /AGENTS.md", cwd=PLACE).stdout.decode().split())
+    differences = {case.differs for cases in CASES.values() for case in cases if case.differs}
+    assert differences and not [difference.what for difference in differences if difference.told not in notes], notes
+
+
+def test_explain_names_what_no_policy_changes(sides):
+    done = sides.machine.run(["pi-agentctl", "explain"], cwd=PLACE)
+    assert b"\ndiffers:  set-id files, chown" in done.stdout and b"differences.md" in done.stdout, done
