@@ -92,9 +92,9 @@ std::string box_notes(const BoxFacts &facts)
     add("Some files of the project cannot be read (permission denied): the administrator keeps them from you.", facts.masked);
     add("Network: " + network_line(facts.network));
     add("`sudo` gives no rights: it runs the command as you. System packages cannot be installed.");
-    add("These fail, here and in no way that you could mend: `chmod u+s` or `g+s` on a file, `chown`, `chgrp` to a group that is not the "
-        "directory's, core files, `perf`, `setarch -R`, and new namespaces (`unshare`, `bwrap`, `podman`, chromium without "
-        "`--no-sandbox`).",
+    add("These fail, and nothing that you do mends it: set-id bits on files (`u+s`, `g+s`), other owners, groups that are not the "
+        "directory's, "
+        "core files, `perf`, `setarch -R`, and new namespaces (`unshare`, `bwrap`, `podman`, chromium without `--no-sandbox`).",
         facts.confined);
     add("There is no bus: `systemctl` and `journalctl` fail. Start servers as plain processes; they end with the session.", facts.confined);
     add("The user's dotfiles and most variables of the user's shell are not here, and of the user's git settings nothing that starts a "

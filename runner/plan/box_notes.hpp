@@ -28,7 +28,7 @@ struct BoxFacts {
 
 // What no policy changes, for who asks what a session does otherwise (`pi-agentctl explain`): words of the lines that the notes have.
 inline constexpr std::string_view always_different =
-    "set-id files, chown and chgrp, core files, perf, namespaces, systemctl, sudo, variables and dotfiles of the user";
+    "set-id files, other owners and groups, core files, perf, namespaces, systemctl, sudo, variables and dotfiles of the user";
 
 // A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.
 std::string box_notes(const BoxFacts &facts);

@@ -6,19 +6,19 @@ NO_SET_ID_FILES = Difference(
     "`chmod u+s` or `g+s` on a file fails",
     "A set-id file in a project would run with the rights of its owner, who is you.",
     "Set the bit outside, or in the package's installation.",
-    "chmod u+s",
+    "set-id bits on files",
 )
 ONE_GROUP = Difference(
     "`chgrp` to another group of yours fails",
     "The agent's account is in its own group alone, so that no group of yours opens anything to it.",
     "Make the directory set-gid, which gives new files its group; or run `chgrp` outside.",
-    "chgrp",
+    "groups that are not",
 )
 NO_OTHER_OWNER = Difference(
     "The files' owner is the agent's account, and `chown` to your name fails",
     "The mount exchanges the agent's account and yours: inside, what is yours shows as the agent's.",
     "Leave the owner alone: outside, every file in the project is yours.",
-    "chown",
+    "other owners",
 )
 ACCOUNT_NAME = Difference(
     "`whoami` and `id` name another account",

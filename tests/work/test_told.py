@@ -15,4 +15,4 @@ def test_the_agent_is_told_of_each_difference(sides):
 
 def test_explain_names_what_no_policy_changes(sides):
     done = sides.machine.run(["pi-agentctl", "explain"], cwd=PLACE)
-    assert b"\ndiffers:  set-id files, chown" in done.stdout and b"differences.md" in done.stdout, done
+    assert b"\ndiffers:  set-id files, other owners" in done.stdout and b"differences.md" in done.stdout, done
