@@ -16,6 +16,7 @@
   python3,
   scdoc,
   sdbus-cpp_2,
+  spdlog,
   systemd,
   util-linux,
   yaml-cpp,
@@ -32,7 +33,7 @@ stdenv.mkDerivation {
   # cmake only finds what has no pkg-config file (CLI11, doctest).
   nativeBuildInputs = [ cmake meson ninja pkg-config python3 scdoc ];
   dontUseCmakeConfigure = true;
-  buildInputs = [ cli11 doctest fmt libseccomp nlohmann_json sdbus-cpp_2 systemd yaml-cpp ];
+  buildInputs = [ cli11 doctest fmt libseccomp nlohmann_json sdbus-cpp_2 spdlog systemd yaml-cpp ];
 
   mesonBuildType = "release";
   mesonFlags = [

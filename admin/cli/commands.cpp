@@ -16,10 +16,20 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
 
 namespace pi_agent {
 
 namespace {
+
+// From now on. What is logged elsewhere is for this alone: no variable of the caller's switches it on.
+void log_steps()
+{
+    spdlog::set_default_logger(spdlog::stderr_logger_mt("pi-agentctl"));
+    spdlog::set_pattern("%n: %T.%e: %v");
+    spdlog::set_level(spdlog::level::debug);
+}
 
 // A command of that name, and `run` as what happens when it itself is given, and not one below it.
 template <typename Run>
@@ -29,6 +39,7 @@ CLI::App *add_command(CLI::App &app, Action &chosen, const char *name, const cha
     command->callback([command, &chosen, run] {
         if (command->get_subcommands().empty()) chosen = run;
     });
+    command->add_flag_callback("-v,--verbose", log_steps, "Say on standard error what is started, written, removed and locked, and when");
     return command;
 }
 
@@ -267,6 +278,7 @@ void add_diagnosis_commands(CLI::App &app, Action &chosen)
     // Only for help and completion: main.cpp takes the words, for options are bash's.
     auto *shell = add_command(app, chosen, "shell", "Start a shell in the agent's place, in this directory: what it sees, the agent sees",
                               [all] { become_shell(all->arguments); });
+    shell->remove_option(shell->get_option("--verbose")); // -v is bash's
     shell->add_option("ARGUMENT", all->arguments, "Arguments of bash, options too: shell -c 'ls /'");
 
     auto *version = add_command(app, chosen, "version", "Print the versions of pi-agent, systemd, the kernel and, as root, the agent",

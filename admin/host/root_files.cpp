@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <exception>
 #include <fcntl.h>
+#include <spdlog/spdlog.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -36,7 +37,10 @@ UniqueFd open_below(FdRef parent, const std::string &name)
 UniqueFd take(const std::string &path, const std::string &held)
 {
     UniqueFd lock = open_or_throw("cannot open " + path, FdRef(AT_FDCWD), path, O_RDWR | O_CREAT | O_NOFOLLOW, 0600);
-    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
+    if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) {
+        spdlog::debug("locked {}", path);
+        return lock;
+    }
     if (errno == EWOULDBLOCK) throw Failure(ExitStatus::limit, held);
     throw_errno("cannot lock " + path);
 }
@@ -75,6 +79,7 @@ void move_into_place(FdRef directory, const std::string &name, const std::string
 {
     if (::renameat(directory.get(), name.c_str(), directory.get(), final_name.c_str()) != 0) throw_errno("cannot install " + path);
     sync_directory(directory, path);
+    spdlog::debug("wrote {}", path);
 }
 
 void replace_root_file(FdRef directory, const std::string &name, const std::string &text, mode_t mode, const std::string &path)
@@ -87,6 +92,7 @@ void remove_root_file(FdRef directory, const std::string &name, const std::strin
 {
     if (::unlinkat(directory.get(), name.c_str(), 0) != 0 && errno != ENOENT) throw_errno("cannot remove " + path);
     sync_directory(directory, path);
+    spdlog::debug("removed {}", path);
 }
 
 void make_state_directories(const AsRoot &root, const Policy &policy, Changes &changes)

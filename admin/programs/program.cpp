@@ -11,7 +11,9 @@
 #include <array>
 #include <csignal>
 #include <fcntl.h>
+#include <fmt/ranges.h>
 #include <spawn.h>
+#include <spdlog/spdlog.h>
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -95,6 +97,7 @@ public:
         pid_t pid = -1;
         const int error = ::posix_spawn(&pid, path.c_str(), &actions_, &attributes_, argv.data(), environment.data());
         if (error != 0) throw SystemFailure(error, "cannot start " + path);
+        spdlog::debug("process {} runs {}", pid, shown_command(arguments));
         return pid;
     }
 
@@ -117,7 +120,9 @@ int wait_for(pid_t pid, Deadline deadline)
     while (::waitpid(pid, &status, 0) < 0) {
         if (errno != EINTR) throw_errno("cannot wait for a program");
     }
-    return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    const int result = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+    spdlog::debug("process {} ended with status {}", pid, result);
+    return result;
 }
 
 ProgramResult run(const std::vector<std::string> &arguments, std::string_view input, bool own_session, Deadline deadline)
@@ -178,6 +183,11 @@ void take_output(UniqueFd &end, std::string &text)
 std::vector<std::string> program_variables()
 {
     return {program_path_variable, "LC_ALL=C"};
+}
+
+std::string shown_command(const std::vector<std::string> &words)
+{
+    return escape_for_display(fmt::format("{}", fmt::join(words, " ")));
 }
 
 std::string require_program(const std::string &name)

@@ -41,6 +41,9 @@ inline constexpr const char *program_too_late = "a program did not end in time";
 // end of the output `end` is closed.
 void take_output(UniqueFd &end, std::string &text);
 
+// A command as it is logged: with everything escaped that could deceive a reader.
+std::string shown_command(const std::vector<std::string> &words);
+
 // Its path. Throws Failure(configuration) when the program is not installed: to be called before a first change, not after it.
 std::string require_program(const std::string &name);
 

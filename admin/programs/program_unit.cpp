@@ -10,6 +10,7 @@
 #include <array>
 #include <csignal>
 #include <poll.h>
+#include <spdlog/spdlog.h>
 #include <unistd.h>
 
 namespace pi_agent {
@@ -56,6 +57,7 @@ ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::s
     std::string text;
     const std::string unit = "pi-agent-program-" + random_hex(8) + ".service";
     const auto deadline = in_seconds(patience_seconds);
+    spdlog::debug("systemd runs {} in {}", shown_command(command), unit);
     SystemdBus systemd(root);
     systemd.watch_service(unit);
     systemd.start_program(unit, program_unit_properties(user, patience_seconds), {script, their_end, their_end});
@@ -67,7 +69,9 @@ ProgramResult run_in_unit(const AsRoot &root, Uid user, const std::vector<std::s
         throw Failure(ExitStatus::unavailable, program_too_late);
     }
     take_output(output, text); // what came between the last look and the end
-    return {status_of(result, unit), std::move(text)};
+    const int status = status_of(result, unit);
+    spdlog::debug("{} ended with status {}", unit, status);
+    return {status, std::move(text)};
 }
 
 } // namespace

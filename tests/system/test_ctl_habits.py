@@ -1,5 +1,7 @@
 """pi-agentctl as administrators expect of any tool: help, options that pass on, answers that say what is true."""
 
+import re
+
 import pytest
 from administering import said
 from launching import DEMO, INVALID, POLICY_FILE, STANDARD_POLICY, written_policy
@@ -20,6 +22,15 @@ def test_help_and_the_shells_options_are_as_of_other_tools(applied):
     for words in (["-c", "echo $0 of $(id -un)", "here"], ["--", "-c", "echo $0 of $(id -un)", "here"]):
         done = applied.run(["pi-agentctl", "shell", *words], user="alice", cwd=DEMO)
         assert done.stdout == b"here of pi-agent-alice\n", done
+
+
+def test_verbose_says_what_a_command_starts_and_nothing_else_does(applied):
+    told = rb"(?m)^pi-agentctl: \d\d:\d\d:\d\d\.\d{3}: process \d+ runs visudo .*\npi-agentctl: \S+: process \d+ ended with status 0$"
+    quiet = applied.run(["pi-agentctl", "sudoers"], user="root", env={"SPDLOG_LEVEL": "debug"}, check=True)
+    for option in ("-v", "--verbose"):
+        loud = applied.run(["pi-agentctl", "sudoers", option], user="root", check=True)
+        assert loud.stdout == quiet.stdout and re.search(told, loud.stderr), loud
+    assert b"runs" not in quiet.stderr, quiet
 
 
 def test_a_dry_run_of_a_rollback_says_what_it_would_do_and_no_more(applied):

@@ -158,22 +158,19 @@ SessionDirectory SessionDirectory::create(const AsRoot &root, const std::string 
 
 UniqueFd SessionDirectory::make_directory(const std::string &relative) const
 {
-    UniqueFd current = open_beneath(fd_, "", O_RDONLY | O_DIRECTORY);
-    std::size_t start = 0;
-    while (start < relative.size()) {
-        const std::size_t slash = std::min(relative.find('/', start), relative.size());
-        const std::string name = relative.substr(start, slash - start);
-        if (mkdirat(current.get(), name.c_str(), 0755) == 0) {
-            if (fchmodat(current.get(), name.c_str(), 0755, 0) != 0) throw_errno("setting the mode of a mount point");
-        } else if (errno != EEXIST) {
-            throw_errno("creating a mount point");
-        }
-        UniqueFd next = try_enter(current, name); // nothing of ours is made on the host
-        if (!next) throw_errno("opening a mount point");
-        current = std::move(next);
-        start = slash + 1;
+    UniqueFd made = try_enter(fd_, relative.empty() ? "." : relative); // most of a path is there already
+    if (made) return made;
+    if (errno != ENOENT) throw_errno("opening a mount point");
+    const auto [above, name] = split_last(relative);
+    const UniqueFd parent = make_directory(above);
+    if (mkdirat(parent.get(), name.c_str(), 0755) == 0) {
+        if (fchmodat(parent.get(), name.c_str(), 0755, 0) != 0) throw_errno("setting the mode of a mount point");
+    } else if (errno != EEXIST) {
+        throw_errno("creating a mount point");
     }
-    return current;
+    made = try_enter(parent, name); // nothing of ours is made on the host
+    if (!made) throw_errno("opening a mount point");
+    return made;
 }
 
 UniqueFd SessionDirectory::make_file(const std::string &name) const
