@@ -99,6 +99,12 @@ std::string box_notes(const BoxFacts &facts)
         "ends: " +
             names_of(facts.caches) + ".",
         !facts.caches.empty());
+    add("chromium, and what drives it (puppeteer, playwright, selenium), start with `--no-sandbox` alone: the sandbox around you is "
+        "theirs, "
+        "too. Nothing else that makes namespaces works (`unshare`, `bwrap`, containers).",
+        facts.confined);
+    add("Debuggers (gdb, strace) and LeakSanitizer are refused by the administrator: `ASAN_OPTIONS=detect_leaks=0` leaves the latter out.",
+        facts.confined && !facts.traces);
     add("There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git commit`.");
     add(limits_line(facts.limits), facts.limited);
     add("The settings.json of the agent is locked by the administrator.", facts.settings_lock);

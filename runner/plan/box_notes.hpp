@@ -22,6 +22,7 @@ struct BoxFacts {
     bool limited = true;   // the sandbox holds the session to limits at all
     bool confined = true;  // there is a sandbox
     bool knows_ids = true; // of other accounts and groups, to keep them in access control lists
+    bool traces = true;    // debuggers work, where the host can keep them in the session
 };
 
 // A few lines, which hold nothing that could be taken for an instruction of somebody else: names of others are escaped and few.

@@ -25,7 +25,7 @@ TEST_CASE("the notes name account, project, home and limits of this session, in 
     for (const char *part : {"`pi-agent-alice`", "project `/srv/app`", "home `/var/lib/pi-agent/users/alice/home`", "/tmp",
                              "4096 processes", "80 % of the host's memory", "Network", "`sudo` gives no rights", "~/.local", "ssh-agent"})
         CHECK_MESSAGE(contains(text, part), part);
-    CHECK(std::count(text.begin(), text.end(), '\n') <= 12);
+    CHECK(std::count(text.begin(), text.end(), '\n') <= 13);
     CHECK(text.back() == '\n');
     CHECK_FALSE(contains(text, "Hidden"));
     CHECK_FALSE(contains(text, "settings.json"));
