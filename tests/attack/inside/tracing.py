@@ -97,7 +97,7 @@ def wait_for_stop(child):
 
 def asks_a_tracer():
     """A filter of the child's own, which hands getppid(2) to its tracer: load the number, compare, RET_TRACE or ALLOW."""
-    program = struct.pack("<HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, GETPPID, 0x06, 0, 0, 0x7FF00000, 0x06, 0, 0, 0x7FFF0000)
+    program = struct.pack("<" + "HBBI" * 4, 0x20, 0, 0, 0, 0x15, 0, 1, GETPPID, 0x06, 0, 0, 0x7FF00000, 0x06, 0, 0, 0x7FFF0000)
     code = ctypes.create_string_buffer(program)
     head = struct.pack("<H6xQ", 4, ctypes.addressof(code))
     libc.prctl(38, 1, 0, 0, 0)
@@ -109,12 +109,13 @@ def put_in(name, by_filter):
     number, arguments = PUT_IN[name]
     child = os.fork()
     if child == 0:
-        traced(TRACEME, 0)
-        if by_filter and asks_a_tracer() != 0:
-            os._exit(1)
-        os.kill(os.getpid(), signal.SIGSTOP)
-        system_call(GETPPID)
-        os._exit(0)
+        try:
+            traced(TRACEME, 0)
+            if not by_filter or asks_a_tracer() == 0:
+                os.kill(os.getpid(), signal.SIGSTOP)
+                system_call(GETPPID)
+        finally:
+            os._exit(0)
     try:
         wait_for_stop(child)
         traced(SETOPTIONS, child, None, O_TRACESECCOMP)
