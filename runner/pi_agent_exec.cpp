@@ -3,6 +3,7 @@
 #include "common/base/channel.hpp"
 #include "common/base/error.hpp"
 #include "common/base/text.hpp"
+#include "common/host/namespaces.hpp"
 #include "common/seams/seams.hpp"
 #include "runner/filter/seccomp_filter.hpp"
 #include "runner/inside/agent_process.hpp"
@@ -76,12 +77,22 @@ void die_with_parent()
     if (prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0) != 0) throw_errno("asking for the parent-death signal");
 }
 
+// Whether a debugger inside is kept to the session's own processes by more than the agent's account. The launcher stays out of its reach:
+// it is not dumpable, and in the Landlock domain above the agent's.
+bool may_trace(const LaunchRecord &record, bool has_landlock)
+{
+    if (record.tracing != Tracing::automatic) return record.tracing == Tracing::always;
+    const auto processes = namespace_of("self", "pid");
+    return has_landlock || (processes && record.hosts_processes != 0 && processes->inode != record.hosts_processes);
+}
+
 void restrict(const ReceivedLaunch &launch)
 {
     if (launch.record.restrictions == Restrictions::none) return; // sandbox.method: none
-    restrict_with_landlock(launch.stdio);
+    const LandlockInForce landlock = restrict_with_landlock(launch.stdio);
     if (launch.record.restrictions == Restrictions::all) install_call_filter();
     install_agent_call_filter();
+    if (!may_trace(launch.record, landlock.at_all)) refuse_tracing();
 }
 
 ExecEnded run(FdRef control)

@@ -111,6 +111,8 @@ SandboxPlan sandbox_of(const RenderPlan &plan)
 {
     SandboxPlan sandbox{{}, plan.user.uid, plan.agent.uid, plan.agent.gid,      plan.groups,       {}, place_of(plan) + "/root",
                         {}, plan.home,     {plan.place},   plan.policy.network, plan.policy.limits};
+    // No launcher is in a rendered unit, to look what keeps a debugger there: an older systemd passes over PrivatePIDs=.
+    sandbox.tracing = plan.policy.tracing == Tracing::always ? Tracing::always : Tracing::never;
     for (const auto &mount : mounts_of(plan)) {
         const std::string source = mount.of_project ? place_of(plan) + "/project" + mount.source.substr(plan.tree.size()) : mount.source;
         sandbox.binds.push_back({source, mount.target, mount.read_only});

@@ -108,6 +108,10 @@ enum class ScratchKind { disk, tmpfs };
 // Where a session shows the project: at its path on the host, or below the agent's home (runner/plan/host_view.hpp).
 enum class ProjectPaths { host, alias };
 
+// Whether debuggers work in a session, on its own processes: where Landlock or process numbers of its own keep them there, everywhere, or
+// nowhere.
+enum class Tracing : std::uint8_t { automatic, always, never };
+
 // What a session shows: the allowed root that holds the working directory, or only the repository in it that does.
 enum class ProjectScope { root, project };
 
@@ -166,6 +170,7 @@ struct Policy {
     std::vector<PolicyPath> view_paths; // shown besides, read-only; absolute
     ScratchKind scratch = ScratchKind::disk;
     LimitsPolicy limits;
+    Tracing tracing = Tracing::automatic;
     ToolchainsPolicy toolchains; // as read_toolchains (common/policy/policy_sections.hpp) leaves it; the loader puts the defaults there
     Environment env;             // managed
     EnvironmentPlaces env_where;

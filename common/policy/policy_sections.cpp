@@ -77,6 +77,14 @@ void read_sandbox(const PolicyValue &section, Policy &policy)
                            {"image", with_place(sandbox.image_where, read_image)}});
 }
 
+void read_hardening(const PolicyValue &section, Policy &policy)
+{
+    const Reader not_yet = [](const PolicyValue &value) { value.report("not supported yet", "remove it"); };
+    read_section(
+        section,
+        {{"tracing", into_choice(policy.tracing, Tracing::automatic)}, {"deny_system_calls", not_yet}, {"address_families", not_yet}});
+}
+
 void read_host_env_files(const PolicyValue &section, Policy &policy)
 {
     policy.host_env_files.clear();
@@ -142,7 +150,7 @@ Policy read_policy(const YamlNode &root, Problems &problems)
                   {"view_paths", into_paths(policy.view_paths, problem_of_view_path)},
                   {"scratch", into_choice(policy.scratch, ScratchKind::disk)},
                   {"limits", section(read_limits)},
-                  {"hardening", [](const PolicyValue &value) { value.report("not supported yet", "remove it"); }}});
+                  {"hardening", section(read_hardening)}});
     for (auto &entry : policy.users)
         for (auto &project_root : entry.roots)
             project_root.at_own_path = policy.projects.paths == ProjectPaths::host;

@@ -68,12 +68,12 @@
     description = "System calls that fail in sessions (EPERM), beyond those that always do. Names as in syscalls(2). Another value is not supported yet, and refused when the system is built.";
   }
   {
-    option = "hardening.allowSystemCalls";
-    key = "hardening.allow_system_calls";
-    type = "list";
-    default = [ ];
-    example = [ "ptrace" ];
-    description = "Of those that always fail, what debuggers need: some of `ptrace`, `process_vm_readv`, `process_vm_writev`, `kcmp`. Another value is not supported yet, and refused when the system is built.";
+    option = "hardening.tracing";
+    key = "hardening.tracing";
+    type.oneOf = [ "auto" "always" "never" ];
+    default = "auto";
+    example = "never";
+    description = "Whether debuggers (gdb, strace, LeakSanitizer) work in a session, on its own processes alone: where Landlock or process numbers of its own keep them there, always, or never.";
   }
   {
     option = "hardening.addressFamilies";

@@ -58,13 +58,16 @@ constexpr const char *root_calls[] = {"umount2", "openat2"};
 // What no session calls. Around other restrictions (io_uring, io_uring-made sockets and files), into other processes, keyrings and file
 // handles, or out of the view.
 constexpr const char *denied_calls[] = {
-    "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv", "process_vm_writev", "kcmp",
-    "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at", "bpf",
-    "perf_event_open", "mount", "umount2", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
+    "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "pidfd_getfd", "add_key", "request_key", "keyctl",
+    "name_to_handle_at", "open_by_handle_at", "bpf", "perf_event_open", "mount", "umount2", "open_tree", "move_mount", "fsopen", "fsconfig", "fsmount", "fspick", "mount_setattr",
     "pivot_root", "chroot", "unshare", "setns", "init_module", "finit_module", "delete_module", "kexec_load", "kexec_file_load",
     "quotactl", "quotactl_fd", "swapon", "swapoff", "reboot", "acct", "settimeofday", "clock_settime", "clock_adjtime",
     "adjtimex",
 };
+
+// What debuggers make. The kernel lets a process reach another one of its account with them, so a session makes them only where it is kept
+// from all processes but its own (docs/decisions/0034-debuggers.md).
+constexpr const char *trace_calls[] = {"ptrace", "process_vm_readv", "process_vm_writev", "kcmp"};
 // clang-format on
 
 } // namespace pi_agent

@@ -90,6 +90,14 @@ std::vector<CallDenial> call_denials()
     return denials;
 }
 
+std::vector<CallDenial> trace_denials()
+{
+    std::vector<CallDenial> denials;
+    for (const char *name : trace_calls)
+        denials.push_back({name, {}, EPERM});
+    return denials;
+}
+
 // A second session under the same account could be crippled with them. Only 0, the caller itself, passes: a filter cannot tell whose
 // another number is, so a thread that sets the affinity of another one of its own process is refused too.
 std::vector<CallDenial> tuning_denials()

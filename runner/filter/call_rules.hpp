@@ -37,10 +37,12 @@ struct CallAllowance {
 const std::vector<CallDenial> &unknown_calls();
 // What no session does, whatever else filters its calls; with unknown_calls().
 std::vector<CallDenial> call_denials();
+// What debuggers do (trace_calls): denied where nothing keeps them in the session.
+std::vector<CallDenial> trace_denials();
 // Limits and scheduling of other processes of the same uid.
 std::vector<CallDenial> tuning_denials();
 
-// Beside allowed_calls (runner/filter/call_names.hpp), where nobody else has a list.
+// Beside allowed_calls and trace_calls (runner/filter/call_names.hpp), where nobody else has a list.
 std::vector<CallAllowance> call_allowances();
 // Beside root_calls and what root keeps of allowed_calls.
 std::vector<CallAllowance> root_call_allowances();

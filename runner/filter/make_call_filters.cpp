@@ -92,8 +92,17 @@ Filter allowed_calls_alone()
     Filter filter = make_filter(SCMP_ACT_ERRNO(EPERM));
     for (const char *name : allowed_calls)
         allow(filter, name);
+    for (const char *name : trace_calls)
+        allow(filter, name);
     add(filter, unknown_calls());
     allow(filter, call_allowances());
+    return filter;
+}
+
+Filter all_but_trace_calls()
+{
+    Filter filter = make_filter(SCMP_ACT_ALLOW);
+    add(filter, trace_denials());
     return filter;
 }
 
@@ -126,6 +135,7 @@ int main()
     try {
         write("root_call_program", root_calls_alone());
         write("call_program", allowed_calls_alone());
+        write("no_tracing_program", all_but_trace_calls());
         write("agent_call_program", all_but_denied_calls(tuning_denials()));
         write("agent_call_program_without_tuning", all_but_denied_calls({})); // for a build with test seams
         return 0;

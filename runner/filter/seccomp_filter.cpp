@@ -47,6 +47,13 @@ void install_call_filter()
     load(call_program, 0, "installing the list of calls");
 }
 
+void refuse_tracing()
+{
+    if (!defence_is_on("seccomp-filter")) return;
+    give_up_new_privileges();
+    load(no_tracing_program, 0, "refusing what debuggers do");
+}
+
 void install_agent_call_filter()
 {
     if (!defence_is_on("seccomp-filter")) return;

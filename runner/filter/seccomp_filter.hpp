@@ -14,6 +14,10 @@ void install_call_filter();
 // Throws Failure: without the filter nothing may run.
 void install_agent_call_filter();
 
+// Beside these, where nothing but the agent's account would keep a debugger inside in its session: refuses what debuggers do (trace_calls
+// of call_names.hpp). Throws Failure.
+void refuse_tracing();
+
 // What a process of root's may still call once its session is prepared (runner/root/confined/root_confinement.hpp). For this process, all
 // its threads, and what it forks. Throws Failure.
 void install_root_call_filter();

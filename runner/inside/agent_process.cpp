@@ -6,6 +6,7 @@
 #include "common/base/request.hpp"
 #include "common/base/text.hpp"
 #include "common/seams/seams.hpp"
+#include "runner/inside/landlock.hpp"
 
 #include <array>
 #include <csignal>
@@ -160,7 +161,8 @@ pid_t start_agent(const ReceivedLaunch &launch)
         // Stdio, the report to its parent, and no other descriptor. What is not passed on is closed here and not by execve(2): a user's
         // file may never answer, and while execve waits for it, whoever looks the process up in /proc waits as well. systemd 257 does when
         // it stops the unit, and stood still (seen on Linux 6.18).
-        const bool is_ready = setpgid(0, 0) == 0 && restore_signals() &&
+        const bool is_confined = launch.record.restrictions == Restrictions::none || stand_below_launcher();
+        const bool is_ready = is_confined && setpgid(0, 0) == 0 && restore_signals() &&
                               place_descriptors({launch.stdio[0].get(), launch.stdio[1].get(), launch.stdio[2].get(), to_parent.get()}) &&
                               fcntl(report_fd, F_SETFD, FD_CLOEXEC) == 0 && close_range(report_fd + 1, ~0U, 0) == 0;
         if (is_ready) {

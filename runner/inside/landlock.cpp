@@ -29,6 +29,7 @@ constexpr long first_version_with_refer = 2; // before it, any file-system rule 
 constexpr long first_version_with_truncate = 3;
 constexpr long first_version_with_ioctl = 5;
 constexpr std::uint64_t refer_and_before = (1U << 14U) - 1; // execute … make_sym, refer
+constexpr std::uint64_t refer_right = 1U << 13U;
 constexpr std::uint64_t truncate_right = 1U << 14U;
 constexpr std::uint64_t ioctl_right = 1U << 15U;
 constexpr std::uint64_t file_rights = (1U << 0U) | (1U << 1U) | (1U << 2U) | truncate_right | ioctl_right; // execute, write_file, read_file
@@ -42,6 +43,11 @@ struct [[gnu::packed]] PathBeneathAttributes {
 long ask_for_version()
 {
     return syscall(SYS_landlock_create_ruleset, nullptr, 0, create_ruleset_version);
+}
+
+UniqueFd make_ruleset(const RulesetAttributes &attributes) noexcept
+{
+    return UniqueFd::adopt(static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0)));
 }
 
 void allow_beneath(FdRef ruleset, FdRef place, std::uint64_t rights)
@@ -80,21 +86,34 @@ std::string landlock_here()
     return errno == EPERM ? "refused by a system-call filter around this host" : "not in this kernel, or not enabled";
 }
 
-bool restrict_with_landlock(const std::array<UniqueFd, 3> &stdio)
+LandlockInForce restrict_with_landlock(const std::array<UniqueFd, 3> &stdio)
 {
-    if (!defence_is_on("landlock")) return false;
+    if (!defence_is_on("landlock")) return {false, false};
     const long version = ask_for_version();
     // EPERM: never the kernel's own answer to this question, but that of a container's filter that is older than Landlock, as docker's was.
     if (version < 0 && errno != ENOSYS && errno != EOPNOTSUPP && errno != EPERM) throw_errno("asking for Landlock");
-    if (version < first_version_with_refer) return false; // also -1: no Landlock in this kernel, not enabled, or kept from this host
+    // Also -1: no Landlock in this kernel, not enabled, or kept from this host.
+    if (version < first_version_with_refer) return {false, false};
     const bool scopes = version >= first_version_with_scopes;
     const RulesetAttributes attributes{rights_of(version), 0, scopes ? scope_abstract_unix_socket | scope_signal : 0};
     // An older kernel knows a shorter structure and refuses a longer one only when the rest is not zero.
-    const UniqueFd ruleset = UniqueFd::adopt(static_cast<int>(syscall(SYS_landlock_create_ruleset, &attributes, sizeof attributes, 0)));
+    const UniqueFd ruleset = make_ruleset(attributes);
     if (!ruleset) throw_errno("making the Landlock rules");
     allow_view(ruleset, stdio, attributes.handled_file_system);
     if (syscall(SYS_landlock_restrict_self, ruleset.get(), 0) != 0) throw_errno("entering the Landlock rules");
-    return scopes;
+    return {true, scopes};
+}
+
+bool stand_below_launcher() noexcept
+{
+    if (!defence_is_on("landlock") || !defence_is_on("agent-below-launcher")) return true;
+    if (ask_for_version() < first_version_with_refer) return true;
+    const UniqueFd ruleset = make_ruleset({refer_right, 0, 0}); // what every domain forbids unless it is told otherwise (landlock(7))
+    const UniqueFd root = UniqueFd::adopt(open("/", O_PATH | O_DIRECTORY | O_CLOEXEC));
+    if (!ruleset || !root) return false;
+    const PathBeneathAttributes everywhere{refer_right, root.get()};
+    return syscall(SYS_landlock_add_rule, ruleset.get(), rule_path_beneath, &everywhere, 0) == 0 &&
+           syscall(SYS_landlock_restrict_self, ruleset.get(), 0) == 0;
 }
 
 } // namespace pi_agent

@@ -93,8 +93,7 @@ std::string box_notes(const BoxFacts &facts)
     add("Network: " + network_line(facts.network));
     add("`sudo` gives no rights: it runs the command as you. System packages cannot be installed.");
     add("These fail, and nothing that you do mends it: set-id bits on files (`u+s`, `g+s`), other owners, groups that are not the "
-        "directory's, "
-        "core files, `perf`, `setarch -R`, and new namespaces (`unshare`, `bwrap`, `podman`, chromium without `--no-sandbox`).",
+        "directory's, core files, `perf`, and `setarch -R`.",
         facts.confined);
     add("There is no bus: `systemctl` and `journalctl` fail. Start servers as plain processes; they end with the session.", facts.confined);
     add("The user's dotfiles and most variables of the user's shell are not here, and of the user's git settings nothing that starts a "
@@ -106,6 +105,11 @@ std::string box_notes(const BoxFacts &facts)
         "ends: " +
             names_of(facts.caches) + ".",
         !facts.caches.empty());
+    add("chromium, and what drives it (puppeteer, playwright, selenium), start with `--no-sandbox` alone: the sandbox around you is "
+        "theirs, too. Nothing else that makes namespaces works (`unshare`, `bwrap`, containers).",
+        facts.confined);
+    add("Debuggers (gdb, strace) and LeakSanitizer are refused by the administrator: `ASAN_OPTIONS=detect_leaks=0` leaves the latter out.",
+        facts.confined && !facts.traces);
     add("There is no display, ssh-agent or key of the user's, and nobody answers an editor: `git commit -m`, not `git commit`.");
     add(limits_line(facts.limits), facts.limited);
     add("The settings.json of the agent is locked by the administrator.", facts.settings_lock);

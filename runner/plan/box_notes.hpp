@@ -24,6 +24,7 @@ struct BoxFacts {
     bool limited = true;   // the sandbox holds the session to limits at all
     bool confined = true;  // there is a sandbox
     bool knows_ids = true; // of other accounts and groups, to keep them in access control lists
+    bool traces = true;    // debuggers work, where the host can keep them in the session
 };
 
 // What no policy changes, for who asks what a session does otherwise (`pi-agentctl explain`): words of the lines that the notes have.

@@ -3,6 +3,7 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
+#include "runner/filter/call_names.hpp"
 #include "runner/plan/engine_commands.hpp"
 #include "runner/wire/answer.hpp"
 
@@ -59,12 +60,21 @@ void add_limits(const LimitsPolicy &limits, std::vector<UnitProperty> &propertie
     if (limits.runtime) properties.push_back({"RuntimeMaxUSec", limits.runtime->amount * second});
 }
 
-// Beyond @system-service, which allows them: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into
-// other processes, keyrings or file handles. pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp).
-const NameFilter calls_not_granted{false,
-                                   {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv",
-                                    "process_vm_writev", "kcmp", "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl",
-                                    "name_to_handle_at", "open_by_handle_at"}};
+// pi-agent-exec adds what needs arguments (runner/filter/call_rules.cpp), and refuses tracing where nothing keeps it in the session.
+void add_calls(Tracing tracing, std::vector<UnitProperty> &properties)
+{
+    NameFilter granted{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}};
+    // Which @system-service allows: io_uring goes around RestrictSUIDSGID and RestrictAddressFamilies, the others reach into other
+    // processes, keyrings or file handles.
+    NameFilter not_granted{false,
+                           {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "pidfd_getfd", "add_key", "request_key",
+                            "keyctl", "name_to_handle_at", "open_by_handle_at"}};
+    auto &with_tracing = tracing == Tracing::never ? not_granted : granted;
+    with_tracing.names.insert(with_tracing.names.end(), std::begin(trace_calls), std::end(trace_calls));
+    properties.push_back({"SystemCallFilter", granted});
+    properties.push_back({"SystemCallFilter", not_granted});
+    properties.push_back({"SystemCallErrorNumber", SignedNumber{EPERM}}); // systemd's default is to kill
+}
 
 // What every session's unit has, whatever runs in it: its end, its network and its limits; and `more`.
 std::vector<UnitProperty> unit_of(const SandboxPlan &plan, const std::string &program, const std::vector<UnitProperty> &more)
@@ -234,13 +244,10 @@ std::vector<UnitProperty> service_properties(const SandboxPlan &plan, const Syst
         {"LockPersonality", true},
         {"RestrictAddressFamilies", NameFilter{true, {"AF_UNIX", "AF_INET", "AF_INET6"}}},
         {"SystemCallArchitectures", std::vector<std::string>{"native"}},
-        {"SystemCallFilter",
-         NameFilter{true, {"@system-service", "landlock_create_ruleset", "landlock_add_rule", "landlock_restrict_self", "seccomp"}}},
-        {"SystemCallFilter", calls_not_granted},
-        {"SystemCallErrorNumber", SignedNumber{EPERM}}, // systemd's default is to kill
     };
     std::vector<UnitProperty> properties = plain_service_properties(plan, features);
     properties.insert(properties.end(), confinement.begin(), confinement.end());
+    add_calls(plan.tracing, properties);
     if (features.private_pids) properties.push_back({"PrivatePIDs", std::string("yes")});
     return properties;
 }

@@ -4,6 +4,7 @@
 
 #include "common/base/fields.hpp"
 #include "common/base/request.hpp"
+#include "common/policy/policy.hpp"
 
 #include <array>
 #include <cstdint>
@@ -30,6 +31,8 @@ struct LaunchRecord {
     OnTerminal on_terminal{}; // in the place of these comes the session's terminal
     Restrictions restrictions = Restrictions::all;
     std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
+    Tracing tracing = Tracing::never;
+    std::uint64_t hosts_processes = 0; // the inode of the host's PID namespace: who is in another one sees and names no process of the host
 
     static void fields(auto &archive, auto &self)
     {
@@ -38,6 +41,8 @@ struct LaunchRecord {
             archive(one);
         archive.bounded(self.restrictions, Restrictions::all, "the launch record has unknown restrictions");
         archive(self.mount_points);
+        archive.bounded(self.tracing, Tracing::never, "the launch record has an unknown way of tracing");
+        archive(self.hosts_processes);
     }
 };
 

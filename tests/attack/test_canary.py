@@ -7,7 +7,7 @@ import pytest
 from engine import engine_of, named_method
 from keyring import ADD_KEY, READ_KEY, SECRET
 from target import USER_NAMESPACE, Outcome
-from test_inside import ALL_FILTERS, FILTERS, NO_SUID_BITS
+from test_inside import ALL_FILTERS, FILTERS, LAUNCHER, NO_SUID_BITS
 
 pytestmark = pytest.mark.position("host")
 
@@ -22,7 +22,9 @@ OF_SYSTEMD = (
     ("", (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock"), "no new privileges"),
     ("", (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock"), "system call filter"),
     ("", FILTERS, "io_uring_setup"),
-    ("", FILTERS, "ptrace"),
+    ("", LAUNCHER, "ptrace of the launcher"),
+    ("", LAUNCHER, "process_vm_readv of the launcher"),
+    ("", LAUNCHER, "kcmp with the launcher"),
     ("", FILTERS, "keyctl"),
     ("", (*FILTERS, "unit:RestrictNamespaces"), "a user namespace (unshare)"),
     ("", (*FILTERS, "unit:RestrictNamespaces"), "a user namespace (clone)"),

@@ -15,6 +15,7 @@ ALL_FILTERS = FILTERS + tuple(
      "ProtectHostname", "ProtectKernelModules", "ProtectKernelLogs", "PrivateDevices", "SystemCallArchitectures")
 )  # fmt: skip
 MORE_RIGHTS = (*ALL_FILTERS, "unit:NoNewPrivileges", "landlock", "nosuid-clones", "minimal-view")
+LAUNCHER = ("exec-not-dumpable", "agent-below-launcher")  # each is enough: test_tracing.py
 NO_SUID_BITS = (*FILTERS, "unit:RestrictSUIDSGID")
 AS_ROOT = (*ALL_FILTERS, "unit:User", "unit:Group", "unit:CapabilityBoundingSet", "unit:AmbientCapabilities", *USER_NAMESPACE)
 CAPABILITY_SETS = ("CapInh", "CapPrm", "CapEff", "CapBnd", "CapAmb")
@@ -23,8 +24,7 @@ NO_CAPABILITY = "0" * 16
 # (defences, answer with them in, probes): one session tries all probes of a line.
 GROUPS = (
     (FILTERS, "EPERM", (
-        "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv", "process_vm_writev", "kcmp",
-        "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at", "bpf",
+        "io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "pidfd_getfd", "add_key", "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at", "bpf",
         "perf_event_open", "mount", "umount2", "open_tree", "quotactl")),
     ((*FILTERS, "unit:RestrictNamespaces"), "EPERM", ("unshare", "clone into a user namespace", "setns")),
     ((*FILTERS, "unit:RestrictNamespaces"), "ENOSYS", ("clone3",)),
@@ -43,7 +43,7 @@ GROUPS = (
     (("unit:CapabilityBoundingSet",), NO_CAPABILITY, ("CapBnd",)),
     ((*ALL_FILTERS, "unit:NoNewPrivileges", "landlock"), "1", ("NoNewPrivs",)),
     ((*ALL_FILTERS, "unit:NoNewPrivileges", "landlock"), "2", ("Seccomp",)),
-    (("exec-not-dumpable",), "ENOENT", tuple(
+    (LAUNCHER, "ENOENT", tuple(
         f"launcher's {what}" for what in ("mem", "environ", "fd", "map_files", "root", "cwd", "auxv"))),
     # Its /run is a directory of the session; with the host's root and /run these would be there.
     (("unit:RootDirectory", "unit:BindReadOnlyPaths"), "ENOENT", (
@@ -108,7 +108,7 @@ def test_a_setuid_program_gives_the_agent_nothing(prove, outcome_of_probe):
 
 
 def test_the_launcher_cannot_be_traced(prove, outcome_of_probe):
-    prove(outcome_of_probe("launcher's ptrace"), *FILTERS, "exec-not-dumpable")
+    prove(outcome_of_probe("launcher's ptrace"), *LAUNCHER)
 
 
 def test_all_five_capability_sets_are_empty_and_no_group_came_along(prove):

@@ -33,7 +33,7 @@ BROKEN = [
     ("relative root", changed(ALICE, "    roots: [/srv/shared/app, projects]"), "projects]", ["roots[1]: 'projects' is not absolute"]),
     ("root with a line break", changed(ALICE, '    roots: ["/srv/a\\nb"]'), '"/srv', ["users.alice.roots[0]: holds a control character"]),
     ("root with a space", changed(ALICE, '    roots: ["/srv/a b"]'), '"/srv', ["users.alice.roots[0]", "holds a character other than"]),
-    ("later feature", PLAYING_POLICY + "hardening: {umask: 77}\n", "{umask", ["hardening: not supported yet; remove it"]),
+    ("later feature", PLAYING_POLICY + "projects: {ownership: none}\n", "none}", ["projects.ownership: ", "not supported yet"]),
     ("no such method", PLAYING_POLICY + "sandbox: {method: noop}\n", "noop", ["sandbox.method: unknown value 'noop'; did you mean 'none'?"]),
     ("not a boolean", PLAYING_POLICY + "wrapper: {enable: yes}\n", "yes}", ["wrapper.enable: must be true or false"]),
     ("another version", changed("version: 1", "version: 2"), "2", ["version: is 2, which is newer than this pi-agent"]),
@@ -65,7 +65,7 @@ def test_a_broken_policy_stops_every_launch_at_its_place(machine, text, mark, wo
 
 
 def test_users_are_told_whom_to_ask_and_check_names_every_mistake(machine):
-    text = changed(ALICE, "    roots: [/]").replace("  bob:\n", "  bob:\n    rots: 1\n") + "hardening: {}\nnonsense: 1\n"
+    text = changed(ALICE, "    roots: [/]").replace("  bob:\n", "  bob:\n    rots: 1\n") + "hardening: {umask: 77}\nnonsense: 1\n"
     with written_policy(machine, text):
         done = pi(machine, "sh", "echo ran")
         checked = machine.root(["pi-agentctl", "check"])

@@ -96,7 +96,7 @@ NO_NAMESPACES = Difference(
     "Programs that build a sandbox of their own fail: `unshare`, `bwrap`, `podman`, chromium's",
     "New namespaces open much of the kernel to whoever may make them.",
     "Run chromium and what drives it with `--no-sandbox`: the session is the sandbox. Run containers outside.",
-    "new namespaces",
+    "makes namespaces",
 )
 NO_PERSONALITY = Difference(
     "`setarch` fails, so no program runs without random addresses",

@@ -3,6 +3,7 @@
 
 #include "common/base/build_settings.hpp"
 #include "common/base/text.hpp"
+#include "common/host/namespaces.hpp"
 #include "runner/plan/canary_plan.hpp"
 #include "runner/root/door/authenticate.hpp"
 #include "runner/root/errand/user_files.hpp"
@@ -33,6 +34,7 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
     if (project.shown.by_group) plan.groups.push_back(*project.shown.by_group);
     for (const auto &other : project.git_directories)
         if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
+    plan.tracing = entered.policy.tracing;
     plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // of those, docker would put its own there
     if (entered.policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
     return plan;
@@ -54,10 +56,10 @@ void show_notes(const Entered &entered, const ProjectGuards &guards, const Opene
     const Policy &policy = entered.policy;
     const Sandbox &sandbox = *entered.sandbox;
     if (!policy.box_notes) return;
-    show_box_notes(session.directory,
-                   {session.project_path, session.state.home_path, entered.admission.agent.name, tree.covered, policy.settings_lock,
-                    policy.network, policy.scratch, guards.read_only(), guards.has_masks(), home.readable, home.caches, policy.limits,
-                    sandbox.has_limits(), sandbox.confines(), sandbox.knows_other_ids(entered.admission.agent)});
+    show_box_notes(session.directory, {session.project_path, session.state.home_path, entered.admission.agent.name, tree.covered,
+                                       policy.settings_lock, policy.network, policy.scratch, guards.read_only(), guards.has_masks(),
+                                       home.readable, home.caches, policy.limits, sandbox.has_limits(), sandbox.confines(),
+                                       sandbox.knows_other_ids(entered.admission.agent), policy.tracing != Tracing::never});
 }
 
 void show_certificates(Entered &entered, const Heard &heard, const OpenedSession &session)
@@ -150,6 +152,8 @@ LaunchRecord compose(Entered &entered, Heard &heard, const OpenedSession &sessio
     record.on_terminal = heard.request.on_terminal;
     record.restrictions = entered.sandbox->restrictions();
     record.mount_points = places_of(tree.late);
+    record.tracing = entered.policy.tracing;
+    if (const auto processes = namespace_of("self", "pid")) record.hosts_processes = processes->inode;
     return record;
 }
 

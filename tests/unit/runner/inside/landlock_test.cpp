@@ -38,7 +38,7 @@ std::string in_scope(const std::function<std::string()> &task)
 {
     return in_child([&] {
         ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-        const bool scoped = restrict_with_landlock({});
+        const bool scoped = restrict_with_landlock({}).scopes;
         return (scoped ? "scoped " : "not scoped ") + task();
     });
 }

@@ -318,10 +318,25 @@ TEST_CASE("system calls are an allowed list, with what goes around other restric
     for (const auto &name : allowed.names)
         CHECK_MESSAGE((name[0] != '@' || name == "@system-service"), name); // no @privileged, no @mount
     CHECK_FALSE(denied.allow);
-    for (const std::string name :
-         {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "process_vm_readv", "process_vm_writev", "kcmp",
-          "pidfd_getfd", "ptrace", "add_key", "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at"})
+    for (const std::string name : {"io_uring_setup", "io_uring_enter", "io_uring_register", "userfaultfd", "pidfd_getfd", "add_key",
+                                   "request_key", "keyctl", "name_to_handle_at", "open_by_handle_at"})
         CHECK_MESSAGE(std::count(denied.names.begin(), denied.names.end(), name) == 1, name);
+}
+
+TEST_CASE("what debuggers call is in the unit's list unless the policy refuses it")
+{
+    for (const auto tracing : {Tracing::automatic, Tracing::always, Tracing::never}) {
+        SandboxPlan plan = plan_for("/srv/app");
+        plan.tracing = tracing;
+        const auto values = values_of(service_properties(plan), "SystemCallFilter");
+        REQUIRE(values.size() == 2);
+        for (const auto &value : values) {
+            const auto list = std::get<NameFilter>(value);
+            for (const std::string name : {"ptrace", "process_vm_readv", "process_vm_writev", "kcmp"})
+                CHECK_MESSAGE((std::count(list.names.begin(), list.names.end(), name) == 1) == (list.allow != (tracing == Tracing::never)),
+                              name);
+        }
+    }
 }
 
 TEST_CASE("the unit starts the launcher and runs nothing as root")
