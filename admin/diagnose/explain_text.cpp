@@ -228,8 +228,8 @@ std::string box_text(const Explanation &explanation)
     const auto &policy = explanation.policy;
     std::string text = scratch_text(policy.scratch) + view_text(explanation) + projects_text(policy.projects) +
                        to_text(explanation.toolchains) + network_text(policy.network) + to_text(explanation.limits);
-    text += policy.git_identity ? "git:      commits carry the user's own user.name and user.email (git_identity)\n"
-                                : "git:      commits do not carry the user's name (git_identity: false)\n";
+    text += policy.git_identity ? "git:      commits carry the user's own user.name and user.email; more settings pass (git_identity)\n"
+                                : "git:      nothing of the user's git settings counts (git_identity: false)\n";
     text += policy.box_notes ? "notes:    the agent is told about its sandbox in /AGENTS.md (box_notes)\n"
                              : "notes:    the agent is not told about its sandbox (box_notes: false)\n";
     for (const auto &missing : explanation.missing_tools)
