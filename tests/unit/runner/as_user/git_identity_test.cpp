@@ -223,7 +223,9 @@ TEST_CASE("a file that git cannot read is told, with git's words" * doctest::ski
     CHECK_FALSE(contains(host.found(), "root:"));
     std::filesystem::remove(host.home + "/.gitconfig");
     host.write("home/.gitconfig", "[user]\n\tname = " + std::string(17000, 'x') + "\n");
-    CHECK(contains(host.found(), "are longer than 16384 bytes"));
+    CHECK(contains(host.found(), "user.name in " + host.home + "/.gitconfig is longer than 16384 bytes"));
+    host.write("home/.gitconfig", "[x]\n\ty = " + std::string(300000, 'x') + "\n");
+    CHECK(contains(host.found(), "gitconfig are longer than 262144 bytes"));
 }
 
 TEST_CASE("a pipe keeps nobody, be it the file, what it includes or the repository's" * doctest::skip(not_root()))
