@@ -9,6 +9,7 @@
 #include "runner/as_user/named_files.hpp"
 #include "runner/as_user/project.hpp"
 #include "runner/plan/environment.hpp"
+#include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
