@@ -10,6 +10,7 @@
 #include "runner/as_user/project.hpp"
 #include "runner/plan/box_notes.hpp"
 #include "runner/plan/environment.hpp"
+#include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 
@@ -246,11 +247,12 @@ ExplainedToolchains explain_toolchains(const ToolchainsPolicy &policy, const Obs
 
 std::string told_text(const Policy &policy)
 {
-    return fmt::format("git:      commits {} (git_identity{})\n"
+    return fmt::format("git:      {} (git_identity{})\n"
                        "notes:    the agent is {}told about its sandbox{} (box_notes{})\n"
                        "differs:  {};\n"
                        "          reasons and remedies: docs/differences.md, in /usr/share/doc/pi-agent\n",
-                       policy.git_identity ? "carry the user's own user.name and user.email" : "do not carry the user's name",
+                       policy.git_identity ? "commits carry the user's own user.name and user.email; more settings pass"
+                                           : "nothing of the user's git settings counts",
                        policy.git_identity ? "" : ": false", policy.box_notes ? "" : "not ", policy.box_notes ? " in /AGENTS.md" : "",
                        policy.box_notes ? "" : ": false", always_different);
 }

@@ -191,15 +191,6 @@ constexpr std::string_view always =
 // An address TRANSPORT::ADDRESS names a program git-remote-TRANSPORT; `ext::` runs the address itself.
 constexpr std::string_view addresses = "branch.pushremote branch.remote remote.pushdefault remote.pushurl remote.url submodule.url";
 
-bool is_truth_value(const std::optional<std::string> &value)
-{
-    if (!value) return true;
-    std::string text = *value;
-    std::transform(text.begin(), text.end(), text.begin(), to_lower);
-    const bool number = text.find_first_not_of("0123456789") == std::string::npos;
-    return number || text == "true" || text == "yes" || text == "on" || text == "false" || text == "no" || text == "off";
-}
-
 bool has_transport(std::string_view address)
 {
     return address.find("::") != std::string_view::npos;
@@ -221,6 +212,23 @@ std::optional<std::string> worktree_of_config(std::string_view text)
     return worktree;
 }
 
+std::string git_rule(std::string_view name)
+{
+    const std::size_t first = name.find('.');
+    if (first == std::string_view::npos) return "";
+    return std::string(name.substr(0, first)).append(name.substr(name.rfind('.')));
+}
+
+std::optional<bool> git_truth(const std::optional<std::string> &value)
+{
+    if (!value) return true;
+    std::string text = *value;
+    std::transform(text.begin(), text.end(), text.begin(), to_lower);
+    if (text.find_first_not_of("0123456789") == std::string::npos) return text.find_first_not_of('0') != std::string::npos;
+    if (has_word("true yes on", text)) return true;
+    return has_word("false no off", text) ? std::optional(false) : std::nullopt;
+}
+
 bool runs_code(const GitSetting &setting)
 {
     const std::string_view name = setting.name;
@@ -228,15 +236,14 @@ bool runs_code(const GitSetting &setting)
     const std::size_t last = name.rfind('.');
     if (first == std::string_view::npos) return false;
     const std::string_view section = name.substr(0, first);
-    const std::string_view key = name.substr(last + 1);
     const std::string_view between = last > first ? name.substr(first + 1, last - first - 1) : std::string_view();
-    const std::string rule = std::string(section) + "." + std::string(key);
+    const std::string rule = git_rule(name);
     const std::string_view value = setting.value ? std::string_view(*setting.value) : std::string_view();
 
     // An alias without `!` can begin with -c and name a program too.
     if (section == "alias" || has_word(always, rule)) return true;
     // Programs unless they are a truth value, which only switches git's own on or off.
-    if (rule == "core.fsmonitor" || section == "pager") return !is_truth_value(setting.value);
+    if (rule == "core.fsmonitor" || section == "pager") return !git_truth(setting.value);
     if (has_word(addresses, rule)) return has_transport(value);
     if (section == "url") return has_transport(between);
     return rule == "submodule.update" && value.substr(0, 1) == "!";

@@ -163,7 +163,7 @@ struct Policy {
     // merged. The parser's header costs seconds in every file that includes it.
     std::map<std::string, std::string> documents;
     bool settings_lock = false; // the merged settings.json cannot be changed inside
-    bool git_identity = true;   // the agent's commits carry the user's name and address
+    bool git_identity = true;   // the agent's git has the user's name, address and settings
     bool box_notes = true;      // the agent is told about its sandbox
     NetworkPolicy network;
     View view = View::minimal;

@@ -103,7 +103,7 @@ const auto &table()
         {"mcp", Form::document, "{}", "{mcpServers: {}}", "The same for mcp.json.", "", "", "config-sync.md"},
         {"settings_lock", Form::boolean, "false", "true",
          "Whether the agent's settings.json is read-only inside. `/settings` keeps nothing then.", "", "", "config-sync.md"},
-        {"git_identity", Form::boolean, "true", "false", "Whether the agent's commits carry the user's name and address.", "", "",
+        {"git_identity", Form::boolean, "true", "false", "Whether the agent's git has the user's name, address and settings.", "", "",
          "agent-notes.md"},
         {"box_notes", Form::boolean, "true", "false", "Whether the agent is told about its sandbox.", "", "", "agent-notes.md"},
         {"env", Form::names, "{}", "{PI_OFFLINE: '1'}",

@@ -81,11 +81,12 @@ void add_event(Entry &entry, const RecordSubject &subject, const DeniedEvent &ev
     entry.add("PI_AGENT_REASON", event.reason);
 }
 
-void add_event(Entry &entry, const RecordSubject &subject, const StartedEvent & /*event*/)
+void add_event(Entry &entry, const RecordSubject &subject, const StartedEvent &event)
 {
     entry.begin(started_name, "session " + subject.session + " started: user " + shown(subject.user) + ", agent account " +
                                   shown(subject.account) + ", project " + shown(subject.project) +
                                   (subject.directory.empty() ? "" : ", in " + shown(subject.directory)) + in_agents_place(subject.program));
+    if (event.commits_unsigned) entry.add("PI_AGENT_SIGNING", "off");
 }
 
 void add_event(Entry &entry, const RecordSubject &subject, const EndedEvent &event)

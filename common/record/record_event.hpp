@@ -32,8 +32,10 @@ struct DeniedEvent { // nothing was started
     ExitStatus status;
     std::string reason;
 };
-struct StartedEvent {}; // right before the agent starts
-struct EndedEvent {     // exactly one for each started
+struct StartedEvent {              // right before the agent starts
+    bool commits_unsigned = false; // though the user's git or the repository signs them
+};
+struct EndedEvent { // exactly one for each started
     std::optional<AgentEnded> how;
     std::string reason; // where it did not end by itself
     std::optional<std::uint64_t> duration_usec;

@@ -57,7 +57,7 @@
     type = "bool";
     default = true;
     example = false;
-    description = "Whether the agent's commits carry the user's name and address.";
+    description = "Whether the agent's git has the user's name, address and settings.";
   }
   {
     option = "boxNotes";

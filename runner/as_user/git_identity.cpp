@@ -1,16 +1,19 @@
-// What the caller's git says about the caller, and which of the files that it reads are worth copying.
+// What the caller's git says outside: who commits, which other settings pass, and which files they name.
 #include "runner/as_user/git_identity.hpp"
 
 #include "common/base/error.hpp"
 #include "common/base/files.hpp"
 #include "common/base/text.hpp"
-#include "common/host/beneath.hpp"
+#include "common/seams/seams.hpp"
+#include "runner/as_user/git_files.hpp"
 #include "runner/as_user/named_files.hpp"
-#include "runner/plan/git_config.hpp"
+#include "runner/plan/git_allowed.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
-#include <sys/mman.h>
+#include <set>
+#include <unistd.h>
 
 namespace pi_agent {
 
@@ -26,189 +29,159 @@ std::optional<std::string> safe_directory(const std::string &value, const std::s
 
 namespace {
 
-constexpr int include_depth = 10; // as git's own
-constexpr const char *wanted_settings = "^(user\\.(name|email)|safe\\.directory|include\\.path|includeif\\..*\\.path)$";
-constexpr std::string_view condition_begin = "includeif.";
-constexpr std::string_view condition_end = ".path";
+// Git's own places for files that nothing names.
+constexpr std::array<std::pair<const char *, const char *>, 2> default_files{
+    {{"core.attributesfile", "/.config/git/attributes"}, {"core.excludesfile", "/.config/git/ignore"}}};
 
-// Git reads no more of the system than it must, asks nobody, and says what is wrong in words that do not depend on the user.
-std::vector<std::string> environment_for(const std::string &home)
-{
-    return {"HOME=" + home, "GIT_CONFIG_NOSYSTEM=1", "GIT_TERMINAL_PROMPT=0", "GIT_OPTIONAL_LOCKS=0", "LC_ALL=C"};
-}
-
-std::string problem_of(const ProgramOutput &answer, const std::string &file)
-{
-    const std::string place = escape_for_display(file);
-    switch (answer.end) {
-    case ProgramOutput::End::late:
-        return "git did not read " + place + " within " + std::to_string(git_patience_seconds) +
-               " seconds; is it, or what it includes, a pipe or on a file system that does not answer?";
-    case ProgramOutput::End::too_long:
-        return "user.name, user.email and safe.directory in " + place + " are longer than " + std::to_string(git_answer_limit) + " bytes";
-    case ProgramOutput::End::killed:
-        return "git was killed while it read " + place;
-    case ProgramOutput::End::not_installed:
-        return "";
-    case ProgramOutput::End::exited:
-        break;
-    }
-    // 1: nothing found, or a file that it may not read, which is a warning to it.
-    if (answer.status == 0 || (answer.status == 1 && answer.complaint.empty())) return "";
-    return "git could not read " + place + ": " + one_line(answer.complaint);
-}
-
-UniqueFd file_with(const std::string &text)
-{
-    UniqueFd fd = UniqueFd::adopt(memfd_create("git's settings", MFD_CLOEXEC));
-    if (!fd) throw_errno("making a file for git");
-    write_whole(fd, text, "a file for git");
-    if (lseek(fd.get(), 0, SEEK_SET) != 0) throw_errno("making a file for git");
-    return fd;
-}
-
-// The user's files of git's settings, and what they include. Git reads each file by itself, and follows no include: one that lies where
-// agents write is handed to it open, so that it leads nowhere else (common/decide/user_paths.hpp).
-class GitFiles {
+// Sorts what was found into what passes and what is said of the rest.
+class Passing {
 public:
-    using Settings = std::vector<std::pair<std::string, std::string>>;
+    Passing(const UserPaths &paths, const std::string &home, const std::string &shown) : paths_(paths), home_(home), shown_(shown) {}
 
-    // In the current directory, for which conditional includes count.
-    GitFiles(const AsUser &user, const UserPaths &paths, const std::string &home, Deadline deadline)
-        : user_(user), paths_(paths), home_(home), deadline_(deadline)
+    void take(FoundGitSetting &&one)
     {
+        auto &[name, value] = one.setting;
+        GitIdentity &identity = found_.identity;
+        const std::string rule = git_rule(name);
+        if (name == "user.name" || name == "user.email") {
+            if (value) (name == "user.name" ? identity.name : identity.email) = short_value(one);
+        } else if (name == "safe.directory") {
+            if (auto directory = safe_directory(value.value_or(""), home_, shown_); directory && fits(directory->size()))
+                identity.safe_directories.push_back(std::move(*directory));
+        } else if (name == "commit.gpgsign" || name == "tag.gpgsign") {
+            signs_[name] = git_truth(value).value_or(false);
+        } else if (rule == "filter.clean" || rule == "filter.smudge" || rule == "filter.process") {
+            add_filter(name.substr(7, name.rfind('.') - 7), value.value_or(""));
+        } else if (passes_into_session(one.setting)) {
+            if (fits(name.size() + value.value_or("").size()) && identity.settings.size() < git_settings_limit)
+                identity.settings.push_back(std::move(one.setting));
+            else
+                ++left_out_;
+        } else if (!copied_git_file(name).empty() && value) {
+            files_[name] = std::move(one);
+        } else if (is_kept_for_its_secret(one.setting)) {
+            has_secret_ = true;
+        }
     }
 
-    // user.name, user.email and safe.directory of an absolute path, in git's order; nothing where it is missing. Throws
-    // Failure(configuration) with what is wrong with it.
-    Settings read(const std::string &file)
+    FoundIdentity finish(const RepositorySettings &repository)
     {
-        Settings settings;
-        read_into(file, nullptr, settings, 0);
-        return settings;
+        for (const auto &[name, place] : default_files)
+            if (!files_.contains(name)) files_[name] = {{name, home_ + place}, "", false};
+        for (const auto &[name, one] : files_)
+            copy(one);
+        if (left_out_ != 0)
+            say(std::to_string(left_out_) + " of your settings do not count in the session: more than " +
+                std::to_string(git_settings_limit) + " or " + std::to_string(git_settings_size / 1024) + " KiB of them are not taken over");
+        if (has_secret_)
+            found_.once.emplace_back("of your settings, those with a password or token in an address do not count in a session; "
+                                     "give the agent's git one of its own (docs/projects.md)");
+        look_at(repository);
+        return std::move(found_);
     }
-
-    // What agents can have made unusable, and what is wrong with the repository at hand, each as a text.
-    [[nodiscard]] const std::vector<std::string> &notices() const noexcept { return notices_; }
 
 private:
-    // `from`: the directory in which `file` is to be looked for, where agents write; none where it is absolute.
-    void read_into(const std::string &file, const UserPlacePtr &from, Settings &settings, int depth)
+    std::string short_value(FoundGitSetting &one)
     {
-        UserPlacePtr place;
+        if (one.setting.value->size() > git_name_limit)
+            throw Failure(ExitStatus::configuration, one.setting.name + " in " + escape_for_display(one.file) + " is longer than " +
+                                                         std::to_string(git_name_limit) + " bytes");
+        return std::move(*one.setting.value);
+    }
+
+    bool fits(std::size_t size)
+    {
+        if (size > size_left_) return false;
+        size_left_ -= size;
+        return true;
+    }
+
+    void add_filter(std::string name, const std::string &command)
+    {
+        skips_smudge_ = skips_smudge_ || (name == "lfs" && command.find("--skip") != std::string::npos);
+        filters_.insert(std::move(name));
+    }
+
+    void say(std::string notice) { found_.notices.push_back(std::move(notice)); }
+
+    // What is missing is no mistake to git.
+    void copy(const FoundGitSetting &one)
+    {
+        const auto &[name, value] = one.setting;
+        if (value->empty()) return;
+        const std::string path = value->starts_with("~/") ? home_ + value->substr(1) : *value;
+        const auto left_out = [&, &key = name](const std::string &why) {
+            say(key + ": " + escape_for_display(path) + " is left out: " + why);
+        };
+        if (one.by_agents && defence_is_on("git-files-of-agents"))
+            return left_out("an agent can have written that setting, which stands in " + escape_for_display(one.file) +
+                            "; name the file in one that lies in no project");
+        if (path.front() != '/') return left_out("it is no absolute path");
         try {
-            place = from ? paths_.follow(from, file) : paths_.follow(file);
-        } catch (const NotFollowed &refusal) {
-            notices_.push_back(escape_for_display(file) + " is left out: " + refusal.what());
-            return;
+            if (paths_.follow(path) == nullptr) return;
+            const HostFile file = open_host_file(paths_, path);
+            if (!file.fd) return left_out(file.problem);
+            found_.identity.files[name] = read_whole(file.fd, git_file_copy_limit, "it");
         } catch (const SystemFailure &failure) {
-            if (failure.error_number() == ENOENT || failure.error_number() == ENOTDIR) return;
-            if (from || failure.error_number() == ELOOP) { // git would read no loop of links either
-                notices_.push_back(escape_for_display(file) + " is left out: " + failure.what());
-                return;
-            }
-            if (failure.error_number() != EACCES) throw; // git would open it by its name, whatever an agent has made of that meanwhile
-        }
-        HostFile opened;
-        if (place && place->written_by != nullptr) {
-            opened = from ? open_host_file(paths_, from, file) : open_host_file(paths_, file);
-            if (!opened.fd) return notices_.push_back(escape_for_display(place->path) + " is left out: " + opened.problem);
-        }
-        for (auto &[key, value] : ask(from ? place->path : file, opened.fd)) {
-            const bool has_condition = std::string_view(key).starts_with(condition_begin);
-            if (!has_condition && key != "include.path") {
-                settings.emplace_back(std::move(key), std::move(value));
-                continue;
-            }
-            if (value.empty() || depth >= include_depth) continue;
-            const std::size_t length = key.size() - condition_begin.size() - condition_end.size();
-            if (!has_condition || holds(key.substr(condition_begin.size(), length), file)) include(file, place, value, settings, depth + 1);
+            if (failure.error_number() != ENOENT && failure.error_number() != ENOTDIR) left_out(failure.what());
+        } catch (const Failure &failure) {
+            left_out(failure.what());
         }
     }
 
-    Settings ask(const std::string &file, FdRef descriptor)
+    static bool has_git_lfs() { return access("/usr/bin/git-lfs", X_OK) == 0 || access("/usr/local/bin/git-lfs", X_OK) == 0; }
+
+    void look_at(const RepositorySettings &repository)
     {
-        // Which repository is at hand matters to conditions alone; what is wrong with it must not be said of this file.
-        std::vector<std::string> environment = environment_for(home_);
-        environment.emplace_back("GIT_DIR=/nonexistent");
-        const bool is_open = descriptor.get() >= 0;
-        const ProgramOutput answer = run_host_program(
-            user_, {"git", "config", "--file", is_open ? "-" : file, "--no-includes", "-z", "--get-regexp", wanted_settings}, environment,
-            git_answer_limit, deadline_, is_open ? std::vector<int>{descriptor.get()} : std::vector<int>{});
-        if (const std::string problem = problem_of(answer, file); !problem.empty()) throw Failure(ExitStatus::configuration, problem);
-        return read_git_settings(answer.output);
-    }
-
-    void include(const std::string &file, const UserPlacePtr &place, const std::string &path, Settings &settings, int depth)
-    {
-        const std::string absolute = path.starts_with("~/") ? home_ + path.substr(1) : path;
-        if (place && place->written_by != nullptr) { // it may have come from an agent
-            if (absolute.front() == '/')
-                notices_.push_back("in " + escape_for_display(place->path) + " the include of " + escape_for_display(path) +
-                                   " is left out: an agent can have written it; name a file beside it, by a relative path");
-            else
-                read_into(absolute, place->above, settings, depth);
-            return;
+        if (filters_.contains("lfs") && has_git_lfs()) {
+            found_.identity.lfs = skips_smudge_ ? GitLfs::skip_smudge : GitLfs::all;
+            filters_.erase("lfs");
         }
-        read_into(absolute.front() == '/' ? absolute : split_last(file).first + "/" + absolute, nullptr, settings, depth);
+        for (const auto &name : repository.filters)
+            if (filters_.contains(name))
+                found_.once.push_back(
+                    "the filter '" + escape_for_display(name) + "' of this repository's .gitattributes does not run in a session, whose " +
+                    "commits hold files as they are: it is a program of your own settings; " +
+                    (name == "lfs"
+                         ? "the administrator installs git-lfs on this host"
+                         : "set it in the repository, outside (git config filter.NAME.clean ...), with a program that the session has"));
+        const bool users = std::any_of(signs_.begin(), signs_.end(), [](const auto &one) { return one.second; });
+        if (repository.signs.value_or(users)) found_.signing = repository.signs ? GitSigning::repositorys : GitSigning::users;
     }
 
-    bool holds(const std::string &condition, const std::string &file)
-    {
-        std::string text = condition;
-        for (const std::string_view relative : {"gitdir:./", "gitdir/i:./"})
-            if (text.starts_with(relative)) text.replace(relative.size() - 2, 1, split_last(file).first);
-        std::string quoted;
-        for (const char byte : text) {
-            if (byte == '"' || byte == '\\') quoted += '\\';
-            quoted += byte;
-        }
-        const UniqueFd question = file_with("[includeIf \"" + quoted + "\"]\n\tpath = /proc/self/fd/3\n");
-        const UniqueFd included = file_with("[pi-agent]\n\tholds = yes\n");
-        const ProgramOutput answer =
-            run_host_program(user_, {"git", "config", "--file", "-", "--includes", "--get", "pi-agent.holds"}, environment_for(home_),
-                             git_answer_limit, deadline_, {question.get(), included.get()});
-        if (answer.end == ProgramOutput::End::exited && answer.status <= 1 && answer.complaint.empty()) return answer.status == 0;
-        const std::string why =
-            answer.end == ProgramOutput::End::late ? "it did not answer in time; is its .git/config a pipe?" : one_line(answer.complaint);
-        const std::string notice = "git cannot read the repository of the working directory (" + why + "), so includeIf in " +
-                                   escape_for_display(file) + " does not count; mend the repository";
-        if (std::find(notices_.begin(), notices_.end(), notice) == notices_.end()) notices_.push_back(notice);
-        return false;
-    }
-
-    const AsUser &user_;
     const UserPaths &paths_;
     const std::string &home_;
-    Deadline deadline_;
-    std::vector<std::string> notices_;
+    const std::string &shown_;
+    FoundIdentity found_;
+    std::map<std::string, FoundGitSetting> files_;
+    std::map<std::string, bool> signs_;
+    std::set<std::string> filters_;
+    std::size_t size_left_ = git_settings_size;
+    std::size_t left_out_ = 0;
+    bool skips_smudge_ = false;
+    bool has_secret_ = false;
 };
 
 } // namespace
 
 FoundIdentity find_git_identity(const AsUser &user, const UserPaths &paths, const std::string &home, const std::string &shown,
-                                Deadline deadline)
+                                Deadline deadline, const RepositorySettings &repository)
 {
     FoundIdentity found;
-    GitIdentity &identity = found.identity;
     GitFiles files(user, paths, home, deadline);
     try {
+        Passing passing(paths, home, shown);
         // The second wins, as with git, which reads both.
-        for (const char *name : {"/.config/git/config", "/.gitconfig"}) {
-            for (auto &[key, value] : files.read(home + name)) {
-                if (key == "user.name")
-                    identity.name = std::move(value);
-                else if (key == "user.email")
-                    identity.email = std::move(value);
-                else if (auto directory = safe_directory(value, home, shown))
-                    identity.safe_directories.push_back(std::move(*directory));
-            }
-        }
+        for (const char *name : {"/.config/git/config", "/.gitconfig"})
+            for (auto &one : files.read(home + name))
+                passing.take(std::move(one));
+        found = passing.finish(repository);
     } catch (const Failure &failure) {
         found = {{}, failure.what()};
     }
-    found.notices = files.notices();
+    found.notices.insert(found.notices.begin(), files.notices().begin(), files.notices().end());
     found.notices.resize(std::min(found.notices.size(), git_notice_limit));
+    found.once.resize(std::min(found.once.size(), git_notice_limit));
     return found;
 }
 

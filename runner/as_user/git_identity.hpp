@@ -1,9 +1,10 @@
-// What the caller's git says about the caller, and which of the files that it reads are worth copying.
+// What the caller's git says outside, for a session's git.
 #pragma once
 
 #include "common/base/channel.hpp"
 #include "common/decide/user_paths.hpp"
 #include "common/host/identity.hpp"
+#include "runner/as_user/repository_settings.hpp"
 #include "runner/wire/user_files.hpp"
 
 #include <optional>
@@ -12,12 +13,13 @@
 
 namespace pi_agent {
 
-// --- The user's name and address, as git on the host has them for this directory, and the directories that they call safe.
+// --- The user's settings, as git on the host has them for this directory: who commits, what is safe, what else passes.
 
 // Asks the host's git, in the current directory, about the user's own files below `home`. The repository around is not asked, but decides
-// which conditional includes count. Of the directories that the user calls safe, those count that concern `shown` (safe_directory).
+// which conditional includes count. Of the directories that the user calls safe, those count that concern `shown` (safe_directory). What a
+// session cannot do that the user's settings and `repository` ask for is said.
 FoundIdentity find_git_identity(const AsUser &user, const UserPaths &paths, const std::string &home, const std::string &shown,
-                                Deadline deadline);
+                                Deadline deadline, const RepositorySettings &repository = {});
 
 // A value of git's safe.directory (git-config(1)) as a session has it that shows the directory `shown`: "" (forget those before), "*", and
 // what lies in `shown` or holds it; "~/" is the user's home. Nothing for a directory that is none of the session's business. Pure.

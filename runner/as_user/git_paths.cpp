@@ -57,21 +57,6 @@ std::string trimmed(std::string_view text)
     return first == std::string_view::npos ? "" : std::string(text.substr(first, text.find_last_not_of(blank) - first + 1));
 }
 
-// What a small regular file says, its links followed; none when there is no such file, or it cannot be read.
-std::optional<std::string> text_of(const GuardedTree &tree, const std::string &base, const std::string &path)
-{
-    const ShownPath place = find_shown(tree, base, path);
-    if (place.kind != ShownPath::Kind::other) return std::nullopt;
-    const UniqueFd file = look_beneath(tree.top, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
-    if (!file) {
-        require_nothing_there(tree, place.path);
-        return std::nullopt;
-    }
-    const struct stat facts = examine(file, "examining " + escape_for_display(join_path(tree.path, place.path)));
-    if (!S_ISREG(facts.st_mode) || facts.st_size > static_cast<off_t>(small_file_limit)) return std::nullopt;
-    return read_whole(file, small_file_limit, path);
-}
-
 // git reads config.worktree only where the repository's own config, not one that it includes, says so.
 bool has_worktree_config(const std::string &config)
 {
@@ -91,6 +76,16 @@ public:
             if (const std::optional<std::string> own = follow_dot_git(repository)) add_gitdir(*own);
         }
         return std::move(found_);
+    }
+
+    std::optional<std::string> shared_text(const std::string &repository, const std::string &name)
+    {
+        const auto own = follow_dot_git(repository);
+        if (!own) return std::nullopt;
+        const auto text = small_text(tree_, *own, "commondir");
+        if (!text) return small_text(tree_, *own, name);
+        const ShownPath common = find_shown(tree_, *own, trimmed(*text));
+        return common.kind == ShownPath::Kind::directory ? small_text(tree_, common.path, name) : std::nullopt;
     }
 
     std::vector<GuardedPath> of_gitdir()
@@ -114,7 +109,7 @@ private:
     // What a worktree shares with others may lie in another tree, or in none.
     void add_gitdir(const std::string &own)
     {
-        const auto text = text_of(tree_, own, "commondir");
+        const auto text = small_text(tree_, own, "commondir");
         if (!text) return add_common(own);
         const ShownPath common = find_shown(tree_, own, trimmed(*text));
         if (common.kind != ShownPath::Kind::directory) return add_private(own, Standin::comment);
@@ -127,7 +122,7 @@ private:
     {
         ShownPath place = find_shown(tree_, working_tree, ".git");
         if (place.kind == ShownPath::Kind::other) {
-            const auto text = text_of(tree_, "", place.path);
+            const auto text = small_text(tree_, "", place.path);
             const auto gitdir = text ? gitdir_in(*text) : std::nullopt;
             if (!gitdir) return std::nullopt; // git takes no such repository
             place = find_shown(tree_, split_last(place.path).first, *gitdir);
@@ -137,7 +132,7 @@ private:
 
     Standin worktree_config_of(const std::string &gitdir)
     {
-        const auto config = text_of(tree_, gitdir, "config");
+        const auto config = small_text(tree_, gitdir, "config");
         return config && has_worktree_config(*config) ? Standin::comment : Standin::none;
     }
 
@@ -163,7 +158,7 @@ private:
             const std::string own = join_path(gitdir, "worktrees/" + name);
             if (!is_directory(tree_, own)) continue;
             add_private(own, worktree_config);
-            if (const auto text = text_of(tree_, own, "gitdir")) guard_shown(own, trimmed(*text));
+            if (const auto text = small_text(tree_, own, "gitdir")) guard_shown(own, trimmed(*text));
         }
         add_modules(gitdir, "modules");
     }
@@ -180,7 +175,7 @@ private:
                 continue;
             }
             add_common(module);
-            const auto config = text_of(tree_, module, "config");
+            const auto config = small_text(tree_, module, "config");
             if (const auto worktree = config ? worktree_of_config(*config) : std::nullopt) guard_shown(module, *worktree + "/.git");
         }
     }
@@ -211,6 +206,25 @@ private:
 };
 
 } // namespace
+
+std::optional<std::string> small_text(const GuardedTree &tree, const std::string &base, const std::string &path)
+{
+    const ShownPath place = find_shown(tree, base, path);
+    if (place.kind != ShownPath::Kind::other) return std::nullopt;
+    const UniqueFd file = look_beneath(tree.top, place.path, O_RDONLY | O_NONBLOCK | O_NOCTTY);
+    if (!file) {
+        require_nothing_there(tree, place.path);
+        return std::nullopt;
+    }
+    const struct stat facts = examine(file, "examining " + escape_for_display(join_path(tree.path, place.path)));
+    if (!S_ISREG(facts.st_mode) || facts.st_size > static_cast<off_t>(small_file_limit)) return std::nullopt;
+    return read_whole(file, small_file_limit, path);
+}
+
+std::optional<std::string> shared_git_text(const GuardedTree &tree, const std::string &repository, const std::string &name)
+{
+    return Search(tree, 0).shared_text(repository, name);
+}
 
 std::vector<std::string> repositories_above(const GuardedTree &tree, const std::string &below)
 {

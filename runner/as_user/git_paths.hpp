@@ -69,6 +69,13 @@ std::vector<GuardedPath> git_executing_paths(const GuardedTree &tree, const std:
 // The same for a tree that is a git directory itself: of a repository, or a worktree's own.
 std::vector<GuardedPath> gitdir_executing_paths(const GuardedTree &tree, std::size_t most);
 
+// What a small regular file of a tree says, its links followed within it; none when there is no such file. `path` is relative to `base`.
+// Throws Failure(configuration) for one that cannot be read.
+std::optional<std::string> small_text(const GuardedTree &tree, const std::string &base, const std::string &path);
+
+// The same of a file in the git directory of `repository` that all of its worktrees share, as far as that lies in this tree.
+std::optional<std::string> shared_git_text(const GuardedTree &tree, const std::string &repository, const std::string &name);
+
 // "gitdir: PATH" of a `.git` file; none where the text has none.
 std::optional<std::string> gitdir_in(const std::string &text);
 

@@ -2,6 +2,7 @@
 #include "runner/plan/git_config.hpp"
 
 #include "common/seams/seams.hpp"
+#include "runner/plan/git_allowed.hpp"
 
 namespace pi_agent {
 
@@ -28,18 +29,50 @@ std::string setting(const char *key, const std::optional<std::string> &value)
     return std::string("\t") + key + " = " + quoted(*value) + "\n";
 }
 
+// As `git lfs install` writes it; nothing of the user's own line is in it.
+std::string lfs_filter(GitLfs lfs)
+{
+    if (lfs == GitLfs::none) return "";
+    const std::string skip = lfs == GitLfs::skip_smudge ? " --skip" : "";
+    return "[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\tsmudge = git-lfs smudge" + skip +
+           " -- %f\n\tprocess = git-lfs filter-process" + skip + "\n\trequired = true\n";
+}
+
+// With a section of its own.
+std::string whole_setting(const GitSetting &one)
+{
+    const std::size_t first = one.name.find('.');
+    const std::size_t last = one.name.rfind('.');
+    const std::string key = one.name.substr(last + 1);
+    std::string text = "[" + one.name.substr(0, first);
+    if (last > first) text += " " + quoted(one.name.substr(first + 1, last - first - 1));
+    return text + "]\n" + (one.value ? setting(key.c_str(), one.value) : "\t" + key + "\n");
+}
+
+// What else of the user's passes, by the word of a child of the user's.
+std::string text_of_others(const GitIdentity &identity)
+{
+    std::string text;
+    for (const auto &one : identity.settings)
+        if (passes_into_session(one)) text += whole_setting(one);
+    for (const auto &[name, content] : identity.files)
+        if (const std::string copy = copied_git_file(name); !copy.empty()) text += whole_setting({name, git_file_inside(copy)});
+    return text + lfs_filter(identity.lfs);
+}
+
 } // namespace
 
-std::vector<std::pair<std::string, std::string>> read_git_settings(std::string_view output)
+std::vector<GitSetting> read_git_settings(std::string_view output)
 {
-    std::vector<std::pair<std::string, std::string>> settings;
+    std::vector<GitSetting> settings;
     while (!output.empty()) {
         const std::size_t end = output.find('\0');
         if (end == std::string_view::npos) break; // cut off
         const std::string_view entry = output.substr(0, end);
         output.remove_prefix(end + 1);
         const std::size_t newline = entry.find('\n');
-        if (newline != std::string_view::npos) settings.emplace_back(entry.substr(0, newline), entry.substr(newline + 1));
+        GitSetting &one = settings.emplace_back(GitSetting{std::string(entry.substr(0, newline)), std::nullopt});
+        if (newline != std::string_view::npos) one.value = entry.substr(newline + 1);
     }
     return settings;
 }
@@ -54,7 +87,7 @@ std::string git_config_text(const std::string &included, const GitIdentity &iden
     if (!identity.safe_directories.empty()) text += "[safe]\n";
     for (const auto &directory : identity.safe_directories)
         text += setting("directory", directory);
-    return text;
+    return text + text_of_others(identity);
 }
 
 } // namespace pi_agent

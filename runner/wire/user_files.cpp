@@ -28,6 +28,17 @@ bool CertificateFiles::is_sound() const
            std::all_of(renamed.begin(), renamed.end(), [&](const auto &one) { return paths.contains(one.second); });
 }
 
+bool FoundIdentity::is_small() const
+{
+    std::size_t size = 0;
+    for (const auto &[name, value] : identity.settings)
+        size += name.size() + value.value_or("").size();
+    for (const auto &directory : identity.safe_directories)
+        size += directory.size();
+    return size <= git_settings_size && std::all_of(identity.files.begin(), identity.files.end(),
+                                                    [](const auto &file) { return file.second.size() <= git_file_copy_limit; });
+}
+
 SshFiles without_ssh_key(const std::string &path, const std::string &problem)
 {
     return {"", "", {"ssh: the agent's git cannot use the key " + escape_for_display(path) + ": " + escape_for_display(problem)}};

@@ -3,6 +3,7 @@
 
 #include "common/base/fd.hpp"
 #include "common/base/fields.hpp"
+#include "common/base/git_settings.hpp"
 #include "common/policy/env_file.hpp"
 
 #include <cstddef>
@@ -60,34 +61,60 @@ struct EtcFile {
     }
 };
 
-// --- Who commits, on its way from the child that asks git.
+// --- What the user's git says outside, on its way from the child that asks it.
+
+constexpr std::size_t git_notice_limit = 10;
+constexpr std::size_t git_name_limit = 16UL * 1024;      // bytes of a name or an address
+constexpr std::size_t git_settings_limit = 500;          // that pass
+constexpr std::size_t git_settings_size = 64UL * 1024;   // bytes of them all, names and values
+constexpr std::size_t git_file_copy_limit = 64UL * 1024; // bytes of a file that a setting names
+
+// git-lfs as it sets itself up, and with --skip-smudge.
+enum class GitLfs { none, all, skip_smudge };
 
 // Who commits; each only where the user has set it, the empty text included. Any bytes but NUL.
 struct GitIdentity {
     std::optional<std::string> name;
     std::optional<std::string> email;
     std::vector<std::string> safe_directories = {}; // git's safe.directory, as the user trusts repositories of others
+    std::vector<GitSetting> settings = {};          // others of the user's that pass (runner/plan/git_allowed.hpp)
+    std::map<std::string, std::string> files = {};  // setting -> content of the file that it names
+    GitLfs lfs = GitLfs::none;
 };
 
-constexpr std::size_t git_notice_limit = 10;
-constexpr std::size_t git_answer_limit = 16UL * 1024; // bytes
+// Whose settings ask for signed commits.
+enum class GitSigning { none, users, repositorys };
 
 // What was found, or why nothing could be: `problem` is for people, and empty where all is well.
 struct FoundIdentity {
     GitIdentity identity;
     std::string problem;
     std::vector<std::string> notices = {}; // of single files that were left out; git_notice_limit at most
+    std::vector<std::string> once = {};    // what a session cannot do for this repository; as many
+    GitSigning signing = GitSigning::none;
 
     static void fields(auto &archive, auto &self)
     {
         for (auto *value : {&self.identity.name, &self.identity.email}) {
             archive(*value);
-            archive.require([&] { return !*value || ((*value)->size() <= git_answer_limit && (*value)->find('\0') == std::string::npos); },
-                            "git's answer is no name or address");
+            archive.require([&] { return !*value || ((*value)->size() <= git_name_limit && (*value)->find('\0') == std::string::npos); },
+                            not_gits);
         }
-        archive(self.identity.safe_directories, self.problem);
+        archive(self.identity.safe_directories);
+        archive.bounded(self.identity.settings, git_settings_limit, not_gits);
+        archive.bounded(self.identity.files, git_file_count, not_gits);
+        archive.bounded(self.identity.lfs, GitLfs::skip_smudge, not_gits);
+        archive(self.problem);
         archive.bounded(self.notices, git_notice_limit);
+        archive.bounded(self.once, git_notice_limit);
+        archive.bounded(self.signing, GitSigning::repositorys, not_gits);
+        archive.require([&] { return self.is_small(); }, not_gits);
     }
+
+private:
+    static constexpr const char *not_gits = "git's answer is no name or address, or longer than was asked for";
+    static constexpr std::size_t git_file_count = 10;
+    [[nodiscard]] bool is_small() const;
 };
 
 // --- The copy of a user's ssh key on its way from the child that reads it.

@@ -1,4 +1,4 @@
-"""The user's name and address for commits: bytes that try to be more than that, and files that try to hold up a start."""
+"""What the user's git says: bytes that try to be more than a value, what starts programs or is secret, and files that try to hold up a start."""
 
 import time
 
@@ -32,6 +32,77 @@ def test_bytes_of_a_name_do_not_become_other_settings(prove, gitconfig):
 
     on, _ = prove(attack, "git-config-quoting")
     assert on.seen.stdout == HOSTILE.encode() + b"\n"
+
+
+# What alice's git has that is for her alone: setting, and what tells it inside.
+TOKEN = "quokka-token-5130"
+FOR_ALICE = {
+    "a token in an address": f"url.https://{TOKEN}@github.com/.insteadOf https://github.com/",
+    "a password in an address": f"url.https://alice:{TOKEN}@example.org/.pushInsteadOf https://example.org/",
+    "a header": f"http.extraHeader 'Authorization: Bearer {TOKEN}'",
+    "a helper of credentials": f"credential.helper '!f() {{ echo password={TOKEN}; }}; f'",
+    "an alias with a header": f"alias.cl 'clone -c http.extraHeader={TOKEN}'",
+    "the password of a mail server": f"sendemail.smtpPass {TOKEN}",
+}
+
+
+@pytest.mark.position("agent")
+@pytest.mark.parametrize("what", FOR_ALICE)
+def test_secrets_of_the_users_settings_stay_outside(what, prove, gitconfig):
+    def attack(target):
+        gitconfig(target, f"git config --global user.name n; git config --global {FOR_ALICE[what]}")
+        done = target.pi("sh", "-c", "git config --list; cat /run/pi-agent/gitconfig")
+        return Outcome(TOKEN.encode() in done.stdout, done)
+
+    on, _ = prove(attack, "git-settings-list", quick=True)
+    assert b"user.name=n" in on.seen.stdout and TOKEN.encode() not in on.seen.stderr
+
+
+RAN = "/tmp/git-ran-it"
+# What the user's settings may name, and a command of git's that starts it.
+PROGRAMS = {
+    "core.fsmonitor": ("core.fsmonitor 'touch {ran}; false'", "git status"),
+    "core.sshCommand": ("core.sshCommand 'touch {ran}; false'", "git ls-remote ssh://git@localhost/x"),
+    "core.editor": ("core.editor 'touch {ran}; true'", "git commit --allow-empty"),
+    "sequence.editor": ("sequence.editor 'touch {ran}; true'", "git rebase -i --root"),
+    "core.hooksPath": ("core.hooksPath /tmp/hooks", "mkdir -p /tmp/hooks; printf '#!/bin/sh\ntouch {ran}\n' >/tmp/hooks/post-index-change; chmod +x /tmp/hooks/*; git add -f file"),
+    "diff.external": ("diff.external 'touch {ran}; true'", "git diff"),
+    "diff.NAME.textconv": ("diff.x.textconv 'touch {ran}; cat'", "git diff"),
+    "diff.NAME.command": ("diff.x.command 'touch {ran}; true'", "git diff"),
+    "merge.NAME.driver": ("merge.x.driver 'touch {ran}; true'", "git merge other"),
+    "filter.NAME.clean": ("filter.x.clean 'touch {ran}; cat'", "git add file"),
+    "filter.NAME.process": ("filter.x.process 'touch {ran}; false'", "git add file"),
+    "credential.helper": ("credential.helper '!touch {ran} #'", "printf 'url=https://example.org/\n\n' | GIT_TERMINAL_PROMPT=0 git credential fill"),
+    "gpg.program": ("gpg.program /tmp/gpg", "printf '#!/bin/sh\ntouch {ran}\n' >/tmp/gpg; chmod +x /tmp/gpg; git commit -S --allow-empty -m x"),
+    "url with ext::": ("url.ext::.insteadOf run-", "GIT_ALLOW_PROTOCOL=ext git ls-remote 'run-touch {ran}'"),
+    "an alias with !": ("alias.go '!touch {ran}'", "git go"),
+    "an alias with an option": ("alias.go \"-c alias.on='!touch {ran}' on\"", "git go"),
+    "include.path": ("include.path /tmp/included", "printf '[alias]\ngo = !touch {ran}\n' >/tmp/included; git go"),
+    "submodule.NAME.update": ("submodule.s.update '!touch {ran} #'", "git config submodule.s.update >{ran}.1 && mv {ran}.1 {ran}"),
+    "interactive.diffFilter": ("interactive.diffFilter 'touch {ran}; cat'", "echo q | git add -p"),
+}
+PLACE = """
+rm -rf /home/alice/projects/programs; mkdir /home/alice/projects/programs; cd /home/alice/projects/programs; git init -q -b main
+echo '* diff=x merge=x filter=x' >.gitattributes; seq 9 >file; git add .; git commit -qm one
+git checkout -qb other; sed -i 1s/^/o/ file; git commit -qam o; git checkout -q main; sed -i 1s/^/m/ file; git commit -qam m; echo x >>file
+"""
+
+
+@pytest.mark.parametrize("what", PROGRAMS)
+def test_programs_of_the_users_settings_do_not_start(what, prove, gitconfig):
+    """They are for the user's own hands, and what they name may be in the session another program, or the agent's."""
+    setting, command = (text.format(ran=RAN) for text in PROGRAMS[what])
+
+    def attack(target):
+        gitconfig(target, "git config --global user.name n; git config --global user.email a@b")
+        target.machine.run(PLACE, cwd="/home/alice", check=True)
+        target.machine.run(f"git config --global {setting}", cwd="/home/alice", check=True)
+        merging = "git checkout -q -- file; " if "merge" in command else ""
+        done = target.pi("sh", "-c", f"{merging}({command}) </dev/null >/dev/null; test -e {RAN} && echo it ran", cwd="/home/alice/projects/programs")
+        target.machine.root("rm -rf /home/alice/projects/programs", check=True)
+        return Outcome(b"it ran" in done.stdout, done)
+
+    prove(attack, "git-settings-list", quick=True)
 
 
 @pytest.mark.parametrize("script", ["mkfifo .gitconfig", "mkfifo pipe; git config --global include.path ~/pipe"])

@@ -266,6 +266,31 @@ def test_git_is_led_to_no_other_file_of_the_users(what, prove):
     assert b"pi: git: " in on.seen.stderr and b"is left out: " in on.seen.stderr, on
 
 
+# Settings that a session plants, which name a file of the user's; and links in the place of git's own files.
+GIT_FILES = {
+    "excludes": (f"ln -s {ROOT}/cfg/git .gitconfig", f"printf '[core]\n\texcludesFile = {SECRET}\n' >{ROOT}/cfg/git", "git-files-of-agents"),
+    "attributes": (f"ln -s {ROOT}/cfg/git .gitconfig", f"printf '[core]\n\tattributesFile = ~/.private/key\n' >{ROOT}/cfg/git", "git-files-of-agents"),
+    "a template, from an include": (f"printf '[include]\n\tpath = {ROOT}/cfg/git\n' >.gitconfig", f"printf '[commit]\n\ttemplate = {SECRET}\n' >{ROOT}/cfg/git", "git-files-of-agents"),
+    "a link in the place of the user's ignore file": (f"mkdir -p .config; ln -sfn {ROOT}/cfg/git .config/git", f"mkdir {ROOT}/cfg/git; ln -s {SECRET} {ROOT}/cfg/git/ignore", "stay-in-root"),
+}
+
+
+@pytest.mark.parametrize("what", GIT_FILES)
+def test_git_s_files_are_copied_from_no_place_that_an_agent_named(what, prove):
+    user, plant, defence = GIT_FILES[what]
+
+    def attack(target):
+        arrange = f"cd; mv .gitconfig .gitconfig-kept; echo {MARK} >{SECRET}; {user}"
+        try:
+            outcome = planted(target, POLICY, arrange, f"rm -rf {ROOT}/cfg/git; {plant}", "cat /run/pi-agent/git/*")
+        finally:
+            target.machine.run("cd; mv .gitconfig-kept .gitconfig; rm -rf .config/git", check=True)
+        return Outcome(MARK.encode() in outcome.seen.stdout, outcome.seen)
+
+    on, _ = prove(attack, defence)
+    assert b"is left out: " in on.seen.stderr, on
+
+
 # --- races
 
 

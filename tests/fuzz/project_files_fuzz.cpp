@@ -1,6 +1,7 @@
 // Files that an agent writes into a project and that processes outside read: git's configuration, its links, package.json.
 #include "common/base/git_settings.hpp"
 #include "runner/as_user/git_paths.hpp"
+#include "runner/plan/git_allowed.hpp"
 #include "runner/plan/git_config.hpp"
 #include "support/property.hpp"
 #include "wrapper/file_doors.hpp"
@@ -56,13 +57,25 @@ void try_identity(const std::string &name, const std::string &email)
     require(others == 1, "a name or address that makes git run something"); // include.path
 }
 
+// Of settings that somebody chose, the session's git has those that pass, as they were, and no other.
+void try_passing(std::string_view text)
+{
+    GitIdentity identity;
+    identity.settings = parse_git_settings(text).list;
+    const std::size_t own = parse_git_settings(git_config_text("/etc/gitconfig", {}, RepositoryConfig::protected_)).list.size();
+    GitSettings read = parse_git_settings(git_config_text("/etc/gitconfig", identity, RepositoryConfig::protected_));
+    require(read.is_valid, "a configuration that git would not read");
+    read.list.erase(read.list.begin(), read.list.begin() + static_cast<std::ptrdiff_t>(own));
+    std::erase_if(identity.settings, [](const auto &setting) { return !passes_into_session(setting); });
+    require(read.list == identity.settings, "other settings than those that pass");
+}
+
 // -z: "name\nvalue\0"
 void try_listed(const std::string &value)
 {
     if (value.find('\0') != std::string::npos) return;
     const auto settings = read_git_settings(std::string("user.name\nfirst") + '\0' + "user.name\n" + value + '\0' + "user.email\ncut off");
-    require(settings.size() == 2 && settings.back() == std::pair(std::string("user.name"), value),
-            "git's list was read otherwise than it was written");
+    require(settings.size() == 2 && settings.back() == GitSetting{"user.name", value}, "git's list was read otherwise than it was written");
 }
 
 void try_links(const std::string &text)
@@ -79,6 +92,7 @@ void pi_agent::fuzz::try_input(std::string_view input)
 {
     const std::string text(input);
     try_settings(input);
+    try_passing(input);
     try_links(text);
     try_listed(text);
     const std::vector<std::string> two = parts_of(input, 2, '\x1f');

@@ -32,6 +32,7 @@ FORMS = {
     "PI_AGENT_REPOSITORY": r"/[^\x00-\x1f\x7f]*",
     "PI_AGENT_UNIT": rf"pi-agent-{SESSION}\.service",
     "PI_AGENT_PROGRAM": r"agent|shell|canary",
+    "PI_AGENT_SIGNING": r"off",
     "PI_AGENT_STATUS": r"69|7[01578]",
     "PI_AGENT_REASON": TEXT,
     "PI_AGENT_RESULT": r"passed|failed",
@@ -46,7 +47,7 @@ SUBJECT = {"PI_AGENT_SESSION", "PI_AGENT_USER", "PI_AGENT_UID", "PI_AGENT_ACCOUN
 OPTIONAL_SUBJECT = {"PI_AGENT_UNIT", "PI_AGENT_REPOSITORY"}
 # event: what it must have, and what it may have.
 FIELDS = {
-    "started": (SUBJECT, OPTIONAL_SUBJECT),
+    "started": (SUBJECT, OPTIONAL_SUBJECT | {"PI_AGENT_SIGNING"}),
     "ended": (
         SUBJECT | {"PI_AGENT_DURATION_USEC"},
         OPTIONAL_SUBJECT

@@ -1,4 +1,4 @@
-"""Commits of the agent carry the user's name and address, and nothing else of the user's git configuration gets in."""
+"""What the agent's git has of the user's: name and address, what starts no program, and nothing else."""
 
 import time
 
@@ -70,10 +70,45 @@ def test_what_the_user_has_not_set_is_not_set(machine, host):
     assert (inside(machine, "user.name"), inside(machine, "user.email")) == (None, b"only@example.org")
 
 
-def test_nothing_else_of_the_users_configuration_gets_in(machine, host):
-    host(*SET, "core.editor=true", "alias.x=!true", "user.signingkey=K", "url.git@x:.insteadOf=https://x/")
+def test_what_starts_no_program_and_is_no_secret_gets_in_and_nothing_else(machine, host):
+    host(*SET, "core.editor=true", "alias.x=!true", "user.signingkey=K", "url.git@x:.insteadOf=https://x/", "core.eol=lf")
     listed = agent_says(machine, "sh", "git config --list --name-only --show-scope", cwd="/home/alice/projects")
-    assert set(listed.decode().split("\n")) - {""} == {"system\tinclude.path", "system\tuser.name", "system\tuser.email", "system\tcore.checkstat", "system\tgc.worktreepruneexpire"}
+    own = {"include.path", "user.name", "user.email", "core.checkstat", "gc.worktreepruneexpire"}
+    assert set(listed.decode().split("\n")) - {""} == {f"system\t{name}" for name in own | {"core.eol", "url.git@x:.insteadof"}}
+
+
+def test_files_that_settings_name_are_copies_that_the_agent_cannot_change(machine, host, repository):
+    host(*SET, "core.excludesFile=~/ignored")
+    machine.write("/home/alice/ignored", "*.o\n", "alice")
+    script = "touch a.o b.c; git status --porcelain; echo x >>$(git config core.excludesFile) && echo changed; rm -rf /run/pi-agent/git && echo gone"
+    done = pi(machine, "sh", f"({script}) 2>/dev/null", cwd=repository)
+    machine.root("rm /home/alice/ignored", check=True)
+    assert done.stdout == b"?? b.c\n", done
+
+
+def test_an_unsigned_commit_is_told_once_and_recorded(machine, host, repository):
+    host(*SET)
+    machine.root(f"rm -f {STATE}/alice/meta/told-git-settings", check=True)
+    machine.run("git config commit.gpgSign true; git config user.signingKey K", cwd=repository, check=True)
+    said = []
+    for _ in range(2):
+        done = pi(machine, "sh", f"{COMMIT}; git tag -a -m x v$$; echo $PI_AGENT_SESSION", cwd=repository)
+        assert done.returncode == 0, done
+        said.append([line for line in messages(done) if "git: " in line])
+    assert len(said[0]) == 1 and "this repository's settings sign commits, and a session has no key of yours" in said[0][0], said
+    assert said[1] == []
+    session = done.stdout.decode().split()[-1]
+    entries = machine.root(f"journalctl -o json PI_AGENT_SESSION={session} PI_AGENT_EVENT=started", check=True).stdout
+    assert b'"PI_AGENT_SIGNING":"off"' in entries
+    assert machine.run("git log --format=%G?", cwd=repository, check=True).stdout == b"N\nN\n"
+
+
+def test_a_filter_that_is_not_there_inside_is_told_once(machine, host, repository):
+    host(*SET, "filter.strip.clean=sed /secret/d")
+    machine.root(f"rm -f {STATE}/alice/meta/told-git-settings", check=True)
+    machine.write(f"{repository}/.gitattributes", "*.cfg filter=strip\n", "alice")
+    said = [[line for line in messages(pi(machine, "sh", "true", cwd=repository)) if "filter" in line] for _ in range(2)]
+    assert len(said[0]) == 1 and "the filter 'strip' of this repository's .gitattributes does not run in a session" in said[0][0] and said[1] == [], said
 
 
 def test_git_works_in_somebody_elses_repository_where_the_user_trusts_it(machine, host, repository):

@@ -92,6 +92,11 @@ GIT_PROGRAMS = Difference(
     "Set them in the repository from outside (`git config filter.NAME.clean …`), with a program that the session has.",
     "git settings nothing that starts a program",
 )
+UNSIGNED = Difference(
+    "Commits and tags are not signed, whatever the repository's or your settings say",
+    "A session has no key of yours: whoever holds one can sign anything in your name.",
+    "Sign outside before you push: `git rebase --exec 'git commit --amend --no-edit --gpg-sign' UPSTREAM`.",
+)
 NO_NAMESPACES = Difference(
     "Programs that build a sandbox of their own fail: `unshare`, `bwrap`, `podman`, chromium's",
     "New namespaces open much of the kernel to whoever may make them.",

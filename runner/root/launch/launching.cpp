@@ -6,6 +6,7 @@
 #include "common/host/namespaces.hpp"
 #include "runner/plan/canary_plan.hpp"
 #include "runner/root/door/authenticate.hpp"
+#include "runner/root/errand/session_git.hpp"
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
@@ -79,6 +80,14 @@ void show_key(Entered &entered, const Heard &heard, const OpenedSession &session
     entered.tell(files.notices);
 }
 
+void take_git(Entered &entered, const Heard &heard, const OpenedSession &session, const GitNotices &git)
+{
+    if (git.unsigned_for == GitSigning::repositorys) leave_commits_unsigned(entered.environment);
+    if (git.unsigned_for != GitSigning::none) entered.record.commits_are_unsigned();
+    entered.tell(git.always);
+    entered.tell(untold_of(session.state, "told-git-settings", heard.project.repository_path(), git.once, heard.request.debug));
+}
+
 Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, BuiltView &view, ShownHome &home)
 {
     try {
@@ -95,7 +104,7 @@ Synced fetch_meanwhile(Entered &entered, Heard &heard, OpenedSession &session, B
         entered.tell(host_files.show(session.directory, entered.sandbox->own_files()));
         show_certificates(entered, heard, session);
         show_key(entered, heard, session);
-        entered.tell(git_identity.show(session.directory, session.watch, heard.guards.repository_config()));
+        take_git(entered, heard, session, git_identity.show(session.directory, session.watch, heard.guards.repository_config()));
         return synced;
     } catch (...) {
         session.ending.end_after(std::current_exception());

@@ -76,6 +76,8 @@ public:
         subject_.directory = directory;
         subject_.repository = repository;
     }
+    // Its git does not sign, though the user's settings or the repository's ask for it.
+    void commits_are_unsigned() { commits_unsigned_ = true; }
     // Why it ends, where somebody asked for that; said instead of what came of it.
     void because(const std::string &reason) { asked_ = reason; }
 
@@ -101,6 +103,7 @@ private:
     UniqueFd directory_; // of the session
     UniqueFd open_end_;  // locked as long as `ended` is ours to record
     bool started_ = false;
+    bool commits_unsigned_ = false;
     std::uint64_t started_usec_ = 0;
 };
 

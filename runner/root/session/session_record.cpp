@@ -115,7 +115,7 @@ void SessionRecord::started(const SessionDirectory &session, const Account &agen
     directory_ = open_or_throw("opening the session directory", session.fd(), ".", O_PATH | O_DIRECTORY);
     open_end_ = make_file(directory_, encode(subject_, started_usec_));
     try {
-        record_event(subject_, StartedEvent{});
+        record_event(subject_, StartedEvent{commits_unsigned_});
     } catch (const Failure &) { // then it does not start, and is a refusal
         forget(directory_, open_end_);
         open_end_.reset();

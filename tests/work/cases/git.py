@@ -1,7 +1,7 @@
 """Git: what a commit holds, and everyday work in repositories of every shape."""
 
 from case import Case
-from reasons import GIT_CONFIG, GIT_PROGRAMS
+from reasons import GIT_CONFIG, GIT_PROGRAMS, UNSIGNED
 
 START = """
 git init -q
@@ -137,11 +137,11 @@ CASES = [
     Case("blame, grep and log say the same", "git blame -s f3; git grep -n 4; git log --stat --oneline --no-decorate -3; git shortlog -sn HEAD", SEVERAL),
     Case("a commit in a repository that signs (ssh) is signed", "echo x >>file; git commit -qam x; git log -1 --format='%G? %s'",
          START + "echo allowed >>.git/info/exclude" + KEY + "git config commit.gpgsign true; git config gpg.ssh.allowedSignersFile allowed",
-         "ssh-keygen", ignored=("allowed",)),
+         "ssh-keygen", ignored=("allowed",), differs=UNSIGNED),
     Case("a commit is signed where the user's settings say so", "echo x >>file; git commit -qam x; git log -1 --format='%G? %s'",
          START + "echo allowed >>.git/info/exclude" + KEY +
          "git config --global commit.gpgsign true; git config --global gpg.ssh.allowedSignersFile ~/projects/work/allowed", "ssh-keygen", ignored=(
-         "allowed",)),
+         "allowed",), differs=UNSIGNED),
     Case("a signature of the user is verified", "git log -1 --format='%G? %GS'; git verify-commit HEAD",
          START + "echo allowed >>.git/info/exclude" + KEY + "git config gpg.ssh.allowedSignersFile allowed; git commit -q -S --allow-empty -m signed",
          "ssh-keygen", masked=("SHA256:[A-Za-z0-9+/]+",), ignored=("allowed",)),

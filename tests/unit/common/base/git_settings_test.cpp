@@ -230,4 +230,17 @@ TEST_CASE("core.worktree is read as git reads it, and from no other section")
     CHECK(!worktree_of_config("[core]\nworktree\n"));
 }
 
+TEST_CASE("the rule of a setting is its section and key, and a truth is git's")
+{
+    CHECK(git_rule("url.git@x.y:.insteadof") == "url.insteadof");
+    CHECK(git_rule("core.eol") == "core.eol");
+    CHECK(git_rule("core").empty());
+    for (const char *text : {"true", "YES", "on", "1", "42"})
+        CHECK_MESSAGE(git_truth(text) == true, text);
+    for (const char *text : {"false", "No", "off", "0", "00", ""})
+        CHECK_MESSAGE(git_truth(text) == false, text);
+    CHECK(git_truth(std::nullopt) == true);
+    CHECK(git_truth("sometimes") == std::nullopt);
+}
+
 } // namespace git_settings_test

@@ -53,6 +53,11 @@ TEST_CASE("each event has its id, its words and its fields")
                                   {"MESSAGE_ID", "66c98c44df044d42bb1c1db95e628542"},
                                   {"PRIORITY", "6"},
                                   {"PI_AGENT_EVENT", "started"}});
+    check_fields(StartedEvent{true}, {{"MESSAGE", "session ID started: user alice, agent account pi-agent, project /srv/a"},
+                                      {"MESSAGE_ID", "66c98c44df044d42bb1c1db95e628542"},
+                                      {"PRIORITY", "6"},
+                                      {"PI_AGENT_EVENT", "started"},
+                                      {"PI_AGENT_SIGNING", "off"}});
     check_fields(EndedEvent{AgentEnded{false, 3}, "", 1500, 4096, 700}, {{"MESSAGE", "session ID ended: exit code 3"},
                                                                          {"MESSAGE_ID", "1473189816fb46f78756d779503e642b"},
                                                                          {"PRIORITY", "6"},

@@ -1,7 +1,7 @@
 // Whose name the agent's commits carry, as git on the host has it for a directory: runner/as_user/git_identity.hpp
 #include "runner/as_user/git_identity.hpp"
 
-#include "runner/root/errand/user_files.hpp"
+#include "runner/root/errand/session_git.hpp"
 #include "support/as_user.hpp"
 #include "support/descriptors.hpp"
 #include "support/failure.hpp"
@@ -62,6 +62,26 @@ struct Host {
         });
     }
 
+    // What passes, and what is said.
+    [[nodiscard]] std::string passing(const RepositorySettings &repository = {}) const
+    {
+        return as_user([&](const AsUser &user) {
+            if (::chdir(project.c_str()) != 0) return std::string("no directory");
+            const FoundIdentity all = find_git_identity(user, UserPaths({}), home, project, in_seconds(4), repository);
+            std::string text;
+            for (const auto &[name, value] : all.identity.settings)
+                text += name + (value ? "=" + *value : "") + " ";
+            for (const auto &[name, content] : all.identity.files)
+                text += name + ":" + content + " ";
+            for (const auto &notice : all.notices)
+                text += notice + " ";
+            if (all.signing != GitSigning::none) text += all.signing == GitSigning::users ? "users " : "repositorys ";
+            for (const auto &notice : all.once)
+                text += "once: " + notice + " ";
+            return all.problem + text.substr(0, text.find_last_not_of(' ') + 1);
+        });
+    }
+
     TemporaryDirectory place;
     std::string home;
     std::string project;
@@ -88,6 +108,49 @@ TEST_CASE("both of the user's files count, ~/.gitconfig more" * doctest::skip(no
     CHECK(host.found() == "low|low@x|");
     host.write("home/.gitconfig", "[user]\n\tname = high\n");
     CHECK(host.found() == "high|low@x|");
+}
+
+TEST_CASE("what starts no program passes, and files are copied" * doctest::skip(not_root()))
+{
+    if (!has_git()) return;
+    const Host host;
+    host.write("home/.gitconfig", "[core]\n\tautocrlf = input\n\tpager = x\n\texcludesFile = ~/ignored\n[alias]\n\tst = status\n\tx = !x\n"
+                                  "[rerere]\n\tenabled\n[url \"https://t@h/\"]\n\tinsteadOf = https://h/\n[mailmap]\n\tfile = /none\n");
+    host.write("home/ignored", "*.o\n");
+    host.write("home/.config/git/attributes", "*.x binary\n");
+    CHECK(host.passing() == "core.autocrlf=input alias.st=status rerere.enabled core.attributesfile:*.x binary\n core.excludesfile:*.o\n "
+                            "once: of your settings, those with a password or token in an address do not count in a session; give the "
+                            "agent's git one of its own (docs/projects.md)");
+    host.write("home/ignored", std::string(git_file_copy_limit + 1, 'x'));
+    CHECK(contains(host.passing(), "core.excludesfile: " + host.home + "/ignored is left out: "));
+    std::filesystem::remove(host.home + "/ignored");
+    host.place.link("home/ignored", "/dev/zero");
+    CHECK(contains(host.passing(), "ignored is left out: it is no regular file"));
+}
+
+TEST_CASE("more settings than a session takes are left out, and said so" * doctest::skip(not_root()))
+{
+    if (!has_git()) return;
+    const Host host;
+    std::string text = "[alias]\n";
+    for (std::size_t number = 0; number < git_settings_limit + 7; ++number)
+        text += "\ta" + std::to_string(number) + " = log\n";
+    host.write("home/.gitconfig", text);
+    CHECK(contains(host.passing(), "alias.a499=log 7 of your settings do not count in the session"));
+    host.write("home/.gitconfig", "[alias]\n\tx = " + std::string(git_settings_size, 'x') + "\n");
+    CHECK(contains(host.passing(), "1 of your settings do not count in the session"));
+}
+
+TEST_CASE("a filter of the user's and a signature are said where the repository asks for them" * doctest::skip(not_root()))
+{
+    if (!has_git()) return;
+    const Host host;
+    host.write("home/.gitconfig", "[filter \"a.b\"]\n\tclean = x\n[commit]\n\tgpgsign = true\n");
+    CHECK(host.passing() == "users");
+    CHECK(contains(host.passing({std::nullopt, {"a.b", "c"}}),
+                   "users once: the filter 'a.b' of this repository's .gitattributes does not run"));
+    CHECK(host.passing({true, {"c"}}) == "repositorys");
+    CHECK(host.passing({false, {}}).empty());
 }
 
 TEST_CASE("of the directories that the user calls safe, those of the session are found, in git's order" * doctest::skip(not_root()))
@@ -160,7 +223,9 @@ TEST_CASE("a file that git cannot read is told, with git's words" * doctest::ski
     CHECK_FALSE(contains(host.found(), "root:"));
     std::filesystem::remove(host.home + "/.gitconfig");
     host.write("home/.gitconfig", "[user]\n\tname = " + std::string(17000, 'x') + "\n");
-    CHECK(contains(host.found(), "are longer than 16384 bytes"));
+    CHECK(contains(host.found(), "user.name in " + host.home + "/.gitconfig is longer than 16384 bytes"));
+    host.write("home/.gitconfig", "[x]\n\ty = " + std::string(300000, 'x') + "\n");
+    CHECK(contains(host.found(), "gitconfig are longer than 262144 bytes"));
 }
 
 TEST_CASE("a pipe keeps nobody, be it the file, what it includes or the repository's" * doctest::skip(not_root()))
@@ -202,7 +267,7 @@ TEST_CASE("what was found is shown even when something else took longer than git
         GitIdentityReader reader(root, user, project, {}, true);
         std::this_thread::sleep_for(std::chrono::milliseconds(3100));
         std::string text;
-        for (const auto &notice : reader.show(session, SessionWatch{wrapper, termination}, RepositoryConfig::protected_))
+        for (const auto &notice : reader.show(session, SessionWatch{wrapper, termination}, RepositoryConfig::protected_).always)
             text += notice;
         EnvironmentInput environment{{}, {}, {}, {}, {}, "/home", "agent", "/usr/bin/pi", "ID"};
         name_git_config(environment);

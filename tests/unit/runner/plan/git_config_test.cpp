@@ -21,7 +21,7 @@ std::string settings_file(const std::string &name)
     return git_config_text("/none", GitIdentity{name, std::nullopt}, RepositoryConfig::writable);
 }
 
-using Settings = std::vector<std::pair<std::string, std::string>>;
+using Settings = std::vector<GitSetting>;
 
 // What git makes of it.
 Settings as_git_reads(const std::string &text)
@@ -34,7 +34,7 @@ Settings as_git_reads(const std::string &text)
                                                       std::size_t{1} << 20U, in_seconds(4));
         return answer.end == ProgramOutput::End::not_installed ? "no git" : answer.output;
     });
-    if (output == "no git") return {{output, ""}};
+    if (output == "no git") return {{output, std::nullopt}};
     return read_git_settings(output);
 }
 
@@ -45,7 +45,7 @@ TEST_CASE("the settings that git lists are told apart by their NUL, in their ord
     using namespace std::string_literals;
     CHECK(read_git_settings("").empty());
     const auto settings = read_git_settings("user.name\na\nb\0user.email\n\0user.name\nlast \0user.flag\0user.cut\noff"s);
-    CHECK(settings == Settings{{"user.name", "a\nb"}, {"user.email", ""}, {"user.name", "last "}});
+    CHECK(settings == Settings{{"user.name", "a\nb"}, {"user.email", ""}, {"user.name", "last "}, {"user.flag", std::nullopt}});
 }
 
 TEST_CASE("a value is one quoted line, whatever it holds")
@@ -102,7 +102,7 @@ TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
     }
     for (const auto &name : names) {
         const auto settings = as_git_reads(git_config_text("/none", {name, name + "@", {name, "*"}}, RepositoryConfig::protected_));
-        if (settings.front().first == "no git") return skipped("no git here");
+        if (settings.front().name == "no git") return skipped("no git here");
         CAPTURE(name);
         CHECK(settings == Settings{{"core.checkstat", "minimal"},
                                    {"gc.worktreepruneexpire", "never"},
@@ -113,6 +113,34 @@ TEST_CASE("git reads back exactly what went in" * doctest::skip(not_root()))
                                    {"safe.directory", name},
                                    {"safe.directory", "*"}});
     }
+}
+
+TEST_CASE("what else passes follows, each setting with a section of its own")
+{
+    GitIdentity identity;
+    identity.settings = {{"core.autocrlf", "input"}, {"core.pager", "less; x"},        {"url.git@x:.insteadof", "https://x/"},
+                         {"color.diff.meta", "red"}, {"rerere.enabled", std::nullopt}, {"alias.st", "status \"-s\""}};
+    identity.files = {{"core.excludesfile", "*.o\n"}, {"core.hookspath", "x"}, {"gpg.ssh.allowedsignersfile", ""}};
+    identity.lfs = GitLfs::skip_smudge;
+    const std::string text = git_config_text("/none", identity, RepositoryConfig::writable);
+    CHECK(text == always + "[include]\n\tpath = \"/none\"\n[user]\n"
+                           "[core]\n\tautocrlf = \"input\"\n[url \"git@x:\"]\n\tinsteadof = \"https://x/\"\n"
+                           "[color \"diff\"]\n\tmeta = \"red\"\n[rerere]\n\tenabled\n[alias]\n\tst = \"status \\\"-s\\\"\"\n"
+                           "[core]\n\texcludesfile = \"/run/pi-agent/git/ignore\"\n"
+                           "[gpg \"ssh\"]\n\tallowedsignersfile = \"/run/pi-agent/git/allowed_signers\"\n"
+                           "[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\tsmudge = git-lfs smudge --skip -- %f\n"
+                           "\tprocess = git-lfs filter-process --skip\n\trequired = true\n");
+}
+
+TEST_CASE("git reads back the settings of any section" * doctest::skip(not_root()))
+{
+    GitIdentity identity;
+    for (const char *between : {"ssh://git@h/", "a\"b\\c", "x] y # ; z", "dots.and.more", "\xff"})
+        identity.settings.push_back({"url." + std::string(between) + ".insteadof", "v\n\"" + std::string(between)});
+    Settings settings = as_git_reads(git_config_text("/none", identity, RepositoryConfig::writable));
+    if (settings.front().name == "no git") return skipped("no git here");
+    settings.erase(settings.begin(), settings.begin() + 3);
+    CHECK(settings == identity.settings);
 }
 
 } // namespace git_config_test

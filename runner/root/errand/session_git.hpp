@@ -1,0 +1,52 @@
+// Gives the agent's git what the user's git says outside, as far as it starts no program (runner/plan/git_allowed.hpp).
+#pragma once
+
+#include "common/decide/agent_places.hpp"
+#include "common/host/account.hpp"
+#include "common/host/identity.hpp"
+#include "runner/plan/environment.hpp"
+#include "runner/plan/git_config.hpp"
+#include "runner/root/errand/errand.hpp"
+#include "runner/root/errand/project.hpp"
+#include "runner/root/errand/session_watch.hpp"
+#include "runner/root/session/session_directory.hpp"
+#include "runner/wire/user_files.hpp"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace pi_agent {
+
+// Names the session's git configuration, in the lowest layer of the environment: each of the others may name another file.
+void name_git_config(EnvironmentInput &environment);
+
+// The same for settings that win over the repository's own: commits and tags are not signed, where the repository would have them so and
+// no key is there. Without it each commit fails.
+void leave_commits_unsigned(EnvironmentInput &environment);
+
+// What the user should know: at each start, and once for the repository.
+struct GitNotices {
+    std::vector<std::string> always;
+    std::vector<std::string> once;
+    GitSigning unsigned_for = GitSigning::none; // whose settings ask for signatures that the session cannot make
+};
+
+// A child with the user's rights that asks, while systemd builds the unit.
+class GitIdentityReader {
+public:
+    // Starts it, in the working directory of `project`; nothing where the policy does not want it.
+    GitIdentityReader(const AsRoot &root, const Account &user, const OpenedProject &project, const AgentPlaces &agents, bool wanted);
+
+    // Waits for it and writes what it found into the session's /run, where the agent cannot change it, as its git's configuration.
+    GitNotices show(const SessionDirectory &session, const SessionWatch &watch, RepositoryConfig config);
+
+private:
+    FoundIdentity receive(const SessionWatch &watch);
+
+    std::optional<Child> child_;
+    std::string problem_; // why there is none though it was wanted
+    Deadline deadline_{};
+};
+
+} // namespace pi_agent
