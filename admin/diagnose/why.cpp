@@ -113,6 +113,9 @@ std::vector<RuledPlace> places_of(const Explanation &explanation)
     add("/proc", "the session's own processes", "");
     add("/sys", "processors and memory, read-only", "");
     add("/dev", "devices that hold nothing, and the session's terminals", "");
+    for (const auto &device : policy.devices)
+        add(device.path == nvidia_devices ? "/dev/nvidia" : device.path, "a device of the host's that the policy names", "devices",
+            device.where);
     add("/home", hidden_homes, "");
     add(explanation.user.home, hidden_homes, "");
     add("/root", "homes are hidden", "");

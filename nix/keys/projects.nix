@@ -87,4 +87,12 @@
     example = [ "/srv/toolchains" ];
     description = "Absolute paths that are shown besides, read-only; only root may be able to write there.";
   }
+  {
+    option = "devices";
+    key = "devices";
+    type = "list";
+    default = [ ];
+    example = [ "/dev/dri" "/dev/kvm" "nvidia" ];
+    description = "Device nodes below /dev, or directories of them, that sessions may read and write; `nvidia`: all of that driver's. For the method systemd.";
+  }
 ]

@@ -31,6 +31,7 @@ struct SandboxPlan {
     std::vector<std::string> writable_roots; // of projects, each at its own path
     NetworkPolicy network;
     LimitsPolicy limits = {};
+    std::vector<std::string> devices = {}; // nodes of the host
     std::vector<std::string> late_files = {}; // of the root directory, outside of its binds: written once the sandbox is being built
 };
 

@@ -8,6 +8,7 @@
 #include "runner/root/errand/user_files.hpp"
 #include "runner/root/kernel/host_facts.hpp"
 #include "runner/root/method/sandbox_methods.hpp"
+#include "runner/root/view/devices.hpp"
 
 #include <tuple>
 
@@ -15,7 +16,8 @@ namespace pi_agent {
 
 namespace {
 
-SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, const OpenedSession &session, const RootTree &tree)
+SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, const OpenedSession &session, const RootTree &tree,
+                         const ShownDevices &devices)
 {
     const Account &agent = entered.admission.agent;
     SandboxPlan plan = {entered.id,
@@ -33,6 +35,8 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
     if (project.shown.by_group) plan.groups.push_back(*project.shown.by_group);
     for (const auto &other : project.git_directories)
         if (other.by_group && other.by_group != project.shown.by_group) plan.groups.push_back(*other.by_group);
+    plan.devices = devices.nodes;
+    plan.groups.insert(plan.groups.end(), devices.groups.begin(), devices.groups.end());
     plan.late_files = {"/etc/hostname", "/etc/hosts", "/etc/resolv.conf"}; // of those, docker would put its own there
     if (entered.policy.box_notes) plan.late_files.emplace_back("/AGENTS.md");
     return plan;
@@ -41,8 +45,10 @@ SandboxPlan plan_sandbox(const Entered &entered, const OpenedProject &project, c
 UniqueFd start_sandbox(Entered &entered, Heard &heard, OpenedSession &session, const RootTree &tree)
 {
     auto ends = make_channel(); // the runner's, and the launcher's
+    const ShownDevices devices = find_devices(entered.root, entered.policy.devices);
+    entered.tell(devices.notices);
     session.ending.sandbox_may_live();
-    entered.sandbox->start(plan_sandbox(entered, heard.project, session, tree), ends.second);
+    entered.sandbox->start(plan_sandbox(entered, heard.project, session, tree, devices), ends.second);
     ends.second.reset();
     heard.guards.end_search();
     return std::move(ends.first);
