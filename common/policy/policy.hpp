@@ -164,6 +164,7 @@ struct Policy {
     NetworkPolicy network;
     View view = View::minimal;
     std::vector<PolicyPath> view_paths; // shown besides, read-only; absolute
+    std::vector<PolicyPath> path;       // searched for programs before the host's own directories; absolute, and shown
     ScratchKind scratch = ScratchKind::disk;
     LimitsPolicy limits;
     ToolchainsPolicy toolchains; // as read_toolchains (common/policy/policy_sections.hpp) leaves it; the loader puts the defaults there

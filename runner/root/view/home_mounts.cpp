@@ -184,10 +184,14 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
 void HomeMounts::show_later(std::size_t index, const std::string &agent_home, DetachedMount mount)
 {
     const HomeDirectory &directory = *directories_[index];
-    if (own_places_.contains(directory.path) && !directory.is_cache)
-        tree_.late.push_back({clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{true, &tree_.id_map}),
-                              join_path(home_.path, directory.path)});
-    tree_.late.push_back({std::move(mount), join_path(agent_home, places_[index])});
+    const std::string own_place = join_path(home_.path, directory.path);
+    const std::string place = join_path(agent_home, places_[index]);
+    const bool in_own_place = own_places_.contains(directory.path) && !directory.is_cache;
+    if (in_own_place)
+        tree_.late.push_back(
+            {clone_mount(root_, directory.directory, Submounts::leave_out, MountAttributes{true, &tree_.id_map}), own_place});
+    tree_.late.push_back({std::move(mount), place});
+    if (!directory.is_cache) shown_.places.emplace_back(own_place, in_own_place ? own_place : place);
     (directory.is_cache ? shown_.caches : shown_.readable).push_back("~/" + places_[index]);
 }
 
