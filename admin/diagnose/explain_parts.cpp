@@ -134,6 +134,7 @@ ExplainedEnvironment explain_environment(const Policy &policy, const AccessRules
 {
     ExplainedEnvironment environment;
     EnvironmentInput input{{}, {}, policy.env, {}, rules.env, home, rules.agent_account, policy.agent.binary, "ID"};
+    input.path = policy.path;
     AgentPlaces agents;
     note_failure(environment, [&] {
         if (observer.can_look_for(user)) agents = observer.agent_places(policy, rules, user);

@@ -121,6 +121,13 @@ std::optional<PathProblem> problem_of_view_path(const std::string &path)
     return std::nullopt;
 }
 
+std::optional<PathProblem> problem_of_program_directory(const std::string &path)
+{
+    if (path.find(':') != std::string::npos)
+        return PathProblem{"holds a colon, which separates directories in PATH", "rename the directory"};
+    return problem_of_view_path(path);
+}
+
 std::optional<PathProblem> problem_of_device(const std::string &path)
 {
     // Of every session's own; of the host's memory, disks, keyboards, consoles, processors and chips, by the beginning of their names.

@@ -12,7 +12,7 @@ namespace pi_agent {
 namespace {
 
 // How sessions see one.
-enum class ShownAs {
+enum class HomeKind {
     program,     // toolchains.readable: read-only, where tools inside look and at its own path
     own_path,    // the same, at its own path alone: a session installs into the agent's own place of that name
     environment, // toolchains.caches: what a session changes in it goes with it; at both places, because what is in it names itself
@@ -20,69 +20,72 @@ enum class ShownAs {
 };
 
 struct ShownOfHome {
-    ShownAs as;
+    HomeKind as;
     std::string_view paths; // below the home
 };
 
 // By language, as docs/toolchains.md has them. What writes into itself when it is used is an environment.
 constexpr ShownOfHome shown_of_homes[] = {
     // Of any language.
-    {ShownAs::program, ".asdf .config/mise .local/share/mise .local/share/aquaproj-aqua .linuxbrew .local/state/nix/profiles .nix-profile"},
-    {ShownAs::own_path, ".local/bin"},
-    {ShownAs::environment, ".proto/bin .proto/shims .proto/tools"},
+    {HomeKind::program,
+     ".asdf .config/mise .local/share/mise .local/share/aquaproj-aqua .linuxbrew .local/state/nix/profiles .nix-profile"},
+    {HomeKind::own_path, ".local/bin"},
+    {HomeKind::environment, ".proto/bin .proto/shims .proto/tools"},
     // C and C++.
-    {ShownAs::cache, ".cache/ccache .cache/sccache .cache/vcpkg .ccache .conan2/p"},
+    {HomeKind::cache, ".cache/ccache .cache/sccache .cache/vcpkg .ccache .conan2/p"},
     // Python.
-    {ShownAs::program, ".local/share/hatch/pythons .pyenv .rye/py .rye/self .rye/shims .rye/tools"},
-    {ShownAs::own_path, ".local/pipx .local/share/pipx .local/share/pypoetry .local/share/uv/tools"},
-    {ShownAs::environment,
+    {HomeKind::program, ".local/share/hatch/pythons .pyenv .rye/py .rye/self .rye/shims .rye/tools"},
+    {HomeKind::own_path, ".local/pipx .local/share/pipx .local/share/pypoetry .local/share/uv/tools"},
+    {HomeKind::environment,
      ".cache/pre-commit .cache/pypoetry/virtualenvs .conda/envs .local/share/hatch/env .local/share/mamba "
      ".local/share/pdm/venvs .local/share/uv/python .local/share/virtualenvs .pixi/bin .pixi/envs .virtualenvs anaconda3 "
      "mambaforge micromamba miniconda3 miniforge3"},
-    {ShownAs::cache, ".cache/huggingface .cache/pdm .cache/pip .cache/pypoetry/artifacts .cache/pypoetry/cache .cache/rattler .cache/torch "
-                     ".cache/uv"},
+    {HomeKind::cache,
+     ".cache/huggingface .cache/pdm .cache/pip .cache/pypoetry/artifacts .cache/pypoetry/cache .cache/rattler .cache/torch "
+     ".cache/uv"},
     // Node, deno and bun.
-    {ShownAs::program, ".config/nvm .config/yarn/global .fnm .local/share/fnm .local/share/nvm .nodenv .npm-global .npm-packages .nvm "
-                       ".yarn/bin n/bin n/lib n/n"},
-    {ShownAs::environment, ".bun/bin .bun/install .deno/bin .local/share/pnpm .volta"},
-    {ShownAs::cache, ".cache/Cypress .cache/deno .cache/electron .cache/electron-builder .cache/ms-playwright .cache/node .cache/node-gyp "
-                     ".cache/puppeteer .cache/typescript .cache/yarn .npm .yarn/berry/cache"},
+    {HomeKind::program, ".config/nvm .config/yarn/global .fnm .local/share/fnm .local/share/nvm .nodenv .npm-global .npm-packages .nvm "
+                        ".yarn/bin n/bin n/lib n/n"},
+    {HomeKind::environment, ".bun/bin .bun/install .deno/bin .local/share/pnpm .volta"},
+    {HomeKind::cache, ".cache/Cypress .cache/deno .cache/electron .cache/electron-builder .cache/ms-playwright .cache/node .cache/node-gyp "
+                      ".cache/puppeteer .cache/typescript .cache/yarn .npm .yarn/berry/cache"},
     // Go.
-    {ShownAs::program, ".goenv .gvm go/bin sdk"},
-    {ShownAs::cache, ".cache/go-build .cache/golangci-lint go/pkg/mod"},
+    {HomeKind::program, ".goenv .gvm go/bin sdk"},
+    {HomeKind::cache, ".cache/go-build .cache/golangci-lint go/pkg/mod"},
     // Rust.
-    {ShownAs::program, ".cargo/bin .rustup"},
-    {ShownAs::cache, ".cargo/git .cargo/registry"},
+    {HomeKind::program, ".cargo/bin .rustup"},
+    {HomeKind::cache, ".cargo/git .cargo/registry"},
     // Java, Scala, Kotlin and Android.
-    {ShownAs::program, ".jabba .jdks .jenv .local/share/coursier .sdkman Android/Sdk"},
-    {ShownAs::cache, ".cache/coursier .gradle/caches .gradle/jdks .gradle/wrapper/dists .ivy2/cache .jbang/cache .konan .m2/repository "
-                     ".m2/wrapper"},
+    {HomeKind::program, ".jabba .jdks .jenv .local/share/coursier .sdkman Android/Sdk"},
+    {HomeKind::cache, ".cache/coursier .gradle/caches .gradle/jdks .gradle/wrapper/dists .ivy2/cache .jbang/cache .konan .m2/repository "
+                      ".m2/wrapper"},
     // Ruby.
-    {ShownAs::program, ".rbenv .rubies .rvm"},
-    {ShownAs::environment, ".gem/ruby .local/share/gem/ruby"},
-    {ShownAs::cache, ".bundle/cache"},
+    {HomeKind::program, ".rbenv .rubies .rvm"},
+    {HomeKind::environment, ".gem/ruby .local/share/gem/ruby"},
+    {HomeKind::cache, ".bundle/cache"},
     // Perl, PHP and Lua.
-    {ShownAs::program, ".composer/vendor .config/composer/vendor .config/herd-lite/bin .luarocks/bin .luarocks/lib .luarocks/share .luaver "
-                       ".phpbrew .phpenv .plenv .symfony5/bin perl5"},
-    {ShownAs::cache, ".cache/composer"},
+    {HomeKind::program,
+     ".composer/vendor .config/composer/vendor .config/herd-lite/bin .luarocks/bin .luarocks/lib .luarocks/share .luaver "
+     ".phpbrew .phpenv .plenv .symfony5/bin perl5"},
+    {HomeKind::cache, ".cache/composer"},
     // Haskell and OCaml.
-    {ShownAs::program, ".cabal/bin .ghcup"},
-    {ShownAs::environment, ".cabal/store .local/state/cabal/store .opam .stack/programs .stack/snapshots"},
-    {ShownAs::cache, ".cabal/packages .cache/cabal .cache/dune .stack/pantry"},
+    {HomeKind::program, ".cabal/bin .ghcup"},
+    {HomeKind::environment, ".cabal/store .local/state/cabal/store .opam .stack/programs .stack/snapshots"},
+    {HomeKind::cache, ".cabal/packages .cache/cabal .cache/dune .stack/pantry"},
     // .NET.
-    {ShownAs::environment, ".dotnet"},
-    {ShownAs::cache, ".local/share/NuGet .nuget/packages"},
+    {HomeKind::environment, ".dotnet"},
+    {HomeKind::cache, ".local/share/NuGet .nuget/packages"},
     // Elixir and Erlang.
-    {ShownAs::program, ".elixir-install .exenv .kerl .kiex .local/share/kerl"},
-    {ShownAs::environment, ".mix"},
-    {ShownAs::cache, ".cache/rebar3 .hex/packages"},
+    {HomeKind::program, ".elixir-install .exenv .kerl .kiex .local/share/kerl"},
+    {HomeKind::environment, ".mix"},
+    {HomeKind::cache, ".cache/rebar3 .hex/packages"},
     // Dart and Flutter, Swift, Zig, Julia, Nim, Lean.
-    {ShownAs::program, ".choosenim .elan .juliaup .local/share/swiftly .nimble/bin .nimble/pkgs2 .swiftenv .zvm"},
-    {ShownAs::environment, ".julia/juliaup .julia/packages .julia/artifacts .julia/compiled .julia/registries .pub-cache/bin "
-                           ".pub-cache/global_packages .pub-cache/hosted flutter fvm/versions"},
-    {ShownAs::cache, ".cache/org.swift.swiftpm .cache/zig .pub-cache/git"},
+    {HomeKind::program, ".choosenim .elan .juliaup .local/share/swiftly .nimble/bin .nimble/pkgs2 .swiftenv .zvm"},
+    {HomeKind::environment, ".julia/juliaup .julia/packages .julia/artifacts .julia/compiled .julia/registries .pub-cache/bin "
+                            ".pub-cache/global_packages .pub-cache/hosted flutter fvm/versions"},
+    {HomeKind::cache, ".cache/org.swift.swiftpm .cache/zig .pub-cache/git"},
     // Of clusters and clouds: programs alone.
-    {ShownAs::program, ".arkade/bin .krew .local/share/helm/plugins .tenv .terraform.versions .tfenv"},
+    {HomeKind::program, ".arkade/bin .krew .local/share/helm/plugins .tenv .terraform.versions .tfenv"},
 };
 
 // Names in an environment or a cache that hold credentials: there they are not there for a session.
@@ -94,7 +97,7 @@ constexpr std::pair<std::string_view, std::string_view> masked_names[] = {
     {"miniforge3", ".condarc .mambarc condarc.d"},
 };
 
-std::vector<std::string> paths_as(ShownAs one, ShownAs other)
+std::vector<std::string> paths_as(HomeKind one, HomeKind other)
 {
     std::vector<std::string> paths;
     for (const auto &group : shown_of_homes)
@@ -105,7 +108,7 @@ std::vector<std::string> paths_as(ShownAs one, ShownAs other)
     return paths;
 }
 
-bool lies_in_one(ShownAs as, const std::string &path)
+bool lies_in_one(HomeKind as, const std::string &path)
 {
     return std::any_of(std::begin(shown_of_homes), std::end(shown_of_homes), [&](const ShownOfHome &group) {
         if (group.as != as) return false;
@@ -153,13 +156,13 @@ const std::string *find_secret(std::string_view below_home, const std::vector<st
 
 const std::vector<std::string> &default_readable()
 {
-    static const std::vector<std::string> paths = paths_as(ShownAs::program, ShownAs::own_path);
+    static const std::vector<std::string> paths = paths_as(HomeKind::program, HomeKind::own_path);
     return paths;
 }
 
 const std::vector<std::string> &default_caches()
 {
-    static const std::vector<std::string> paths = paths_as(ShownAs::environment, ShownAs::cache);
+    static const std::vector<std::string> paths = paths_as(HomeKind::environment, HomeKind::cache);
     return paths;
 }
 
@@ -169,7 +172,7 @@ std::string place_in_agent_home(const std::string &path)
     // there, so the user's stay where they are.
     constexpr std::array<std::pair<std::string_view, std::string_view>, 3> moved = {
         {{".cargo", ".local/share/cargo"}, {"go", ".local/share/go"}, {".rustup", ".local/share/rustup"}}};
-    if (lies_in_one(ShownAs::own_path, path)) return "";
+    if (lies_in_one(HomeKind::own_path, path)) return "";
     if (is_within(path, ".cargo/bin") || is_within(path, "go/bin")) return path;
     for (const auto &[from, to] : moved)
         if (is_within(path, from)) return std::string(to).append(path.substr(from.size()));
@@ -178,7 +181,7 @@ std::string place_in_agent_home(const std::string &path)
 
 bool is_at_own_path(const std::string &path, bool is_cache)
 {
-    return !is_cache || lies_in_one(ShownAs::environment, path);
+    return !is_cache || lies_in_one(HomeKind::environment, path);
 }
 
 std::vector<std::string> masked_in(const std::string &path)

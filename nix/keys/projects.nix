@@ -88,6 +88,17 @@
     description = "Absolute paths that are shown besides, read-only; only root may be able to write there.";
   }
   {
+    option = "path";
+    key = "path";
+    type = "list";
+    default = [ ];
+    example = [ "/usr/local/go/bin" "/opt/tool/bin" ];
+    description = ''
+      Directories that agents' PATH holds before the host's own: absolute paths of what sessions are shown (`/usr`, `/opt`, `viewPaths`), which
+      only root can change.
+    '';
+  }
+  {
     option = "devices";
     key = "devices";
     type = "list";

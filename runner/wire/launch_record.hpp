@@ -30,6 +30,7 @@ struct LaunchRecord {
     OnTerminal on_terminal{}; // in the place of these comes the session's terminal
     Restrictions restrictions = Restrictions::all;
     std::vector<std::string> mount_points = {}; // put into the view after systemd had built it; no agent starts without them
+    std::uint64_t open_files = 1024;            // the caller's soft limit; no more than the session's hard one counts
 
     static void fields(auto &archive, auto &self)
     {
@@ -37,7 +38,7 @@ struct LaunchRecord {
         for (auto &one : self.on_terminal)
             archive(one);
         archive.bounded(self.restrictions, Restrictions::all, "the launch record has unknown restrictions");
-        archive(self.mount_points);
+        archive(self.mount_points, self.open_files);
     }
 };
 

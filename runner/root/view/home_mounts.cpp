@@ -194,14 +194,15 @@ ShownHome HomeMounts::make(const Account &user, const Account &agent, const Stat
 void HomeMounts::show_later(std::size_t index, const std::string &agent_home, DetachedMount mount, DetachedMount own)
 {
     const HomeDirectory &directory = *directories_[index];
-    const std::string own_path = join_path(home_.path, directory.path);
+    const std::string own_place = join_path(home_.path, directory.path);
+    const bool in_own_place = static_cast<bool>(own.fd);
     const bool has_place = !places_[index].empty();
-    if (own.fd)
-        tree_.late.push_back({std::move(own), own_path});
-    else if (!has_place)
-        return; // no home of the host's is shown
-    if (has_place) tree_.late.push_back({std::move(mount), join_path(agent_home, places_[index])});
-    (directory.is_cache ? shown_.caches : shown_.readable).push_back(has_place ? "~/" + places_[index] : own_path);
+    if (!in_own_place && !has_place) return; // no home of the host's is shown
+    const std::string place = has_place ? join_path(agent_home, places_[index]) : own_place;
+    shown_.places.emplace_back(own_place, in_own_place ? own_place : place);
+    if (in_own_place) tree_.late.push_back({std::move(own), own_place});
+    if (has_place) tree_.late.push_back({std::move(mount), place});
+    (directory.is_cache ? shown_.caches : shown_.readable).push_back(has_place ? "~/" + places_[index] : own_place);
 }
 
 // An overlay takes its layers by path alone, and the lower one only from a mount that is attached (kernel, overlayfs). Never with

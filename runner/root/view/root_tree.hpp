@@ -8,6 +8,7 @@
 #include "runner/plan/box_notes.hpp"
 #include "runner/plan/host_view.hpp"
 #include "runner/plan/sandbox_plan.hpp"
+#include "runner/plan/shell_places.hpp"
 #include "runner/root/errand/project.hpp"
 #include "runner/root/mount/mounts.hpp"
 #include "runner/root/session/scratch.hpp"
@@ -93,6 +94,7 @@ struct ShownHome {
     std::vector<std::string> notices;  // what the user should know, one text each
     std::vector<std::string> readable; // where the agent sees them; any bytes
     std::vector<std::string> caches;
+    std::vector<ShownAs> places = {}; // of what is readable
 };
 
 // Toolchains as read-only clones, caches each below an overlay of this session: where the tools inside look for them in the agent's home,
